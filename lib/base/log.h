@@ -1,0 +1,16 @@
+// Lines on stderr for people; results go to stdout and never through here.
+#pragma once
+
+#include <string_view>
+
+namespace fathom {
+
+void log_info(std::string_view line);     // "line"
+void log_warning(std::string_view line);  // "warning: line"
+void log_error(std::string_view line);    // "error: line"
+// True if stderr is a terminal that takes colour and progress lines (not TERM=dumb, NO_COLOR empty).
+bool terminal_is_live();
+// Shows a progress line in place (live terminals only); the next log line or progress line replaces it.
+void log_progress(std::string_view line);
+
+}  // namespace fathom

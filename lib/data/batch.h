@@ -1,0 +1,51 @@
+// Batches: examples padded on the right to a rectangle, in an order that a few integers describe. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace fathom::data {
+
+// Row-major rows x length. `targets` are the labels shifted by one: targets[s] is the label of ids[s+1], and the last is
+// kIgnored, so that the loss needs no copy of the logits. Padding is id pad_id with target kIgnored: masked by position.
+// A batch with empty vectors stands for its shape alone (dry runs).
+struct Batch {
+  int64_t rows = 0;
+  int64_t length = 0;
+  int64_t target_count = 0;  // targets that are not kIgnored
+  int64_t token_count = 0;   // tokens that are not padding
+  std::vector<int64_t> ids;
+  std::vector<int64_t> targets;
+};
+
+Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id);
+
+// Where a run stands in its data: enough to resume exactly.
+struct Position {
+  int64_t epoch = 0;  // whole passes finished
+  int64_t index = 0;  // examples taken from the current pass
+  bool operator==(const Position&) const = default;
+};
+
+// Hands out rows in a seeded order that depends only on (seed, epoch); the last batch of a pass may be smaller.
+class Sampler {
+ public:
+  Sampler(int64_t examples, int64_t batch_size, uint64_t seed, bool shuffle);
+  // The rows of the next batch; moves the position. After the last batch of a pass the position is {epoch + 1, 0}.
+  std::vector<int64_t> next();
+  Position position() const { return position_; }
+  void seek(Position position);
+  int64_t batches_per_epoch() const;
+
+ private:
+  int64_t examples_, batch_size_;
+  uint64_t seed_;
+  bool shuffle_;
+  Position position_;
+  int64_t order_epoch_ = -1;
+  std::vector<int64_t> order_;
+};
+
+}  // namespace fathom::data

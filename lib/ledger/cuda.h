@@ -1,0 +1,39 @@
+// What fathom asks of a CUDA device beyond ATen: its ledger, the caching allocator's statistics, library workspaces.
+// Implemented in libfathom_cuda.so, which is loaded only for CUDA runs (real or phantom), after libtorch_cuda.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ledger/ledger.h"
+
+namespace fathom::ledger {
+
+class CudaDevice {
+ public:
+  virtual ~CudaDevice() = default;
+  // Listens to the caching allocator since this object was made.
+  virtual Ledger& ledger() = 0;
+
+  struct Statistics {  // bytes, as the caching allocator counts them
+    int64_t requested = 0, allocated = 0, reserved = 0;                 // now
+    int64_t peak_requested = 0, peak_allocated = 0, peak_reserved = 0;  // since reset_peaks
+    int64_t retries = 0, out_of_memory = 0;                             // counts
+  };
+  virtual Statistics statistics() const = 0;
+  virtual void reset_peaks() = 0;
+  // Claims the cuBLAS and cuBLASLt workspaces that exist now as Component::kKernels.
+  virtual void claim_workspaces() = 0;
+  virtual void clear_workspaces() = 0;
+  virtual void synchronize() = 0;
+
+  virtual std::string name() const = 0;                // "NVIDIA H100 80GB HBM3"
+  virtual std::string compute_capability() const = 0;  // "9.0"
+  virtual int64_t total_bytes() const = 0;
+  virtual int64_t free_bytes() const = 0;
+};
+
+}  // namespace fathom::ledger
+
+// The only symbol that libfathom_cuda.so exports: the device 0 of this process, made at the first call.
+extern "C" fathom::ledger::CudaDevice* fathom_cuda_device();

@@ -1,0 +1,80 @@
+// Records every allocation of one device with what claims it, and labels the recorded stretch afterwards.
+//
+// Allocators call on_allocate/on_free (any thread); the program marks phases and segments and claims storages; `label`
+// then walks the events since the last call and gives every block its component, from the moment of its allocation.
+// The labelling is one function for the CPU, CUDA and both phantoms.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ledger/component.h"
+
+namespace fathom::ledger {
+
+class Ledger {
+ public:
+  Ledger();
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // ---- called by the allocator. key: what identifies the block while it lives (the DataPtr's context).
+  void on_allocate(const void* key, int64_t bytes);
+  void on_free(const void* key);
+
+  // ---- called by the program.
+  void begin_phase(Phase phase);  // phases do not nest
+  void end_phase();
+  // A checkpointed segment: recomputation starts; its backward starts. What recomputation made and is then alive is an activation.
+  void begin_recomputation();
+  void begin_segment_backward();
+  // The block under `tensor` belongs to `component`, from its allocation to its release. Undefined tensors are ignored.
+  // name: shown in tables of the largest blocks ("model.layers.0.mlp.up_proj.weight").
+  void claim(const at::Tensor& tensor, Component component, std::string_view name = "");
+
+  // ---- after a step (or a load, an evaluation, a save): labels what happened since the last call, adds it to memory(),
+  // and returns the stretch alone. Blocks that are still alive stay known.
+  Memory label();
+  const Memory& memory() const;  // of everything labelled so far
+  int64_t live_bytes() const;    // now, kernel scratch included
+
+  // One event of the last labelled stretch, for timelines and comparisons.
+  struct Event {
+    int64_t bytes = 0;  // > 0 taken, < 0 given back
+    Component component = Component::kTemporaryBuffers;
+    bool kernel_scratch = false;
+    Phase phase = Phase::kLoad;
+    bool in_phase = false;
+  };
+  const std::vector<Event>& last_events() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// While alive, blocks that this thread allocates are claimed by `component` (autocast's copies of weights, for one).
+class ClaimScope {
+ public:
+  explicit ClaimScope(Component component);
+  ~ClaimScope();
+  ClaimScope(const ClaimScope&) = delete;
+  ClaimScope& operator=(const ClaimScope&) = delete;
+
+ private:
+  int previous_;
+};
+
+// Makes fathom's allocator LibTorch's CPU allocator for the rest of the process and returns its ledger. The allocator
+// counts, keeps freed memory for reuse, and refuses to go beyond `budget_bytes` of live bytes (0: no limit) with
+// c10::OutOfMemoryError. Blocks taken inside one call of an operator with a CPU kernel, or on a worker thread of a
+// parallel region, are kernel scratch. Call once, before the first tensor is made.
+Ledger& install_cpu(int64_t budget_bytes = 0);
+
+}  // namespace fathom::ledger

@@ -1,0 +1,43 @@
+// A Hugging Face model folder: config.json and the weights of model.safetensors or of the shards that its index names.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "weights/safetensors.h"
+
+namespace fathom::weights {
+
+class ModelFolder {
+ public:
+  // Opens the folder; weights are mapped, not read. With weights_required false a folder with only config.json will do.
+  // Refuses with Error: no config.json; pickled weights (*.bin) only; an index that names missing files or tensors, or
+  // files outside the folder.
+  explicit ModelFolder(const std::filesystem::path& path, bool weights_required = true);
+
+  const std::filesystem::path& path() const { return path_; }
+  const Json& config() const { return config_; }                       // config.json
+  const std::optional<Json>& generation_config() const { return generation_config_; }
+  bool has_weights() const { return !files_.empty(); }
+  struct Entry {
+    const TensorInfo* info;
+    const SafetensorsFile* file;
+    const std::byte* data() const { return file->data(*info); }
+  };
+  std::optional<Entry> find(const std::string& name) const;
+  std::vector<std::string> names() const;  // of all tensors, sorted
+  int64_t total_bytes() const;             // of all tensors
+
+ private:
+  std::filesystem::path path_;
+  Json config_;
+  std::optional<Json> generation_config_;
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace fathom::weights

@@ -1,0 +1,59 @@
+// One safetensors file: a mapped header of named, typed, shaped byte ranges; and a writer of the same. No torch header.
+// Format: https://github.com/huggingface/safetensors (u64 little-endian header length, JSON header, contiguous data).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/file.h"
+
+namespace fathom::weights {
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  // bytes from the start of the data section
+  int64_t bytes = 0;
+};
+
+// A hostile file is refused with Error: header over 100 MB or past the end of the file, offsets that overlap, leave gaps or
+// do not match shape and dtype, duplicate names, arithmetic that overflows.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::filesystem::path& path);
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in the order of their offsets
+  const TensorInfo* find(const std::string& name) const;               // null if there is none
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The mapped bytes of a tensor; valid while this object lives.
+  const std::byte* data(const TensorInfo& tensor) const;
+  const std::filesystem::path& path() const { return file_.path(); }
+
+ private:
+  MappedFile file_;
+  int64_t data_start_ = 0;
+  std::vector<TensorInfo> tensors_;
+  std::map<std::string, size_t> by_name_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// A tensor to write: `read` is called once, in file order, and must fill `bytes` bytes at `destination`, so that only one
+// tensor need be in host memory at a time.
+struct TensorSource {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::function<void(std::byte* destination, int64_t bytes)> read;
+};
+
+// Writes and syncs the file (no rename: the caller writes inside a staging folder). Tensors are ordered by dtype size
+// descending, then by name; metadata gets {"format": "pt"}. Returns the XXH3-128 of the file, computed while writing.
+std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors);
+
+}  // namespace fathom::weights
