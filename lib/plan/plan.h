@@ -1,0 +1,102 @@
+// What a run will take: the values that planning makes and reports read. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "ledger/component.h"
+
+namespace fathom::plan {
+
+// The hardware a plan is for.
+struct Target {
+  config::Device device = config::Device::kCpu;  // kCpu or kCuda, never kAuto
+  std::string name;                              // "CPU", or the GPU as configs/gpus.yaml names it ("H100")
+  std::string compute_capability;                // of a GPU ("9.0"); empty on a CPU
+  int64_t capacity_bytes = 0;                    // memory of the GPU, or of this machine; 0: unknown
+  int64_t threads = 0;           // that operators may use on the CPU; kernel scratch depends on it; 0 on a GPU
+  std::string attention_kernel;  // that will run: "flash", "memory-efficient" or "math"
+  bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
+};
+
+// A padded micro-batch, as the device sees it.
+struct BatchShape {
+  int64_t rows = 0;    // B
+  int64_t length = 0;  // S
+  int64_t tokens() const { return rows * length; }
+  bool operator==(const BatchShape&) const = default;
+};
+
+// What is played: the sizes that decide about memory besides the model's own.
+struct Workload {
+  std::vector<BatchShape> batches;  // the distinct shapes of micro-batches of the run, largest (by tokens) first
+  int64_t accumulation = 1;         // micro-batches of one optimizer step
+  BatchShape slot;    // one slot of the ring of prefetched batches: the largest rows and the largest length
+  int64_t slots = 2;  // of the ring
+  std::vector<BatchShape> evaluation_batches;  // likewise for evaluation; empty: none
+  int64_t parameters = 0;                      // elements of all weights, adapters included
+  int64_t trained_parameters = 0;              // of those, the ones with a gradient
+};
+
+// The closed formula's answer (plan/analytic.h).
+struct Analytic {
+  ledger::ComponentBytes at_peak;  // each component at the instant of the largest sum
+  ledger::ComponentBytes maximum;  // each component's own maximum
+  int64_t peak = 0;                // at_peak.total()
+  std::string instant;             // in words: "start of the backward pass", "optimizer step", …
+  struct Term {                    // one line of the derivation, numbers filled in
+    ledger::Component component;
+    std::string formula;  // "8,030,261,248 parameters x 4 bytes"
+    int64_t bytes = 0;
+  };
+  std::vector<Term> terms;  // of at_peak, in the order of components; they add up to `peak`
+};
+
+struct ByteRange {
+  int64_t lowest = 0, highest = 0;
+  bool contains(int64_t bytes) const { return lowest <= bytes && bytes <= highest; }
+  bool operator==(const ByteRange&) const = default;
+};
+
+// What LibTorch's caching allocator made of the requests, over several placements of its segments in the address space.
+struct GpuBytes {
+  int64_t requested = 0;      // peak of the bytes asked for: the same in every placement
+  int64_t allocated = 0;      // peak, in the first placement
+  int64_t reserved = 0;       // peak, in the first placement
+  ByteRange allocated_range;  // over all placements
+  ByteRange reserved_range;
+  int64_t placements = 1;     // tried
+  bool fits = true;           // the run ended within the GPU's capacity
+  int64_t missing_bytes = 0;  // when it does not fit: lowest reserved without a limit, less the capacity
+                              // (at least 1: running out is what counts, whatever the difference)
+};
+
+// Everything known before the run. Immutable once made.
+struct Plan {
+  Target target;
+  Workload workload;
+  Analytic analytic;
+  ledger::Memory dry_run;       // without limit, where the GPU's capacity ran out
+  int64_t steps_played = 0;     // optimizer steps until two successive ones of the same shapes agreed
+  double seconds = 0;           // that the dry run took
+  std::optional<GpuBytes> gpu;  // for CUDA targets only
+};
+
+// What the ledger saw when the run was real (or played on a phantom GPU: Target::phantom).
+struct Measured {
+  ledger::Memory memory;
+  std::optional<int64_t> allocated, reserved;  // peaks of the caching allocator, CUDA only
+  std::optional<int64_t> device_growth;        // of the driver's used bytes over the run's peak, CUDA only
+  std::optional<int64_t> resident_growth;      // of the process's resident memory over the run, CPU only
+};
+
+// The plan with what became of it; without `measured` it is the plan alone.
+struct Comparison {
+  Plan plan;
+  std::optional<Measured> measured;
+};
+
+}  // namespace fathom::plan
