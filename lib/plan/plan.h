@@ -8,6 +8,7 @@
 
 #include "config/run_config.h"
 #include "ledger/component.h"
+#include "train/steps.h"
 
 namespace fathom::plan {
 
@@ -22,23 +23,13 @@ struct Target {
   bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
 };
 
-// A padded micro-batch, as the device sees it.
-struct BatchShape {
-  int64_t rows = 0;    // B
-  int64_t length = 0;  // S
-  int64_t tokens() const { return rows * length; }
-  bool operator==(const BatchShape&) const = default;
-};
-
 // What is played: the sizes that decide about memory besides the model's own.
 struct Workload {
-  std::vector<BatchShape> batches;  // the distinct shapes of micro-batches of the run, largest (by tokens) first
-  int64_t accumulation = 1;         // micro-batches of one optimizer step
-  BatchShape slot;    // one slot of the ring of prefetched batches: the largest rows and the largest length
-  int64_t slots = 2;  // of the ring
-  std::vector<BatchShape> evaluation_batches;  // likewise for evaluation; empty: none
-  int64_t parameters = 0;                      // elements of all weights, adapters included
-  int64_t trained_parameters = 0;              // of those, the ones with a gradient
+  std::vector<train::StepShape> steps;         // the shapes that can make the run's maxima (train::maximal_shapes)
+  std::vector<train::BatchShape> evaluations;  // likewise for evaluation; empty: none
+  int64_t capacity_tokens = 0;     // of one slot of the ring of batches: rows x length of the largest batch of all
+  int64_t parameters = 0;          // elements of all weights, adapters included
+  int64_t trained_parameters = 0;  // of those, the ones with a gradient
 };
 
 // The closed formula's answer (plan/analytic.h).
