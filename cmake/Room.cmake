@@ -19,6 +19,7 @@ endfunction()
 
 function(fathom_room_tests name)
   cmake_parse_arguments(TEST "TORCH" "" "LINK" ${ARGN})
+  list(REMOVE_ITEM TEST_LINK fathom_${name})  # it is linked whole
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${name}/*_test.cpp")
   if(NOT sources)
     return()

@@ -1,0 +1,141 @@
+// Files through the system calls, so that each failure names its path and reason and each write is durable.
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void throw_system_error(const char* action, const fs::path& path, int code) {
+  std::string remedy;
+  if (code == ENOENT) remedy = "check the path";
+  if (code == EACCES || code == EPERM) remedy = "check the permissions";
+  if (code == ENOSPC) remedy = "free some space on that disk";
+  throw Error(std::string("cannot ") + action + " '" + path.string() + "': " + std::strerror(code), remedy);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+struct stat status_of(const Descriptor& file, const fs::path& path) {
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) throw_system_error("inspect", path, errno);
+  if (S_ISDIR(status.st_mode)) throw Error("'" + path.string() + "' is a folder, not a file", "name a file");
+  return status;
+}
+
+void write_all(const Descriptor& file, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file.get(), content.data(), content.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      throw_system_error("write", path, errno);
+    }
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+}  // namespace
+
+std::string read_file(const fs::path& path, size_t limit) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) throw_system_error("open", path, errno);
+  const struct stat status = status_of(file, path);
+  const auto throw_too_large = [&] {
+    throw Error("'" + path.string() + "' is larger than " + format_bytes(static_cast<int64_t>(limit)),
+                "is this the right file?");
+  };
+  if (S_ISREG(status.st_mode) && static_cast<size_t>(status.st_size) > limit) throw_too_large();
+  // The size is only a hint: files of /proc say 0, and a file may grow while it is read.
+  std::string content;
+  size_t used = 0;
+  content.resize(static_cast<size_t>(status.st_size) + 1);
+  while (true) {
+    const ssize_t got = ::read(file.get(), content.data() + used, content.size() - used);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw_system_error("read", path, errno);
+    }
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+    if (used > limit) throw_too_large();
+    if (used == content.size()) content.resize(used + used / 2 + 4096);
+  }
+  content.resize(used);
+  return content;
+}
+
+void write_file_atomically(const fs::path& path, std::string_view content) {
+  const fs::path staging = path.string() + ".tmp-" + std::to_string(::getpid());
+  ::unlink(staging.c_str());
+  try {
+    const Descriptor file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.get() < 0) throw_system_error("create", staging, errno);
+    write_all(file, content, staging);
+    if (::fsync(file.get()) != 0) throw_system_error("sync", staging, errno);
+    if (::rename(staging.c_str(), path.c_str()) != 0) throw_system_error("rename a new file to", path, errno);
+  } catch (...) {
+    ::unlink(staging.c_str());
+    throw;
+  }
+  sync_path(folder_of(path));
+}
+
+void sync_path(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) throw_system_error("open", path, errno);
+  if (::fsync(file.get()) != 0) throw_system_error("sync", path, errno);
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) throw_system_error("open", path, errno);
+  const struct stat status = status_of(file, path);
+  if (!S_ISREG(status.st_mode)) throw Error("'" + path.string() + "' is not a regular file", "name a regular file");
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (mapped == MAP_FAILED) throw_system_error("map", path, errno);
+  data_ = static_cast<const std::byte*>(mapped);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+}  // namespace fathom

@@ -1,0 +1,52 @@
+// Lines for people on stderr, with colour and a line in place where the terminal takes them.
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+namespace fathom {
+namespace {
+
+std::mutex log_mutex;
+bool progress_shown = false;
+
+void write_line(std::string_view label, const char* colour, std::string_view line) {
+  const bool live = terminal_is_live();
+  const std::lock_guard lock(log_mutex);
+  std::string text;
+  if (progress_shown) text += "\r\033[K";
+  progress_shown = false;
+  if (!label.empty()) text += live ? colour + std::string(label) + "\033[0m" : std::string(label);
+  text += line;
+  text += '\n';
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+bool terminal_is_live() {
+  const char* terminal = std::getenv("TERM");
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb" &&
+         (no_colour == nullptr || *no_colour == '\0');
+}
+
+void log_info(std::string_view line) { write_line("", "", line); }
+void log_warning(std::string_view line) { write_line("warning: ", "\033[33m", line); }
+void log_error(std::string_view line) { write_line("error: ", "\033[31m", line); }
+
+void log_progress(std::string_view line) {
+  if (!terminal_is_live()) return;
+  const std::lock_guard lock(log_mutex);
+  const std::string text = "\r\033[K" + std::string(line);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  progress_shown = true;
+}
+
+}  // namespace fathom

@@ -1,0 +1,88 @@
+// Files: whole or not at all, mapped, and failures that name the path and the reason.
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Property;
+using ::testing::ThrowsMessage;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "fathom_file_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
+  fs::path folder_;
+};
+
+TEST_F(FileTest, ReadsBackWhatWasWritten) {
+  const std::string content("a\0b\n", 4);
+  write_file_atomically(folder_ / "x", content);
+  EXPECT_EQ(read_file(folder_ / "x"), content);
+  write_file_atomically(folder_ / "x", "");
+  EXPECT_EQ(read_file(folder_ / "x"), "");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(FileTest, ReadsFilesThatDoNotKnowTheirSize) { EXPECT_THAT(read_file("/proc/self/status"), HasSubstr("VmRSS")); }
+
+TEST_F(FileTest, AFailedWriteLeavesTheOldFileAndNothingElse) {
+  fs::create_directory(folder_ / "x");
+  write_file_atomically(folder_ / "x" / "inner", "kept");
+  EXPECT_THROW(write_file_atomically(folder_ / "x", "new"), Error);
+  EXPECT_EQ(read_file(folder_ / "x" / "inner"), "kept");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(FileTest, NewFilesHaveOrdinaryPermissions) {
+  write_file_atomically(folder_ / "x", "a");
+  const mode_t mask = umask(0);
+  umask(mask);
+  EXPECT_EQ(static_cast<mode_t>(fs::status(folder_ / "x").permissions()), 0666 & ~mask);
+}
+
+TEST_F(FileTest, FailuresNamePathAndReason) {
+  EXPECT_THAT([&] { read_file(folder_ / "none"); }, ThrowsMessage<Error>(HasSubstr("/none': No such file")));
+  EXPECT_THAT([&] { read_file(folder_); }, ThrowsMessage<Error>(HasSubstr("is a folder")));
+  EXPECT_THAT([&] { MappedFile file(folder_); }, ThrowsMessage<Error>(HasSubstr("is a folder")));
+  EXPECT_THAT([&] { MappedFile file("/dev/zero"); }, ThrowsMessage<Error>(HasSubstr("not a regular file")));
+  EXPECT_THAT([&] { write_file_atomically(folder_ / "none" / "x", ""); },
+              ThrowsMessage<Error>(HasSubstr("No such file")));
+  EXPECT_THAT([&] { sync_path(folder_ / "none"); }, ThrowsMessage<Error>(HasSubstr("No such file")));
+}
+
+TEST_F(FileTest, TheLimitIsKept) {
+  write_file_atomically(folder_ / "x", "12345");
+  EXPECT_EQ(read_file(folder_ / "x", 5), "12345");
+  EXPECT_THAT([&] { read_file(folder_ / "x", 4); }, ThrowsMessage<Error>(HasSubstr("larger than 4 B")));
+  EXPECT_THAT([] { read_file("/dev/zero", 100); }, ThrowsMessage<Error>(HasSubstr("larger than 100 B")));
+}
+
+TEST_F(FileTest, MapsMoveTheirContent) {
+  write_file_atomically(folder_ / "x", "abc");
+  write_file_atomically(folder_ / "empty", "");
+  MappedFile first(folder_ / "x");
+  MappedFile second(std::move(first));
+  ASSERT_EQ(second.size(), 3U);
+  EXPECT_EQ(static_cast<char>(second.data()[2]), 'c');
+  MappedFile empty(folder_ / "empty");
+  EXPECT_EQ(empty.size(), 0U);
+  empty = std::move(second);
+  EXPECT_EQ(empty.size(), 3U);
+  EXPECT_EQ(empty.path(), folder_ / "x");
+}
+
+}  // namespace
+}  // namespace fathom
