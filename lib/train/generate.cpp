@@ -1,0 +1,83 @@
+// Generation: prefill, then a token at a time.
+#include "train/generate.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace fathom::train {
+namespace {
+
+std::vector<float> to_host(const at::Tensor& logits_V) {
+  const at::Tensor host = logits_V.to(at::kFloat).cpu().contiguous();
+  return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
+}
+
+// SplitMix64 (Steele, Lea and Flood, 2014): the whole state is one integer, so a seed and a count say everything.
+double next_uniform(uint64_t& state) {
+  state += 0x9e3779b97f4a7c15;
+  uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
+}
+
+}  // namespace
+
+int32_t choose_token(const std::vector<float>& logits_V, const GenerationOptions& options, double uniform) {
+  const auto largest = std::max_element(logits_V.begin(), logits_V.end());
+  if (options.temperature <= 0) return static_cast<int32_t>(largest - logits_V.begin());
+  std::vector<int32_t> order(logits_V.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return logits_V[a] > logits_V[b]; });
+  if (options.top_k > 0 && options.top_k < static_cast<int64_t>(order.size())) order.resize(options.top_k);
+  std::vector<double> weights;
+  for (int32_t id : order) weights.push_back(std::exp((logits_V[id] - *largest) / options.temperature));
+  double kept = 0;
+  const double limit = options.top_p * std::accumulate(weights.begin(), weights.end(), 0.0);
+  size_t count = 0;
+  while (count < weights.size() && (count == 0 || kept < limit)) kept += weights[count++];
+  double rest = uniform * kept;
+  for (size_t i = 0; i < count; ++i) {
+    rest -= weights[i];
+    if (rest < 0) return order[i];
+  }
+  return order[count - 1];
+}
+
+std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& prompt, const GenerationOptions& options,
+                              const std::function<void(int32_t)>& on_token) {
+  const auto length = static_cast<int64_t>(prompt.size());
+  if (prompt.empty()) throw Error("the prompt is empty and the tokenizer adds no BOS", "give a prompt");
+  const int64_t capacity = length + options.max_new_tokens;
+  if (capacity > model.shape().max_position_embeddings) {
+    throw Error("the prompt of " + std::to_string(length) + " tokens and " + std::to_string(options.max_new_tokens) +
+                    " new ones exceed the model's " + std::to_string(model.shape().max_position_embeddings) +
+                    " positions",
+                "shorten the prompt or lower --max-new-tokens");
+  }
+  const at::NoGradGuard no_gradients;
+  model.set_training(false);
+  const at::Device device = model.options().device;
+  const at::ScalarType type = model.parameters().front().tensor.scalar_type();
+  model::KeyValueCache cache(model.shape(), 1, capacity, device, type);
+  std::vector<int64_t> input(prompt.begin(), prompt.end());
+  std::vector<int32_t> output;
+  uint64_t state = options.seed;
+  while (static_cast<int64_t>(output.size()) < options.max_new_tokens) {
+    const at::Tensor ids_BS = at::tensor(input, at::kLong).view({1, -1}).to(device);
+    const at::Tensor logits_BV = model.forward(ids_BS, cache);
+    const int32_t id = choose_token(to_host(logits_BV.select(0, 0)), options, next_uniform(state));
+    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;
+    output.push_back(id);
+    if (on_token) on_token(id);
+    input = {id};
+  }
+  return output;
+}
+
+}  // namespace fathom::train

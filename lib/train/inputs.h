@@ -1,0 +1,34 @@
+// What a run is made of before any tensor exists: the model's folder and shape, its tokenizer, the examples.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "config/run_config.h"
+#include "data/dataset.h"
+#include "model/shape.h"
+#include "tokenizer/tokenizer.h"
+#include "weights/folder.h"
+
+namespace fathom::train {
+
+struct RunInputs {
+  std::unique_ptr<weights::ModelFolder> folder;
+  model::ModelShape shape;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // null where the folder has none and the data are token ids
+  data::Dataset train;
+  data::Dataset validation;
+  int64_t longest_train = 0;  // tokens of the longest example
+  int64_t longest_validation = 0;
+};
+
+// Opens the folder and reads the files that the config names. A file whose key is empty is left empty.
+RunInputs open_inputs(const config::RunConfig& config);
+
+// The storage type of the base weights: the config's, else float32 for full training, the checkpoint's for a frozen
+// base.
+DType storage_dtype(const config::RunConfig& config, const model::ModelShape& shape);
+// The id that fills batches up; it is masked by position, so any id will do where the tokenizer names none.
+int32_t padding_id(const RunInputs& inputs);
+
+}  // namespace fathom::train

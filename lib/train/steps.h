@@ -1,0 +1,50 @@
+// The order of a run: which examples each optimizer step takes, and what shapes that makes. No torch header.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "config/run_config.h"
+#include "data/batch.h"
+
+namespace fathom::train {
+
+struct BatchShape {
+  int64_t rows = 0;
+  int64_t length = 0;
+  auto operator<=>(const BatchShape&) const = default;
+};
+using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
+
+// Optimizer steps of a run: groups of gradient_accumulation_steps batches; a group never crosses the end of a pass.
+class StepOrder {
+ public:
+  StepOrder(const config::RunConfig& config, int64_t examples);
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t total_steps() const { return total_steps_; }
+  // The example rows of each micro-batch of the next step; moves the position.
+  std::vector<std::vector<int64_t>> next();
+  data::Position position() const { return sampler_.position(); }
+  void seek(data::Position position) { sampler_.seek(position); }
+
+ private:
+  data::Sampler sampler_;
+  int64_t accumulation_;
+  int64_t steps_per_epoch_;
+  int64_t total_steps_;
+};
+
+// The shapes of every step of the run, in order, from the lengths of the examples alone.
+std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset);
+// The shapes of an evaluation pass over the dataset, in order.
+std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset);
+
+// The rows of consecutive batches over the dataset in file order, as an evaluation takes them.
+std::vector<std::vector<int64_t>> evaluation_rows(int64_t examples, int64_t batch_size);
+
+// Those that can make a run's maxima: of all distinct steps the ones that no other step dominates (as many
+// micro-batches, each with at least as many rows and at least the length), in the order of their first appearance.
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps);
+
+}  // namespace fathom::train
