@@ -1,0 +1,96 @@
+// Writes metrics.jsonl with one write per line, so that a killed run leaves whole lines or a tail that a resume cuts
+// off.
+#include "report/metrics.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace fathom::report {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
+  throw Error(path.string() + ": " + what + ": " + std::strerror(errno),
+              "Check the disk's space and the folder's rights.");
+}
+
+// Checks what the checkpoint left and cuts the file there.
+void cut(int file, const std::filesystem::path& path, int64_t keep_bytes) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(path.string() + ": " + what + ", but the checkpoint was saved when it had " +
+                    std::to_string(keep_bytes) + " bytes of whole lines.",
+                "Put the file of that run back, or start a new run in another output_dir.");
+  };
+  struct stat status {};
+  if (::fstat(file, &status) != 0) fail(path, "cannot be examined");
+  if (status.st_size < keep_bytes) refuse("has only " + std::to_string(status.st_size) + " bytes");
+  char last = '\n';
+  if (keep_bytes > 0 && ::pread(file, &last, 1, keep_bytes - 1) != 1) fail(path, "cannot be read");
+  if (last != '\n') refuse("was changed");
+  if (::ftruncate(file, keep_bytes) != 0) fail(path, "cannot be cut to its length at the checkpoint");
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t keep_bytes) : path_(path), bytes_(keep_bytes) {
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) fail(path_, "cannot be opened for writing");
+  try {
+    cut(file_, path_, keep_bytes);
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+}
+
+MetricsFile::~MetricsFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void MetricsFile::append(const StepMetrics& metrics) {
+  append_line(Json{{"step", metrics.step},
+                   {"epoch", metrics.epoch},
+                   {"loss", metrics.loss},
+                   {"learning_rate", metrics.learning_rate},
+                   {"grad_norm", metrics.grad_norm},
+                   {"tokens", metrics.tokens},
+                   {"tokens_per_second", metrics.tokens_per_second},
+                   {"step_seconds", metrics.step_seconds},
+                   {"live_bytes", metrics.live_bytes},
+                   {"peak_bytes", metrics.peak_bytes}}
+                  .dump());
+}
+
+void MetricsFile::append(const EvaluationMetrics& metrics) {
+  append_line(Json{{"step", metrics.step},
+                   {"epoch", metrics.epoch},
+                   {"eval_loss", metrics.eval_loss},
+                   {"eval_tokens", metrics.eval_tokens},
+                   {"eval_seconds", metrics.eval_seconds}}
+                  .dump());
+}
+
+void MetricsFile::sync() {
+  if (::fsync(file_) != 0) fail(path_, "cannot be put on the disk");
+}
+
+void MetricsFile::append_line(const std::string& line) {
+  const std::string content = line + "\n";
+  size_t written = 0;
+  while (written < content.size()) {
+    const ssize_t count = ::write(file_, content.data() + written, content.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_, "cannot be written");
+    written += static_cast<size_t>(count);
+  }
+  bytes_ += static_cast<int64_t>(content.size());
+}
+
+}  // namespace fathom::report

@@ -1,0 +1,54 @@
+// metrics.jsonl: one JSON object per logged step or evaluation, each step once also after a resume.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace fathom::report {
+
+struct StepMetrics {
+  int64_t step = 0;  // optimizer steps done, 1 after the first
+  double epoch = 0;  // passes over the data so far, with the share of the current one
+  double loss = 0;   // mean over the target tokens since the last logged step
+  double learning_rate = 0;
+  double grad_norm = 0;  // before clipping
+  int64_t tokens = 0;    // of the run so far, padding not counted
+  double tokens_per_second = 0;
+  double step_seconds = 0;
+  int64_t live_bytes = 0;  // at the end of the step
+  int64_t peak_bytes = 0;  // of the run so far
+};
+
+struct EvaluationMetrics {
+  int64_t step = 0;
+  double epoch = 0;
+  double eval_loss = 0;     // mean over target tokens
+  int64_t eval_tokens = 0;  // target tokens
+  double eval_seconds = 0;
+};
+
+// Appends whole lines. A checkpoint keeps bytes(), and a resumed run passes it as keep_bytes: what was logged after the
+// checkpoint is cut off, because those steps are taken again.
+class MetricsFile {
+ public:
+  // keep_bytes: 0 starts an empty file. Throws Error if the file is shorter than that or does not end a line there.
+  explicit MetricsFile(const std::filesystem::path& path, int64_t keep_bytes = 0);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+
+  void append(const StepMetrics& metrics);
+  void append(const EvaluationMetrics& metrics);
+  int64_t bytes() const { return bytes_; }
+  // Puts everything on the disk; call it before a checkpoint names bytes().
+  void sync();
+
+ private:
+  void append_line(const std::string& line);
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace fathom::report

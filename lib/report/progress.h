@@ -1,0 +1,61 @@
+// The line a person watches while training: in place on a terminal, plain lines at logged steps elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace fathom::report {
+
+struct Progress {
+  int64_t step = 0;  // done
+  int64_t total_steps = 0;
+  double loss = 0;
+  double learning_rate = 0;
+  double tokens_per_second = 0;
+  double seconds_left = 0;  // negative: not known yet
+  int64_t live_bytes = 0;
+  int64_t peak_bytes = 0;
+};
+
+// "12s", "3m05s", "1h02m", "2d03h".
+std::string format_duration(double seconds);
+// "step 120/600 20%  loss 1.2345  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.20 GiB  peak 1.50 GiB".
+// width: terminal columns that must not be exceeded; learning rate, peak and memory give way in this order. 0: no
+// limit.
+std::string format_progress(const Progress& progress, int64_t width = 0);
+
+// Shows progress after each step, with the speed and the time left as recent steps suggest them.
+class ProgressPrinter {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Output {
+    bool live = false;                               // a terminal: the line in place, at most ten times a second
+    std::function<void(std::string_view)> in_place;  // shows a line that the next one replaces
+    std::function<void(std::string_view)> line;      // writes a line that stays
+    std::function<int64_t()> width;                  // of the terminal, 0: unknown
+    std::function<Clock::time_point()> now;
+  };
+  // This process's stderr.
+  static Output standard_error();
+
+  ProgressPrinter(int64_t total_steps, Output output);
+  // After an optimizer step over `tokens` tokens (padding not counted). Of `progress`, total steps, speed and time left
+  // are filled in here. logged: a step of metrics.jsonl, which leaves a line; other steps show in place only.
+  void step(Progress progress, int64_t tokens, bool logged);
+  // After an evaluation or a save, so that it does not count as a slow step.
+  void restart_clock();
+
+ private:
+  int64_t total_steps_;
+  Output output_;
+  Clock::time_point step_started_;
+  Clock::time_point shown_{};
+  // Sums over steps, each weighing kFading times as much as the one after it.
+  static constexpr double kFading = 0.95;
+  double steps_ = 0, tokens_ = 0, seconds_ = 0;
+};
+
+}  // namespace fathom::report

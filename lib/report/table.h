@@ -1,0 +1,39 @@
+// Rows of text in, a table aligned for a terminal out; widths are those of UTF-8 text as a terminal shows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fathom::report {
+
+// What a cell shows where there is no figure.
+inline constexpr std::string_view kMissing = "—";
+
+// Terminal columns that UTF-8 text takes: combining marks none, East Asian wide characters and emoji two, each byte
+// that is not valid UTF-8 one.
+int64_t display_width(std::string_view text);
+
+enum class Align { kLeft, kRight };
+
+class Table {
+ public:
+  struct Column {
+    std::string title;
+    Align align = Align::kRight;
+  };
+  explicit Table(std::vector<Column> columns);
+  // Takes one cell per column.
+  void add_row(std::vector<std::string> cells);
+  // A line across the table: above totals.
+  void add_rule();
+  // Title row, a line, then the rows; columns two spaces apart; no spaces at the ends of lines; newline at the end.
+  std::string format() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;  // an empty one is a line across
+};
+
+}  // namespace fathom::report

@@ -1,0 +1,128 @@
+// The progress line: its text, what gives way on a narrow terminal, speed and time left, and when it is shown.
+#include "report/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace fathom::report {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Progress example() {
+  return {.step = 120,
+          .total_steps = 600,
+          .loss = 1.23456,
+          .learning_rate = 4.5e-5,
+          .tokens_per_second = 3210.4,
+          .seconds_left = 83,
+          .live_bytes = int64_t{1} << 30,
+          .peak_bytes = int64_t{3} << 29};
+}
+
+TEST(FormatDuration, ShowsTwoUnitsAtMost) {
+  EXPECT_EQ(format_duration(0.4), "0s");
+  EXPECT_EQ(format_duration(59.4), "59s");
+  EXPECT_EQ(format_duration(59.6), "1m00s");
+  EXPECT_EQ(format_duration(185), "3m05s");
+  EXPECT_EQ(format_duration(3725), "1h02m");
+  EXPECT_EQ(format_duration(2 * 86400 + 3 * 3600), "2d03h");
+  EXPECT_EQ(format_duration(-3), "0s");
+}
+
+TEST(FormatProgress, ShowsEverythingWhereThereIsRoom) {
+  EXPECT_EQ(format_progress(example()),
+            "step 120/600 20%  loss 1.2346  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.00 GiB  peak 1.50 GiB");
+  Progress unknown = example();
+  unknown.seconds_left = -1;
+  EXPECT_THAT(format_progress(unknown), HasSubstr("ETA —  memory"));
+}
+
+TEST(FormatProgress, DropsTheLeastImportantOnANarrowTerminal) {
+  EXPECT_EQ(format_progress(example(), 90),
+            "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s  memory 1.00 GiB  peak 1.50 GiB");
+  EXPECT_EQ(format_progress(example(), 80), "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s  memory 1.00 GiB");
+  EXPECT_EQ(format_progress(example(), 20), "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s");
+}
+
+class ProgressPrinterTest : public testing::Test {
+ protected:
+  ProgressPrinter printer(bool live, int64_t total_steps) {
+    return ProgressPrinter(total_steps, {.live = live,
+                                         .in_place = [this](std::string_view line) { in_place_.emplace_back(line); },
+                                         .line = [this](std::string_view line) { lines_.emplace_back(line); },
+                                         .width = [] { return 0; },
+                                         .now = [this] { return now_; }});
+  }
+  static Progress at_step(int64_t step) { return {.step = step}; }
+
+  ProgressPrinter::Clock::time_point now_{seconds(1000)};
+  std::vector<std::string> in_place_, lines_;
+};
+
+TEST_F(ProgressPrinterTest, TellsSpeedAndTimeLeft) {
+  ProgressPrinter progress = printer(false, 11);
+  now_ += seconds(2);
+  progress.step(at_step(1), 500, true);
+  EXPECT_THAT(lines_, ElementsAre(testing::AllOf(HasSubstr("250 tok/s"), HasSubstr("ETA 20s"))));
+}
+
+TEST_F(ProgressPrinterTest, StepsBeforeAResumeSayNothingOfTheSpeed) {
+  ProgressPrinter progress = printer(false, 110);
+  now_ += seconds(1);
+  progress.step(at_step(101), 100, true);
+  EXPECT_THAT(lines_, ElementsAre(testing::AllOf(HasSubstr("100 tok/s"), HasSubstr("ETA 9s"))));
+}
+
+TEST_F(ProgressPrinterTest, RecentStepsWeighMore) {
+  ProgressPrinter progress = printer(false, 1000);
+  now_ += seconds(100);  // a slow first step
+  progress.step(at_step(1), 100, false);
+  for (int i = 2; i <= 200; ++i) {
+    now_ += seconds(1);
+    progress.step(at_step(i), 100, i == 200);
+  }
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("  100 tok/s")));
+}
+
+TEST_F(ProgressPrinterTest, PausesDoNotCount) {
+  ProgressPrinter progress = printer(false, 10);
+  now_ += seconds(1);
+  progress.step(at_step(1), 100, false);
+  now_ += seconds(60);
+  progress.restart_clock();
+  now_ += seconds(1);
+  progress.step(at_step(2), 100, true);
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("  100 tok/s")));
+}
+
+TEST_F(ProgressPrinterTest, PlainOutputHasLoggedStepsOnly) {
+  ProgressPrinter progress = printer(false, 10);
+  for (int i = 1; i <= 10; ++i) {
+    now_ += seconds(1);
+    progress.step(at_step(i), 1, i % 5 == 0);
+  }
+  EXPECT_THAT(lines_, SizeIs(2));
+  EXPECT_THAT(in_place_, IsEmpty());
+}
+
+TEST_F(ProgressPrinterTest, ATerminalIsNotFlooded) {
+  ProgressPrinter progress = printer(true, 100);
+  for (int i = 1; i <= 30; ++i) {
+    now_ += milliseconds(10);
+    progress.step(at_step(i), 1, false);
+  }
+  EXPECT_THAT(in_place_, SizeIs(3));
+  EXPECT_THAT(lines_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace fathom::report
