@@ -16,11 +16,11 @@ class ModelFolder {
  public:
   // Opens the folder; weights are mapped, not read. With weights_required false a folder with only config.json will do.
   // Refuses with Error: no config.json; pickled weights (*.bin) only; an index that names missing files or tensors, or
-  // files outside the folder.
+  // files outside the folder. Of model.safetensors and an index the first counts; of shards, the tensors in the index.
   explicit ModelFolder(const std::filesystem::path& path, bool weights_required = true);
 
   const std::filesystem::path& path() const { return path_; }
-  const Json& config() const { return config_; }                       // config.json
+  const Json& config() const { return config_; }  // config.json
   const std::optional<Json>& generation_config() const { return generation_config_; }
   bool has_weights() const { return !files_.empty(); }
   struct Entry {

@@ -23,15 +23,15 @@ struct TensorInfo {
   int64_t bytes = 0;
 };
 
-// A hostile file is refused with Error: header over 100 MB or past the end of the file, offsets that overlap, leave gaps or
-// do not match shape and dtype, duplicate names, arithmetic that overflows.
+// A hostile file is refused with Error: header over 100 MB or past the end of the file, offsets that overlap, leave
+// gaps or do not match shape and dtype, duplicate names, arithmetic that overflows.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in the order of their offsets
   const TensorInfo* find(const std::string& name) const;               // null if there is none
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // The mapped bytes of a tensor; valid while this object lives.
+  // The mapped bytes of a tensor; valid while this object lives. Old files do not align them to the element's size.
   const std::byte* data(const TensorInfo& tensor) const;
   const std::filesystem::path& path() const { return file_.path(); }
 
@@ -43,8 +43,8 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// A tensor to write: `read` is called once, in file order, and must fill `bytes` bytes at `destination`, so that only one
-// tensor need be in host memory at a time.
+// A tensor to write: `read` is called once, in file order, and must fill `bytes` bytes at `destination`, so that only
+// one tensor need be in host memory at a time.
 struct TensorSource {
   std::string name;
   DType dtype = DType::kF32;
@@ -53,7 +53,8 @@ struct TensorSource {
 };
 
 // Writes and syncs the file (no rename: the caller writes inside a staging folder). Tensors are ordered by dtype size
-// descending, then by name; metadata gets {"format": "pt"}. Returns the XXH3-128 of the file, computed while writing.
+// descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the file, computed
+// while writing.
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors);
 
 }  // namespace fathom::weights

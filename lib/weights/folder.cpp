@@ -1,0 +1,108 @@
+// Opens a Hugging Face model folder: config.json, then model.safetensors or the shards of its index.
+#include "weights/folder.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace fathom::weights {
+namespace {
+
+constexpr char kSingleFile[] = "model.safetensors";
+constexpr char kIndexFile[] = "model.safetensors.index.json";
+
+// Names of files come from the index, which is not trusted: nothing but a plain name inside the folder passes.
+void check_plain_name(const std::string& file, const std::string& origin) {
+  const bool plain = !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos &&
+                     file.find('\\') == std::string::npos && file.find('\0') == std::string::npos;
+  if (!plain) throw Error(origin + ": weight_map names '" + file + "', which is not a plain file name in this folder");
+}
+
+// Tensor name -> file name.
+std::map<std::string, std::string> read_index(const std::filesystem::path& path) {
+  const Json index = read_json(path);
+  const std::string origin = path.string();
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    throw Error(origin + ": expected an object with an object 'weight_map'");
+  }
+  std::map<std::string, std::string> files;
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    if (!file.is_string()) throw Error(origin + ": weight_map of '" + name + "' is not the name of a file");
+    check_plain_name(file.get<std::string>(), origin);
+    files[name] = file.get<std::string>();
+  }
+  return files;
+}
+
+bool holds_pickled_weights(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".bin" || extension == ".pt" || extension == ".pth") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(path) {
+  if (!std::filesystem::is_directory(path_)) {
+    throw Error(path_.string() + ": not a folder", "Give the path of a model folder in Hugging Face's layout.");
+  }
+  if (!std::filesystem::exists(path_ / "config.json")) {
+    throw Error(path_.string() + ": holds no config.json", "Give the path of a model folder in Hugging Face's layout.");
+  }
+  config_ = read_json(path_ / "config.json");
+  if (std::filesystem::exists(path_ / "generation_config.json")) {
+    generation_config_ = read_json(path_ / "generation_config.json");
+  }
+
+  if (std::filesystem::exists(path_ / kSingleFile)) {
+    files_.push_back(std::make_unique<SafetensorsFile>(path_ / kSingleFile));
+    for (const TensorInfo& info : files_[0]->tensors()) entries_[info.name] = {&info, files_[0].get()};
+  } else if (std::filesystem::exists(path_ / kIndexFile)) {
+    std::map<std::string, const SafetensorsFile*> opened;
+    for (const auto& [name, file] : read_index(path_ / kIndexFile)) {
+      const SafetensorsFile*& shard = opened[file];
+      if (shard == nullptr) {
+        files_.push_back(std::make_unique<SafetensorsFile>(path_ / file));
+        shard = files_.back().get();
+      }
+      const TensorInfo* info = shard->find(name);
+      if (info == nullptr) {
+        throw Error((path_ / kIndexFile).string() + ": tensor '" + name + "' is not in " + file,
+                    "The index and its shards do not belong together: download the folder again.");
+      }
+      entries_[name] = {info, shard};
+    }
+  } else if (weights_required) {
+    if (holds_pickled_weights(path_)) {
+      throw Error(path_.string() + ": holds pickled weights only, which can run code when read",
+                  "Convert them to safetensors (transformers: save_pretrained).");
+    }
+    throw Error(path_.string() + ": holds neither " + kSingleFile + " nor " + kIndexFile,
+                "Download the weights, or set random_init: true to train from config.json alone.");
+  }
+}
+
+std::optional<ModelFolder::Entry> ModelFolder::find(const std::string& name) const {
+  auto found = entries_.find(name);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<std::string> ModelFolder::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+int64_t ModelFolder::total_bytes() const {
+  int64_t total = 0;
+  for (const auto& [name, entry] : entries_) total = checked_add(total, entry.info->bytes, path_.string());
+  return total;
+}
+
+}  // namespace fathom::weights

@@ -1,0 +1,122 @@
+// Writes tensors into a safetensors file, one at a time, hashing what goes out.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "weights/safetensors.h"
+
+namespace fathom::weights {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
+  throw Error(path.string() + ": " + what + " failed: " + std::strerror(errno), "Is there space left on the disk?");
+}
+
+// A new file, and the hash of all that was written into it.
+class HashedFile {
+ public:
+  explicit HashedFile(const std::filesystem::path& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) fail(path_, "creating");
+  }
+  HashedFile(const HashedFile&) = delete;
+  HashedFile& operator=(const HashedFile&) = delete;
+  ~HashedFile() { ::close(descriptor_); }
+
+  void write(const void* data, size_t size) {
+    hasher_.update(data, size);
+    const auto* next = static_cast<const char*>(data);
+    while (size > 0) {
+      ssize_t written = ::write(descriptor_, next, size);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail(path_, "writing");
+      next += written;
+      size -= static_cast<size_t>(written);
+    }
+  }
+  void sync() {
+    if (::fsync(descriptor_) != 0) fail(path_, "syncing");
+  }
+  std::string hash() const { return hasher_.digest(); }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+  Hasher hasher_;
+};
+
+struct Slot {
+  const TensorSource* source;
+  int64_t bytes;
+};
+
+std::vector<Slot> lay_out(const std::filesystem::path& path, const std::vector<TensorSource>& tensors) {
+  std::vector<Slot> slots;
+  for (const TensorSource& tensor : tensors) {
+    int64_t bytes = size_of(tensor.dtype);
+    for (int64_t size : tensor.shape) bytes = checked_multiply(bytes, size, "size of tensor " + tensor.name);
+    slots.push_back({&tensor, bytes});
+  }
+  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
+    int64_t size_a = size_of(a.source->dtype), size_b = size_of(b.source->dtype);
+    return size_a != size_b ? size_a > size_b : a.source->name < b.source->name;
+  });
+  for (size_t index = 0; index < slots.size(); ++index) {
+    const std::string& name = slots[index].source->name;
+    if (name == "__metadata__" || (index > 0 && slots[index - 1].source->name == name)) {
+      throw Error(path.string() + ": tensor name '" + name + "' occurs twice or is reserved");
+    }
+  }
+  return slots;
+}
+
+std::string header_text(const std::filesystem::path& path, const std::vector<Slot>& slots) {
+  std::string text = R"({"__metadata__":{"format":"pt"})";
+  int64_t offset = 0;
+  for (const Slot& slot : slots) {
+    int64_t end = checked_add(offset, slot.bytes, "size of " + path.string());
+    nlohmann::ordered_json entry = {{"dtype", safetensors_name(slot.source->dtype)},
+                                    {"shape", slot.source->shape},
+                                    {"data_offsets", {offset, end}}};
+    try {
+      text += "," + nlohmann::json(slot.source->name).dump() + ":" + entry.dump();
+    } catch (const nlohmann::json::exception&) {
+      throw Error(path.string() + ": the name of a tensor is not valid UTF-8");
+    }
+    offset = end;
+  }
+  text += "}";
+  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data starts aligned to 8 bytes
+  return text;
+}
+
+}  // namespace
+
+std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors) {
+  const std::vector<Slot> slots = lay_out(path, tensors);
+  const std::string header = header_text(path, slots);
+  HashedFile file(path);
+  std::string start;
+  for (int byte = 0; byte < 8; ++byte) start += static_cast<char>(header.size() >> (8 * byte) & 0xFF);
+  start += header;
+  file.write(start.data(), start.size());
+  int64_t largest = 0;
+  for (const Slot& slot : slots) largest = std::max(largest, slot.bytes);
+  auto buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(largest));
+  for (const Slot& slot : slots) {
+    slot.source->read(buffer.get(), slot.bytes);
+    file.write(buffer.get(), static_cast<size_t>(slot.bytes));
+  }
+  file.sync();
+  return file.hash();
+}
+
+}  // namespace fathom::weights
