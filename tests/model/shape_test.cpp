@@ -1,0 +1,194 @@
+// config.json as both spellings of transformers write it, what is refused by key, and PEFT's matching of module names.
+#include "model/shape.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fathom::model {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// As transformers 5.23 saves it.
+Json new_spelling() {
+  return parse_json(R"({
+    "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1,
+    "dtype": "bfloat16", "eos_token_id": 2, "head_dim": 8, "hidden_act": "silu", "hidden_size": 32,
+    "initializer_range": 0.02, "intermediate_size": 44, "max_position_embeddings": 128, "mlp_bias": false,
+    "model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
+    "pad_token_id": null, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+    "rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "tie_word_embeddings": false,
+    "transformers_version": "5.23.0", "use_cache": true, "vocab_size": 50})",
+                    "config.json");
+}
+
+Json with(const char* key, const char* value) {
+  Json config = new_spelling();
+  config[key] = parse_json(value, "value");
+  return config;
+}
+
+std::string refusal(const Json& config) {
+  try {
+    parse_model_shape(config, "config.json");
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Shape, ReadsTheNewSpelling) {
+  const ModelShape shape = parse_model_shape(new_spelling(), "config.json");
+  EXPECT_EQ(shape.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(shape.vocab_size, 50);
+  EXPECT_EQ(shape.hidden_size, 32);
+  EXPECT_EQ(shape.intermediate_size, 44);
+  EXPECT_EQ(shape.num_hidden_layers, 2);
+  EXPECT_EQ(shape.num_attention_heads, 4);
+  EXPECT_EQ(shape.num_key_value_heads, 2);
+  EXPECT_EQ(shape.head_dim, 8);
+  EXPECT_EQ(shape.rms_norm_eps, 1e-5);
+  EXPECT_EQ(shape.rope_theta, 500000);
+  EXPECT_EQ(shape.max_position_embeddings, 128);
+  EXPECT_EQ(shape.dtype, DType::kBF16);
+  EXPECT_EQ(shape.bos_token_id, 1);
+  EXPECT_FALSE(shape.pad_token_id);
+  EXPECT_THAT(shape.eos_token_ids, ElementsAre(2));
+}
+
+TEST(Shape, ReadsTheOldSpellingAndItsDefaults) {
+  const Json config = parse_json(R"({
+    "model_type": "llama", "hidden_size": 64, "intermediate_size": 100, "num_attention_heads": 4, "vocab_size": 10,
+    "num_hidden_layers": 1, "rope_theta": 2000, "rope_scaling": null, "torch_dtype": "float16", "pad_token_id": -1,
+    "eos_token_id": [2, 3], "tie_word_embeddings": true})",
+                                 "config.json");
+  const ModelShape shape = parse_model_shape(config, "config.json");
+  EXPECT_EQ(shape.num_key_value_heads, 4);
+  EXPECT_EQ(shape.head_dim, 16);
+  EXPECT_EQ(shape.rope_theta, 2000);
+  EXPECT_EQ(shape.rms_norm_eps, 1e-6);
+  EXPECT_EQ(shape.initializer_range, 0.02);
+  EXPECT_EQ(shape.max_position_embeddings, 2048);
+  EXPECT_EQ(shape.dtype, DType::kF16);
+  EXPECT_TRUE(shape.tie_word_embeddings);
+  EXPECT_THAT(shape.eos_token_ids, ElementsAre(2, 3));
+  EXPECT_FALSE(shape.pad_token_id);
+}
+
+TEST(Shape, RefusesByKeyWhatTheDecoderCannotExpress) {
+  EXPECT_EQ(refusal(new_spelling()), "");
+  const std::vector<std::pair<const char*, const char*>> refused = {
+      {"architectures", R"(["MistralForCausalLM"])"},
+      {"architectures", "[]"},
+      {"attention_bias", "true"},
+      {"mlp_bias", "true"},
+      {"attention_dropout", "0.1"},
+      {"hidden_act", R"("gelu")"},
+      {"sliding_window", "4096"},
+      {"quantization_config", R"({"bits": 4})"},
+      {"rope_scaling", R"({"rope_type": "llama3", "factor": 8.0})"},
+      {"rope_scaling", R"({"type": "linear", "factor": 2.0})"},
+      {"rope_parameters", R"({"rope_type": "yarn", "rope_theta": 10000})"},
+      {"rope_theta", "10000"},  // beside rope_parameters that say 500000
+      {"partial_rotary_factor", "0.5"},
+      {"num_key_value_heads", "3"},
+      {"head_dim", "7"},
+      {"head_dim", "0"},
+      {"hidden_size", "-32"},
+      {"hidden_size", "32.0"},
+      {"hidden_size", R"("32")"},
+      {"hidden_size", "null"},
+      {"vocab_size", "9223372036854775808"},
+      {"num_hidden_layers", "100000"},
+      {"rms_norm_eps", "-1e-5"},
+      {"rms_norm_eps", "NaN"},
+      {"dtype", R"("int8")"},
+      {"dtype", R"("float33")"},
+      {"dtype", "16"},
+      {"tie_word_embeddings", "1"},
+      {"bos_token_id", "50"},
+      {"eos_token_id", "[2, 50]"},
+      {"eos_token_id", R"(["</s>"])"},
+  };
+  for (const auto& [key, value] : refused) {
+    std::string message;
+    try {
+      message = refusal(with(key, value));
+    } catch (const std::exception& error) {
+      message = error.what();
+    }
+    EXPECT_THAT(message, HasSubstr(key)) << value;
+    EXPECT_THAT(message, HasSubstr("config.json")) << value;
+  }
+  EXPECT_NE(refusal(parse_json("[]", "x")), "");
+  Json no_head_dim = with("hidden_size", "33");
+  no_head_dim.erase("head_dim");
+  EXPECT_THAT(refusal(no_head_dim), HasSubstr("num_attention_heads"));
+}
+
+TEST(Shape, RefusesSizesWhoseProductOverflows) {
+  Json config = with("hidden_size", "2147483648");
+  config["vocab_size"] = 2147483648;
+  config["intermediate_size"] = 2147483648;
+  EXPECT_NE(refusal(config), "");
+}
+
+TEST(Shape, ListsParametersInTheOrderOfTheForwardPass) {
+  Json config = with("num_hidden_layers", "1");
+  config["head_dim"] = 6;  // other than hidden_size / num_attention_heads
+  const std::vector<ParameterSpec> specs = parameter_specs(parse_model_shape(config, "config.json"));
+  ASSERT_EQ(specs.size(), 12u);
+  EXPECT_EQ(specs[0].name, "model.embed_tokens.weight");
+  EXPECT_THAT(specs[0].shape, ElementsAre(50, 32));
+  EXPECT_EQ(specs[1].name, "model.layers.0.input_layernorm.weight");
+  EXPECT_FALSE(specs[1].is_matrix());
+  EXPECT_EQ(specs[2].name, "model.layers.0.self_attn.q_proj.weight");
+  EXPECT_THAT(specs[2].shape, ElementsAre(24, 32));
+  EXPECT_THAT(specs[3].shape, ElementsAre(12, 32));
+  EXPECT_THAT(specs[5].shape, ElementsAre(32, 24));
+  EXPECT_EQ(specs[9].name, "model.layers.0.mlp.down_proj.weight");
+  EXPECT_THAT(specs[9].shape, ElementsAre(32, 44));
+  EXPECT_EQ(specs[10].name, "model.norm.weight");
+  EXPECT_EQ(specs[11].name, "lm_head.weight");
+}
+
+TEST(Shape, CountsTheParametersOfKnownModels) {
+  Json llama_7b = parse_json(R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+      "num_attention_heads": 32, "num_hidden_layers": 32, "vocab_size": 32000})",
+                             "config.json");
+  EXPECT_EQ(parameter_count(parse_model_shape(llama_7b, "config.json")), 6'738'415'616);
+  Json llama_1b = parse_json(R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "head_dim": 64,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16, "vocab_size": 128256,
+      "tie_word_embeddings": true})",
+                             "config.json");
+  EXPECT_EQ(parameter_count(parse_model_shape(llama_1b, "config.json")), 1'235'814'400);
+}
+
+TEST(Shape, MatchesModulesAsPeft) {
+  const ModelShape shape = parse_model_shape(new_spelling(), "config.json");
+  EXPECT_THAT(adapted_modules(shape, {}),
+              ElementsAre("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj",
+                          "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj"));
+  EXPECT_THAT(adapted_modules(shape, {"down_proj", "self_attn.k_proj"}),
+              ElementsAre("model.layers.0.self_attn.k_proj", "model.layers.0.mlp.down_proj",
+                          "model.layers.1.self_attn.k_proj", "model.layers.1.mlp.down_proj"));
+  EXPECT_THAT(adapted_modules(shape, {"model.layers.1.mlp.up_proj"}), ElementsAre("model.layers.1.mlp.up_proj"));
+  const std::vector<std::string> all = adapted_modules(shape, {"all-linear"});
+  EXPECT_EQ(all.size(), 14u);
+  EXPECT_EQ(all[6], "model.layers.0.mlp.down_proj");
+  for (const std::vector<std::string>& none : {std::vector<std::string>{"proj"},
+                                               {"q_proj", "query"},
+                                               {"lm_head"},
+                                               {"embed_tokens"},
+                                               {"all-linear", "q_proj"},
+                                               {""},
+                                               {"model.layers.2.mlp.up_proj"}}) {
+    EXPECT_THROW(adapted_modules(shape, none), UsageError) << none.back();
+  }
+}
+
+}  // namespace
+}  // namespace fathom::model
