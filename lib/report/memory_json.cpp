@@ -1,0 +1,129 @@
+// Builds memory.json.
+#include "report/memory_json.h"
+
+#include <string>
+
+#include "plan/rules.h"
+
+namespace fathom::report {
+namespace {
+
+using ledger::Component;
+using ledger::Memory;
+using ledger::Phase;
+
+Json or_null(const std::optional<int64_t>& bytes) { return bytes ? Json(*bytes) : Json(nullptr); }
+
+// The three figures of every component; `of` picks them from the ledger's value.
+template <typename Of>
+Json component_figures(const ledger::ComponentBytes& analytic, const Memory& dry_run, const Memory* measured, Of of) {
+  Json figures = Json::object();
+  for (const Component component : ledger::kComponents) {
+    figures[std::string(component_name(component))] = {
+        {"analytic", analytic[component]},
+        {"dry_run", of(dry_run)[component]},
+        {"measured", measured ? Json(of(*measured)[component]) : Json(nullptr)}};
+  }
+  return figures;
+}
+
+Json phase_figures(const Memory& dry_run, const Memory* measured) {
+  Json phases = Json::object();
+  for (const Phase phase : ledger::kPhases) {
+    const Memory::PhaseMemory* planned = dry_run.phase(phase).seen ? &dry_run.phase(phase) : nullptr;
+    const Memory::PhaseMemory* seen = measured && measured->phase(phase).seen ? &measured->phase(phase) : nullptr;
+    if (!planned && !seen) continue;
+    const auto figures = [&](auto of) {
+      return Json{{"dry_run", planned ? Json(of(*planned)) : Json(nullptr)},
+                  {"measured", seen ? Json(of(*seen)) : Json(nullptr)}};
+    };
+    Json end = Json::object();
+    for (const Component component : ledger::kComponents) {
+      end[std::string(component_name(component))] =
+          figures([component](const Memory::PhaseMemory& memory) { return memory.end[component]; });
+    }
+    phases[std::string(phase_name(phase))] = {
+        {"peak", figures([](const Memory::PhaseMemory& memory) { return memory.peak; })}, {"end", end}};
+  }
+  return phases;
+}
+
+Json target_json(const plan::Target& target) {
+  return {{"device", target.device == config::Device::kCuda ? "cuda" : "cpu"},
+          {"name", target.name},
+          {"compute_capability", target.compute_capability},
+          {"capacity", target.capacity_bytes},
+          {"threads", target.threads},
+          {"attention_kernel", target.attention_kernel},
+          {"phantom", target.phantom}};
+}
+
+Json workload_json(const plan::Plan& plan) {
+  Json steps = Json::array();
+  for (const train::StepShape& step : plan.workload.steps) {
+    Json micro_batches = Json::array();
+    for (const train::BatchShape& batch : step) micro_batches.push_back({batch.rows, batch.length});
+    steps.push_back(micro_batches);
+  }
+  return {{"parameters", plan.workload.parameters},
+          {"trained_parameters", plan.workload.trained_parameters},
+          {"steps", steps},
+          {"steps_played", plan.steps_played}};
+}
+
+// "allocated" or "reserved"; null throughout where there is no caching allocator.
+Json allocator_figure(const std::optional<plan::GpuBytes>& gpu, int64_t plan::GpuBytes::*bytes,
+                      plan::ByteRange plan::GpuBytes::*range, const std::optional<int64_t>& measured) {
+  return {{"dry_run", gpu ? Json((*gpu).*bytes) : Json(nullptr)},
+          {"range", gpu ? Json{((*gpu).*range).lowest, ((*gpu).*range).highest} : Json(nullptr)},
+          {"measured", or_null(measured)}};
+}
+
+// The driver's figure less what is accounted for; on a CPU the growth of resident memory less the peak, for
+// information.
+std::optional<int64_t> unexplained(const std::optional<plan::Measured>& measured) {
+  if (!measured) return std::nullopt;
+  if (measured->device_growth && measured->reserved) return *measured->device_growth - *measured->reserved;
+  if (measured->resident_growth) return *measured->resident_growth - measured->memory.peak;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Json memory_json(const plan::Comparison& comparison) {
+  const plan::Plan& plan = comparison.plan;
+  const std::optional<plan::Measured>& measured = comparison.measured;
+  const Memory* memory = measured ? &measured->memory : nullptr;
+  const auto measured_or_null = [&](std::optional<int64_t> plan::Measured::*figure) {
+    return measured ? (*measured).*figure : std::nullopt;
+  };
+
+  Json json = {{"schema_version", kMemorySchemaVersion}, {"target", target_json(plan.target)}};
+  json["workload"] = workload_json(plan);
+  json["peak"] = {{"analytic", plan.analytic.peak},
+                  {"dry_run", plan.dry_run.peak},
+                  {"measured", memory ? Json(memory->peak) : Json(nullptr)}};
+  json["components"] = component_figures(
+      plan.analytic.at_peak, plan.dry_run, memory, [](const Memory& of) -> const auto& { return of.at_peak; });
+  json["maximum"] = component_figures(
+      plan.analytic.maximum, plan.dry_run, memory, [](const Memory& of) -> const auto& { return of.maximum; });
+  json["phases"] = phase_figures(plan.dry_run, memory);
+  json["allocated"] = allocator_figure(plan.gpu, &plan::GpuBytes::allocated, &plan::GpuBytes::allocated_range,
+                                       measured_or_null(&plan::Measured::allocated));
+  json["reserved"] = allocator_figure(plan.gpu, &plan::GpuBytes::reserved, &plan::GpuBytes::reserved_range,
+                                      measured_or_null(&plan::Measured::reserved));
+  json["fits"] = plan.gpu ? Json(plan.gpu->fits) : Json(nullptr);
+  json["missing"] = plan.gpu ? Json(plan.gpu->missing_bytes) : Json(nullptr);
+  json["device"] = {{"dry_run", nullptr}, {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
+  // The dry run of a CPU sees no kernel scratch: it depends on threads and instruction set.
+  json["kernel_scratch"] = {{"dry_run", nullptr}, {"measured", memory ? Json(memory->kernel_scratch) : Json(nullptr)}};
+  json["unexplained"] = or_null(unexplained(measured));
+  json["rules_of_thumb"] = Json::array();
+  for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
+    json["rules_of_thumb"].push_back(
+        {{"name", rule.name}, {"bytes", rule.bytes}, {"relative_error", rule.relative_error}});
+  }
+  return json;
+}
+
+}  // namespace fathom::report

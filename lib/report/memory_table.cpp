@@ -1,0 +1,273 @@
+// Lays out a plan and its measurement.
+#include "report/memory_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "base/bytes.h"
+#include "report/table.h"
+
+namespace fathom::report {
+namespace {
+
+using ledger::Component;
+using ledger::Memory;
+using ledger::Phase;
+using Columns = std::vector<Table::Column>;
+using Cells = std::vector<std::string>;
+
+std::string name(auto of) { return std::string(of); }
+
+std::string signed_count(int64_t count) { return (count > 0 ? "+" : "") + format_count(count); }
+
+// How far `figure` is from `reference`: "+1.2 %".
+std::string deviation(int64_t figure, int64_t reference) {
+  if (figure == reference) return "0";
+  if (reference == 0) return name(kMissing);
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%+.2f %%",
+                100.0 * static_cast<double>(figure - reference) / static_cast<double>(reference));
+  return text.data();
+}
+
+void append_figures(Cells& cells, int64_t analytic, int64_t dry_run, const int64_t* measured) {
+  cells.push_back(format_count(analytic));
+  cells.push_back(format_count(dry_run));
+  cells.push_back(format_bytes(dry_run));
+  if (measured) {
+    cells.push_back(format_count(*measured));
+    cells.push_back(signed_count(*measured - dry_run));
+  } else {
+    cells.push_back(deviation(analytic, dry_run));
+  }
+}
+
+std::string component_table(const plan::Plan& plan, const Memory* measured) {
+  Columns columns = {{"at the peak", Align::kLeft}, {"analytic"}, {"dry run"}, {""}};
+  if (measured) {
+    columns.insert(columns.end(), {{"measured"}, {"difference"}});
+  } else {
+    columns.push_back({"analytic off by"});
+  }
+  Table table(columns);
+  for (const Component component : ledger::kComponents) {
+    Cells cells = {name(component_name(component))};
+    const int64_t seen = measured ? measured->at_peak[component] : 0;
+    append_figures(cells, plan.analytic.at_peak[component], plan.dry_run.at_peak[component],
+                   measured ? &seen : nullptr);
+    table.add_row(cells);
+  }
+  table.add_rule();
+  Cells cells = {"total"};
+  append_figures(cells, plan.analytic.peak, plan.dry_run.peak, measured ? &measured->peak : nullptr);
+  table.add_row(cells);
+  return table.format();
+}
+
+std::string phase_table(const Memory& dry_run, const Memory* measured) {
+  Columns columns = {{"phase", Align::kLeft}, {"peak, dry run"}, {""}};
+  if (measured) columns.insert(columns.end(), {{"measured"}, {"difference"}});
+  columns.push_back({"at its end"});
+  if (measured) columns.push_back({"difference"});
+  Table table(columns);
+  for (const Phase phase : ledger::kPhases) {
+    const Memory::PhaseMemory* planned = dry_run.phase(phase).seen ? &dry_run.phase(phase) : nullptr;
+    const Memory::PhaseMemory* seen = measured && measured->phase(phase).seen ? &measured->phase(phase) : nullptr;
+    if (!planned && !seen) continue;
+    const auto difference = [&](auto of) {
+      return planned && seen ? signed_count(of(*seen) - of(*planned)) : name(kMissing);
+    };
+    const auto peak = [](const Memory::PhaseMemory& memory) { return memory.peak; };
+    const auto end = [](const Memory::PhaseMemory& memory) { return memory.end.total(); };
+    Cells cells = {name(phase_name(phase))};
+    cells.push_back(planned ? format_count(planned->peak) : name(kMissing));
+    cells.push_back(planned ? format_bytes(planned->peak) : "");
+    if (measured) {
+      cells.push_back(seen ? format_count(seen->peak) : name(kMissing));
+      cells.push_back(difference(peak));
+    }
+    cells.push_back(planned ? format_count(end(*planned)) : name(kMissing));
+    if (measured) cells.push_back(difference(end));
+    table.add_row(cells);
+  }
+  return table.format();
+}
+
+std::string allocator_table(const plan::GpuBytes& gpu, const plan::Measured* measured) {
+  Columns columns = {{"GPU allocator, peak", Align::kLeft}, {"dry run"}, {""}, {"range over placements"}};
+  if (measured) columns.insert(columns.end(), {{"measured"}, {"", Align::kLeft}});
+  Table table(columns);
+  const auto add = [&](const std::string& title, int64_t bytes, const plan::ByteRange& range,
+                       const std::optional<int64_t>& seen) {
+    const std::string between = range.lowest == range.highest
+                                    ? format_count(range.lowest)
+                                    : format_count(range.lowest) + " … " + format_count(range.highest);
+    Cells cells = {title, format_count(bytes), format_bytes(bytes), between};
+    if (measured) {
+      cells.push_back(seen ? format_count(*seen) : name(kMissing));
+      cells.push_back(!seen ? "" : range.contains(*seen) ? "inside the range" : "outside the range");
+    }
+    table.add_row(cells);
+  };
+  const std::optional<int64_t> none;
+  add("requested", gpu.requested, {gpu.requested, gpu.requested},
+      measured ? std::optional(measured->memory.peak) : none);
+  add("allocated", gpu.allocated, gpu.allocated_range, measured ? measured->allocated : none);
+  add("reserved", gpu.reserved, gpu.reserved_range, measured ? measured->reserved : none);
+  return table.format();
+}
+
+std::string describe_run(const plan::Plan& plan) {
+  const plan::Workload& workload = plan.workload;
+  std::string text = "Memory on ";
+  if (plan.target.device == config::Device::kCuda) {
+    text += "GPU " + plan.target.name + " (" + format_bytes(plan.target.capacity_bytes) + ")";
+  } else {
+    text +=
+        plan.target.threads == 1 ? "the CPU (1 thread)" : "the CPU (" + format_count(plan.target.threads) + " threads)";
+  }
+  text +=
+      ", attention kernel " + plan.target.attention_kernel + "\n" + format_count(workload.parameters) + " parameters, ";
+  text += workload.trained_parameters == workload.parameters ? "all" : format_count(workload.trained_parameters);
+  text += " trained";
+  const train::BatchShape* largest = nullptr;
+  size_t micro_batches = 0;
+  for (const train::StepShape& step : workload.steps) {
+    for (const train::BatchShape& batch : step) {
+      if (!largest || batch.rows * batch.length > largest->rows * largest->length) largest = &batch;
+    }
+    micro_batches = std::max(micro_batches, step.size());
+  }
+  if (largest) {
+    text += "; batches of up to " + format_count(largest->rows) + " × " + format_count(largest->length) + " tokens";
+    if (micro_batches > 1) text += ", " + std::to_string(micro_batches) + " of them in a step";
+  }
+  std::array<char, 64> played{};
+  std::snprintf(played.data(), played.size(), "%lld steps in %.2f s", static_cast<long long>(plan.steps_played),
+                plan.seconds);
+  return text + "\nDry run: " + played.data() + "\n";
+}
+
+std::string describe_fit(const plan::Plan& plan) {
+  const std::string capacity = format_bytes(plan.target.capacity_bytes);
+  if (plan.gpu && !plan.gpu->fits) {
+    return "Does not fit: " + plan.target.name + " has " + capacity + ", and " + format_bytes(plan.gpu->missing_bytes) +
+           " are missing (" + format_count(plan.gpu->missing_bytes) +
+           " bytes). The figures above are those of a run without limit.\n";
+  }
+  if (plan.gpu) {
+    return "Fits: at most " + format_bytes(plan.gpu->reserved_range.highest) + " reserved of " + capacity +
+           "; the driver's own share (context, loaded kernels) comes on top.\n";
+  }
+  if (plan.target.capacity_bytes == 0) return "";
+  if (plan.dry_run.peak > plan.target.capacity_bytes) {
+    return "Does not fit: this machine has " + capacity + ", and " +
+           format_bytes(plan.dry_run.peak - plan.target.capacity_bytes) + " are missing.\n";
+  }
+  return "Fits: " + format_bytes(plan.dry_run.peak) + " of this machine's " + capacity + ".\n";
+}
+
+std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured) {
+  std::string text;
+  if (plan.target.device == config::Device::kCpu) {
+    text += "Kernel scratch (what operators take and give back within one call; not in the figures above): " +
+            format_bytes(measured.memory.kernel_scratch) + " at most\n";
+  }
+  if (measured.resident_growth) {
+    text += "Resident memory grew by " + format_bytes(*measured.resident_growth) + ": " +
+            format_bytes(*measured.resident_growth - measured.memory.peak) +
+            " beside the tensors (code, scratch, freed memory kept)\n";
+  }
+  if (measured.device_growth && measured.reserved) {
+    text += "The driver reports " + format_bytes(*measured.device_growth) + ": " +
+            format_bytes(*measured.device_growth - *measured.reserved) + " beside the caching allocator\n";
+  }
+  return text;
+}
+
+// Collects differences; the first few are named.
+class Differences {
+ public:
+  void compare(const std::string& what, int64_t dry_run, int64_t measured) {
+    if (dry_run == measured) return;
+    if (++count_ <= kNamed) text_ += (text_.empty() ? "" : "; ") + what + " " + signed_count(measured - dry_run);
+  }
+  void compare(const std::string& what, const ledger::ComponentBytes& dry_run, const ledger::ComponentBytes& measured) {
+    for (const Component component : ledger::kComponents) {
+      compare(name(component_name(component)) + " " + what, dry_run[component], measured[component]);
+    }
+  }
+  int count() const { return count_; }
+  std::string text() const {
+    return text_ + (count_ > kNamed ? "; and " + std::to_string(count_ - kNamed) + " more" : "");
+  }
+
+ private:
+  static constexpr int kNamed = 5;
+  int count_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string describe_agreement(const Memory& dry_run, const Memory& measured) {
+  Differences differences;
+  differences.compare("peak", dry_run.peak, measured.peak);
+  differences.compare("at the peak", dry_run.at_peak, measured.at_peak);
+  differences.compare("at its maximum", dry_run.maximum, measured.maximum);
+  std::string compared, alone;
+  for (const Phase phase : ledger::kPhases) {
+    const Memory::PhaseMemory& planned = dry_run.phase(phase);
+    const Memory::PhaseMemory& seen = measured.phase(phase);
+    const std::string phase_is = name(phase_name(phase));
+    if (planned.seen != seen.seen) {
+      alone += (alone.empty() ? "" : ", ") + phase_is + (seen.seen ? " (measured only)" : " (dry run only)");
+    } else if (seen.seen) {
+      compared += (compared.empty() ? "" : ", ") + phase_is;
+      differences.compare("peak of " + phase_is, planned.peak, seen.peak);
+      differences.compare("at the peak of " + phase_is, planned.at_peak, seen.at_peak);
+      differences.compare("at the end of " + phase_is, planned.end, seen.end);
+    }
+  }
+  std::string text =
+      differences.count() == 0
+          ? "Dry run and measured are equal to the byte: the peak, every component at it and at its own maximum"
+          : "Dry run and measured differ (measured − dry run, in bytes): " + differences.text();
+  if (differences.count() == 0 && !compared.empty()) text += ", and the phases " + compared;
+  text += ".";
+  if (!alone.empty()) text += " Not compared: " + alone + ".";
+  return text + "\n";
+}
+
+std::string format_memory(const plan::Comparison& comparison) {
+  const plan::Plan& plan = comparison.plan;
+  const plan::Measured* measured = comparison.measured ? &*comparison.measured : nullptr;
+  const Memory* memory = measured ? &measured->memory : nullptr;
+  std::string text =
+      describe_run(plan) + "\n" + component_table(plan, memory) + "\n" + phase_table(plan.dry_run, memory);
+  if (plan.gpu) text += "\n" + allocator_table(*plan.gpu, measured);
+  text += "\n";
+  if (!measured) return text + describe_fit(plan);
+  if (plan.target.phantom)
+    text += "Measured on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing.\n";
+  return text + describe_rest(plan, *measured) + describe_agreement(plan.dry_run, *memory);
+}
+
+std::string format_derivation(const plan::Analytic& analytic) {
+  Table table({{"component", Align::kLeft}, {"analytic, " + analytic.instant, Align::kLeft}, {"bytes"}});
+  Component shown = Component::kKernels;
+  bool first = true;
+  for (const plan::Analytic::Term& term : analytic.terms) {
+    const bool again = !first && term.component == shown;
+    table.add_row({again ? "" : name(component_name(term.component)), term.formula, format_count(term.bytes)});
+    shown = term.component;
+    first = false;
+  }
+  table.add_rule();
+  table.add_row({"total", "", format_count(analytic.peak)});
+  return table.format();
+}
+
+}  // namespace fathom::report

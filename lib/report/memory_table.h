@@ -1,0 +1,23 @@
+// A plan, and what became of it, as tables and sentences for the terminal.
+#pragma once
+
+#include <string>
+
+#include "plan/plan.h"
+
+namespace fathom::report {
+
+// "equal to the byte …" or where and by how much the two differ: the peak, each component at the peak and at its own
+// maximum, each phase's peak and end. Phases that only one of the two has seen are named. Kernel scratch is not
+// compared.
+std::string describe_agreement(const ledger::Memory& dry_run, const ledger::Memory& measured);
+
+// Everything: what was played, bytes per component and per phase (analytic | dry run | measured | difference), the
+// caching allocator's bytes for a GPU, whether it fits, and how dry run and measurement agree. Without a measurement
+// its columns are left out, and analytic is compared with the dry run.
+std::string format_memory(const plan::Comparison& comparison);
+
+// The analytic formula with its numbers filled in, one line per term, adding up to its peak.
+std::string format_derivation(const plan::Analytic& analytic);
+
+}  // namespace fathom::report

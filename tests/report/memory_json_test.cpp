@@ -1,0 +1,83 @@
+// memory.json: every key of the schema, figures as integers, null where there is none.
+#include "report/memory_json.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/example.h"
+
+namespace fathom::report {
+namespace {
+
+TEST(MemoryJson, OfAPlanAlone) {
+  const Json json = memory_json({example_plan(), {}});
+  std::vector<std::string> keys;
+  for (const auto& item : json.items()) keys.push_back(item.key());
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version", "target", "workload", "peak", "components", "maximum",
+                                            "phases", "allocated", "reserved", "fits", "missing", "device",
+                                            "kernel_scratch", "unexplained", "rules_of_thumb"}));
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["target"].dump(),
+            R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"threads":2,)"
+            R"("attention_kernel":"flash","phantom":false})");
+  EXPECT_EQ(json["workload"].dump(),
+            R"({"parameters":1024,"trained_parameters":1024,"steps":[[[2,8],[1,9]]],"steps_played":3})");
+  EXPECT_EQ(json["peak"].dump(), R"({"analytic":15832,"dry_run":15880,"measured":null})");
+  EXPECT_EQ(json["components"].size(), 7U);
+  EXPECT_EQ(json["components"]["activations"].dump(), R"({"analytic":2000,"dry_run":2048,"measured":null})");
+  EXPECT_EQ(json["maximum"]["gradients"].dump(), R"({"analytic":0,"dry_run":4096,"measured":null})");
+  EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":null,"range":null,"measured":null})");
+  EXPECT_TRUE(json["fits"].is_null());
+  EXPECT_TRUE(json["unexplained"].is_null());
+}
+
+TEST(MemoryJson, OfARun) {
+  const Json json = memory_json({example_plan(), example_measured()});
+  EXPECT_EQ(json["peak"].dump(), R"({"analytic":15832,"dry_run":15880,"measured":15880})");
+  EXPECT_EQ(json["components"]["activations"]["measured"], 2048);
+  EXPECT_EQ(json["kernel_scratch"].dump(), R"({"dry_run":null,"measured":640})");
+  EXPECT_EQ(json["unexplained"], 40000 - 15880);
+}
+
+TEST(MemoryJson, LeavesOutPhasesThatNobodySaw) {
+  plan::Measured measured = example_measured();
+  ledger::Memory::PhaseMemory& save = measured.memory.phases[static_cast<int>(ledger::Phase::kSave)];
+  save.seen = true;
+  save.peak = 7;
+  const Json json = memory_json({example_plan(), measured});
+  std::vector<std::string> phases;
+  for (const auto& item : json["phases"].items()) phases.push_back(item.key());
+  EXPECT_EQ(phases, (std::vector<std::string>{"load", "backward", "save"}));
+  EXPECT_EQ(json["phases"]["save"]["peak"].dump(), R"({"dry_run":null,"measured":7})");
+  EXPECT_EQ(json["phases"]["backward"]["peak"].dump(), R"({"dry_run":15880,"measured":15880})");
+  EXPECT_EQ(json["phases"]["backward"]["end"]["gradients"].dump(), R"({"dry_run":4096,"measured":4096})");
+}
+
+TEST(MemoryJson, OfAGpu) {
+  plan::Measured measured = example_measured();
+  measured.resident_growth.reset();
+  measured.allocated = 18000;
+  measured.reserved = 2097152;
+  measured.device_growth = 3000000;
+  const Json json = memory_json({example_gpu_plan(), measured});
+  EXPECT_EQ(json["target"]["device"], "cuda");
+  EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":18432,"range":[17920,18432],"measured":18000})");
+  EXPECT_EQ(json["reserved"].dump(), R"({"dry_run":2097152,"range":[2097152,4194304],"measured":2097152})");
+  EXPECT_EQ(json["fits"], true);
+  EXPECT_EQ(json["missing"], 0);
+  EXPECT_EQ(json["device"]["measured"], 3000000);
+  EXPECT_EQ(json["unexplained"], 3000000 - 2097152);
+}
+
+TEST(MemoryJson, HoldsRulesOfThumbAgainstTheFigures) {
+  const Json rules = memory_json({example_plan(), {}})["rules_of_thumb"];
+  ASSERT_EQ(rules.size(), 5U);
+  EXPECT_EQ(rules[0]["bytes"], 4096);
+  EXPECT_EQ(rules[0]["relative_error"], 0.0);
+  EXPECT_EQ(rules[1]["bytes"], 2048);
+  EXPECT_EQ(rules[1]["relative_error"], -0.5);
+  EXPECT_EQ(rules[3]["bytes"], 16384);
+  EXPECT_DOUBLE_EQ(rules[3]["relative_error"].get<double>(), (16384.0 - 15880.0) / 15880.0);
+}
+
+}  // namespace
+}  // namespace fathom::report

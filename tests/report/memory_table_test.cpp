@@ -1,0 +1,158 @@
+// The memory report as golden text: plan alone, with a measurement, on a GPU; and the sentence on how the two agree.
+#include "report/memory_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/example.h"
+
+namespace fathom::report {
+namespace {
+
+using ledger::Component;
+using ledger::Phase;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(FormatMemory, ShowsAPlanAlone) {
+  EXPECT_EQ(format_memory({example_plan(), {}}), R"(Memory on the CPU (2 threads), attention kernel flash
+1,024 parameters, all trained; batches of up to 2 × 8 tokens, 2 of them in a step
+Dry run: 3 steps in 0.25 s
+
+at the peak        analytic  dry run             analytic off by
+────────────────────────────────────────────────────────────────
+weights               4,096    4,096   4.00 KiB                0
+optimizer_states      8,200    8,200   8.01 KiB                0
+gradients                 0        0        0 B                0
+functionality           512      512      512 B                0
+activations           2,000    2,048   2.00 KiB          -2.34 %
+temporary_buffers     1,024    1,024   1.00 KiB                0
+kernels                   0        0        0 B                0
+────────────────────────────────────────────────────────────────
+total                15,832   15,880  15.51 KiB          -0.30 %
+
+phase     peak, dry run             at its end
+──────────────────────────────────────────────
+load              4,096   4.00 KiB       4,096
+backward         15,880  15.51 KiB       8,192
+
+Fits: 15.51 KiB of this machine's 16.00 GiB.
+)");
+}
+
+TEST(FormatMemory, SetsMeasuredBesidePredicted) {
+  EXPECT_EQ(format_memory({example_plan(), example_measured()}),
+            R"(Memory on the CPU (2 threads), attention kernel flash
+1,024 parameters, all trained; batches of up to 2 × 8 tokens, 2 of them in a step
+Dry run: 3 steps in 0.25 s
+
+at the peak        analytic  dry run             measured  difference
+─────────────────────────────────────────────────────────────────────
+weights               4,096    4,096   4.00 KiB     4,096           0
+optimizer_states      8,200    8,200   8.01 KiB     8,200           0
+gradients                 0        0        0 B         0           0
+functionality           512      512      512 B       512           0
+activations           2,000    2,048   2.00 KiB     2,048           0
+temporary_buffers     1,024    1,024   1.00 KiB     1,024           0
+kernels                   0        0        0 B         0           0
+─────────────────────────────────────────────────────────────────────
+total                15,832   15,880  15.51 KiB    15,880           0
+
+phase     peak, dry run             measured  difference  at its end  difference
+────────────────────────────────────────────────────────────────────────────────
+load              4,096   4.00 KiB     4,096           0       4,096           0
+backward         15,880  15.51 KiB    15,880           0       8,192           0
+
+Kernel scratch (what operators take and give back within one call; not in the figures above): 640 B at most
+Resident memory grew by 39.06 KiB: 23.55 KiB beside the tensors (code, scratch, freed memory kept)
+Dry run and measured are equal to the byte: the peak, every component at it and at its own maximum, and the phases load, backward.
+)");
+}
+
+TEST(FormatMemory, ShowsTheCachingAllocatorOfAGpu) {
+  const std::string text = format_memory({example_gpu_plan(), {}});
+  EXPECT_THAT(text, HasSubstr("Memory on GPU H100 (80.00 GiB), attention kernel flash\n"));
+  EXPECT_THAT(text, HasSubstr(R"(GPU allocator, peak    dry run             range over placements
+────────────────────────────────────────────────────────────────
+requested               15,880  15.51 KiB                 15,880
+allocated               18,432  18.00 KiB        17,920 … 18,432
+reserved             2,097,152   2.00 MiB  2,097,152 … 4,194,304
+
+Fits: at most 4.00 MiB reserved of 80.00 GiB)"));
+}
+
+TEST(FormatMemory, HoldsAMeasurementAgainstTheRange) {
+  plan::Measured measured = example_measured();
+  measured.resident_growth.reset();
+  measured.allocated = 18000;
+  measured.reserved = 5000000;
+  measured.device_growth = 6000000;
+  const std::string text = format_memory({example_gpu_plan(), measured});
+  EXPECT_THAT(text, HasSubstr("18,000  inside the range\n"));
+  EXPECT_THAT(text, HasSubstr("5,000,000  outside the range\n"));
+  EXPECT_THAT(text, HasSubstr("The driver reports 5.72 MiB: 976.56 KiB beside the caching allocator"));
+  EXPECT_THAT(text, Not(HasSubstr("Kernel scratch"))) << "a GPU's kernels take none from the caching allocator";
+  EXPECT_THAT(text, Not(HasSubstr("phantom")));
+  plan::Plan phantom = example_gpu_plan();
+  phantom.target.phantom = true;
+  EXPECT_THAT(format_memory({phantom, measured}), HasSubstr("Measured on a phantom GPU"));
+}
+
+TEST(FormatMemory, SaysWhatIsMissing) {
+  plan::Plan gpu = example_gpu_plan();
+  gpu.gpu->fits = false;
+  gpu.gpu->missing_bytes = int64_t{12} << 30;
+  EXPECT_THAT(
+      format_memory({gpu, {}}),
+      HasSubstr("Does not fit: H100 has 80.00 GiB, and 12.00 GiB are missing (12,884,901,888 bytes). The figures "
+                "above are those of a run without limit.\n"));
+  plan::Plan cpu = example_plan();
+  cpu.target.capacity_bytes = 8 << 10;
+  EXPECT_THAT(format_memory({cpu, {}}),
+              HasSubstr("Does not fit: this machine has 8.00 KiB, and 7.51 KiB are missing.\n"));
+}
+
+TEST(FormatMemory, MarksAPhaseThatWasNotPlayed) {
+  plan::Measured measured = example_measured();
+  measured.memory.phases[static_cast<int>(Phase::kSave)].seen = true;
+  const std::string text = format_memory({example_plan(), measured});
+  EXPECT_THAT(text, HasSubstr("save                  —                    0           —           —           —\n"));
+  EXPECT_THAT(text, HasSubstr("the phases load, backward. Not compared: save (measured only).\n"));
+}
+
+TEST(DescribeAgreement, NamesEveryKindOfDifference) {
+  const ledger::Memory dry_run = example_memory();
+  ledger::Memory measured = dry_run;
+  measured.kernel_scratch = 99;
+  EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("equal to the byte")) << "kernel scratch is apart";
+
+  measured.at_peak[Component::kActivations] += 5;
+  measured.peak += 5;
+  EXPECT_EQ(describe_agreement(dry_run, measured),
+            "Dry run and measured differ (measured − dry run, in bytes): peak +5; activations at the peak +5.\n");
+
+  measured = dry_run;
+  measured.maximum[Component::kGradients] -= 4;
+  EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("gradients at its maximum -4."));
+
+  measured = dry_run;
+  measured.phases[static_cast<int>(Phase::kBackward)].end[Component::kWeights] += 1;
+  EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("weights at the end of backward +1."));
+
+  for (const Component component : ledger::kComponents) measured.maximum[component] += 1;
+  EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("; and 3 more.")) << "8 differences, 5 named";
+}
+
+TEST(FormatDerivation, ListsTheTerms) {
+  EXPECT_EQ(format_derivation(example_plan().analytic), R"(component    analytic, start of the backward pass   bytes
+─────────────────────────────────────────────────────────
+weights      1,024 parameters × 4 bytes             4,096
+activations  layers                                 1,500
+             logits                                   500
+─────────────────────────────────────────────────────────
+total                                              15,832
+)");
+}
+
+}  // namespace
+}  // namespace fathom::report
