@@ -56,6 +56,7 @@ struct Memory {
   const PhaseMemory& phase(Phase p) const { return phases[static_cast<int>(p)]; }
   // Folds another stretch of the same run into this one: maxima of maxima, the first instant wins ties.
   void merge(const Memory& later);
+  bool operator==(const Memory&) const = default;
 };
 
 }  // namespace fathom::ledger

@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ledger/component.h"
+#include "ledger/kernel_call.h"
 
 namespace fathom::ledger {
 
@@ -25,21 +27,23 @@ class Ledger {
   Ledger& operator=(const Ledger&) = delete;
 
   // ---- called by the allocator. key: what identifies the block while it lives (the DataPtr's context).
-  void on_allocate(const void* key, int64_t bytes);
-  void on_free(const void* key);
+  // call: current_kernel_call() where kernel scratch is told apart (the CPU and the phantom device), else empty.
+  void on_allocate(const void* key, int64_t bytes, const KernelCall& call = {});
+  void on_free(const void* key, const KernelCall& call = {});
 
   // ---- called by the program.
-  void begin_phase(Phase phase);  // phases do not nest
+  void begin_phase(Phase phase);  // ends a phase that is open: phases do not nest
   void end_phase();
-  // A checkpointed segment: recomputation starts; its backward starts. What recomputation made and is then alive is an activation.
+  // A checkpointed segment: recomputation starts; its backward starts. What recomputation made and is then alive is an
+  // activation.
   void begin_recomputation();
   void begin_segment_backward();
   // The block under `tensor` belongs to `component`, from its allocation to its release. Undefined tensors are ignored.
   // name: shown in tables of the largest blocks ("model.layers.0.mlp.up_proj.weight").
   void claim(const at::Tensor& tensor, Component component, std::string_view name = "");
 
-  // ---- after a step (or a load, an evaluation, a save): labels what happened since the last call, adds it to memory(),
-  // and returns the stretch alone. Blocks that are still alive stay known.
+  // ---- after a step (or a load, an evaluation, a save): labels what happened since the last call, adds it to
+  // memory(), and returns the stretch alone. Blocks that are still alive stay known.
   Memory label();
   const Memory& memory() const;  // of everything labelled so far
   int64_t live_bytes() const;    // now, kernel scratch included
@@ -53,6 +57,14 @@ class Ledger {
     bool in_phase = false;
   };
   const std::vector<Event>& last_events() const;
+
+  struct LiveBlock {
+    int64_t bytes = 0;
+    std::optional<Component> claim;
+    std::string name;
+  };
+  // The largest blocks that are alive now, largest first.
+  std::vector<LiveBlock> largest_blocks(size_t count) const;
 
  private:
   struct State;
@@ -74,7 +86,7 @@ class ClaimScope {
 // Makes fathom's allocator LibTorch's CPU allocator for the rest of the process and returns its ledger. The allocator
 // counts, keeps freed memory for reuse, and refuses to go beyond `budget_bytes` of live bytes (0: no limit) with
 // c10::OutOfMemoryError. Blocks taken inside one call of an operator with a CPU kernel, or on a worker thread of a
-// parallel region, are kernel scratch. Call once, before the first tensor is made.
+// parallel region, are kernel scratch. Call before the first tensor is made; later calls only change the budget.
 Ledger& install_cpu(int64_t budget_bytes = 0);
 
 }  // namespace fathom::ledger

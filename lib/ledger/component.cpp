@@ -1,0 +1,65 @@
+// The names of components and phases, and how the memory of two stretches of one run becomes one.
+#include "ledger/component.h"
+
+#include <algorithm>
+
+namespace fathom::ledger {
+
+std::string_view component_name(Component component) {
+  switch (component) {
+    case Component::kWeights:
+      return "weights";
+    case Component::kOptimizerStates:
+      return "optimizer_states";
+    case Component::kGradients:
+      return "gradients";
+    case Component::kFunctionality:
+      return "functionality";
+    case Component::kActivations:
+      return "activations";
+    case Component::kTemporaryBuffers:
+      return "temporary_buffers";
+    case Component::kKernels:
+      return "kernels";
+  }
+  return "";
+}
+
+std::string_view phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kLoad:
+      return "load";
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kOptimizerStep:
+      return "optimizer_step";
+    case Phase::kEvaluation:
+      return "evaluation";
+    case Phase::kSave:
+      return "save";
+  }
+  return "";
+}
+
+int64_t ComponentBytes::total() const {
+  int64_t sum = 0;
+  for (int64_t b : bytes) sum += b;
+  return sum;
+}
+
+void Memory::merge(const Memory& later) {
+  if (later.peak > peak) {
+    peak = later.peak;
+    at_peak = later.at_peak;
+  }
+  for (Component c : kComponents) maximum[c] = std::max(maximum[c], later.maximum[c]);
+  for (int i = 0; i < kPhaseCount; i++) {
+    const PhaseMemory& other = later.phases[i];
+    if (other.seen && (!phases[i].seen || other.peak > phases[i].peak)) phases[i] = other;
+  }
+  kernel_scratch = std::max(kernel_scratch, later.kernel_scratch);
+}
+
+}  // namespace fathom::ledger

@@ -1,0 +1,47 @@
+// The labelling: a recorded stretch of events in, the component of every block and the memory of the stretch out.
+// One function for the CPU, CUDA and both phantoms; it knows no device and no tensor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ledger/component.h"
+#include "ledger/kernel_call.h"
+#include "ledger/ledger.h"
+
+namespace fathom::ledger {
+
+struct Block {
+  const void* key = nullptr;  // null: the slot is free
+  int64_t bytes = 0;
+  KernelCall call;                 // inside which it was taken
+  std::optional<Component> claim;  // wins over what the labelling finds
+  bool alive = false;
+  bool kernel_scratch = false;
+  bool activation = false;
+  bool carried = false;  // alive at the end of an earlier stretch
+};
+
+struct Record {
+  enum class Kind : uint8_t { kAllocate, kFree, kBeginPhase, kEndPhase, kBeginRecomputation, kBeginSegmentBackward };
+  Kind kind;
+  Phase phase = Phase::kLoad;  // of kBeginPhase
+  uint32_t block = 0;          // of kAllocate and kFree: index into the blocks
+};
+
+// What is open between two stretches.
+struct LabelState {
+  std::optional<Phase> phase;
+  bool recomputing = false;
+  std::vector<uint32_t> forward_blocks;     // made in a forward whose backward has not begun
+  std::vector<uint32_t> recomputed_blocks;  // made in the recomputation whose backward has not begun
+};
+
+// carried: blocks alive at the start of the stretch. On return `events` holds one entry per allocation and release, and
+// the blocks' `activation` is set. A phase that is open at either end of the stretch counts as an occurrence of its
+// own.
+Memory label_stretch(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
+                     std::vector<Block>& blocks, LabelState& state, std::vector<Ledger::Event>& events);
+
+}  // namespace fathom::ledger

@@ -1,0 +1,170 @@
+// Recording: every allocation and release under one lock, in buffers that are reused from stretch to stretch.
+#include "ledger/ledger.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "ledger/label.h"
+#include "ledger/pointer_table.h"
+
+namespace fathom::ledger {
+namespace {
+
+thread_local int claim_of_thread = -1;
+
+// A program that never labels must not grow without end: so many records are labelled unasked.
+constexpr size_t kLongestStretch = size_t{1} << 22;
+
+}  // namespace
+
+struct Ledger::State {
+  mutable std::mutex mutex;
+  PointerTable numbers;
+  std::vector<Block> blocks;
+  std::vector<uint32_t> free_slots, carried;
+  std::unordered_map<uint32_t, std::string> names;
+  std::vector<Record> records;
+  std::vector<Event> events;
+  LabelState label_state;
+  Memory memory;
+  int64_t live = 0;
+
+  void note(Record record) {
+    records.push_back(record);
+    if (records.size() >= kLongestStretch) label();
+  }
+
+  Memory label() {
+    Memory stretch = label_stretch(records, carried, blocks, label_state, events);
+    memory.merge(stretch);
+    // Slots that died in this stretch are free again; the rest is carried into the next.
+    auto settle = [this](uint32_t number) {
+      if (blocks[number].alive) {
+        blocks[number].carried = true;
+        next_carried.push_back(number);
+      } else if (blocks[number].key) {
+        blocks[number].key = nullptr;
+        free_slots.push_back(number);
+        if (!names.empty()) names.erase(number);
+      }
+    };
+    next_carried.clear();
+    for (uint32_t number : carried) settle(number);
+    for (const Record& record : records)
+      if (record.kind == Record::Kind::kAllocate) settle(record.block);
+    carried.swap(next_carried);
+    records.clear();
+    return stretch;
+  }
+
+ private:
+  std::vector<uint32_t> next_carried;
+};
+
+Ledger::Ledger() : state_(std::make_unique<State>()) {}
+Ledger::~Ledger() = default;
+
+void Ledger::on_allocate(const void* key, int64_t bytes, const KernelCall& call) {
+  State& s = *state_;
+  std::lock_guard guard(s.mutex);
+  uint32_t number;
+  if (s.free_slots.empty()) {
+    number = static_cast<uint32_t>(s.blocks.size());
+    s.blocks.emplace_back();
+  } else {
+    number = s.free_slots.back();
+    s.free_slots.pop_back();
+  }
+  Block& block = s.blocks[number];
+  block = {.key = key, .bytes = bytes, .call = call, .claim = {}, .alive = true};
+  if (claim_of_thread >= 0) block.claim = static_cast<Component>(claim_of_thread);
+  s.numbers.insert(key, number);
+  s.live += bytes;
+  s.note({.kind = Record::Kind::kAllocate, .block = number});
+}
+
+void Ledger::on_free(const void* key, const KernelCall& call) {
+  State& s = *state_;
+  std::lock_guard guard(s.mutex);
+  uint32_t number = s.numbers.erase(key);
+  if (number == PointerTable::kMissing) return;  // taken before this ledger listened
+  Block& block = s.blocks[number];
+  block.alive = false;
+  block.kernel_scratch = !block.carried && (block.call.worker || (block.call.thread && block.call == call));
+  s.live -= block.bytes;
+  s.note({.kind = Record::Kind::kFree, .block = number});
+}
+
+void Ledger::begin_phase(Phase phase) {
+  std::lock_guard guard(state_->mutex);
+  state_->note({.kind = Record::Kind::kBeginPhase, .phase = phase});
+}
+
+void Ledger::end_phase() {
+  std::lock_guard guard(state_->mutex);
+  state_->note({.kind = Record::Kind::kEndPhase});
+}
+
+void Ledger::begin_recomputation() {
+  std::lock_guard guard(state_->mutex);
+  state_->note({.kind = Record::Kind::kBeginRecomputation});
+}
+
+void Ledger::begin_segment_backward() {
+  std::lock_guard guard(state_->mutex);
+  state_->note({.kind = Record::Kind::kBeginSegmentBackward});
+}
+
+void Ledger::claim(const at::Tensor& tensor, Component component, std::string_view name) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const void* key = tensor.storage().data_ptr().get_context();
+  if (!key) return;
+  std::lock_guard guard(state_->mutex);
+  uint32_t number = state_->numbers.find(key);
+  if (number == PointerTable::kMissing) return;
+  state_->blocks[number].claim = component;
+  if (!name.empty()) state_->names[number] = name;
+}
+
+Memory Ledger::label() {
+  std::lock_guard guard(state_->mutex);
+  return state_->label();
+}
+
+const Memory& Ledger::memory() const { return state_->memory; }
+
+int64_t Ledger::live_bytes() const {
+  std::lock_guard guard(state_->mutex);
+  return state_->live;
+}
+
+const std::vector<Ledger::Event>& Ledger::last_events() const { return state_->events; }
+
+std::vector<Ledger::LiveBlock> Ledger::largest_blocks(size_t count) const {
+  const State& s = *state_;
+  std::lock_guard guard(s.mutex);
+  std::vector<LiveBlock> result;
+  for (uint32_t number = 0; number < s.blocks.size(); number++) {
+    const Block& block = s.blocks[number];
+    if (!block.alive) continue;
+    auto name = s.names.find(number);
+    result.push_back({block.bytes, block.claim, name == s.names.end() ? "" : name->second});
+  }
+  size_t kept = std::min(count, result.size());
+  std::partial_sort(
+      result.begin(), result.begin() + static_cast<std::ptrdiff_t>(kept), result.end(),
+      [](const LiveBlock& a, const LiveBlock& b) { return std::tie(b.bytes, a.name) < std::tie(a.bytes, b.name); });
+  result.resize(kept);
+  return result;
+}
+
+ClaimScope::ClaimScope(Component component) : previous_(claim_of_thread) {
+  claim_of_thread = static_cast<int>(component);
+}
+
+ClaimScope::~ClaimScope() { claim_of_thread = previous_; }
+
+}  // namespace fathom::ledger
