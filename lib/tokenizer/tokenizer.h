@@ -13,14 +13,14 @@ namespace fathom::tokenizer {
 
 class Tokenizer {
  public:
-  // Opens tokenizer.model (SentencePiece) with the flags of tokenizer_config.json (add_bos_token, add_eos_token, special
-  // tokens). A folder that has only tokenizer.json is refused with Error: that engine is not there yet.
+  // Opens tokenizer.model (SentencePiece) with the flags of tokenizer_config.json (add_bos_token, add_eos_token,
+  // special tokens). A folder that has only tokenizer.json is refused with Error: that engine is not there yet.
   static std::unique_ptr<Tokenizer> open(const std::filesystem::path& folder);
   virtual ~Tokenizer() = default;
 
-  virtual std::vector<int32_t> encode(std::string_view text) const = 0;  // without BOS and EOS
-  virtual std::string decode(const std::vector<int32_t>& ids) const = 0; // special tokens are left out
-  virtual std::string piece(int32_t id) const = 0;                       // as stored, for display
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;   // without BOS and EOS
+  virtual std::string decode(const std::vector<int32_t>& ids) const = 0;  // special tokens are left out
+  virtual std::string piece(int32_t id) const = 0;                        // as stored, for display
   virtual int64_t vocabulary_size() const = 0;
 
   // As the tokenizer's files say; unset where they name none.

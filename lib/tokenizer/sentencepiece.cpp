@@ -1,0 +1,219 @@
+// Token ids by the sentencepiece library, special and added tokens by the folder's JSON files.
+#include "tokenizer/sentencepiece.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tokenizer/special_tokens.h"
+
+namespace fathom::tokenizer {
+namespace {
+
+constexpr size_t kMaxModelBytes = size_t{1} << 28;
+constexpr std::string_view kBlank = "\xe2\x96\x81";  // "▁" U+2581
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = std::min(text.find(from, at), text.size());
+    result.append(text.substr(at, next - at));
+    if (next < text.size()) result.append(to);
+    at = next + from.size();
+  }
+  return result;
+}
+
+class SentencePiece : public Tokenizer {
+ public:
+  explicit SentencePiece(const std::filesystem::path& folder);
+
+  std::vector<int32_t> encode(std::string_view text) const override;
+  std::string decode(const std::vector<int32_t>& ids) const override;
+  std::string piece(int32_t id) const override;
+  int64_t vocabulary_size() const override { return vocabulary_size_; }
+
+ private:
+  void load_model();
+  void add_token(const AddedToken& token);
+  std::optional<int32_t> find_id(const std::string& text) const;
+  std::optional<int32_t> resolve(const std::optional<std::string>& text, int model_id, const char* key);
+  void encode_plain(std::string_view text, std::vector<int32_t>& ids) const;
+  int32_t model_size() const { return model_.GetPieceSize(); }
+  void check_id(int32_t id) const;
+
+  std::filesystem::path path_;
+  sentencepiece::SentencePieceProcessor model_;
+  std::string unknown_;                                  // text of the model's unknown piece
+  size_t unknown_length_ = 0;                            // tokens into which SentencePiece takes that text apart
+  std::map<std::string, int32_t, std::less<>> matched_;  // tokens that are found in a text before SentencePiece sees it
+  std::set<char> first_bytes_;                           // of those
+  std::map<int32_t, std::string> added_;                 // texts of ids beyond the model's own
+  std::set<int32_t> special_;
+  bool adds_prefix_space_ = true;
+  int64_t vocabulary_size_ = 0;
+};
+
+SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder / "tokenizer.model") {
+  load_model();
+  const TokenizerFiles files = read_tokenizer_files(folder);
+  adds_bos = files.adds_bos;
+  adds_eos = files.adds_eos;
+  adds_prefix_space_ = files.adds_prefix_space;
+  vocabulary_size_ = model_size();
+  for (const auto& [id, token] : files.added) add_token(token);
+  bos_id = resolve(files.bos, model_.bos_id(), "bos_token");
+  eos_id = resolve(files.eos, model_.eos_id(), "eos_token");
+  unk_id = resolve(files.unk, model_.unk_id(), "unk_token");
+  pad_id = resolve(files.pad, model_.pad_id(), "pad_token");
+  for (const std::string& text : files.other_special) resolve(text, -1, "additional_special_tokens");
+  for (const auto& [text, id] : matched_) first_bytes_.insert(text[0]);
+  if (adds_bos && !bos_id) throw Error(path_.string() + ": add_bos_token is set, but there is no BOS token");
+  if (adds_eos && !eos_id) throw Error(path_.string() + ": add_eos_token is set, but there is no EOS token");
+}
+
+void SentencePiece::load_model() {
+  std::string proto = read_file(path_, kMaxModelBytes);
+  // Protocol buffers merge a repeated message field by field, so this sets add_dummy_prefix (field 3 of
+  // normalizer_spec, itself field 3) to false: the leading blank is ours to put.
+  proto.append("\x1a\x02\x18\x00", 4);
+  const auto status = model_.LoadFromSerializedProto(proto);
+  if (!status.ok() || model_size() <= 0) {
+    throw Error(path_.string() + ": not a SentencePiece model: " + status.ToString(), "Download the file again.");
+  }
+  if (model_.unk_id() < 0) throw Error(path_.string() + ": has no unknown piece");
+  unknown_ = model_.IdToPiece(model_.unk_id());
+  unknown_length_ = model_.EncodeAsIds(unknown_).size();
+}
+
+void SentencePiece::add_token(const AddedToken& token) {
+  if (token.id < model_size()) {
+    if (model_.IdToPiece(token.id) != token.text) {
+      throw Error(path_.string() + ": id " + std::to_string(token.id) + " is '" + model_.IdToPiece(token.id) +
+                  "', but the files beside it call it '" + token.text + "'");
+    }
+  } else {
+    added_[token.id] = token.text;
+    vocabulary_size_ = std::max<int64_t>(vocabulary_size_, int64_t{token.id} + 1);
+  }
+  matched_[token.text] = token.id;
+  if (token.special) special_.insert(token.id);
+}
+
+std::optional<int32_t> SentencePiece::find_id(const std::string& text) const {
+  if (auto found = matched_.find(text); found != matched_.end()) return found->second;
+  const int id = model_.PieceToId(text);  // the unknown id for a text that is no piece
+  if (id >= 0 && id < model_size() && model_.IdToPiece(id) == text) return id;
+  return std::nullopt;
+}
+
+// The id of a special token: that of its text, or the model's own where no file names a text.
+std::optional<int32_t> SentencePiece::resolve(const std::optional<std::string>& text, int model_id, const char* key) {
+  std::optional<int32_t> id;
+  if (text) {
+    id = find_id(*text);
+    if (!id) {
+      throw Error(path_.string() + ": " + key + " '" + *text + "' is neither a piece of the model nor an added token",
+                  "Add it to added_tokens_decoder of tokenizer_config.json, with an id that the model has.");
+    }
+  } else if (model_id >= 0) {
+    id = model_id;
+  }
+  if (id) {
+    special_.insert(*id);
+    matched_[text ? *text : model_.IdToPiece(*id)] = *id;
+  }
+  return id;
+}
+
+void SentencePiece::check_id(int32_t id) const {
+  if (id >= 0 && (id < model_size() || added_.count(id))) return;
+  throw Error(path_.string() + ": there is no token " + std::to_string(id));
+}
+
+// The unknown piece in front keeps blanks at the start, which models with remove_extra_whitespaces would lose.
+void SentencePiece::encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
+  if (text.empty()) return;
+  if (text.size() > std::numeric_limits<int32_t>::max() / 8) {
+    throw Error("a text of " + std::to_string(text.size()) + " bytes is too long to tokenize at once");
+  }
+  const bool leading = text[0] == ' ' || text.starts_with(kBlank);
+  std::vector<int> tokens;
+  const auto status = model_.Encode(leading ? unknown_ + std::string(text) : std::string(text), &tokens);
+  if (!status.ok()) throw Error(path_.string() + ": " + status.ToString());
+  const size_t skipped = leading ? std::min(unknown_length_, tokens.size()) : 0;
+  ids.insert(ids.end(), tokens.begin() + static_cast<std::ptrdiff_t>(skipped), tokens.end());
+}
+
+std::vector<int32_t> SentencePiece::encode(std::string_view input) const {
+  std::vector<int32_t> ids;
+  if (input.empty()) return ids;
+  const std::string text = (adds_prefix_space_ ? " " : "") + replace_all(input, kBlank, " ");
+  size_t start = 0;
+  for (size_t at = 0; at < text.size();) {
+    std::optional<std::pair<size_t, int32_t>> longest;
+    if (first_bytes_.count(text[at])) {
+      for (const auto& [token, id] : matched_) {
+        const bool longer = !longest || token.size() > longest->first;
+        if (longer && text.compare(at, token.size(), token) == 0) longest = {token.size(), id};
+      }
+    }
+    if (!longest) {
+      ++at;
+      continue;
+    }
+    // The prefix alone before a special token is dropped.
+    const bool only_prefix = adds_prefix_space_ && start == 0 && at == 1 && special_.count(longest->second);
+    if (!only_prefix) encode_plain(std::string_view(text).substr(start, at - start), ids);
+    ids.push_back(longest->second);
+    at = start = at + longest->first;
+  }
+  encode_plain(std::string_view(text).substr(start), ids);
+  return ids;
+}
+
+std::string SentencePiece::decode(const std::vector<int32_t>& ids) const {
+  std::string text;
+  std::vector<int> run;
+  bool strips = false, first = true;
+  auto flush = [&] {
+    if (run.empty()) return;
+    std::string part;
+    const auto status = model_.Decode(run, &part);
+    if (!status.ok()) throw Error(path_.string() + ": " + status.ToString());
+    text += part;
+    run.clear();
+  };
+  for (int32_t id : ids) {
+    check_id(id);
+    if (special_.count(id)) continue;
+    if (first) strips = adds_prefix_space_ && piece(id).starts_with(kBlank);
+    first = false;
+    if (id < model_size()) {
+      run.push_back(id);
+    } else {
+      flush();
+      text += added_.at(id);
+    }
+  }
+  flush();
+  if (strips && text.starts_with(' ')) text.erase(0, 1);
+  return text;
+}
+
+std::string SentencePiece::piece(int32_t id) const {
+  check_id(id);
+  return id < model_size() ? model_.IdToPiece(id) : added_.at(id);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::filesystem::path& folder) {
+  return std::make_unique<SentencePiece>(folder);
+}
+
+}  // namespace fathom::tokenizer

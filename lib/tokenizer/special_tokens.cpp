@@ -1,0 +1,147 @@
+// Reads the JSON files beside tokenizer.model, in the spellings of transformers 4 and 5.
+#include "tokenizer/special_tokens.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace fathom::tokenizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Ids beyond any real vocabulary are a sign of a hostile or damaged file.
+constexpr int64_t kMaxId = int64_t{1} << 24;
+
+const Json* find(const Json& object, const char* key) {
+  auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+Json read_object(const fs::path& path) {
+  if (!fs::exists(path)) return Json::object();
+  Json value = read_json(path);
+  if (!value.is_object()) throw Error(path.string() + ": expected an object");
+  return value;
+}
+
+// "<s>" or {"content": "<s>", …}.
+std::string token_text(const Json& value, const std::string& where) {
+  const Json* text = value.is_object() ? find(value, "content") : &value;
+  if (text == nullptr || !text->is_string() || text->get_ref<const std::string&>().empty()) {
+    throw Error(where + ": expected the text of a token");
+  }
+  return text->get<std::string>();
+}
+
+void refuse_matching_flags(const Json& token, const std::string& where) {
+  for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
+    const Json* value = find(token, flag);
+    if (value != nullptr && *value != false) {
+      throw Error(where + ": added tokens with " + flag + " are not supported");
+    }
+  }
+}
+
+bool read_flag(const Json& config, const char* key, bool fallback, const std::string& file) {
+  const Json* value = find(config, key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) throw Error(file + ": " + key + ": expected true or false, got " + value->dump());
+  return value->get<bool>();
+}
+
+void add_token(TokenizerFiles& files, AddedToken token, const std::string& where) {
+  if (token.id < 0 || token.id > kMaxId) throw Error(where + ": id " + std::to_string(token.id) + " is out of range");
+  for (const auto& [id, other] : files.added) {
+    if (id == token.id && other.text == token.text) return;
+    if (id == token.id || other.text == token.text) {
+      throw Error(where + ": '" + token.text + "' (" + std::to_string(token.id) + ") contradicts '" + other.text +
+                  "' (" + std::to_string(id) + ")");
+    }
+  }
+  files.added[token.id] = std::move(token);
+}
+
+int32_t parse_id(const std::string& text, const std::string& where) {
+  const bool digits = !text.empty() && text.size() <= 8 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) throw Error(where + ": '" + text.substr(0, 40) + "' is not the id of a token");
+  return std::stoi(text);
+}
+
+void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path& folder) {
+  const std::string config_name = (folder / "tokenizer_config.json").string();
+  if (const Json* decoder = find(config, "added_tokens_decoder")) {
+    if (!decoder->is_object()) throw Error(config_name + ": added_tokens_decoder: expected an object");
+    for (const auto& [key, value] : decoder->items()) {
+      const std::string where = config_name + ": added_tokens_decoder." + key.substr(0, 40);
+      if (!value.is_object()) throw Error(where + ": expected an object");
+      refuse_matching_flags(value, where);
+      add_token(files, {token_text(value, where), parse_id(key, where), read_flag(value, "special", false, where)},
+                where);
+    }
+  }
+  const fs::path legacy = folder / "added_tokens.json";
+  const Json ids = read_object(legacy);
+  for (const auto& [text, id] : ids.items()) {
+    const std::string where = legacy.string() + ": '" + text + "'";
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{kMaxId}) throw Error(where + ": expected an id");
+    add_token(files, {text, id.get<int32_t>(), false}, where);
+  }
+}
+
+// One special token of tokenizer_config.json and special_tokens_map.json, which must agree.
+std::optional<std::string> read_special(const Json& config, const Json& map, const char* key, const fs::path& folder) {
+  std::optional<std::string> text;
+  for (const auto& [object, name] : {std::pair{&config, "tokenizer_config.json"}, {&map, "special_tokens_map.json"}}) {
+    const Json* value = find(*object, key);
+    if (value == nullptr) continue;
+    const std::string where = (folder / name).string() + ": " + key;
+    if (value->is_object()) refuse_matching_flags(*value, where);
+    const std::string here = token_text(*value, where);
+    if (text && *text != here) {
+      throw Error(where + ": '" + here + "' contradicts '" + *text + "' of tokenizer_config.json");
+    }
+    text = here;
+  }
+  return text;
+}
+
+void check_class(const Json& config, const fs::path& folder) {
+  const Json* name = find(config, "tokenizer_class");
+  static const std::array<const char*, 2> kKnown = {"LlamaTokenizer", "LlamaTokenizerFast"};
+  if (name == nullptr || std::any_of(kKnown.begin(), kKnown.end(), [&](const char* known) { return *name == known; })) {
+    return;
+  }
+  throw Error((folder / "tokenizer_config.json").string() + ": tokenizer_class " + name->dump() + " is not supported",
+              "The class that there is: LlamaTokenizer, with a tokenizer.model.");
+}
+
+}  // namespace
+
+TokenizerFiles read_tokenizer_files(const fs::path& folder) {
+  const Json config = read_object(folder / "tokenizer_config.json");
+  const Json map = read_object(folder / "special_tokens_map.json");
+  const std::string config_name = (folder / "tokenizer_config.json").string();
+  check_class(config, folder);
+
+  TokenizerFiles files;
+  files.adds_bos = read_flag(config, "add_bos_token", true, config_name);
+  files.adds_eos = read_flag(config, "add_eos_token", false, config_name);
+  files.adds_prefix_space = read_flag(config, "add_prefix_space", true, config_name);
+  files.bos = read_special(config, map, "bos_token", folder);
+  files.eos = read_special(config, map, "eos_token", folder);
+  files.unk = read_special(config, map, "unk_token", folder);
+  files.pad = read_special(config, map, "pad_token", folder);
+  for (const Json* object : {&config, &map}) {
+    for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+      const Json* list = find(*object, key);
+      if (list == nullptr) continue;
+      for (const auto& token : *list) files.other_special.push_back(token_text(token, folder.string() + ": " + key));
+    }
+  }
+  read_added_tokens(files, config, folder);
+  return files;
+}
+
+}  // namespace fathom::tokenizer

@@ -1,0 +1,183 @@
+// Token ids against those of transformers' LlamaTokenizer (golden.json, from scripts/golden/tokenizer.py), and odd
+// folders.
+#include "tokenizer/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+namespace fathom::tokenizer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const fs::path kTests = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer";
+
+// A copy of the fixture that a test may spoil.
+class TokenizerFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("fathom_tokenizer_" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::copy(kTests / "fixture", folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void put(const std::string& name, const std::string& text) {
+    fs::remove(folder_ / name);
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  // Replaces one key of tokenizer_config.json, read as JSON; the other files but the model go.
+  void configure(const std::string& key, const std::string& value) {
+    Json config = read_json(kTests / "fixture" / "tokenizer_config.json");
+    config[key] = parse_json(value, "value");
+    put("tokenizer_config.json", format_json(config));
+    fs::remove(folder_ / "special_tokens_map.json");
+  }
+  std::string refusal() {
+    try {
+      Tokenizer::open(folder_);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  fs::path folder_;
+};
+
+TEST(Tokenizer, GivesTheIdsOfTransformers) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  const Json golden = read_json(kTests / "golden.json");
+  ASSERT_GT(golden["cases"].size(), 200u);
+  for (const Json& test : golden["cases"]) {
+    const auto text = test["text"].get<std::string>();
+    const auto ids = test["ids"].get<std::vector<int32_t>>();
+    EXPECT_EQ(tokenizer->encode(text), ids) << test["text"];
+    if (!test["decoded"].is_null()) {
+      EXPECT_EQ(tokenizer->decode(ids), test["decoded"].get<std::string>()) << test["text"];
+    }
+  }
+}
+
+TEST(Tokenizer, ReadsSpecialTokensAndFlags) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  EXPECT_EQ(tokenizer->unk_id, 0);
+  EXPECT_EQ(tokenizer->bos_id, 1);
+  EXPECT_EQ(tokenizer->eos_id, 2);
+  EXPECT_EQ(tokenizer->pad_id, 800);
+  EXPECT_TRUE(tokenizer->adds_bos);
+  EXPECT_FALSE(tokenizer->adds_eos);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 802);
+  EXPECT_EQ(tokenizer->piece(2), "</s>");
+  EXPECT_EQ(tokenizer->piece(801), "[INST]");
+  EXPECT_THROW(tokenizer->piece(802), Error);
+  EXPECT_THROW(tokenizer->piece(-1), Error);
+  EXPECT_THROW(tokenizer->decode({5, 802}), Error);
+}
+
+TEST(Tokenizer, GivesBackAnyText) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (uint32_t length = random() % 20; length > 0; --length) {
+      static const std::vector<std::string> kLetters = {"a",  "Z",    "7", " ",      "\n", "é",
+                                                        "日", "🙂", "<", "memory", "."};
+      text += kLetters[random() % kLetters.size()];
+    }
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, KeepsBlanksBesideAddedTokens) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  for (const char* text : {"[INST] memory [/INST]", "a[INST]b", "a [INST]  b", "[INST][INST]"}) {
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, EncodesBytesThatAreNotUtf8WithoutHarm) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  for (const char* text : {"\xff", "a\xc3", "\xe2\x96", "\xed\xa0\x80", "\xf8\x88\x80\x80\x80"}) {
+    for (int32_t id : tokenizer->encode(text)) EXPECT_LT(id, 802);
+  }
+}
+
+TEST_F(TokenizerFolder, WorksFromTheModelAlone) {
+  fs::remove(folder_ / "tokenizer_config.json");
+  fs::remove(folder_ / "special_tokens_map.json");
+  const auto tokenizer = Tokenizer::open(folder_);
+  EXPECT_EQ(tokenizer->bos_id, 1);
+  EXPECT_EQ(tokenizer->eos_id, 2);
+  EXPECT_FALSE(tokenizer->pad_id);
+  EXPECT_TRUE(tokenizer->adds_bos);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 800);
+  EXPECT_THAT(tokenizer->encode("</s>"), ElementsAre(2));
+}
+
+TEST_F(TokenizerFolder, TakesFlagsAndNamesFromTheConfig) {
+  configure("add_eos_token", "true");
+  EXPECT_TRUE(Tokenizer::open(folder_)->adds_eos);
+  configure("add_bos_token", "false");
+  EXPECT_FALSE(Tokenizer::open(folder_)->adds_bos);
+  configure("eos_token", R"({"__type": "AddedToken", "content": "[INST]", "lstrip": false})");
+  EXPECT_EQ(Tokenizer::open(folder_)->eos_id, 801);
+  configure("pad_token", "null");
+  EXPECT_FALSE(Tokenizer::open(folder_)->pad_id);
+  configure("additional_special_tokens", R"(["[INST]"])");
+  const auto tokenizer = Tokenizer::open(folder_);
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("[INST]memory")), "memory");
+}
+
+TEST_F(TokenizerFolder, RefusesWhatItWouldEncodeDifferently) {
+  EXPECT_EQ(refusal(), "");
+  configure("tokenizer_class", R"("T5Tokenizer")");
+  EXPECT_THAT(refusal(), HasSubstr("T5Tokenizer"));
+  configure("added_tokens_decoder", R"({"800": {"content": "<pad>", "rstrip": true}})");
+  EXPECT_THAT(refusal(), HasSubstr("rstrip"));
+  configure("added_tokens_decoder", R"({"2": {"content": "<eos>"}})");
+  EXPECT_THAT(refusal(), HasSubstr("'</s>'"));
+  configure("added_tokens_decoder", R"({"800": {"content": "<pad>"}, "801": {"content": "<pad>"}})");
+  EXPECT_THAT(refusal(), HasSubstr("contradicts"));
+  for (const char* key : {"-1", "x", "99999999", "800000000000000000000", ""}) {
+    configure("added_tokens_decoder", std::string("{\"") + key + R"(": {"content": "<pad>"}})");
+    EXPECT_NE(refusal(), "") << key;
+  }
+  configure("pad_token", R"("[PAD]")");
+  EXPECT_THAT(refusal(), HasSubstr("[PAD]"));
+  configure("add_bos_token", "1");
+  EXPECT_THAT(refusal(), HasSubstr("add_bos_token"));
+  configure("bos_token", R"("</s>")");
+  put("special_tokens_map.json", R"({"bos_token": "<s>"})");
+  EXPECT_THAT(refusal(), HasSubstr("contradicts"));
+}
+
+TEST_F(TokenizerFolder, SaysWhatIsMissing) {
+  fs::remove(folder_ / "tokenizer.model");
+  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.model"));
+  put("tokenizer.json", "{}");
+  EXPECT_THAT(refusal(), HasSubstr("tokenizer.json only"));
+}
+
+TEST_F(TokenizerFolder, RefusesDamagedModels) {
+  const std::string model = read_file(kTests / "fixture" / "tokenizer.model");
+  put("tokenizer.model", "");
+  EXPECT_NE(refusal(), "");
+  put("tokenizer.model", "not a model");
+  EXPECT_NE(refusal(), "");
+  put("tokenizer.model", model.substr(0, model.size() / 2));
+  refusal();
+}
+
+}  // namespace
+}  // namespace fathom::tokenizer
