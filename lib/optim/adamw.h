@@ -1,4 +1,5 @@
-// AdamW with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101) in LibTorch's fused kernel, and gradient clipping.
+// AdamW with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101) in LibTorch's fused kernel, and gradient
+// clipping.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +23,7 @@ struct OptimizedParameter {
 
 class AdamW {
  public:
-  // Allocates both moments (zero, the parameter's dtype and device) and the step counts at once, and claims them.
+  // Allocates both moments (zero, the parameter's dtype and device) and one 4-byte step count at once, and claims them.
   AdamW(std::vector<OptimizedParameter> parameters, const AdamWOptions& options, ledger::Ledger* ledger);
   // One update from the parameters' gradients (all must be defined); does not clear them.
   void step(double learning_rate);
@@ -40,11 +41,13 @@ class AdamW {
   std::vector<OptimizedParameter> parameters_;
   std::vector<Group> groups_;
   AdamWOptions options_;
+  std::vector<std::pair<std::string, at::Tensor>> state_;
+  at::Tensor steps_tensor_;
   int64_t steps_ = 0;
 };
 
-// Scales all gradients by min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ does; max_norm 0 only measures.
-// Returns the total 2-norm before clipping as a 0-dim tensor on the device (reading it synchronises).
+// Scales all gradients by min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ does; max_norm 0 only
+// measures. Returns the total 2-norm before clipping as a 0-dim tensor on the device (reading it synchronises).
 at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm);
 
 }  // namespace fathom::optim

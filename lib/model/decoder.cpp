@@ -1,0 +1,65 @@
+// One layer of the Llama decoder, as transformers' LlamaDecoderLayer computes it.
+#include "model/decoder.h"
+
+#include <ATen/ATen.h>
+
+#include "ops/rms_norm.h"
+#include "ops/rotary.h"
+#include "ops/swiglu.h"
+
+namespace fathom::model {
+namespace {
+
+// Adds in place of the branch, which nothing keeps. Under autocast the stream is wider than the branch: on the CPU an
+// addition of two types would cast inside the operator anyway.
+at::Tensor add_to_stream(const at::Tensor& branch_TD, const at::Tensor& stream_TD) {
+  if (branch_TD.scalar_type() == stream_TD.scalar_type()) return branch_TD.add_(stream_TD);
+  if (stream_TD.is_cuda()) return stream_TD + branch_TD;
+  return branch_TD.to(stream_TD.scalar_type()).add_(stream_TD);
+}
+
+at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+                     const ops::ComputeScope& compute, CachedLayer* cache) {
+  const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
+  auto heads_of = [&](const ops::Linear& projection, int64_t heads) {
+    return ops::linear(x_TD, projection, compute, context.training)
+        .view({context.rows, length, heads, context.head_size});
+  };
+  const at::Tensor q_BSHE = ops::rotate(heads_of(layer.q, context.heads), context.cos_SE2, context.sin_SE2);
+  const at::Tensor k_BSKE = ops::rotate(heads_of(layer.k, context.key_heads), context.cos_SE2, context.sin_SE2);
+  const at::Tensor v_BSKE = heads_of(layer.v, context.key_heads);
+  if (cache == nullptr) {
+    return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel)
+        .view({tokens, context.heads * context.head_size});
+  }
+  cache->keys_BKSE.narrow(2, cache->length, length).copy_(k_BSKE.transpose(1, 2));
+  cache->values_BKSE.narrow(2, cache->length, length).copy_(v_BSKE.transpose(1, 2));
+  const int64_t positions = cache->length + length;
+  return ops::cached_attention(q_BSHE, cache->keys_BKSE.narrow(2, 0, positions),
+                               cache->values_BKSE.narrow(2, 0, positions), context.kernel)
+      .view({tokens, context.heads * context.head_size});
+}
+
+at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+                        const ops::ComputeScope& compute) {
+  const at::Tensor gate_TF = ops::linear(x_TD, layer.gate, compute, context.training);
+  const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
+  return ops::linear(ops::LinearInput(ops::swiglu(gate_TF, up_TF)), layer.down, compute, context.training);
+}
+
+}  // namespace
+
+at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
+                     CachedLayer* cache) {
+  const ops::ComputeScope compute(stream_TD.device(), layer.q.weight_ND.scalar_type());
+  at::Tensor middle_TD;
+  {
+    const ops::LinearInput x_TD(ops::rms_norm(stream_TD, layer.input_norm_D, context.norm_eps, compute.dtype()));
+    const ops::LinearInput attended_TD(attention(layer, x_TD, context, compute, cache));
+    middle_TD = add_to_stream(ops::linear(attended_TD, layer.o, compute, context.training), stream_TD);
+  }
+  const ops::LinearInput x_TD(ops::rms_norm(middle_TD, layer.post_attention_norm_D, context.norm_eps, compute.dtype()));
+  return add_to_stream(feed_forward(layer, x_TD, context, compute), middle_TD);
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,40 @@
+// One layer of the Llama decoder: normalisation, attention, normalisation, feed-forward, each added to the stream.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "ops/attention.h"
+#include "ops/linear.h"
+
+namespace fathom::model {
+
+struct DecoderLayer {
+  at::Tensor input_norm_D;
+  ops::Linear q, k, v, o;
+  at::Tensor post_attention_norm_D;
+  ops::Linear gate, up, down;
+};
+
+// A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use.
+struct CachedLayer {
+  at::Tensor keys_BKSE, values_BKSE;
+  int64_t length = 0;
+};
+
+// What all layers of one forward pass share.
+struct LayerContext {
+  int64_t rows = 0;  // B; the stream is [T, D] with T = B * S
+  int64_t heads = 0, key_heads = 0, head_size = 0;
+  double norm_eps = 0;
+  at::Tensor cos_SE2, sin_SE2;  // of the positions of this pass
+  ops::AttentionKernel kernel = ops::AttentionKernel::kFlash;
+  bool training = false;
+};
+
+// stream_TD plus what attention and feed-forward add to it; a new tensor of the same type. Computes in the device's
+// autocast type, if autocast is on. cache: null in training; else the new keys and values are written behind the old
+// ones.
+at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
+                     CachedLayer* cache = nullptr);
+
+}  // namespace fathom::model

@@ -1,0 +1,275 @@
+// The Llama decoder: its parameters from a folder or drawn at random, and its forward passes.
+#include "model/llama.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+#include "model/decoder.h"
+#include "ops/activation_checkpoint.h"
+#include "ops/rms_norm.h"
+#include "ops/rotary.h"
+#include "ops/scalar_type.h"
+
+namespace fathom::model {
+namespace {
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::ostringstream text;
+  text << shape;
+  return text.str();
+}
+
+void seed_generator(at::Device device, uint64_t seed) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+// Tensors that checkpoints carry although a Llama does not read them.
+bool is_ignored(const std::string& name, const ModelShape& shape) {
+  return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
+}
+
+}  // namespace
+
+KeyValueCache::KeyValueCache(const ModelShape& shape, int64_t batch, int64_t capacity, at::Device device,
+                             at::ScalarType dtype) {
+  const ledger::ClaimScope cache(ledger::Component::kFunctionality);
+  const auto options = at::TensorOptions().device(device).dtype(dtype);
+  for (int64_t layer = 0; layer < shape.num_hidden_layers; ++layer) {
+    keys_BKSE.push_back(at::empty({batch, shape.num_key_value_heads, capacity, shape.head_dim}, options));
+    values_BKSE.push_back(at::empty({batch, shape.num_key_value_heads, capacity, shape.head_dim}, options));
+  }
+}
+
+struct Llama::State {
+  State(const ModelShape& shape_in, const ModelOptions& options_in)
+      : shape(shape_in),
+        options(options_in),
+        rotary(shape.rope_theta, shape.head_dim, options.device, options.ledger),
+        anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {}
+
+  ModelShape shape;
+  ModelOptions options;
+  std::vector<Parameter> parameters;
+  size_t base_count = 0;  // of parameters; adapters follow
+  bool training = false;
+  at::Tensor embedding_VD, norm_D, head_VD;
+  std::vector<DecoderLayer> layers;
+  ops::RotaryTable rotary;
+  at::Tensor anchor;
+  std::map<at::ScalarType, ops::AttentionKernel> kernels;
+
+  at::Tensor add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype, bool trained);
+  ops::Linear make_linear(const std::string& module, const std::map<std::string, at::Tensor>& base,
+                          const std::set<std::string>& adapted);
+  void initialise_adapters();
+  ops::AttentionKernel kernel(at::ScalarType dtype);
+  LayerContext context(int64_t rows, int64_t first, int64_t length);
+  at::Tensor embed(const at::Tensor& ids_BS) const;
+  at::Tensor head(const at::Tensor& stream_TD) const;
+};
+
+at::Tensor Llama::State::add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype,
+                                       bool trained) {
+  at::Tensor tensor = at::empty(sizes, at::TensorOptions().device(options.device).dtype(dtype));
+  tensor.set_requires_grad(trained);
+  if (options.ledger != nullptr) options.ledger->claim(tensor, ledger::Component::kWeights, name);
+  parameters.push_back({name, tensor, trained, /*decays=*/sizes.size() > 1});
+  return tensor;
+}
+
+ops::Linear Llama::State::make_linear(const std::string& module, const std::map<std::string, at::Tensor>& base,
+                                      const std::set<std::string>& adapted) {
+  ops::Linear linear{base.at(module + ".weight"), std::nullopt};
+  if (!adapted.contains(module)) return linear;
+  const LoraOptions& lora = *options.lora;
+  ops::LoraAdapter adapter;
+  adapter.a_RD = add_parameter(module + ".lora_A.weight", {lora.r, linear.weight_ND.size(1)}, at::kFloat, true);
+  adapter.b_NR = add_parameter(module + ".lora_B.weight", {linear.weight_ND.size(0), lora.r}, at::kFloat, true);
+  adapter.scaling = lora.alpha / static_cast<double>(lora.r);
+  adapter.dropout = lora.dropout;
+  linear.adapter = std::move(adapter);
+  return linear;
+}
+
+void Llama::State::initialise_adapters() {
+  for (size_t i = base_count; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    if (parameter.name.ends_with(".lora_B.weight")) {
+      parameter.tensor.zero_();
+      continue;
+    }
+    // Kaiming-uniform with a = sqrt(5): bound = sqrt(6 / ((1 + a^2) fan_in)) = 1 / sqrt(fan_in).
+    const double bound = 1 / std::sqrt(static_cast<double>(parameter.tensor.size(1)));
+    parameter.tensor.uniform_(-bound, bound);
+  }
+}
+
+ops::AttentionKernel Llama::State::kernel(at::ScalarType dtype) {
+  auto found = kernels.find(dtype);
+  if (found == kernels.end()) {
+    found =
+        kernels.emplace(dtype, ops::attention_kernel(options.attention, options.device, dtype, shape.head_dim)).first;
+  }
+  return found->second;
+}
+
+LayerContext Llama::State::context(int64_t rows, int64_t first, int64_t length) {
+  LayerContext context;
+  context.rows = rows;
+  context.heads = shape.num_attention_heads;
+  context.key_heads = shape.num_key_value_heads;
+  context.head_size = shape.head_dim;
+  context.norm_eps = shape.rms_norm_eps;
+  std::tie(context.cos_SE2, context.sin_SE2) = rotary.rows(first, length);
+  context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
+  context.training = training;
+  return context;
+}
+
+at::Tensor Llama::State::embed(const at::Tensor& ids_BS) const {
+  return at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size});
+}
+
+at::Tensor Llama::State::head(const at::Tensor& stream_TD) const {
+  const ops::ComputeScope compute(options.device, head_VD.scalar_type());
+  return at::linear(ops::rms_norm(stream_TD, norm_D, shape.rms_norm_eps, compute.dtype()), compute.weight(head_VD));
+}
+
+Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std::make_shared<State>(shape, options)) {
+  State& state = *state_;
+  std::set<std::string> adapted;
+  if (options.lora) {
+    for (const std::string& module : adapted_modules(shape, options.lora->target_modules)) adapted.insert(module);
+  }
+  std::map<std::string, at::Tensor> base;
+  for (const ParameterSpec& spec : parameter_specs(shape)) {
+    base[spec.name] = state.add_parameter(spec.name, spec.shape, ops::scalar_type(options.dtype), !options.lora);
+  }
+  state.base_count = state.parameters.size();
+  state.embedding_VD = base.at("model.embed_tokens.weight");
+  state.norm_D = base.at("model.norm.weight");
+  state.head_VD = shape.tie_word_embeddings ? state.embedding_VD : base.at("lm_head.weight");
+  for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
+    const std::string prefix = "model.layers." + std::to_string(i) + ".";
+    auto linear = [&](const char* name) { return state.make_linear(prefix + name, base, adapted); };
+    DecoderLayer layer;
+    layer.input_norm_D = base.at(prefix + "input_layernorm.weight");
+    layer.q = linear("self_attn.q_proj");
+    layer.k = linear("self_attn.k_proj");
+    layer.v = linear("self_attn.v_proj");
+    layer.o = linear("self_attn.o_proj");
+    layer.post_attention_norm_D = base.at(prefix + "post_attention_layernorm.weight");
+    layer.gate = linear("mlp.gate_proj");
+    layer.up = linear("mlp.up_proj");
+    layer.down = linear("mlp.down_proj");
+    state.layers.push_back(std::move(layer));
+  }
+}
+
+void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
+  const at::NoGradGuard no_gradients;
+  const std::string where = folder.path().string() + ": ";
+  std::set<std::string> known;
+  for (size_t i = 0; i < state_->base_count; ++i) {
+    const Parameter& parameter = state_->parameters[i];
+    known.insert(parameter.name);
+    const auto entry = folder.find(parameter.name);
+    if (!entry)
+      throw Error(where + "there is no tensor " + parameter.name, "check that config.json belongs to the weights");
+    const weights::TensorInfo& info = *entry->info;
+    if (parameter.tensor.sizes() != at::IntArrayRef(info.shape)) {
+      throw Error(where + parameter.name + " is " + shape_text(info.shape) + ", but config.json makes it " +
+                  shape_text(parameter.tensor.sizes()));
+    }
+    if (!is_floating(info.dtype) || size_of(info.dtype) < 2) {
+      throw Error(where + parameter.name + " is stored as " + std::string(safetensors_name(info.dtype)),
+                  "weights must be F64, F32, F16 or BF16");
+    }
+    // Reads the mapped file in place; the mapping is read-only, and so is this use of it.
+    void* bytes = const_cast<std::byte*>(entry->data());
+    parameter.tensor.copy_(at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype))));
+  }
+  for (const std::string& name : folder.names()) {
+    if (known.contains(name) || is_ignored(name, state_->shape)) continue;
+    throw Error(where + "tensor " + name + " has no place in " + state_->shape.architecture,
+                "check that config.json belongs to the weights");
+  }
+  seed_generator(state_->options.device, seed);
+  state_->initialise_adapters();
+}
+
+void Llama::initialise(uint64_t seed) {
+  const at::NoGradGuard no_gradients;
+  seed_generator(state_->options.device, seed);
+  for (size_t i = 0; i < state_->base_count; ++i) {
+    const Parameter& parameter = state_->parameters[i];
+    if (parameter.tensor.dim() > 1) {
+      parameter.tensor.normal_(0, state_->shape.initializer_range);
+    } else {
+      parameter.tensor.fill_(1);
+    }
+  }
+  state_->initialise_adapters();
+}
+
+at::Tensor Llama::forward(const at::Tensor& ids_BS) {
+  const std::shared_ptr<State> state = state_;
+  const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
+  const LayerContext context = state->context(rows, 0, length);
+  const bool checkpointed = state->options.gradient_checkpointing && state->training && at::GradMode::is_enabled();
+  ops::CheckpointOptions checkpoint{state->options.ledger, state->options.lora && state->options.lora->dropout > 0};
+  at::Tensor stream_TD = state->embed(ids_BS);
+  for (size_t i = 0; i < state->layers.size(); ++i) {
+    if (!checkpointed) {
+      stream_TD = run_layer(state->layers[i], stream_TD, context);
+      continue;
+    }
+    // The segment holds the state, so that the layer outlives the graph.
+    auto segment = [state, i, context](const at::Tensor& x_TD) { return run_layer(state->layers[i], x_TD, context); };
+    stream_TD = ops::checkpoint(segment, stream_TD, state->anchor, checkpoint);
+  }
+  return state->head(stream_TD).view({rows, length, state->shape.vocab_size});
+}
+
+at::Tensor Llama::forward(const at::Tensor& ids_BS, KeyValueCache& cache) {
+  const at::NoGradGuard no_gradients;
+  const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
+  const int64_t capacity = cache.keys_BKSE.front().size(2);
+  if (cache.length + length > capacity) {
+    throw Error("the key and value cache holds " + std::to_string(capacity) + " positions, but " +
+                std::to_string(cache.length + length) + " are needed");
+  }
+  const LayerContext context = state_->context(rows, cache.length, length);
+  at::Tensor stream_TD = state_->embed(ids_BS);
+  for (size_t i = 0; i < state_->layers.size(); ++i) {
+    CachedLayer layer{cache.keys_BKSE[i], cache.values_BKSE[i], cache.length};
+    stream_TD = run_layer(state_->layers[i], stream_TD, context, &layer);
+  }
+  cache.length += length;
+  return state_->head(stream_TD.view({rows, length, -1}).select(1, length - 1).contiguous());
+}
+
+const std::vector<Parameter>& Llama::parameters() const { return state_->parameters; }
+
+std::vector<Parameter> Llama::trained_parameters() const {
+  std::vector<Parameter> trained;
+  for (const Parameter& parameter : state_->parameters) {
+    if (parameter.trained) trained.push_back(parameter);
+  }
+  return trained;
+}
+
+const ModelShape& Llama::shape() const { return state_->shape; }
+const ModelOptions& Llama::options() const { return state_->options; }
+void Llama::set_training(bool training) { state_->training = training; }
+
+}  // namespace fathom::model

@@ -1,0 +1,46 @@
+// Autocast as LibTorch does it, made explicit: casts of weights carry their own component in the ledger.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace fathom::ops {
+
+// What torch.autocast(device, dtype) does between its braces. The last scope to close drops the cached casts.
+class AutocastScope {
+ public:
+  explicit AutocastScope(c10::DeviceType device, bool enabled, at::ScalarType dtype = at::kBFloat16);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  c10::DeviceType device_;
+  bool enabled_, previous_enabled_;
+  at::ScalarType previous_dtype_;
+};
+
+// Reads the autocast state of the device and, while alive, keeps LibTorch's own autocast off, so that every cast in
+// between is one that the model asked for: the same on a CPU, on CUDA and on a phantom device.
+class ComputeScope {
+ public:
+  // storage: the type of the model's weights, in which it computes without autocast.
+  ComputeScope(at::Device device, at::ScalarType storage);
+  ~ComputeScope();
+  ComputeScope(const ComputeScope&) = delete;
+  ComputeScope& operator=(const ComputeScope&) = delete;
+
+  bool autocast() const { return autocast_; }
+  // The type of matrix products and attention.
+  at::ScalarType dtype() const { return dtype_; }
+  // A weight as matrix products take it: under autocast its copy, which belongs to Component::kFunctionality. Like
+  // LibTorch, keeps the copies of trained FP32 leaves until the autocast scope ends and casts frozen weights at every
+  // use.
+  at::Tensor weight(const at::Tensor& stored) const;
+
+ private:
+  c10::DeviceType device_;
+  bool autocast_;
+  at::ScalarType dtype_;
+};
+
+}  // namespace fathom::ops

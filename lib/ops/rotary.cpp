@@ -1,0 +1,106 @@
+// Rotary positions: tables made on the host, turned by a kernel on the CPU and by ATen's operators elsewhere.
+#include "ops/rotary.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "ops/rows.h"
+
+namespace fathom::ops {
+namespace {
+
+constexpr int64_t kElementsPerTask = 16384;
+
+at::Tensor turn_by_kernel(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2,
+                          float direction) {
+  at::Tensor out_BSHE = at::empty_like(x_BSHE);
+  if (!x_BSHE.is_cpu()) return out_BSHE;
+  const int64_t positions = x_BSHE.size(1), heads = x_BSHE.size(2), head_size = x_BSHE.size(3);
+  at::parallel_for(0, x_BSHE.numel() / head_size, std::max<int64_t>(1, kElementsPerTask / head_size),
+                   [&](int64_t first, int64_t last) {
+                     kernels::rotate(rows(x_BSHE), cos_SE2.data_ptr<float>(), sin_SE2.data_ptr<float>(), rows(out_BSHE),
+                                     heads, positions, head_size, direction, first, last);
+                   });
+  return out_BSHE;
+}
+
+// Writes each half in place of the output, so that nothing but the output is made.
+at::Tensor turn_by_operators(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2,
+                             double direction) {
+  at::Tensor out_BSHE = at::empty_like(x_BSHE);
+  const auto x = x_BSHE.chunk(2, -1);
+  auto out = out_BSHE.chunk(2, -1);
+  const at::Tensor cos_S1E2 = cos_SE2.unsqueeze(1), sin_S1E2 = sin_SE2.unsqueeze(1);
+  at::mul_out(out[0], x[0], cos_S1E2);
+  at::mul_out(out[1], x[1], cos_S1E2);
+  out[0].addcmul_(x[1], sin_S1E2, -direction);
+  out[1].addcmul_(x[0], sin_S1E2, direction);
+  return out_BSHE;
+}
+
+at::Tensor turn(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2, int direction) {
+  if (has_kernel(x_BSHE)) return turn_by_kernel(x_BSHE, cos_SE2, sin_SE2, static_cast<float>(direction));
+  return turn_by_operators(x_BSHE, cos_SE2, sin_SE2, direction);
+}
+
+struct Rotate : torch::autograd::Function<Rotate> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x_BSHE,
+                            const at::Tensor& cos_SE2, const at::Tensor& sin_SE2) {
+    context->save_for_backward({cos_SE2, sin_SE2});
+    return turn(x_BSHE, cos_SE2, sin_SE2, 1);
+  }
+  // The inverse of a rotation is its transpose: the same turn, backwards.
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    return {turn(gradients[0].contiguous(), saved[0], saved[1], -1), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+RotaryTable::RotaryTable(double theta, int64_t head_size, at::Device device, ledger::Ledger* ledger)
+    : theta_(theta), head_size_(head_size), device_(device), ledger_(ledger) {}
+
+std::pair<at::Tensor, at::Tensor> RotaryTable::rows(int64_t first, int64_t count) {
+  if (first + count > length_) grow(first + count);
+  return {cos_SE2_.narrow(0, first, count), sin_SE2_.narrow(0, first, count)};
+}
+
+void RotaryTable::grow(int64_t length) {
+  length_ = std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
+  const int64_t half = head_size_ / 2;
+  const auto options = at::TensorOptions().device(device_).dtype(at::kFloat);
+  for (at::Tensor* table : {&cos_SE2_, &sin_SE2_}) {
+    *table = at::Tensor();
+    *table = at::empty({length_, half}, options);
+    if (ledger_ != nullptr) ledger_->claim(*table, ledger::Component::kWeights, "rotary_emb");
+  }
+  if (device_.is_privateuseone()) return;
+  // Each step is rounded to FP32 as transformers' LlamaRotaryEmbedding does it: frequencies, then angles, then cos and
+  // sin.
+  std::vector<float> cos(length_ * half), sin(length_ * half);
+  for (int64_t i = 0; i < half; ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_size_);
+    const float frequency = 1.0f / static_cast<float>(std::pow(theta_, static_cast<double>(exponent)));
+    for (int64_t position = 0; position < length_; ++position) {
+      const float angle = static_cast<float>(position) * frequency;
+      cos[position * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+      sin[position * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    }
+  }
+  const at::NoGradGuard no_gradients;
+  cos_SE2_.copy_(at::from_blob(cos.data(), {length_, half}, at::kFloat));
+  sin_SE2_.copy_(at::from_blob(sin.data(), {length_, half}, at::kFloat));
+}
+
+at::Tensor rotate(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2) {
+  return Rotate::apply(x_BSHE, cos_SE2, sin_SE2);
+}
+
+}  // namespace fathom::ops

@@ -1,0 +1,53 @@
+// SwiGLU's gate with a backward pass that recomputes silu instead of keeping it.
+#include "ops/swiglu.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "ops/rows.h"
+
+namespace fathom::ops {
+namespace {
+
+constexpr int64_t kElementsPerTask = 16384;
+
+struct SwiGlu : torch::autograd::Function<SwiGlu> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& gate_TF,
+                            const at::Tensor& up_TF) {
+    context->save_for_backward({gate_TF, up_TF});
+    if (!has_kernel(gate_TF)) return at::silu(gate_TF).mul_(up_TF);
+    at::Tensor out_TF = at::empty_like(gate_TF);
+    if (gate_TF.is_cpu()) {
+      at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
+        kernels::swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), first, last);
+      });
+    }
+    return out_TF;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &gate_TF = saved[0], &up_TF = saved[1];
+    const at::Tensor grad_out_TF = gradients[0].contiguous();
+    if (!has_kernel(gate_TF)) {
+      at::Tensor grad_up_TF = at::silu(gate_TF).mul_(grad_out_TF);
+      return {at::silu_backward(grad_out_TF * up_TF, gate_TF), grad_up_TF};
+    }
+    at::Tensor grad_gate_TF = at::empty_like(gate_TF), grad_up_TF = at::empty_like(up_TF);
+    if (gate_TF.is_cpu()) {
+      at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
+        kernels::swiglu_backward(rows(grad_out_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF), rows(grad_up_TF),
+                                 first, last);
+      });
+    }
+    return {grad_gate_TF, grad_up_TF};
+  }
+};
+
+}  // namespace
+
+at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF) { return SwiGlu::apply(gate_TF, up_TF); }
+
+}  // namespace fathom::ops

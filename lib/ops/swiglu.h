@@ -1,0 +1,11 @@
+// The gate of Llama's feed-forward layer (Shazeer 2020, arXiv 2002.05202).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace fathom::ops {
+
+// silu(gate) * up = gate / (1 + exp(-gate)) * up, computed in FP32. Keeps gate and up for the backward pass.
+at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF);
+
+}  // namespace fathom::ops
