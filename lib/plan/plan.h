@@ -19,7 +19,7 @@ struct Target {
   std::string compute_capability;                // of a GPU ("9.0"); empty on a CPU
   int64_t capacity_bytes = 0;                    // memory of the GPU, or of this machine; 0: unknown
   int64_t threads = 0;           // that operators may use on the CPU; kernel scratch depends on it; 0 on a GPU
-  std::string attention_kernel;  // that will run: "flash", "memory-efficient" or "math"
+  std::string attention_kernel;  // as ops::kernel_name says it: "flash attention", "math attention", …
   bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
 };
 

@@ -128,8 +128,7 @@ std::string describe_run(const plan::Plan& plan) {
     text +=
         plan.target.threads == 1 ? "the CPU (1 thread)" : "the CPU (" + format_count(plan.target.threads) + " threads)";
   }
-  text +=
-      ", attention kernel " + plan.target.attention_kernel + "\n" + format_count(workload.parameters) + " parameters, ";
+  text += ", " + plan.target.attention_kernel + "\n" + format_count(workload.parameters) + " parameters, ";
   text += workload.trained_parameters == workload.parameters ? "all" : format_count(workload.trained_parameters);
   text += " trained";
   const train::BatchShape* largest = nullptr;

@@ -36,7 +36,7 @@ inline plan::Plan example_plan() {
   plan.target.name = "CPU";
   plan.target.capacity_bytes = int64_t{16} << 30;
   plan.target.threads = 2;
-  plan.target.attention_kernel = "flash";
+  plan.target.attention_kernel = "flash attention";
   plan.workload.steps = {{{2, 8}, {1, 9}}};
   plan.workload.capacity_tokens = 16;
   plan.workload.parameters = 1024;

@@ -18,7 +18,7 @@ TEST(MemoryJson, OfAPlanAlone) {
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["target"].dump(),
             R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"threads":2,)"
-            R"("attention_kernel":"flash","phantom":false})");
+            R"("attention_kernel":"flash attention","phantom":false})");
   EXPECT_EQ(json["workload"].dump(),
             R"({"parameters":1024,"trained_parameters":1024,"steps":[[[2,8],[1,9]]],"steps_played":3})");
   EXPECT_EQ(json["peak"].dump(), R"({"analytic":15832,"dry_run":15880,"measured":null})");

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(FormatMemory, ShowsAPlanAlone) {
-  EXPECT_EQ(format_memory({example_plan(), {}}), R"(Memory on the CPU (2 threads), attention kernel flash
+  EXPECT_EQ(format_memory({example_plan(), {}}), R"(Memory on the CPU (2 threads), flash attention
 1,024 parameters, all trained; batches of up to 2 × 8 tokens, 2 of them in a step
 Dry run: 3 steps in 0.25 s
 
@@ -42,7 +42,7 @@ Fits: 15.51 KiB of this machine's 16.00 GiB.
 
 TEST(FormatMemory, SetsMeasuredBesidePredicted) {
   EXPECT_EQ(format_memory({example_plan(), example_measured()}),
-            R"(Memory on the CPU (2 threads), attention kernel flash
+            R"(Memory on the CPU (2 threads), flash attention
 1,024 parameters, all trained; batches of up to 2 × 8 tokens, 2 of them in a step
 Dry run: 3 steps in 0.25 s
 
@@ -71,7 +71,7 @@ Dry run and measured are equal to the byte: the peak, every component at it and 
 
 TEST(FormatMemory, ShowsTheCachingAllocatorOfAGpu) {
   const std::string text = format_memory({example_gpu_plan(), {}});
-  EXPECT_THAT(text, HasSubstr("Memory on GPU H100 (80.00 GiB), attention kernel flash\n"));
+  EXPECT_THAT(text, HasSubstr("Memory on GPU H100 (80.00 GiB), flash attention\n"));
   EXPECT_THAT(text, HasSubstr(R"(GPU allocator, peak    dry run             range over placements
 ────────────────────────────────────────────────────────────────
 requested               15,880  15.51 KiB                 15,880
