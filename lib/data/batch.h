@@ -8,9 +8,9 @@
 
 namespace fathom::data {
 
-// Row-major rows x length. `targets` are the labels shifted by one: targets[s] is the label of ids[s+1], and the last is
-// kIgnored, so that the loss needs no copy of the logits. Padding is id pad_id with target kIgnored: masked by position.
-// A batch with empty vectors stands for its shape alone (dry runs).
+// Row-major rows x length. `targets` are the labels shifted by one: targets[s] is the label of ids[s+1], and the last
+// is kIgnored, so that the loss needs no copy of the logits. Padding is id pad_id with target kIgnored: masked by
+// position. A batch with empty vectors stands for its shape alone (dry runs).
 struct Batch {
   int64_t rows = 0;
   int64_t length = 0;

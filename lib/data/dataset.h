@@ -26,13 +26,14 @@ struct DatasetOptions {
 
 struct Dataset {
   std::vector<Example> examples;
-  int64_t truncated = 0;    // examples that were cut
+  int64_t truncated = 0;       // examples that were cut
   int64_t without_target = 0;  // examples that had no target token left and were dropped
 };
 
-// Each line is {"text"}, {"prompt", "completion"} or {"input_ids", "labels"?}; one file holds one kind. Prompt and completion
-// are tokenized together; BOS as the tokenizer says, EOS appended unless there, inside the loss. Errors name file and line.
-// tokenizer: may be null if every line has input_ids.
-Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer, const DatasetOptions& options);
+// Each line is {"text"}, {"prompt", "completion"} or {"input_ids", "labels"?}; one file holds one kind. Prompt and
+// completion are tokenized together; BOS as the tokenizer says, EOS appended unless there, inside the loss. Errors name
+// file and line. tokenizer: may be null if every line has input_ids.
+Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,
+                     const DatasetOptions& options);
 
 }  // namespace fathom::data

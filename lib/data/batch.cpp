@@ -1,0 +1,103 @@
+// Pads examples into batches and shuffles by a generator of our own, so that no library's version moves an example.
+#include "data/batch.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace fathom::data {
+namespace {
+
+// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+class SplitMix64 {
+ public:
+  explicit SplitMix64(uint64_t state) : state_(state) {}
+  uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15;
+    uint64_t mixed = state_;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+    return mixed ^ mixed >> 31;
+  }
+  // Uniform in [0, bound): draws that would favour small numbers are thrown away.
+  uint64_t below(uint64_t bound) {
+    const uint64_t unfair = -bound % bound;  // 2^64 mod bound
+    uint64_t draw = next();
+    while (draw < unfair) draw = next();
+    return draw % bound;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// Fisher and Yates from the back, with the stream that starts at seed and is split by the epoch.
+std::vector<int64_t> shuffled(int64_t examples, uint64_t seed, int64_t epoch) {
+  std::vector<int64_t> order(static_cast<size_t>(examples));
+  std::iota(order.begin(), order.end(), 0);
+  SplitMix64 random(SplitMix64(SplitMix64(seed).next() + static_cast<uint64_t>(epoch)).next());
+  for (size_t last = order.size(); last > 1; --last) std::swap(order[last - 1], order[random.below(last)]);
+  return order;
+}
+
+}  // namespace
+
+Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id) {
+  Batch batch;
+  batch.rows = static_cast<int64_t>(rows.size());
+  for (int64_t row : rows) {
+    batch.length =
+        std::max(batch.length, static_cast<int64_t>(dataset.examples.at(static_cast<size_t>(row)).ids.size()));
+  }
+  const auto size = static_cast<size_t>(checked_multiply(batch.rows, batch.length, "size of a batch"));
+  batch.ids.assign(size, pad_id);
+  batch.targets.assign(size, kIgnored);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const Example& example = dataset.examples[static_cast<size_t>(rows[row])];
+    const size_t start = row * static_cast<size_t>(batch.length);
+    std::copy(example.ids.begin(), example.ids.end(), batch.ids.begin() + static_cast<std::ptrdiff_t>(start));
+    batch.token_count += static_cast<int64_t>(example.ids.size());
+    for (size_t position = 1; position < example.labels.size(); ++position) {
+      const int64_t label = example.labels[position];
+      batch.targets[start + position - 1] = label;
+      batch.target_count += label != kIgnored;
+    }
+  }
+  return batch;
+}
+
+Sampler::Sampler(int64_t examples, int64_t batch_size, uint64_t seed, bool shuffle)
+    : examples_(examples), batch_size_(batch_size), seed_(seed), shuffle_(shuffle) {
+  if (examples < 1 || batch_size < 1) throw Error("a sampler needs at least one example and one row per batch");
+}
+
+std::vector<int64_t> Sampler::next() {
+  if (shuffle_ && order_epoch_ != position_.epoch) {
+    order_ = shuffled(examples_, seed_, position_.epoch);
+    order_epoch_ = position_.epoch;
+  }
+  const int64_t end = position_.index + std::min(batch_size_, examples_ - position_.index);
+  std::vector<int64_t> rows;
+  for (int64_t index = position_.index; index < end; ++index) {
+    rows.push_back(shuffle_ ? order_[static_cast<size_t>(index)] : index);
+  }
+  position_ = end == examples_ ? Position{position_.epoch + 1, 0} : Position{position_.epoch, end};
+  return rows;
+}
+
+void Sampler::seek(Position position) {
+  if (position.epoch < 0 || position.index < 0 || position.index >= examples_) {
+    throw Error("position " + std::to_string(position.epoch) + ":" + std::to_string(position.index) +
+                    " does not exist in " + std::to_string(examples_) + " examples",
+                "Has the training file changed since the checkpoint was saved?");
+  }
+  position_ = position;
+}
+
+int64_t Sampler::batches_per_epoch() const { return (examples_ - 1) / batch_size_ + 1; }
+
+}  // namespace fathom::data

@@ -1,0 +1,104 @@
+// Padding by position, targets shifted by one, and an order that depends on (seed, epoch) alone.
+#include "data/batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace fathom::data {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Batch, PadsOnTheRightAndShiftsTargets) {
+  Dataset dataset;
+  dataset.examples = {{{1, 5, 6, 2}, {-100, -100, 6, 2}}, {{1, 2}, {1, 2}}};
+  const Batch batch = make_batch(dataset, {1, 0}, 2);  // padded with the id of EOS, which must not become a target
+  EXPECT_EQ(batch.rows, 2);
+  EXPECT_EQ(batch.length, 4);
+  EXPECT_THAT(batch.ids, ElementsAre(1, 2, 2, 2, 1, 5, 6, 2));
+  EXPECT_THAT(batch.targets, ElementsAre(2, -100, -100, -100, -100, 6, 2, -100));
+  EXPECT_EQ(batch.target_count, 3);
+  EXPECT_EQ(batch.token_count, 6);
+  EXPECT_THROW(make_batch(dataset, {2}, 0), std::out_of_range);
+}
+
+std::vector<int64_t> epoch_order(Sampler& sampler) {
+  std::vector<int64_t> rows;
+  const int64_t epoch = sampler.position().epoch;
+  while (sampler.position().epoch == epoch) {
+    for (int64_t row : sampler.next()) rows.push_back(row);
+  }
+  return rows;
+}
+
+TEST(Sampler, HandsOutEachExampleOncePerEpoch) {
+  Sampler sampler(10, 4, 42, true);
+  EXPECT_EQ(sampler.batches_per_epoch(), 3);
+  std::vector<std::vector<int64_t>> orders;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_EQ(sampler.position(), (Position{epoch, 0}));
+    std::vector<int64_t> rows = epoch_order(sampler);
+    orders.push_back(rows);
+    std::sort(rows.begin(), rows.end());
+    EXPECT_THAT(rows, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_NE(orders[1], orders[2]);
+}
+
+TEST(Sampler, OrderIsFixedForever) {
+  // From a separate implementation in Python; another order would break the resuming of old runs.
+  Sampler sampler(10, 10, 42, true);
+  EXPECT_THAT(sampler.next(), ElementsAre(6, 1, 8, 5, 2, 7, 4, 3, 9, 0));
+  EXPECT_THAT(sampler.next(), ElementsAre(0, 4, 8, 3, 5, 9, 7, 2, 6, 1));
+}
+
+TEST(Sampler, OrderDependsOnSeedNotOnBatchSize) {
+  Sampler three(20, 3, 7, true), seven(20, 7, 7, true), other(20, 7, 8, true);
+  const std::vector<int64_t> order = epoch_order(three);
+  EXPECT_EQ(order, epoch_order(seven));
+  EXPECT_NE(order, epoch_order(other));
+}
+
+TEST(Sampler, KeepsFileOrderWithoutShuffling) {
+  Sampler sampler(5, 2, 42, false);
+  EXPECT_THAT(sampler.next(), ElementsAre(0, 1));
+  EXPECT_THAT(sampler.next(), ElementsAre(2, 3));
+  EXPECT_THAT(sampler.next(), ElementsAre(4));
+  EXPECT_EQ(sampler.position(), (Position{1, 0}));
+  EXPECT_THAT(sampler.next(), ElementsAre(0, 1));
+}
+
+TEST(Sampler, ResumesAtAnyPosition) {
+  Sampler whole(11, 3, 5, true);
+  for (int batch = 0; batch < 12; ++batch) {
+    Sampler resumed(11, 3, 5, true);
+    resumed.seek(whole.position());
+    EXPECT_EQ(whole.next(), resumed.next());
+    EXPECT_EQ(whole.position(), resumed.position());
+  }
+}
+
+TEST(Sampler, ShufflesEvenly) {
+  std::map<std::vector<int64_t>, int> seen;
+  for (uint64_t seed = 0; seed < 6000; ++seed) ++seen[Sampler(3, 3, seed, true).next()];
+  ASSERT_EQ(seen.size(), 6u);
+  for (const auto& [order, count] : seen) EXPECT_NEAR(count, 1000, 130);  // 4.5 standard deviations
+}
+
+TEST(Sampler, RefusesPositionsThatDoNotExist) {
+  Sampler sampler(5, 2, 42, true);
+  EXPECT_THROW(sampler.seek({0, 5}), Error);
+  EXPECT_THROW(sampler.seek({-1, 0}), Error);
+  EXPECT_THROW(sampler.seek({0, -1}), Error);
+  EXPECT_THROW(Sampler(0, 2, 42, true), Error);
+  EXPECT_THROW(Sampler(5, 0, 42, true), Error);
+}
+
+}  // namespace
+}  // namespace fathom::data

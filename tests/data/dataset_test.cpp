@@ -1,0 +1,170 @@
+// JSON lines into ids and labels: the three kinds, the border between prompt and completion, and every malformed line.
+#include "data/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+
+namespace fathom::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// One token per byte, but "ab" merges into one (200); 1 is BOS, 2 is EOS, which "$" stands for.
+class ByteTokenizer : public tokenizer::Tokenizer {
+ public:
+  ByteTokenizer() {
+    bos_id = 1;
+    eos_id = 2;
+  }
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    for (size_t at = 0; at < text.size(); ++at) {
+      if (text.substr(at, 2) == "ab") {
+        ids.push_back(200);
+        ++at;
+      } else {
+        ids.push_back(text[at] == '$' ? 2 : text[at]);
+      }
+    }
+    return ids;
+  }
+  std::string decode(const std::vector<int32_t>&) const override { return ""; }
+  std::string piece(int32_t) const override { return ""; }
+  int64_t vocabulary_size() const override { return 256; }
+};
+
+class DatasetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = std::filesystem::temp_directory_path() / ("fathom_dataset_" + std::to_string(::getpid()) + ".jsonl");
+  }
+  void TearDown() override { std::filesystem::remove(file_); }
+
+  Dataset read(const std::string& lines) {
+    std::filesystem::remove(file_);
+    std::ofstream(file_, std::ios::binary) << lines;
+    return read_dataset(file_, tokenizer_, options_);
+  }
+  std::string refusal(const std::string& lines) {
+    try {
+      read(lines);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  ByteTokenizer bytes_;
+  const tokenizer::Tokenizer* tokenizer_ = &bytes_;
+  DatasetOptions options_;
+  std::filesystem::path file_;
+};
+
+TEST_F(DatasetTest, ReadsText) {
+  const Dataset dataset = read("{\"text\": \"xy\"}\n\n{\"text\": \"\", \"source\": 7}\r\n{\"text\": \"x$\"}");
+  ASSERT_EQ(dataset.examples.size(), 3u);
+  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'x', 'y', 2));
+  EXPECT_EQ(dataset.examples[0].labels, dataset.examples[0].ids);
+  EXPECT_THAT(dataset.examples[1].ids, ElementsAre(1, 2));
+  EXPECT_THAT(dataset.examples[2].ids, ElementsAre(1, 'x', 2));  // EOS is not doubled
+}
+
+TEST_F(DatasetTest, PutsNoBosWhereTheTokenizerSaysSo) {
+  bytes_.adds_bos = false;
+  EXPECT_THAT(read("{\"text\": \"xy\"}").examples[0].ids, ElementsAre('x', 'y', 2));
+  bytes_.eos_id.reset();
+  EXPECT_THAT(read("{\"text\": \"xy\"}").examples[0].ids, ElementsAre('x', 'y'));
+}
+
+TEST_F(DatasetTest, LearnsTheCompletionOnly) {
+  const Dataset dataset = read(R"({"prompt": "pq", "completion": "xy"})");
+  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'p', 'q', 'x', 'y', 2));
+  EXPECT_THAT(dataset.examples[0].labels, ElementsAre(-100, -100, -100, 'x', 'y', 2));
+  options_.completion_only_loss = false;
+  EXPECT_EQ(read(R"({"prompt": "p", "completion": "x"})").examples[0].labels, (std::vector<int32_t>{1, 'p', 'x', 2}));
+}
+
+TEST_F(DatasetTest, CountsATokenAcrossTheBorderToTheCompletion) {
+  const Dataset dataset = read(R"({"prompt": "pa", "completion": "bx"})");
+  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'p', 200, 'x', 2));
+  EXPECT_THAT(dataset.examples[0].labels, ElementsAre(-100, -100, 200, 'x', 2));
+}
+
+TEST_F(DatasetTest, LearnsTheEndOfAnEmptyCompletion) {
+  EXPECT_THAT(read(R"({"prompt": "p", "completion": ""})").examples[0].labels, ElementsAre(-100, -100, 2));
+  EXPECT_THAT(read(R"({"prompt": "", "completion": "x"})").examples[0].labels, ElementsAre(-100, 'x', 2));
+}
+
+TEST_F(DatasetTest, ReadsTokensAsTheyAre) {
+  tokenizer_ = nullptr;
+  const Dataset dataset = read("{\"input_ids\": [5, 6, 7], \"labels\": [-100, 6, -100]}\n{\"input_ids\": [8, 9]}\n");
+  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(5, 6, 7));
+  EXPECT_THAT(dataset.examples[0].labels, ElementsAre(-100, 6, -100));
+  EXPECT_THAT(dataset.examples[1].labels, ElementsAre(8, 9));
+}
+
+TEST_F(DatasetTest, CutsLongExamplesAndDropsThoseWithoutTarget) {
+  options_.max_length = 3;
+  const Dataset dataset = read(
+      "{\"prompt\": \"p\", \"completion\": \"xyz\"}\n{\"prompt\": \"pqr\", \"completion\": \"x\"}\n"
+      "{\"prompt\": \"\", \"completion\": \"\"}\n");
+  ASSERT_EQ(dataset.examples.size(), 2u);
+  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'p', 'x'));
+  EXPECT_EQ(dataset.truncated, 2);
+  EXPECT_EQ(dataset.without_target, 1);
+  // The label of the first token is never a target.
+  EXPECT_THAT(refusal("{\"input_ids\": [5, 6], \"labels\": [5, -100]}"), HasSubstr("no example has a token to learn"));
+}
+
+TEST_F(DatasetTest, NamesFileAndLineOfEveryMistake) {
+  options_.vocabulary_size = 300;
+  const std::vector<std::pair<const char*, const char*>> mistakes = {
+      {"{\"text\": \"x\"", "not valid JSON"},
+      {"[1]", "expected an object"},
+      {"{\"text\": 5}", "expected text"},
+      {"{\"text\": null}", "expected text"},
+      {"{\"text\": \"\xff\"}", "not valid JSON"},
+      {"{\"text\": \"x\", \"prompt\": \"p\", \"completion\": \"c\"}", "mixes"},
+      {"{\"prompt\": \"p\"}", "no completion"},
+      {"{\"completion\": \"c\"}", "no prompt"},
+      {"{\"prompt\": [], \"completion\": \"c\"}", "prompt: expected text"},
+      {"{\"messages\": []}", "neither text"},
+      {"{\"input_ids\": [300, 1]}", "token id 300"},
+      {"{\"input_ids\": [-1, 1]}", "token id -1"},
+      {"{\"input_ids\": [1, 2], \"labels\": [1]}", "labels has 1 entries"},
+      {"{\"input_ids\": [1, 2], \"labels\": [1, 300]}", "label 300"},
+      {"{\"input_ids\": [1, 2], \"labels\": [1, -1]}", "label -1"},
+      {"{\"input_ids\": [1, 2.5]}", "whole numbers"},
+      {"{\"input_ids\": [1, 4294967297]}", "whole numbers"},
+      {"{\"input_ids\": [1, 18446744073709551615]}", "whole numbers"},
+      {"{\"input_ids\": \"12\"}", "a list"},
+      {"{\"input_ids\": []}", "empty"},
+  };
+  for (const auto& [line, expected] : mistakes) {
+    const std::string message = refusal(std::string("\n") + line + "\n");
+    EXPECT_THAT(message, HasSubstr(expected)) << line;
+    EXPECT_THAT(message, HasSubstr(file_.string() + ":2")) << line;
+  }
+  EXPECT_THAT(refusal("{\"text\": \"x\"}\n{\"input_ids\": [1, 2]}\n"), HasSubstr(":2: is a line of input_ids"));
+  EXPECT_THAT(refusal(""), HasSubstr("holds no examples"));
+  EXPECT_THAT(refusal("{\"text\": \"\xc4\xa3\"}"), HasSubstr("token id -"));  // the tokenizer's own ids are checked too
+}
+
+TEST_F(DatasetTest, RefusesOptionsThatDoNotFitTheLines) {
+  options_.completion_only_loss = true;
+  EXPECT_THAT(refusal("{\"text\": \"x\"}"), HasSubstr("completion_only_loss"));
+  EXPECT_THAT(refusal("{\"input_ids\": [1, 2]}"), HasSubstr("completion_only_loss"));
+  EXPECT_EQ(refusal("{\"input_ids\": [1, 2], \"labels\": [-100, 2]}"), "");
+  tokenizer_ = nullptr;
+  EXPECT_THAT(refusal("{\"prompt\": \"p\", \"completion\": \"c\"}"), HasSubstr("tokenizer"));
+}
+
+}  // namespace
+}  // namespace fathom::data
