@@ -1,0 +1,90 @@
+"""Which GPU this machine has and where its LibTorch is, without loading either into this process for long."""
+
+import ctypes
+import dataclasses
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+
+TORCH_VERSION = "2.11"
+COMPUTE_MAJOR, COMPUTE_MINOR, MULTIPROCESSORS = 75, 76, 16  # CUdevice_attribute
+
+
+@dataclasses.dataclass
+class Gpu:
+    name: str
+    compute_capability: str
+    multiprocessors: int
+    total_bytes: int
+
+
+def find_gpu():
+    """The driver's device 0, or None and the reason why there is none."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None, "no NVIDIA driver (libcuda.so.1) was found"
+    if driver.cuInit(0) != 0:
+        return None, "the NVIDIA driver does not start (cuInit failed)"
+    count = ctypes.c_int()
+    if driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return None, "the NVIDIA driver shows no device"
+
+    def attribute(number):
+        value = ctypes.c_int()
+        driver.cuDeviceGetAttribute(ctypes.byref(value), number, 0)
+        return value.value
+
+    name, total = ctypes.create_string_buffer(256), ctypes.c_size_t()
+    driver.cuDeviceGetName(name, 256, 0)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(total), 0)
+    return Gpu(
+        name.value.decode(),
+        f"{attribute(COMPUTE_MAJOR)}.{attribute(COMPUTE_MINOR)}",
+        attribute(MULTIPROCESSORS),
+        total.value,
+    ), ""
+
+
+def find_torch(root):
+    """The folder of LibTorch 2.11: $FATHOM_TORCH, python3's torch, or the one that scripts/setup fetched. Or None."""
+    candidates = [os.environ.get("FATHOM_TORCH", "")]
+    spec = importlib.util.find_spec("torch")
+    candidates += spec.submodule_search_locations if spec and spec.submodule_search_locations else []
+    candidates += sorted(map(str, root.glob(".deps/python/lib/python3*/site-packages/torch")))
+    for folder in map(pathlib.Path, filter(None, candidates)):
+        header = folder / "include/torch/headeronly/version.h"
+        if (folder / "lib/libtorch_cpu.so").exists() and header.exists():
+            numbers = dict(re.findall(r"#define TORCH_VERSION_(MAJOR|MINOR) (\d+)", header.read_text()))
+            if f"{numbers.get('MAJOR')}.{numbers.get('MINOR')}" == TORCH_VERSION:
+                return folder
+    return None
+
+
+def listed_name(gpu_name, list_file):
+    """The entry of configs/gpus.yaml that a driver's name ("NVIDIA H100 80GB HBM3") means, or None."""
+    if not list_file.exists():
+        return None
+    names = re.findall(
+        r"^\s*(?:-\s*)?(?:name:\s*)?[\"']?([A-Za-z][\w .-]*?)[\"']?\s*(?::\s*(?:\{.*)?)?$",
+        list_file.read_text(),
+        flags=re.M,
+    )
+    words = gpu_name.lower().replace("-", " ").split()
+    fitting = [name for name in names if name.lower().split("-")[0] in words]
+    return max(fitting, key=lambda name: sum(part in words for part in name.lower().split("-")), default=None)
+
+
+def driver_version():
+    try:
+        said = subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        return said.stdout.strip().splitlines()[0] if said.returncode == 0 and said.stdout.strip() else "unknown"
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"

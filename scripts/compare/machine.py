@@ -1,0 +1,43 @@
+"""What machine a measurement was made on: the processor, its instruction sets for matrix products, memory, load."""
+
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+# The ones that decide how oneDNN multiplies, by the kernel's names.
+MATRIX_FLAGS = ["avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8"]
+
+
+def slug(name):
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\((R|TM)\)|CPU|Processor|@.*", " ", name, flags=re.I).lower()).strip("-")
+
+
+def describe():
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    fields = dict(re.findall(r"^([\w ]+?)\s*: (.*)$", text, flags=re.M))
+    flags = fields.get("flags", "").split()
+    memory = int(re.search(r"MemTotal:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1)) * 1024
+    name = fields.get("model name", platform.machine()).strip()
+    return {
+        "cpu": name,
+        "slug": slug(name) or platform.machine(),
+        "family": f"family {fields.get('cpu family', '?')}, model {fields.get('model', '?')}",
+        "instruction_sets": [flag for flag in MATRIX_FLAGS if flag in flags],
+        "missing_instruction_sets": [flag for flag in MATRIX_FLAGS if flag not in flags],
+        "processors": os.cpu_count(),
+        "memory_bytes": memory,
+        "kernel": platform.release(),
+        "load_at_start": os.getloadavg()[0],
+        "python": platform.python_version(),
+    }
+
+
+def fathom_version(binary):
+    """What `fathom --version` says, and the commit of the working tree."""
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip().splitlines()
+    commit = subprocess.run(
+        ["git", "-C", pathlib.Path(__file__).parent, "describe", "--always", "--dirty"], capture_output=True, text=True
+    ).stdout.strip()
+    return f"{said[0] if said else 'fathom'} ({commit or 'no commit'})"

@@ -1,0 +1,51 @@
+"""Writes the model that is compared: a Llama of 125M parameters with random weights, and files of ids to train on."""
+
+import argparse
+import json
+import pathlib
+import random
+
+SHAPE = {
+    "vocab_size": 32000,
+    "hidden_size": 768,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+def write_ids(file, vocabulary, length, lines):
+    """Rows of ids with a skewed distribution, so that a model has something to learn within a few steps."""
+    source = random.Random(7)
+    with open(file, "w") as out:
+        for _ in range(lines):
+            ids = [3 + int((vocabulary - 3) * source.random() ** 4) for _ in range(length)]
+            out.write(json.dumps({"input_ids": ids, "labels": ids}) + "\n")
+
+
+def write_model(folder):
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(1)
+    LlamaForCausalLM(LlamaConfig(**SHAPE)).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=pathlib.Path, help="folder to write the model to")
+    parser.add_argument("--ids", type=pathlib.Path, help="file to write JSON lines of input_ids and labels to")
+    parser.add_argument("--vocabulary", type=int, default=SHAPE["vocab_size"])
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--lines", type=int, default=8)
+    arguments = parser.parse_args()
+    if arguments.model:
+        write_model(arguments.model)
+    if arguments.ids:
+        write_ids(arguments.ids, arguments.vocabulary, arguments.length, arguments.lines)

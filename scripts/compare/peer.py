@@ -1,0 +1,159 @@
+"""The other side of the comparison: fine-tunes a folder with transformers (and PEFT) and measures it.
+
+One JSON object per step goes to --metrics, a summary to standard output. The loop does per step what transformers'
+Trainer does with optim=adamw_torch_fused and bf16 as asked: autocast around the forward pass, the model's own loss,
+clip_grad_norm_, step, zero_grad; the Trainer's callbacks and data loader are left out, which is in the peer's favour.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import sys
+import time
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True, help="folder in Hugging Face's layout")
+    parser.add_argument("--ids", required=True, help="JSON lines of input_ids and labels")
+    parser.add_argument("--method", choices=["full", "lora"], required=True)
+    parser.add_argument("--precision", choices=["fp32", "autocast", "bf16"], required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--metrics", required=True, help="file to write one JSON object per step to")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--gradient-checkpointing", action="store_true")
+    return parser.parse_args()
+
+
+def resident_bytes():
+    """Peak of resident memory of this process so far."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+
+
+def tensor_counter(torch):
+    """The counters of libcount_tensors.so where it is preloaded, else None. Fails if they do not see a tensor."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "counted_peak_bytes"):
+        return None
+    for name in ("live_bytes", "peak_bytes", "bytes_at"):
+        getattr(library, "counted_" + name).restype = ctypes.c_int64
+    library.counted_bytes_at.argtypes = [ctypes.c_void_p]
+    before = library.counted_live_bytes()
+    probe = torch.empty(12345, dtype=torch.int16)
+    if library.counted_live_bytes() - before != 24690 or library.counted_bytes_at(probe.data_ptr()) != 24690:
+        sys.exit("libcount_tensors.so is preloaded but does not see this torch's tensors: its allocator is another")
+    return library
+
+
+def uncounted_weights(model, counter):
+    """Bytes of parameters and buffers that do not lie in counted blocks: those on a mapped file."""
+    storages = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in [*model.parameters(), *model.buffers()]
+    }
+    return sum(size for address, size in storages.items() if counter.counted_bytes_at(address) < 0)
+
+
+def load_model(arguments, torch):
+    from transformers import AutoModelForCausalLM
+
+    dtype = torch.bfloat16 if arguments.precision == "bf16" else torch.float32
+    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, attn_implementation="sdpa")
+    model.config.use_cache = False
+    model.to(arguments.device)
+    if arguments.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if arguments.method == "lora":
+        from peft import LoraConfig, get_peft_model
+
+        if arguments.gradient_checkpointing:
+            model.enable_input_require_grads()
+        model = get_peft_model(
+            model,
+            LoraConfig(r=8, lora_alpha=8, lora_dropout=0.0, task_type="CAUSAL_LM", target_modules=["q_proj", "v_proj"]),
+        )
+    model.train()
+    return model
+
+
+def train(arguments, torch, model, metrics):
+    """Runs the steps; returns seconds and losses of each."""
+    with open(arguments.ids) as lines:
+        examples = [json.loads(line) for line in lines]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(
+        trained, lr=arguments.learning_rate, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
+    )
+    autocast = (
+        torch.autocast(arguments.device, dtype=torch.bfloat16)
+        if arguments.precision == "autocast"
+        else contextlib.nullcontext()
+    )
+    seconds, losses = [], []
+    for step in range(arguments.steps):
+        start = time.perf_counter()
+        rows = [examples[(step * arguments.batch + row) % len(examples)] for row in range(arguments.batch)]
+        ids = torch.tensor([row["input_ids"] for row in rows], device=arguments.device)
+        labels = torch.tensor([row["labels"] for row in rows], device=arguments.device)
+        with autocast:
+            loss = model(input_ids=ids, labels=labels).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        model.zero_grad()
+        losses.append(loss.item())
+        if arguments.device == "cuda":
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+        metrics.write(json.dumps({"step": step + 1, "loss": losses[-1], "step_seconds": seconds[-1]}) + "\n")
+        metrics.flush()
+    return seconds, losses
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.threads:
+        os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
+    import torch
+    import transformers
+
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    counter = tensor_counter(torch)
+    torch.manual_seed(42)
+    imported_bytes = resident_bytes()
+    model = load_model(arguments, torch)
+    uncounted = uncounted_weights(model, counter) if counter else 0
+    with open(arguments.metrics, "w") as metrics:
+        seconds, losses = train(arguments, torch, model, metrics)
+    summary = {
+        "step_seconds": seconds,
+        "losses": losses,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "base_parameters": sum(p.numel() for name, p in model.named_parameters() if ".lora_" not in name),
+        "trained_parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        "resident_after_import_bytes": imported_bytes,
+        "versions": {
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "peft": sys.modules["peft"].__version__ if "peft" in sys.modules else None,
+        },
+    }
+    if counter:
+        summary["peak_tensor_bytes"] = counter.counted_peak_bytes() + uncounted
+        summary["uncounted_weight_bytes"] = uncounted
+    if arguments.device == "cuda":
+        summary["allocated_bytes"] = torch.cuda.max_memory_allocated()
+        summary["reserved_bytes"] = torch.cuda.max_memory_reserved()
+        summary["requested_bytes"] = torch.cuda.memory_stats()["requested_bytes.all.peak"]
+    print(json.dumps(summary))
+
+
+if __name__ == "__main__":
+    main()
