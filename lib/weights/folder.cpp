@@ -47,7 +47,17 @@ bool holds_pickled_weights(const std::filesystem::path& folder) {
 
 }  // namespace
 
+void refuse_phantom(const std::filesystem::path& folder) {
+  for (const std::filesystem::path& marked : {folder, folder.lexically_normal().parent_path()}) {
+    if (std::filesystem::exists(marked / kPhantomMark)) {
+      throw Error(folder.string() + ": belongs to a run that was played on a phantom GPU; its weights are not real",
+                  "Train without --phantom-gpu to make a model.");
+    }
+  }
+}
+
 ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(path) {
+  refuse_phantom(path_);
   if (!std::filesystem::is_directory(path_)) {
     throw Error(path_.string() + ": not a folder", "Give the path of a model folder in Hugging Face's layout.");
   }

@@ -12,11 +12,17 @@
 
 namespace fathom::weights {
 
+// A run folder with this file was played on a phantom GPU: its tensors are no one's weights.
+inline constexpr char kPhantomMark[] = "phantom-run.txt";
+// Throws Error if the folder, or the one that holds it (a checkpoint's), bears the mark.
+void refuse_phantom(const std::filesystem::path& folder);
+
 class ModelFolder {
  public:
   // Opens the folder; weights are mapped, not read. With weights_required false a folder with only config.json will do.
-  // Refuses with Error: no config.json; pickled weights (*.bin) only; an index that names missing files or tensors, or
-  // files outside the folder. Of model.safetensors and an index the first counts; of shards, the tensors in the index.
+  // Refuses with Error: a phantom's folder; no config.json; pickled weights (*.bin) only; an index that names missing
+  // files or tensors, or files outside the folder. Of model.safetensors and an index the first counts; of shards, the
+  // tensors in the index.
   explicit ModelFolder(const std::filesystem::path& path, bool weights_required = true);
 
   const std::filesystem::path& path() const { return path_; }

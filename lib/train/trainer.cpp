@@ -1,0 +1,150 @@
+// The training step.
+#include "train/trainer.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+#include "ops/autocast.h"
+#include "ops/cross_entropy.h"
+#include "train/inputs.h"
+
+namespace fathom::train {
+namespace {
+
+model::ModelOptions model_options(const config::RunConfig& config, const model::ModelShape& shape,
+                                  const Placement& placement) {
+  model::ModelOptions options;
+  options.device = placement.device;
+  options.dtype = storage_dtype(config, shape);
+  options.attention = config.attn_implementation;
+  options.gradient_checkpointing = config.gradient_checkpointing;
+  options.ledger = placement.ledger;
+  if (config.method == config::Method::kLora) {
+    options.lora = model::LoraOptions{config.lora_r, config.lora_alpha, config.lora_dropout, config.target_modules};
+  }
+  return options;
+}
+
+bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().to(at::kFloat).norm().item<double>()); }
+
+}  // namespace
+
+Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
+                 const Placement& placement)
+    : config_(config), placement_(placement) {
+  placement_.ledger->begin_phase(ledger::Phase::kLoad);
+  model_ = std::make_unique<model::Llama>(shape, model_options(config, shape, placement));
+  trained_ = model_->trained_parameters();
+  std::vector<optim::OptimizedParameter> optimized;
+  for (const model::Parameter& parameter : trained_)
+    optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
+  const optim::AdamWOptions options{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
+  optimizer_ = std::make_unique<optim::AdamW>(std::move(optimized), options, placement_.ledger);
+  ring_ = std::make_unique<BatchRing>(capacity_tokens, placement_.device, *placement_.ledger);
+}
+
+Trainer::~Trainer() = default;
+
+ledger::Memory Trainer::label() {
+  if (placement_.cuda != nullptr) placement_.cuda->claim_workspaces();
+  return placement_.ledger->label();
+}
+
+ledger::Memory Trainer::loaded() {
+  placement_.ledger->end_phase();
+  return label();
+}
+
+at::Tensor Trainer::loss_sum(const DeviceBatch& batch, double denominator) {
+  const ops::AutocastScope autocast(placement_.device.type(), config_.bf16);
+  return ops::cross_entropy(model_->forward(batch.ids_BS), batch.targets_BS, denominator);
+}
+
+void Trainer::accumulate(const data::Batch& batch, double denominator, std::vector<at::Tensor>& losses) {
+  ledger::Ledger& ledger = *placement_.ledger;
+  ledger.begin_phase(ledger::Phase::kForward);
+  at::Tensor loss = loss_sum(ring_->put(batch), denominator);
+  ledger.end_phase();
+  ledger.begin_phase(ledger::Phase::kBackward);
+  torch::autograd::backward({loss}, {});
+  for (const model::Parameter& parameter : trained_) {
+    ledger.claim(parameter.tensor.grad(), ledger::Component::kGradients, parameter.name);
+  }
+  losses.push_back(loss.detach());
+  ledger.end_phase();
+}
+
+double Trainer::update(double learning_rate, double loss) {
+  std::vector<at::Tensor> gradients;
+  for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
+  const double norm = optim::clip_gradients(gradients, config_.max_grad_norm).item<double>();
+  if (!std::isfinite(loss) || !std::isfinite(norm)) fail_not_finite(loss, norm);
+  optimizer_->step(learning_rate);
+  gradients.clear();
+  for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
+  return norm;
+}
+
+StepResult Trainer::step(std::span<const data::Batch> micro_batches, double learning_rate) {
+  StepResult result;
+  for (const data::Batch& batch : micro_batches) {
+    result.target_count += batch.target_count;
+    result.token_count += batch.token_count;
+  }
+  model_->set_training(true);
+  std::vector<at::Tensor> losses;
+  for (const data::Batch& batch : micro_batches) {
+    accumulate(batch, static_cast<double>(result.target_count), losses);
+  }
+  placement_.ledger->begin_phase(ledger::Phase::kOptimizerStep);
+  for (const at::Tensor& loss : losses) result.loss += loss.item<double>();
+  losses.clear();
+  result.gradient_norm = update(learning_rate, result.loss);
+  placement_.ledger->end_phase();
+  result.memory = label();
+  return result;
+}
+
+Evaluation Trainer::evaluate(std::span<const data::Batch> batches) {
+  Evaluation result;
+  const at::NoGradGuard no_gradients;
+  model_->set_training(false);
+  placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
+  double sum = 0;
+  for (const data::Batch& batch : batches) {
+    sum += loss_sum(ring_->put(batch), 1).item<double>();
+    result.target_count += batch.target_count;
+  }
+  placement_.ledger->end_phase();
+  result.loss = sum / static_cast<double>(result.target_count);
+  result.memory = label();
+  return result;
+}
+
+ledger::Memory Trainer::saving(const std::function<void()>& save) {
+  placement_.ledger->begin_phase(ledger::Phase::kSave);
+  save();
+  placement_.ledger->end_phase();
+  return label();
+}
+
+void Trainer::fail_not_finite(double loss, double gradient_norm) const {
+  const std::string remedy =
+      "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
+  for (const model::Parameter& parameter : model_->parameters()) {
+    if (!is_finite(parameter.tensor)) throw Error("the weights of " + parameter.name + " are not finite", remedy);
+  }
+  if (!std::isfinite(loss))
+    throw Error("the loss is " + std::to_string(loss) + " although all weights are finite", remedy);
+  for (const model::Parameter& parameter : trained_) {
+    if (!is_finite(parameter.tensor.grad()))
+      throw Error("the gradient of " + parameter.name + " is not finite", remedy);
+  }
+  throw Error("the gradient norm is " + std::to_string(gradient_norm), remedy);
+}
+
+}  // namespace fathom::train

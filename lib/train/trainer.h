@@ -1,0 +1,77 @@
+// One training step, one evaluation: the code that runs on the CPU, on CUDA and on both phantoms alike.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "config/run_config.h"
+#include "data/batch.h"
+#include "ledger/cuda.h"
+#include "ledger/ledger.h"
+#include "model/llama.h"
+#include "optim/adamw.h"
+#include "train/batch_ring.h"
+
+namespace fathom::train {
+
+// Where a trainer's tensors live and who counts them.
+struct Placement {
+  at::Device device = at::kCPU;
+  ledger::Ledger* ledger = nullptr;    // of that device; never null
+  ledger::CudaDevice* cuda = nullptr;  // on CUDA, real or phantom: its allocator's statistics and workspaces
+};
+
+struct StepResult {
+  double loss = 0;           // mean over the step's target tokens
+  double gradient_norm = 0;  // before clipping
+  int64_t target_count = 0;
+  int64_t token_count = 0;  // without padding
+  ledger::Memory memory;    // of this step alone
+};
+
+struct Evaluation {
+  double loss = 0;  // mean over target tokens, not over batches
+  int64_t target_count = 0;
+  ledger::Memory memory;
+};
+
+class Trainer {
+ public:
+  // Makes the model (uninitialised), the optimizer's states and the batch ring on the device, within the load phase,
+  // which stays open until `loaded`. capacity_tokens: rows x length of the largest batch that will be put.
+  Trainer(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
+          const Placement& placement);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  model::Llama& model() { return *model_; }
+  optim::AdamW& optimizer() { return *optimizer_; }
+  const Placement& placement() const { return placement_; }
+  // Ends the load phase; returns its memory.
+  ledger::Memory loaded();
+
+  // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared. The loss of a
+  // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Throws Error, before the
+  // weights are touched, if the loss or the gradient norm is not finite, naming where it was first seen.
+  StepResult step(std::span<const data::Batch> micro_batches, double learning_rate);
+  Evaluation evaluate(std::span<const data::Batch> batches);
+  // Runs `save` as the save phase; returns its memory.
+  ledger::Memory saving(const std::function<void()>& save);
+
+ private:
+  at::Tensor loss_sum(const DeviceBatch& batch, double denominator);
+  void accumulate(const data::Batch& batch, double denominator, std::vector<at::Tensor>& losses);
+  double update(double learning_rate, double loss);
+  [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
+  ledger::Memory label();
+
+  config::RunConfig config_;
+  Placement placement_;
+  std::unique_ptr<model::Llama> model_;
+  std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<BatchRing> ring_;
+  std::vector<model::Parameter> trained_;
+};
+
+}  // namespace fathom::train

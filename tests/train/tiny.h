@@ -1,0 +1,64 @@
+// A tiny decoder and batches of random tokens for the trainer's tests.
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "config/run_config.h"
+#include "data/batch.h"
+#include "ledger/ledger.h"
+#include "model/shape.h"
+#include "train/trainer.h"
+
+namespace fathom::train::testing {
+
+// The CPU's ledger; the allocator is installed once per process.
+inline ledger::Ledger& cpu_ledger() {
+  static ledger::Ledger& ledger = ledger::install_cpu();
+  return ledger;
+}
+
+inline model::ModelShape tiny_shape() {
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.vocab_size = 101;
+  shape.hidden_size = 24;
+  shape.intermediate_size = 56;
+  shape.num_hidden_layers = 2;
+  shape.num_attention_heads = 4;
+  shape.num_key_value_heads = 2;
+  shape.head_dim = 6;
+  shape.initializer_range = 0.2;
+  return shape;
+}
+
+inline config::RunConfig tiny_config() {
+  config::RunConfig config;
+  config.random_init = true;
+  config.learning_rate = 1e-3;
+  config.max_grad_norm = 0;
+  return config;
+}
+
+// Examples of the given lengths with random ids; every token but the first is a target.
+inline data::Dataset random_dataset(const std::vector<int64_t>& lengths, int64_t vocabulary, unsigned seed) {
+  std::mt19937 random(seed);
+  data::Dataset dataset;
+  for (int64_t length : lengths) {
+    data::Example& example = dataset.examples.emplace_back();
+    for (int64_t i = 0; i < length; ++i) example.ids.push_back(static_cast<int32_t>(random() % vocabulary));
+    example.labels = example.ids;
+  }
+  return dataset;
+}
+
+// A trainer on the CPU with freshly initialised weights.
+inline std::unique_ptr<Trainer> tiny_trainer(const config::RunConfig& config, int64_t capacity_tokens = 4096) {
+  auto trainer =
+      std::make_unique<Trainer>(config, tiny_shape(), capacity_tokens, Placement{at::kCPU, &cpu_ledger(), nullptr});
+  trainer->model().initialise(7);
+  trainer->loaded();
+  return trainer;
+}
+
+}  // namespace fathom::train::testing

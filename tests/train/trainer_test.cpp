@@ -1,0 +1,126 @@
+// The training step: accumulation, checkpointing and attention leave the mathematics alone; what is not finite stops
+// the run.
+#include "train/trainer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "tests/train/tiny.h"
+
+namespace fathom::train {
+namespace {
+
+using testing::tiny_config;
+using testing::tiny_trainer;
+
+// Ten times as many tokens in the longest example as in the shortest.
+const std::vector<int64_t> kLengths = {4, 40, 7, 31, 12, 5, 22, 9};
+
+std::vector<data::Batch> batches_of(const data::Dataset& dataset, int64_t rows_each) {
+  std::vector<data::Batch> batches;
+  for (size_t row = 0; row < dataset.examples.size(); row += rows_each) {
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < rows_each; ++i) rows.push_back(static_cast<int64_t>(row) + i);
+    batches.push_back(data::make_batch(dataset, rows, 0));
+  }
+  return batches;
+}
+
+// After the first step from zero moments, exp_avg = (1 - beta1) * gradient.
+std::vector<at::Tensor> first_moments(Trainer& trainer) {
+  std::vector<at::Tensor> moments;
+  for (const auto& [name, tensor] : trainer.optimizer().state()) {
+    if (name.rfind("exp_avg.", 0) == 0) moments.push_back(tensor.clone());
+  }
+  return moments;
+}
+
+double largest_relative_difference(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, (a[i] - b[i]).norm().item<double>() / b[i].norm().item<double>());
+  }
+  return largest;
+}
+
+TEST(Trainer, AccumulationEqualsOneLargeBatch) {
+  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const auto large = tiny_trainer(tiny_config()), accumulated = tiny_trainer(tiny_config());
+  const std::vector<data::Batch> eight = batches_of(dataset, 8), two = batches_of(dataset, 2);
+  const double loss_large = large->step(eight, 1e-3).loss, loss_accumulated = accumulated->step(two, 1e-3).loss;
+  EXPECT_LT(std::abs(loss_large - loss_accumulated) / loss_large, 1e-6);
+  EXPECT_LE(largest_relative_difference(first_moments(*accumulated), first_moments(*large)), 5e-6);
+}
+
+TEST(Trainer, TheMeanOfMeansIsAnotherLoss) {
+  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const auto trainer = tiny_trainer(tiny_config());
+  const double whole = trainer->evaluate(batches_of(dataset, 8)).loss;
+  double mean_of_means = 0;
+  for (const data::Batch& batch : batches_of(dataset, 2)) mean_of_means += trainer->evaluate({&batch, 1}).loss / 4;
+  EXPECT_GT(std::abs(whole - mean_of_means) / whole, 1e-6) << "the test cannot tell the two apart";
+  EXPECT_LT(std::abs(whole - trainer->evaluate(batches_of(dataset, 2)).loss) / whole, 1e-6);
+}
+
+TEST(Trainer, CheckpointingAndAttentionLeaveTheLossesAlone) {
+  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 5);
+  const std::vector<data::Batch> batches = batches_of(dataset, 4);
+  const auto losses = [&](bool checkpointing, config::Attention attention) {
+    config::RunConfig config = tiny_config();
+    config.gradient_checkpointing = checkpointing;
+    config.attn_implementation = attention;
+    const auto trainer = tiny_trainer(config);
+    std::vector<double> result;
+    for (int step = 0; step < 5; ++step) result.push_back(trainer->step(batches, 1e-2).loss);
+    return result;
+  };
+  const std::vector<double> plain = losses(false, config::Attention::kFlash);
+  EXPECT_EQ(plain, losses(true, config::Attention::kFlash)) << "recomputation must be bit-equal";
+  EXPECT_LT(plain.back(), plain.front() - 0.5) << "a loss that does not move proves nothing";
+  const std::vector<double> math = losses(false, config::Attention::kMath);
+  EXPECT_EQ(math, losses(true, config::Attention::kMath));
+  // FP32 on both sides: what differs is the order of sums in softmax, and five AdamW steps amplify it.
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(math[i], plain[i], 1e-4 * plain[i]);
+}
+
+TEST(Trainer, WhatIsNotFiniteIsNamed) {
+  const data::Dataset dataset = testing::random_dataset({9, 9}, 101, 1);
+  const auto trainer = tiny_trainer(tiny_config());
+  const model::Parameter& broken = trainer->model().parameters()[3];
+  {
+    const at::NoGradGuard no_gradients;
+    broken.tensor.view(-1)[0] = std::nan("");
+  }
+  try {
+    trainer->step(batches_of(dataset, 2), 1e-3);
+    FAIL() << "the step went through";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(broken.name));
+  }
+}
+
+TEST(Trainer, EveryByteHasAComponentAndNothingStays) {
+  const data::Dataset dataset = testing::random_dataset(kLengths, 101, 3);
+  const auto trainer = tiny_trainer(tiny_config());
+  const std::vector<data::Batch> batches = batches_of(dataset, 4);
+  trainer->step(batches, 1e-3);
+  const ledger::Memory memory = trainer->step(batches, 1e-3).memory;
+  using ledger::Component;
+  const ledger::ComponentBytes end = memory.phase(ledger::Phase::kOptimizerStep).end;
+  EXPECT_EQ(memory.at_peak.total(), memory.peak);
+  EXPECT_EQ(end[Component::kGradients], 0);
+  EXPECT_EQ(end[Component::kActivations], 0);
+  EXPECT_EQ(end[Component::kTemporaryBuffers], 0);
+  int64_t elements = 0;
+  for (const model::Parameter& parameter : trainer->model().parameters())
+    elements += parameter.tensor.numel();
+  EXPECT_EQ(memory.maximum[Component::kGradients], 4 * elements);
+  EXPECT_EQ(end[Component::kOptimizerStates], 8 * elements + 4) << "two moments and one step count";
+}
+
+}  // namespace
+}  // namespace fathom::train
