@@ -63,18 +63,31 @@ def find_torch(root):
     return None
 
 
-def listed_name(gpu_name, list_file):
-    """The entry of configs/gpus.yaml that a driver's name ("NVIDIA H100 80GB HBM3") means, or None."""
-    if not list_file.exists():
-        return None
-    names = re.findall(
-        r"^\s*(?:-\s*)?(?:name:\s*)?[\"']?([A-Za-z][\w .-]*?)[\"']?\s*(?::\s*(?:\{.*)?)?$",
-        list_file.read_text(),
-        flags=re.M,
-    )
-    words = gpu_name.lower().replace("-", " ").split()
-    fitting = [name for name in names if name.lower().split("-")[0] in words]
-    return max(fitting, key=lambda name: sum(part in words for part in name.lower().split("-")), default=None)
+def listed_gpus(list_file):
+    """The entries of configs/gpus.yaml: name to its keys, as text."""
+    entries = {}
+    for line in list_file.read_text().splitlines() if list_file.exists() else []:
+        if found := re.match(r"([\w-]+):\s*$", line):
+            entries[found.group(1)] = {}
+        elif entries and (found := re.match(r"\s+(\w+):\s*\"?(.*?)\"?\s*$", line)):
+            entries[next(reversed(entries))][found.group(1)] = found.group(2)
+    return entries
+
+
+def listed_name(gpu, list_file):
+    """The entry that this GPU is: by the driver's name, else by capability, multiprocessors and memory. Or None."""
+    entries = listed_gpus(list_file)
+    for name, entry in entries.items():
+        if entry.get("product") == gpu.name:
+            return name
+    for name, entry in entries.items():
+        alike = (entry.get("compute_capability"), entry.get("multiprocessors")) == (
+            gpu.compute_capability,
+            str(gpu.multiprocessors),
+        )
+        if alike and abs(float(entry.get("memory_gib", 0)) * 2**30 / gpu.total_bytes - 1) < 0.03:
+            return name
+    return None
 
 
 def driver_version():
