@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Writes tests/model/golden/: small Llamas in Hugging Face folders, with what transformers and PEFT compute from them.
+
+usage: scripts/golden/llama.py [folder]     needs torch, transformers, peft, safetensors; written with 2.15, 5.23, 0.21.
+
+For each of four odd shapes: config.json and model.safetensors as transformers saves them; expected.json with token ids,
+targets, losses and the adapter's settings; expected.safetensors with logits and one gradient for every parameter,
+in FP32 with eager attention, for full training and (prefix "lora.") for LoRA with a non-zero B.
+"""
+import copy
+import json
+import pathlib
+import sys
+
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+STEPS = 10
+SHAPES = {
+    # Grouped queries; heads of 10 whose sum is not the hidden size.
+    "grouped": dict(
+        seed=11, dtype=torch.float32, spread=0.35, batch=(2, 19), targets=None, r=4, alpha=64,
+        config=dict(vocab_size=131, hidden_size=42, intermediate_size=72, num_hidden_layers=2, num_attention_heads=6,
+                    num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000.0})),
+    # Tied head, stored in BF16.
+    "tied": dict(
+        seed=12, dtype=torch.bfloat16, spread=0.3, batch=(3, 13), targets="all-linear", r=3, alpha=48,
+        config=dict(vocab_size=197, hidden_size=48, intermediate_size=100, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=4, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                    rope_parameters={"rope_type": "default", "rope_theta": 500000.0})),
+    # One key head for all five query heads, stored in F16, a single row.
+    "multi_query": dict(
+        seed=13, dtype=torch.float16, spread=0.35, batch=(1, 37), targets=["o_proj", "down_proj"], r=5, alpha=80,
+        config=dict(vocab_size=97, hidden_size=35, intermediate_size=58, num_hidden_layers=3, num_attention_heads=5,
+                    num_key_value_heads=1, head_dim=14, rms_norm_eps=1e-3, tie_word_embeddings=False,
+                    rope_parameters={"rope_type": "default", "rope_theta": 777.0})),
+    # One layer, heads wider than what they read.
+    "wide_heads": dict(
+        seed=14, dtype=torch.bfloat16, spread=0.45, batch=(4, 9), targets=["k_proj", "gate_proj", "up_proj"], r=2, alpha=64,
+        config=dict(vocab_size=259, hidden_size=27, intermediate_size=45, num_hidden_layers=1, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=34, rms_norm_eps=1e-5, tie_word_embeddings=True,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
+}
+
+
+def build(shape, generator):
+    """The model with weights that the storage type holds exactly: wide enough that logits have a spread of 1 or more."""
+    config = LlamaConfig(**shape["config"], attention_bias=False, mlp_bias=False, max_position_embeddings=64,
+                         bos_token_id=1, eos_token_id=2)
+    model = LlamaForCausalLM._from_config(config, attn_implementation="eager", dtype=torch.float32)
+    for name, parameter in model.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        value = noise * shape["spread"] if parameter.dim() > 1 else 1 + 0.2 * noise
+        parameter.data.copy_(value.to(shape["dtype"]).float())
+    return model
+
+
+def draw_batch(shape, generator):
+    """Ids and targets (labels already shifted); every row but the first is padded, and its first tokens are no targets."""
+    rows, length = shape["batch"]
+    ids = torch.randint(3, shape["config"]["vocab_size"], (rows, length), generator=generator)
+    targets = torch.full_like(ids, -100)
+    targets[:, :-1] = ids[:, 1:]
+    for row in range(1, rows):
+        ids[row, length - row:] = 0
+        targets[row, length - row - 1:] = -100
+        targets[row, :row] = -100
+    return ids, targets
+
+
+def loss_of(logits, targets):
+    return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+
+
+def measure(model, ids, targets, prefix, tensors):
+    """Logits, a gradient for every trained parameter, then ten steps of AdamW; returns the losses."""
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    logits = model(ids).logits
+    tensors[prefix + "logits"] = logits.detach()
+    loss_of(logits, targets).backward()
+    for name, parameter in trained.items():
+        tensors[prefix + "gradient." + plain_name(name)] = parameter.grad.clone()
+    optimizer = torch.optim.AdamW(
+        [{"params": [p for p in trained.values() if p.dim() > 1], "weight_decay": 0.01},
+         {"params": [p for p in trained.values() if p.dim() == 1], "weight_decay": 0.0}], lr=1e-3)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(model(ids).logits, targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(list(trained.values()), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def plain_name(name):
+    """PEFT's names inside its wrappers, as it stores them."""
+    return name.removeprefix("base_model.model.").replace(".default.", ".").replace(".base_layer.", ".")
+
+
+def write(name, shape, folder):
+    generator = torch.Generator().manual_seed(shape["seed"])
+    model = build(shape, generator)
+    ids, targets = draw_batch(shape, generator)
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    # A copy: casting a model back and forth would also round the frequencies of its rotary positions.
+    copy.deepcopy(model).to(shape["dtype"]).save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+    tensors = {}
+    losses = measure(model, ids, targets, "", tensors)
+
+    model.load_state_dict(state)
+    lora = LoraConfig(r=shape["r"], lora_alpha=shape["alpha"], lora_dropout=0.0, target_modules=shape["targets"],
+                      task_type="CAUSAL_LM")
+    adapted = get_peft_model(model, lora)
+    for key, parameter in adapted.named_parameters():
+        if ".lora_" in key:
+            parameter.data.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
+            tensors["lora.weight." + plain_name(key)] = parameter.detach().clone()
+    lora_losses = measure(adapted, ids, targets, "lora.", tensors)
+
+    spread = min(tensors["logits"].std().item(), tensors["lora.logits"].std().item())
+    falls = losses[0] - losses[-1], lora_losses[0] - lora_losses[-1]
+    print(f"{name}: {sum(v.numel() for v in state.values())} parameters, logits' spread {spread:.2f}, "
+          f"losses fall by {falls[0]:.2f} and {falls[1]:.2f}")
+    assert spread >= 1 and min(falls) >= 0.5
+    save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "expected.safetensors")
+    expected = {"ids": ids.tolist(), "targets": targets.tolist(), "losses": losses, "lora_losses": lora_losses,
+                "lora": {"r": shape["r"], "alpha": shape["alpha"], "target_modules": shape["targets"] or []}}
+    (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    repository = pathlib.Path(__file__).resolve().parents[2]
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else repository / "tests" / "model" / "golden"
+    for name, shape in SHAPES.items():
+        write(name, shape, folder / name)
+
+
+if __name__ == "__main__":
+    main()

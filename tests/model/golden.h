@@ -1,0 +1,95 @@
+// Reads tests/model/golden/, which scripts/golden/llama.py writes: small Llamas and what transformers and PEFT compute
+// from them.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "model/llama.h"
+#include "ops/cross_entropy.h"
+#include "ops/scalar_type.h"
+#include "weights/folder.h"
+
+namespace fathom::model {
+
+inline const std::vector<std::string> kGoldenShapes = {"grouped", "tied", "multi_query", "wide_heads"};
+
+struct Golden {
+  explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
+    shape = parse_model_shape(folder.config(), name);
+    const Json expected = read_json(folder.path() / "expected.json");
+    ids_BS = integers(expected["ids"]);
+    targets_BS = integers(expected["targets"]);
+    losses = expected["losses"].get<std::vector<double>>();
+    lora_losses = expected["lora_losses"].get<std::vector<double>>();
+    target_count = (targets_BS != ops::kIgnoredTarget).sum().item<int64_t>();
+    lora.r = expected["lora"]["r"];
+    lora.alpha = expected["lora"]["alpha"];
+    const Json& modules = expected["lora"]["target_modules"];
+    if (modules.is_string()) {
+      lora.target_modules = {modules.get<std::string>()};
+    } else {
+      lora.target_modules = modules.get<std::vector<std::string>>();
+    }
+    const weights::SafetensorsFile file(folder.path() / "expected.safetensors");
+    for (const weights::TensorInfo& info : file.tensors()) {
+      tensors[info.name] =
+          at::from_blob(const_cast<std::byte*>(file.data(info)), info.shape, ops::scalar_type(info.dtype)).clone();
+    }
+  }
+
+  // The model with the folder's weights and, under LoRA, the expected file's adapters.
+  Llama make(ModelOptions options, bool with_lora) const { return make(options, with_lora, shape); }
+  Llama make(ModelOptions options, bool with_lora, const ModelShape& of_shape) const {
+    if (with_lora) options.lora = lora;
+    Llama model(of_shape, options);
+    model.load(folder, 1);
+    model.set_training(true);
+    const at::NoGradGuard no_gradients;
+    for (const Parameter& parameter : model.parameters()) {
+      const auto found = tensors.find("lora.weight." + parameter.name);
+      if (found != tensors.end()) parameter.tensor.copy_(found->second);
+    }
+    return model;
+  }
+
+  at::Tensor loss(Llama& model) const {
+    return ops::cross_entropy(model.forward(ids_BS), targets_BS, static_cast<double>(target_count));
+  }
+
+  weights::ModelFolder folder;
+  ModelShape shape;
+  at::Tensor ids_BS, targets_BS;
+  int64_t target_count = 0;
+  std::vector<double> losses, lora_losses;
+  LoraOptions lora;
+  std::map<std::string, at::Tensor> tensors;
+
+ private:
+  static at::Tensor integers(const Json& rows) {
+    at::Tensor result = at::empty({static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows[0].size())}, at::kLong);
+    int64_t* out = result.data_ptr<int64_t>();
+    for (const Json& row : rows) {
+      for (const Json& value : row) *out++ = value.get<int64_t>();
+    }
+    return result;
+  }
+};
+
+// Gradients of all trained parameters by name; clears nothing.
+inline std::map<std::string, at::Tensor> gradients_of(const Llama& model) {
+  std::map<std::string, at::Tensor> result;
+  for (const Parameter& parameter : model.trained_parameters()) result[parameter.name] = parameter.tensor.grad();
+  return result;
+}
+
+inline double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
+  return ((actual.to(at::kDouble) - expected.to(at::kDouble)).norm() / expected.to(at::kDouble).norm()).item<double>();
+}
+
+}  // namespace fathom::model
