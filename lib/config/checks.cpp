@@ -1,0 +1,126 @@
+// One table for keys that other keys switch off, and the few rules that fit into no table.
+#include "config/checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "config/keys.h"
+#include "config/names.h"
+
+namespace fathom::config {
+namespace {
+
+// `key` matters only where `holds`; `needed` says when that is.
+struct Condition {
+  std::string_view key;
+  std::string_view governor;
+  std::string_view needed;
+  bool (*holds)(const RunConfig&);
+};
+
+constexpr auto kIsLora = [](const RunConfig& run) { return run.method == Method::kLora; };
+constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
+constexpr auto kSavesBySteps = [](const RunConfig& run) { return run.save_strategy == Cadence::kSteps; };
+constexpr auto kSaves = [](const RunConfig& run) { return run.save_strategy != Cadence::kNo; };
+
+constexpr Condition kConditions[] = {
+    {"lora_r", "method", "method: lora", kIsLora},
+    {"lora_alpha", "method", "method: lora", kIsLora},
+    {"lora_dropout", "method", "method: lora", kIsLora},
+    {"target_modules", "method", "method: lora", kIsLora},
+    {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
+    {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
+    {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},
+};
+
+const Condition* condition_of(std::string_view key) {
+  const auto found = std::find_if(std::begin(kConditions), std::end(kConditions),
+                                  [&](const Condition& condition) { return condition.key == key; });
+  return found == std::end(kConditions) ? nullptr : found;
+}
+
+class Checker {
+ public:
+  Checker(const Positions& given, Problems& problems) : given_(given), problems_(problems) {}
+
+  Position position_of(std::string_view key) const {
+    const auto found = given_.find(key);
+    return found == given_.end() ? Position{} : found->second;
+  }
+  bool is_given(std::string_view key) const { return given_.count(key) > 0; }
+  bool sound(std::string_view key) const { return !problems_.concern(key); }
+  void refuse(std::string_view key, const Mismatch& mismatch) { problems_.add(position_of(key), key, mismatch); }
+  // Where reading stopped early, what is missing may stand behind.
+  bool read_to_the_end() const { return !problems_.concern(""); }
+  void require(std::string_view key, bool present, const std::string& purpose) {
+    if (present || !sound(key)) return;
+    problems_.add({}, key,
+                  {"a " + find_key(key)->type + " for " + purpose, "nothing", "add " + std::string(key) + ": …"});
+  }
+
+ private:
+  const Positions& given_;
+  Problems& problems_;
+};
+
+void check_needs(const RunConfig& run, Purpose purpose, Checker& checker) {
+  if (!checker.read_to_the_end()) return;
+  checker.require("model_name_or_path", !run.model_name_or_path.empty(), "every run");
+  if (purpose == Purpose::kTrain) {
+    checker.require("train_file", !run.train_file.empty(), "train");
+    checker.require("output_dir", !run.output_dir.empty(), "train");
+  }
+  if (purpose == Purpose::kEvaluate) checker.require("validation_file", !run.validation_file.empty(), "eval");
+}
+
+// A key that means nothing beside the others was meant to: refused, unless the command line switched it off on purpose.
+void check_conditions(const RunConfig& run, Checker& checker) {
+  for (const Condition& condition : kConditions) {
+    if (!checker.is_given(condition.key) || condition.holds(run)) continue;
+    if (!checker.sound(condition.key) || !checker.sound(condition.governor)) continue;
+    const bool switched_off =
+        checker.position_of(condition.governor).on_command_line && !checker.position_of(condition.key).on_command_line;
+    if (switched_off) continue;
+    const Key* governor = find_key(condition.governor);
+    checker.refuse(condition.key, {"this key only with " + std::string(condition.needed),
+                                   std::string(condition.governor) + ": " + governor->get(run),
+                                   "remove it, or set " + std::string(condition.needed)});
+  }
+}
+
+void check_evaluation(const RunConfig& run, Purpose purpose, Checker& checker) {
+  if (purpose == Purpose::kEvaluate || !run.validation_file.empty() || !checker.sound("validation_file")) return;
+  if (run.eval_strategy != Cadence::kNo && checker.sound("eval_strategy")) {
+    checker.refuse("eval_strategy",
+                   {"no without a validation_file", std::string(name_of(run.eval_strategy)), "add validation_file: …"});
+  }
+  if (run.eval_on_start && checker.sound("eval_on_start")) {
+    checker.refuse("eval_on_start", {"false without a validation_file", "true", "add validation_file: …"});
+  }
+}
+
+}  // namespace
+
+void check_together(const RunConfig& run, const Positions& given, Purpose purpose, Problems& problems) {
+  Checker checker(given, problems);
+  check_needs(run, purpose, checker);
+  check_conditions(run, checker);
+  check_evaluation(run, purpose, checker);
+  if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
+    checker.refuse("warmup_steps",
+                   {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
+  }
+  const bool casts_bf16 = run.bf16 && run.dtype == DType::kBF16 && run.method == Method::kFull;
+  if (casts_bf16 && checker.sound("bf16") && checker.sound("dtype") && checker.sound("method")) {
+    checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
+                            "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
+  }
+}
+
+bool applies(std::string_view key, const RunConfig& run) {
+  const Condition* condition = condition_of(key);
+  return condition == nullptr || condition->holds(run);
+}
+
+}  // namespace fathom::config

@@ -1,0 +1,62 @@
+// The table of keys as Markdown and as plain text.
+#include "config/describe.h"
+
+#include <algorithm>
+
+#include "config/keys.h"
+
+namespace fathom::config {
+namespace {
+
+std::string default_of(const Key& key) {
+  const std::string value = key.get(RunConfig{});
+  return value == "null" ? std::string(key.unset) : value;
+}
+
+bool is_plain_default(const Key& key) { return key.get(RunConfig{}) != "null"; }
+
+constexpr const char* kIntroduction = R"(# Config keys
+
+A run is one YAML file of `key: value` lines; on the command line, `key=value` after the file wins over it.
+Names, defaults and meanings are those of transformers 5, TRL and PEFT; where one differs, its line says so.
+
+Everything that is wrong with a file is told at once, each with its line and column, and nothing is loaded before that:
+unknown keys, keys that stand twice, values of another type, and keys that mean nothing beside the others (`lora_r` with
+`method: full`). `yes`, `no`, `on` and `off` are not truth values. Anchors, aliases, tags and `<<` are not taken.
+Paths are relative to the folder in which fathom is started.
+
+This page is written by `build/fathom --help-config > docs/config.md`.
+)";
+
+}  // namespace
+
+std::string keys_page() {
+  std::string page = kIntroduction;
+  std::string_view group;
+  for (const Key& key : keys()) {
+    if (key.group != group) {
+      page += "\n## " + std::string(key.group) + "\n\n| key | takes | default | meaning |\n|---|---|---|---|\n";
+    }
+    group = key.group;
+    const std::string quotes = is_plain_default(key) ? "`" : "";
+    page += "| `" + std::string(key.name) + "` | " + key.type + " | " + quotes + default_of(key) + quotes + " | " +
+            std::string(key.meaning) + " |\n";
+  }
+  return page;
+}
+
+std::string keys_help() {
+  size_t name_width = 0;
+  for (const Key& key : keys()) name_width = std::max(name_width, key.name.size());
+  std::string text;
+  std::string_view group;
+  for (const Key& key : keys()) {
+    if (key.group != group) text += (group.empty() ? "" : "\n") + std::string(key.group) + ":\n";
+    group = key.group;
+    text += "  " + std::string(key.name) + std::string(name_width + 2 - key.name.size(), ' ') +
+            std::string(key.meaning) + " [" + default_of(key) + "]\n";
+  }
+  return text;
+}
+
+}  // namespace fathom::config

@@ -1,0 +1,114 @@
+// One map per GPU in the list: product, compute_capability, multiprocessors, memory_bytes (or memory_gib).
+#include "config/devices.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "config/problem.h"
+#include "config/text.h"
+#include "config/value.h"
+#include "config/yaml.h"
+
+namespace fathom::config {
+namespace {
+
+constexpr double kMostGib = 1 << 20;
+constexpr double kMostBytes = kMostGib * kGiB;
+
+// "9.0": the parts that cudaDeviceProp::major and ::minor are.
+bool is_compute_capability(const Value& value) {
+  if (value.kind != Value::Kind::kScalar) return false;
+  const std::string& text = value.text;
+  const size_t dot = text.find('.');
+  const auto digits = [&](size_t from, size_t to) {
+    return from < to &&
+           std::all_of(text.begin() + static_cast<ptrdiff_t>(from), text.begin() + static_cast<ptrdiff_t>(to),
+                       [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  return dot != std::string::npos && dot <= 2 && text.size() == dot + 2 && digits(0, dot) &&
+         digits(dot + 1, text.size());
+}
+
+std::optional<Mismatch> store(GpuSpec& gpu, const std::string& key, const Value& value) {
+  const auto keep = [](auto read, auto& target) -> std::optional<Mismatch> {
+    if (Mismatch* mismatch = std::get_if<Mismatch>(&read)) return *mismatch;
+    target = std::get<0>(std::move(read));
+    return std::nullopt;
+  };
+  if (key == "product") return keep(read_text(value, "the name that CUDA reports"), gpu.product);
+  if (key == "multiprocessors") return keep(read_integer(value, {.low = 1, .high = 4096}), gpu.multiprocessors);
+  if (key == "compute_capability") {
+    if (!is_compute_capability(value)) return Mismatch{"a number like \"9.0\"", describe(value), ""};
+    gpu.compute_capability = value.text;
+    return std::nullopt;
+  }
+  const bool in_gib = key == "memory_gib";
+  double number = 0;
+  auto mismatch = keep(read_number(value, {.low = 1, .high = in_gib ? kMostGib : kMostBytes}), number);
+  if (!mismatch)
+    gpu.memory_bytes = static_cast<int64_t>(std::llround(in_gib ? number * static_cast<double>(kGiB) : number));
+  return mismatch;
+}
+
+void read_gpu(const Entry& section, std::map<std::string, GpuSpec>& gpus, Problems& problems) {
+  if (section.value.kind != Value::Kind::kMap) {
+    problems.add(section.at, section.key, {"a map of the GPU's figures", describe(section.value), ""});
+    return;
+  }
+  GpuSpec gpu;
+  gpu.name = section.key;
+  gpu.product = section.key;
+  for (const Entry& entry : section.value.entries) {
+    constexpr std::array kKnown{"product", "compute_capability", "multiprocessors", "memory_gib", "memory_bytes"};
+    if (std::find(kKnown.begin(), kKnown.end(), entry.key) == kKnown.end()) {
+      problems.add(entry.at, entry.key, "unknown key",
+                   "known are product, compute_capability, multiprocessors, memory_bytes, memory_gib");
+    } else if (const auto mismatch = store(gpu, entry.key, entry.value)) {
+      problems.add(entry.value.kind == Value::Kind::kNull ? entry.at : entry.value.at, entry.key, *mismatch);
+    }
+  }
+  const auto require = [&](bool present, const char* key) {
+    if (!present) problems.add(section.at, section.key, std::string("has no ") + key, std::string("add ") + key);
+  };
+  require(!gpu.compute_capability.empty() || problems.concern("compute_capability"), "compute_capability");
+  require(gpu.multiprocessors > 0 || problems.concern("multiprocessors"), "multiprocessors");
+  require(gpu.memory_bytes > 0 || problems.concern("memory_gib") || problems.concern("memory_bytes"), "memory_bytes");
+  gpus[gpu.name] = gpu;
+}
+
+}  // namespace
+
+std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml) {
+  std::string text;
+  try {
+    text = read_file(yaml, kLargestYaml);
+  } catch (const Error& error) {
+    throw UsageError(error.what(), "it belongs to fathom and lies in its folder configs");
+  }
+  Problems problems(yaml.string());
+  std::map<std::string, GpuSpec> gpus;
+  for (const Entry& section : read_yaml(text, problems)) read_gpu(section, gpus, problems);
+  problems.throw_if_any();
+  return gpus;
+}
+
+const GpuSpec& find_gpu(const std::map<std::string, GpuSpec>& gpus, const std::string& name) {
+  const auto same = [](const std::string& a, const std::string& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  };
+  std::string known;
+  for (const auto& [key, gpu] : gpus) {
+    if (same(key, name)) return gpu;
+    known += (known.empty() ? "" : ", ") + key;
+  }
+  throw UsageError("unknown GPU '" + printable(name) + "'", "known are " + known + " (configs/gpus.yaml)");
+}
+
+}  // namespace fathom::config

@@ -1,0 +1,27 @@
+// GPUs that a run can be planned for: configs/gpus.yaml.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fathom::config {
+
+struct GpuSpec {
+  std::string name;                // as the list calls it: "H100"
+  std::string product;             // as CUDA calls it: "NVIDIA H100 80GB HBM3"
+  std::string compute_capability;  // "9.0"
+  int64_t multiprocessors = 0;
+  int64_t memory_bytes = 0;  // as CUDA reports it (cudaDeviceProp::totalGlobalMem)
+
+  bool operator==(const GpuSpec&) const = default;
+};
+
+// Reads the list. Throws UsageError that tells everything that is wrong with it.
+std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml);
+// The GPU of that name, letter case aside; throws UsageError that names the known ones.
+const GpuSpec& find_gpu(const std::map<std::string, GpuSpec>& gpus, const std::string& name);
+
+}  // namespace fathom::config

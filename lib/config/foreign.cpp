@@ -1,0 +1,297 @@
+// Tables of other tools' names: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory, LitGPT.
+#include "config/foreign.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <vector>
+
+#include "config/keys.h"
+#include "config/value.h"
+
+namespace fathom::config {
+namespace {
+
+struct ForeignKey {
+  std::string_view theirs;
+  std::string_view ours;
+  std::string_view note = "";  // where the meaning differs
+};
+
+constexpr ForeignKey kForeignKeys[] = {
+    {"base_model", "model_name_or_path"},
+    {"model", "model_name_or_path"},
+    {"model_name", "model_name_or_path"},
+    {"model_path", "model_name_or_path"},
+    {"pretrained_model_name_or_path", "model_name_or_path"},
+    {"torch_dtype", "dtype"},
+    {"precision", "dtype", "bf16: true is autocast"},
+    {"flash_attention", "attn_implementation", "values are flash and math"},
+    {"flash_attn", "attn_implementation", "values are flash and math"},
+    {"use_flash_attention_2", "attn_implementation", "values are flash and math"},
+    {"sdp_attention", "attn_implementation", "values are flash and math"},
+    {"use_cpu", "device", "device: cpu"},
+    {"no_cuda", "device", "device: cpu"},
+    {"threads", "num_threads"},
+    {"adapter", "method", "values are full and lora"},
+    {"finetuning_type", "method", "values are full and lora"},
+    {"peft_type", "method", "values are full and lora"},
+    {"use_peft", "method", "values are full and lora"},
+    {"r", "lora_r"},
+    {"rank", "lora_r"},
+    {"lora_rank", "lora_r"},
+    {"alpha", "lora_alpha"},
+    {"dropout", "lora_dropout"},
+    {"lora_target", "target_modules"},
+    {"lora_target_modules", "target_modules"},
+    {"lora_attn_modules", "target_modules"},
+    {"lora_target_linear", "target_modules", "target_modules: all-linear"},
+    {"bfloat16", "bf16"},
+    {"dataset", "train_file"},
+    {"datasets", "train_file"},
+    {"dataset_name", "train_file"},
+    {"data_path", "train_file"},
+    {"train_data", "train_file"},
+    {"train_path", "train_file"},
+    {"eval_file", "validation_file"},
+    {"val_file", "validation_file"},
+    {"eval_dataset", "validation_file"},
+    {"test_datasets", "validation_file"},
+    {"val_set_size", "validation_file", "a file of its own"},
+    {"sequence_len", "max_length"},
+    {"seq_len", "max_length"},
+    {"seq_length", "max_length"},
+    {"sequence_length", "max_length"},
+    {"max_seq_len", "max_length"},
+    {"max_seq_length", "max_length"},
+    {"model_max_length", "max_length"},
+    {"block_size", "max_length"},
+    {"cutoff_len", "max_length"},
+    {"shuffle_dataset", "shuffle"},
+    {"train_on_inputs", "completion_only_loss", "with the opposite meaning"},
+    {"mask_prompt", "completion_only_loss"},
+    {"batch_size", "per_device_train_batch_size"},
+    {"micro_batch_size", "per_device_train_batch_size"},
+    {"train_batch_size", "per_device_train_batch_size"},
+    {"per_gpu_train_batch_size", "per_device_train_batch_size"},
+    {"eval_batch_size", "per_device_eval_batch_size"},
+    {"val_batch_size", "per_device_eval_batch_size"},
+    {"grad_accumulation_steps", "gradient_accumulation_steps"},
+    {"gradient_accumulation", "gradient_accumulation_steps"},
+    {"grad_accum_steps", "gradient_accumulation_steps"},
+    {"epochs", "num_train_epochs"},
+    {"num_epochs", "num_train_epochs"},
+    {"max_epochs", "num_train_epochs"},
+    {"iters", "max_steps"},
+    {"lr", "learning_rate"},
+    {"lr_scheduler", "lr_scheduler_type"},
+    {"lr_schedule", "lr_scheduler_type"},
+    {"scheduler", "lr_scheduler_type"},
+    {"warmup_ratio", "warmup_steps", "a value below 1 is a share of all steps"},
+    {"num_warmup_steps", "warmup_steps"},
+    {"lr_warmup_steps", "warmup_steps"},
+    {"beta1", "adam_beta1"},
+    {"beta2", "adam_beta2"},
+    {"adam_eps", "adam_epsilon"},
+    {"epsilon", "adam_epsilon"},
+    {"clip_grad_norm", "max_grad_norm"},
+    {"grad_clip", "max_grad_norm"},
+    {"gradient_clipping", "max_grad_norm"},
+    {"max_norm", "max_grad_norm"},
+    {"activation_checkpointing", "gradient_checkpointing"},
+    {"enable_activation_checkpointing", "gradient_checkpointing"},
+    {"grad_checkpoint", "gradient_checkpointing"},
+    {"random_seed", "seed"},
+    {"data_seed", "seed"},
+    {"log_interval", "logging_steps"},
+    {"log_every_n_steps", "logging_steps"},
+    {"steps_per_report", "logging_steps"},
+    {"evaluation_strategy", "eval_strategy"},
+    {"steps_per_eval", "eval_steps"},
+    {"evals_per_epoch", "eval_steps"},
+    {"saves_per_epoch", "save_steps"},
+    {"save_every", "save_steps"},
+    {"save_interval", "save_steps"},
+    {"out_dir", "output_dir"},
+    {"output", "output_dir"},
+    {"adapter_path", "output_dir"},
+    {"resume", "resume_from_checkpoint"},
+    {"resume_from", "resume_from_checkpoint"},
+    {"auto_resume_from_checkpoints", "resume_from_checkpoint", "resume_from_checkpoint: auto"},
+};
+
+struct Unsupported {
+  std::string_view name;
+  std::string_view remedy;
+};
+
+constexpr Unsupported kUnsupported[] = {
+    {"use_rslora", "remove it, or scale lora_alpha by the root of lora_r"},
+    {"use_dora", "remove it"},
+    {"modules_to_save", "remove it"},
+    {"adapter_name_or_path", "remove it: a new adapter is trained"},
+    {"load_in_8bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
+    {"load_in_4bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
+    {"load_in_fp8", "remove it; dtype: bfloat16 stores the base in 16 bits"},
+    {"bnb_4bit_use_double_quant", "remove it"},
+    {"bnb_4bit_quant_type", "remove it"},
+    {"bnb_4bit_compute_dtype", "remove it"},
+    {"quantize", "remove it; dtype: bfloat16 stores the base in 16 bits"},
+    {"qat", "remove it"},
+    {"fp16", "use bf16: true, which needs no loss scaling"},
+    {"tf32", "remove it"},
+    {"master_weights", "remove it; dtype: float32 with bf16: true keeps the weights in float32"},
+    {"dataset_format", "remove it: the format is seen from the objects' keys"},
+    {"packing", "remove it: every sample is a row of its own"},
+    {"sample_packing", "remove it: every sample is a row of its own"},
+    {"assistant_only_loss", "remove it; completion_only_loss masks the prompt"},
+    {"optim", "remove it: fathom trains with AdamW, fused"},
+    {"optimizer", "remove it: fathom trains with AdamW, fused"},
+    {"loss_chunk_size", "remove it"},
+    {"deterministic", "remove it: runs on the CPU repeat exactly at an equal thread count"},
+    {"full_determinism", "remove it: runs on the CPU repeat exactly at an equal thread count"},
+    {"load_best_model_at_end", "remove it: the last model is the final one"},
+    {"metric_for_best_model", "remove it"},
+    {"greater_is_better", "remove it"},
+    {"early_stopping_patience", "remove it"},
+    {"report_to", "remove it: metrics are written to metrics.jsonl in output_dir"},
+    {"wandb_project", "remove it: metrics are written to metrics.jsonl in output_dir"},
+    {"memory_budget", "remove it"},
+    {"strategy", "remove it: one device trains"},
+    {"deepspeed", "remove it: one device trains"},
+    {"fsdp", "remove it: one device trains"},
+    {"torch_compile", "remove it"},
+    {"compile", "remove it"},
+};
+
+struct ForeignValue {
+  std::string_view key;
+  std::string_view theirs;
+  std::string_view remedy;
+};
+
+constexpr ForeignValue kForeignValues[] = {
+    {"attn_implementation", "flash_attention_2", "write flash"},
+    {"attn_implementation", "flash_attention_3", "write flash"},
+    {"attn_implementation", "flash_attention", "write flash"},
+    {"attn_implementation", "sdpa", "write flash"},
+    {"attn_implementation", "eager", "write math"},
+    {"attn_implementation", "true", "write flash"},
+    {"attn_implementation", "false", "write math"},
+    {"dtype", "bf16", "write bfloat16"},
+    {"dtype", "torch.bfloat16", "write bfloat16"},
+    {"dtype", "fp32", "write float32"},
+    {"dtype", "float", "write float32"},
+    {"dtype", "torch.float32", "write float32"},
+    {"dtype", "auto", "remove the key: a frozen base keeps the checkpoint's type"},
+    {"dtype", "fp16", "float16 is not supported yet; write bfloat16"},
+    {"dtype", "float16", "float16 is not supported yet; write bfloat16"},
+    {"dtype", "torch.float16", "float16 is not supported yet; write bfloat16"},
+    {"dtype", "half", "float16 is not supported yet; write bfloat16"},
+    {"device", "gpu", "write cuda"},
+    {"device", "cuda:0", "write cuda"},
+    {"device", "mps", "not supported; write cpu"},
+    {"method", "sft", "write full or lora"},
+    {"method", "none", "write full"},
+    {"method", "qlora", "a quantized base is not supported yet; write lora"},
+    {"method", "dora", "not supported yet; write lora"},
+    {"target_modules", "all", "write all-linear"},
+    {"target_modules", "all_linear", "write all-linear"},
+    {"bf16", "auto", "write true or false"},
+    {"bf16", "full", "write dtype: bfloat16"},
+    {"lr_scheduler_type", "cosine_with_warmup", "write cosine, with warmup_steps"},
+    {"lr_scheduler_type", "linear_with_warmup", "write linear, with warmup_steps"},
+    {"lr_scheduler_type", "none", "write constant"},
+    {"eval_strategy", "false", "write no"},
+    {"eval_strategy", "none", "write no"},
+    {"eval_strategy", "epochs", "write epoch"},
+    {"eval_strategy", "step", "write steps"},
+    {"save_strategy", "false", "write no"},
+    {"save_strategy", "none", "write no"},
+    {"save_strategy", "epochs", "write epoch"},
+    {"save_strategy", "step", "write steps"},
+    {"save_strategy", "best", "not supported yet; write steps or epoch"},
+    {"resume_from_checkpoint", "true", "write auto"},
+    {"resume_from_checkpoint", "false", "remove the key"},
+    {"resume_from_checkpoint", "yes", "write auto"},
+    {"resume_from_checkpoint", "no", "remove the key"},
+    {"resume_from_checkpoint", "last", "write auto"},
+    {"resume_from_checkpoint", "latest", "write auto"},
+};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// What the key takes, as its own refusal says it.
+std::string expected_by(const Key& key) {
+  RunConfig ignored;
+  Value map;
+  map.kind = Value::Kind::kMap;
+  return key.set(ignored, map)->expected;
+}
+
+// Levenshtein's distance.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+template <typename Row, size_t N>
+const Row* find(const Row (&rows)[N], std::string_view Row::*column, std::string_view name) {
+  const auto found = std::find_if(rows, rows + N, [&](const Row& row) { return row.*column == name; });
+  return found == rows + N ? nullptr : found;
+}
+
+}  // namespace
+
+UnknownKey explain_unknown_key(std::string_view name) {
+  constexpr std::string_view kPage = "docs/config.md lists the keys";
+  if (const auto* row = find(kUnsupported, &Unsupported::name, name)) {
+    return {std::string(name) + " is not supported yet", std::string(row->remedy)};
+  }
+  if (const auto* row = find(kForeignKeys, &ForeignKey::theirs, name)) {
+    const std::string note = row->note.empty() ? "" : " (" + std::string(row->note) + ")";
+    return {"another tool's name", "here it is " + std::string(row->ours) + note};
+  }
+  constexpr size_t kLongest = 64;
+  if (name.size() > kLongest) return {"unknown key", std::string(kPage)};
+  std::string lower = lower_case(name);
+  std::replace(lower.begin(), lower.end(), '-', '_');
+  std::string_view nearest;
+  size_t smallest = std::max<size_t>(2, lower.size() / 3) + 1;
+  const auto consider = [&](std::string_view candidate) {
+    const size_t steps = distance(lower, candidate);
+    if (steps >= smallest) return;
+    smallest = steps;
+    nearest = candidate;
+  };
+  for (const Key& key : keys()) consider(key.name);
+  if (nearest.empty()) return {"unknown key", std::string(kPage)};
+  return {"unknown key", "did you mean " + std::string(nearest) + "?"};
+}
+
+std::optional<Mismatch> foreign_value(std::string_view key, const Value& value) {
+  if (value.kind != Value::Kind::kScalar) return std::nullopt;
+  const std::string lower = lower_case(value.text);
+  for (const ForeignValue& row : kForeignValues) {
+    if (row.key == key && row.theirs == lower) {
+      return Mismatch{expected_by(*find_key(key)), describe(value), std::string(row.remedy)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace fathom::config

@@ -1,0 +1,264 @@
+// Every key with its type, meaning and member. Defaults are those of RunConfig; names and meanings follow transformers
+// 5 (TrainingArguments), TRL (SFTConfig) and PEFT (LoraConfig), and the texts say where fathom differs.
+#include "config/keys.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/dtype.h"
+#include "config/names.h"
+#include "config/text.h"
+#include "config/value.h"
+
+namespace fathom::config {
+namespace {
+
+// Stores what was read, or hands back why nothing was.
+template <typename T, typename Member>
+std::optional<Mismatch> store(RunConfig& run, Member member, Read<T> read) {
+  if (Mismatch* mismatch = std::get_if<Mismatch>(&read)) return std::move(*mismatch);
+  run.*member = std::get<T>(std::move(read));
+  return std::nullopt;
+}
+
+template <typename Member>
+Key make_key(std::string_view name, std::string type, Member member, std::string_view meaning,
+             std::string_view unset = "") {
+  Key key;
+  key.name = name;
+  key.type = std::move(type);
+  key.meaning = meaning;
+  key.unset = unset;
+  key.copy = [=](const RunConfig& from, RunConfig& to) { to.*member = from.*member; };
+  return key;
+}
+
+Key flag(std::string_view name, bool RunConfig::*member, std::string_view meaning) {
+  Key key = make_key(name, "true or false", member, meaning);
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_bool(value)); };
+  key.get = [=](const RunConfig& run) { return run.*member ? "true" : "false"; };
+  return key;
+}
+
+Key optional_flag(std::string_view name, std::optional<bool> RunConfig::*member, std::string_view unset,
+                  std::string_view meaning) {
+  Key key = make_key(name, "true or false", member, meaning, unset);
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_bool(value)); };
+  key.get = [=](const RunConfig& run) { return !(run.*member) ? "null" : *(run.*member) ? "true" : "false"; };
+  return key;
+}
+
+Key integer(std::string_view name, int64_t RunConfig::*member, Range range, std::string_view meaning) {
+  Key key = make_key(name, "whole number, " + in_words(range), member, meaning);
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_integer(value, range)); };
+  key.get = [=](const RunConfig& run) { return std::to_string(run.*member); };
+  return key;
+}
+
+Key number(std::string_view name, double RunConfig::*member, Range range, std::string_view meaning) {
+  Key key = make_key(name, "number, " + in_words(range), member, meaning);
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_number(value, range)); };
+  key.get = [=](const RunConfig& run) { return format_number(run.*member); };
+  return key;
+}
+
+Key text(std::string_view name, std::string type, std::string RunConfig::*member, std::string_view unset,
+         std::string_view meaning) {
+  Key key = make_key(name, type, member, meaning, unset);
+  key.is_text = true;
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_text(value, "a " + type)); };
+  key.get = [=](const RunConfig& run) { return (run.*member).empty() ? "null" : quote(run.*member); };
+  return key;
+}
+
+template <typename T, size_t N>
+Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names, std::string_view meaning) {
+  std::string type;
+  for (const auto& entry : names) type += (type.empty() ? "" : ", ") + std::string(entry.second);
+  Key key = make_key(name, type, member, meaning);
+  key.set = [=, &names](RunConfig& run, const Value& value) -> std::optional<Mismatch> {
+    for (const auto& [candidate, word] : names) {
+      if (value.kind != Value::Kind::kScalar || value.text != word) continue;
+      run.*member = candidate;
+      return std::nullopt;
+    }
+    return Mismatch{"one of " + type, describe(value), ""};
+  };
+  key.get = [=, &names](const RunConfig& run) { return std::string(name_in(names, run.*member)); };
+  return key;
+}
+
+Key dtype_key() {
+  Key key = make_key("dtype", "float32, bfloat16", &RunConfig::dtype,
+                     "The type in which the weights are stored. bfloat16 with full training keeps no float32 masters.",
+                     "float32 for full training, the checkpoint's for a frozen base");
+  key.set = [](RunConfig& run, const Value& value) -> std::optional<Mismatch> {
+    for (const DType type : {DType::kF32, DType::kBF16}) {
+      if (value.kind != Value::Kind::kScalar || value.text != dtype_name(type)) continue;
+      run.dtype = type;
+      return std::nullopt;
+    }
+    return Mismatch{"one of float32, bfloat16", describe(value), ""};
+  };
+  key.get = [](const RunConfig& run) { return run.dtype ? std::string(dtype_name(*run.dtype)) : "null"; };
+  return key;
+}
+
+Key modules_key() {
+  Key key = make_key(
+      "target_modules", "list of names, or all-linear", &RunConfig::target_modules,
+      "The linear layers that get an adapter, by the last part of their names; all-linear leaves out the head.",
+      "q_proj and v_proj");
+  key.set = [](RunConfig& run, const Value& value) {
+    return store(run, &RunConfig::target_modules, read_modules(value));
+  };
+  key.get = [](const RunConfig& run) -> std::string {
+    const auto& names = run.target_modules;
+    if (names.empty()) return "null";
+    if (names.size() == 1 && names[0] == "all-linear") return "all-linear";
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "[" : ", ") + quote(name);
+    return list + "]";
+  };
+  return key;
+}
+
+constexpr Range kAtLeastOne{.low = 1};
+constexpr Range kAtLeastZero{.low = 0};
+constexpr Range kAboveZero{.low = 0, .open_low = true};
+constexpr Range kShareBelowOne{.low = 0, .high = 1, .open_high = true};
+constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
+
+std::vector<Key> model_keys() {
+  return {
+      text("model_name_or_path", "path of a model folder", &RunConfig::model_name_or_path, "a model must be named",
+           "A Hugging Face folder: config.json, model.safetensors, tokenizer."),
+      flag("random_init", &RunConfig::random_init,
+           "Weights are drawn from `seed` instead of read; the folder needs no more than config.json."),
+      dtype_key(),
+      choice("attn_implementation", &RunConfig::attn_implementation, kAttentionNames,
+             "flash: memory grows with the sequence; math: with its square."),
+      choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
+      integer("num_threads", &RunConfig::num_threads, kAtLeastZero,
+              "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
+  };
+}
+
+std::vector<Key> method_keys() {
+  return {
+      choice("method", &RunConfig::method, kMethodNames,
+             "full trains every weight; lora freezes them and trains small matrices beside them."),
+      integer("lora_r", &RunConfig::lora_r, kAtLeastOne, "Rank of the adapters."),
+      number("lora_alpha", &RunConfig::lora_alpha, kAboveZero, "Adapters are scaled by lora_alpha / lora_r."),
+      number("lora_dropout", &RunConfig::lora_dropout, kShareBelowOne, "Share of an adapter's inputs that is dropped."),
+      modules_key(),
+  };
+}
+
+std::vector<Key> precision_keys() {
+  return {flag("bf16", &RunConfig::bf16,
+               "Autocast: matrix products in bfloat16 over weights that stay as `dtype` says. Nothing else is cast.")};
+}
+
+std::vector<Key> data_keys() {
+  return {
+      text("train_file", "path of a JSON lines file", &RunConfig::train_file, "needed for train",
+           "Objects with `text`, with `prompt` and `completion`, or with `input_ids` and `labels`."),
+      text("validation_file", "path of a JSON lines file", &RunConfig::validation_file, "no evaluation",
+           "The same for evaluation. `eval_loss` is averaged over tokens, not over batches."),
+      integer("max_length", &RunConfig::max_length, kAtLeastOne, "Longer samples are cut to so many tokens."),
+      flag("shuffle", &RunConfig::shuffle,
+           "Samples in an order drawn from `seed` and the epoch; false: as in the file."),
+      optional_flag("completion_only_loss", &RunConfig::completion_only_loss,
+                    "true for prompt and completion, else false",
+                    "Loss on the completion alone, its end-of-sequence token included."),
+  };
+}
+
+std::vector<Key> training_keys() {
+  return {
+      integer("per_device_train_batch_size", &RunConfig::per_device_train_batch_size, kAtLeastOne,
+              "Samples in one forward pass."),
+      integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
+              "Samples in one forward pass of an evaluation."),
+      integer("gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps, kAtLeastOne,
+              "Batches per optimizer step; the loss is averaged over all their target tokens."),
+      number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through."),
+      integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,
+              "Optimizer steps; -1: as many as num_train_epochs makes, otherwise this wins."),
+      number("learning_rate", &RunConfig::learning_rate, kAtLeastZero, "The highest rate of the schedule."),
+      choice("lr_scheduler_type", &RunConfig::lr_scheduler_type, kScheduleNames,
+             "The rate over the steps; constant ignores warmup_steps."),
+      number("warmup_steps", &RunConfig::warmup_steps, kAtLeastZero,
+             "Steps over which the rate rises from 0; below 1: a share of all steps."),
+      number("weight_decay", &RunConfig::weight_decay, kAtLeastZero,
+             "Decoupled decay of the weights; biases and norms take none."),
+      number("adam_beta1", &RunConfig::adam_beta1, kShareBelowOne, "AdamW: decay of the first moment."),
+      number("adam_beta2", &RunConfig::adam_beta2, kShareBelowOne, "AdamW: decay of the second moment."),
+      number("adam_epsilon", &RunConfig::adam_epsilon, kAtLeastZero, "AdamW: added to the root of the second moment."),
+      number("max_grad_norm", &RunConfig::max_grad_norm, kAtLeastZero,
+             "Gradients of a larger norm are scaled down to it; 0: no clipping."),
+      flag("gradient_checkpointing", &RunConfig::gradient_checkpointing,
+           "Keeps only each layer's input for the backward pass and computes the rest again."),
+      integer("seed", &RunConfig::seed, kAtLeastZero, "Of the order of samples, dropout and new weights."),
+  };
+}
+
+std::vector<Key> cadence_keys() {
+  return {
+      integer("logging_steps", &RunConfig::logging_steps, kAtLeastOne,
+              "A line of metrics every so many steps (TRL's 10)."),
+      choice("eval_strategy", &RunConfig::eval_strategy, kCadenceNames, "When the validation file is evaluated."),
+      integer("eval_steps", &RunConfig::eval_steps, kAtLeastZero,
+              "For eval_strategy steps: every so many; 0: every logging_steps."),
+      flag("eval_on_start", &RunConfig::eval_on_start, "Evaluates before the first step too."),
+      choice("save_strategy", &RunConfig::save_strategy, kCadenceNames,
+             "When a checkpoint is saved. The final model is saved in any case."),
+      integer("save_steps", &RunConfig::save_steps, kAtLeastOne, "For save_strategy steps: every so many."),
+      integer("save_total_limit", &RunConfig::save_total_limit, kAtLeastZero,
+              "The newest so many checkpoints are kept; 0: all."),
+  };
+}
+
+std::vector<Key> run_keys() {
+  return {
+      text("output_dir", "path of a folder", &RunConfig::output_dir, "needed for train",
+           "The run folder: the final model, metrics and checkpoints. One that holds a run is refused unless it is "
+           "resumed."),
+      text("resume_from_checkpoint", "path of a checkpoint, or auto", &RunConfig::resume_from_checkpoint, "a new run",
+           "auto: the newest sound checkpoint of output_dir, or a new run where there is none."),
+  };
+}
+
+std::vector<Key> all_keys() {
+  std::vector<Key> all;
+  const auto append = [&](std::string_view group, std::vector<Key> some) {
+    for (Key& key : some) {
+      key.group = group;
+      all.push_back(std::move(key));
+    }
+  };
+  append("model", model_keys());
+  append("method", method_keys());
+  append("precision", precision_keys());
+  append("data", data_keys());
+  append("training", training_keys());
+  append("cadence", cadence_keys());
+  append("run", run_keys());
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = all_keys();
+  return all;
+}
+
+const Key* find_key(std::string_view name) {
+  const auto& all = keys();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Key& key) { return key.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace fathom::config

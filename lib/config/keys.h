@@ -1,0 +1,34 @@
+// The table of keys: it drives parsing, --help and docs/config.md.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/problem.h"
+#include "config/run_config.h"
+#include "config/yaml.h"
+
+namespace fathom::config {
+
+struct Key {
+  std::string_view name;
+  std::string_view group;    // "model", "method", …
+  std::string type;          // what values it takes, in words: "whole number, at least 1"
+  std::string_view meaning;  // one sentence
+  std::string_view unset;    // what holds while it has no value; empty for keys that always have one
+  bool is_text = false;      // on the command line the value is taken as it stands, not as YAML
+  // Stores the value, or says why not. Null is taken by keys with `unset`.
+  std::function<std::optional<Mismatch>(RunConfig&, const Value&)> set;
+  // The value as YAML; "null" without one.
+  std::function<std::string(const RunConfig&)> get;
+  std::function<void(const RunConfig& from, RunConfig& to)> copy;
+};
+
+// In the order of RunConfig's members.
+const std::vector<Key>& keys();
+const Key* find_key(std::string_view name);  // null if there is none
+
+}  // namespace fathom::config

@@ -1,0 +1,140 @@
+// Collects what the file and the command line say, stores it key by key, then looks at it as a whole.
+#include "config/load.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "config/checks.h"
+#include "config/foreign.h"
+#include "config/keys.h"
+#include "config/problem.h"
+#include "config/text.h"
+#include "config/yaml.h"
+
+namespace fathom::config {
+namespace {
+
+constexpr Position kCommandLine{0, 0, true};
+
+void refuse_unknown_key(const Entry& entry, Problems& problems) {
+  const UnknownKey unknown = explain_unknown_key(entry.key);
+  problems.add(entry.at, entry.key, unknown.message, unknown.remedy);
+}
+
+// Null is the same as leaving a key out, for keys that may be without a value.
+std::optional<Mismatch> store(const Key& key, const Value& value, RunConfig& run) {
+  if (value.kind == Value::Kind::kNull && !key.unset.empty()) return std::nullopt;
+  if (auto mismatch = foreign_value(key.name, value)) return mismatch;
+  auto mismatch = key.set(run, value);
+  if (mismatch && value.kind == Value::Kind::kNull) mismatch->remedy = "remove the key for its default";
+  return mismatch;
+}
+
+Entry split_override(const std::string& text, Problems& problems) {
+  Entry entry;
+  entry.at = kCommandLine;
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    problems.add(kCommandLine, "", {"key=value", "'" + printable(text) + "'", ""});
+    return entry;
+  }
+  entry.key = text.substr(0, equals);
+  const std::string value = text.substr(equals + 1);
+  const Key* key = find_key(entry.key);
+  if (key != nullptr && !key->is_text) {
+    entry.value = read_yaml_value(entry.key, value, problems);
+  } else {
+    entry.value.kind = value.empty() ? Value::Kind::kNull : Value::Kind::kScalar;
+    entry.value.text = value;
+    entry.value.at = kCommandLine;
+  }
+  return entry;
+}
+
+// Entries of the command line take the place of the file's of the same key.
+class Assembly {
+ public:
+  explicit Assembly(Problems& problems) : problems_(problems) {}
+
+  void take(const Entry& entry) {
+    const Key* key = find_key(entry.key);
+    if (key == nullptr) {
+      refuse_unknown_key(entry, problems_);
+      return;
+    }
+    if (entry.at.on_command_line) reset(*key);
+    const bool unset = entry.value.kind == Value::Kind::kNull && !key->unset.empty();
+    if (unset) {
+      given_.erase(std::string(key->name));
+    } else {
+      given_[std::string(key->name)] = entry.at;
+    }
+    const auto mismatch = store(*key, entry.value, run_);
+    const Position& at = entry.value.kind == Value::Kind::kNull ? entry.at : entry.value.at;
+    if (mismatch) problems_.add(at, key->name, *mismatch);
+  }
+  RunConfig finish(Purpose purpose) {
+    check_together(run_, given_, purpose, problems_);
+    problems_.throw_if_any();
+    for (const Key& key : keys()) {
+      if (!applies(key.name, run_)) reset(key);
+    }
+    return run_;
+  }
+
+ private:
+  void reset(const Key& key) { key.copy(RunConfig{}, run_); }
+
+  Problems& problems_;
+  RunConfig run_;
+  Positions given_;
+};
+
+RunConfig assemble(const std::vector<Entry>& entries, const std::vector<std::string>& overrides, Purpose purpose,
+                   Problems& problems) {
+  Assembly assembly(problems);
+  for (const Entry& entry : entries) assembly.take(entry);
+  std::vector<std::string> seen;
+  for (const std::string& text : overrides) {
+    const Entry entry = split_override(text, problems);
+    if (std::find(seen.begin(), seen.end(), entry.key) != seen.end() && !entry.key.empty()) {
+      problems.add(kCommandLine, entry.key, "given twice", "remove one of them");
+    }
+    seen.push_back(entry.key);
+    if (!entry.key.empty()) assembly.take(entry);
+  }
+  return assembly.finish(purpose);
+}
+
+}  // namespace
+
+RunConfig parse_config(std::string_view yaml, const std::string& file, const std::vector<std::string>& overrides,
+                       Purpose purpose) {
+  Problems problems(file);
+  return assemble(read_yaml(yaml, problems), overrides, purpose, problems);
+}
+
+RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::string>& overrides, Purpose purpose) {
+  std::string text;
+  try {
+    text = read_file(yaml, kLargestYaml);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+  return parse_config(text, yaml.string(), overrides, purpose);
+}
+
+RunConfig config_of_model(const std::string& model_name_or_path, const std::vector<std::string>& overrides,
+                          Purpose purpose) {
+  Problems problems("");
+  Entry model{"model_name_or_path", kCommandLine, {}};
+  model.value.kind = Value::Kind::kScalar;
+  model.value.text = model_name_or_path;
+  model.value.at = kCommandLine;
+  return assemble({model}, overrides, purpose, problems);
+}
+
+}  // namespace fathom::config

@@ -1,0 +1,40 @@
+// The words by which a config calls the values of RunConfig's enumerations.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "config/run_config.h"
+
+namespace fathom::config {
+
+template <typename T, size_t N>
+using Names = std::array<std::pair<T, std::string_view>, N>;
+
+inline constexpr Names<Device, 3> kDeviceNames{
+    {{Device::kAuto, "auto"}, {Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}}};
+inline constexpr Names<Method, 2> kMethodNames{{{Method::kFull, "full"}, {Method::kLora, "lora"}}};
+inline constexpr Names<Attention, 2> kAttentionNames{{{Attention::kFlash, "flash"}, {Attention::kMath, "math"}}};
+inline constexpr Names<Schedule, 4> kScheduleNames{{{Schedule::kConstant, "constant"},
+                                                    {Schedule::kConstantWithWarmup, "constant_with_warmup"},
+                                                    {Schedule::kLinear, "linear"},
+                                                    {Schedule::kCosine, "cosine"}}};
+inline constexpr Names<Cadence, 3> kCadenceNames{
+    {{Cadence::kNo, "no"}, {Cadence::kSteps, "steps"}, {Cadence::kEpoch, "epoch"}}};
+
+template <typename T, size_t N>
+constexpr std::string_view name_in(const Names<T, N>& names, T value) {
+  for (const auto& [candidate, name] : names) {
+    if (candidate == value) return name;
+  }
+  return "";
+}
+
+inline std::string_view name_of(Device value) { return name_in(kDeviceNames, value); }
+inline std::string_view name_of(Method value) { return name_in(kMethodNames, value); }
+inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
+inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
+inline std::string_view name_of(Cadence value) { return name_in(kCadenceNames, value); }
+
+}  // namespace fathom::config

@@ -1,0 +1,70 @@
+// The list of GPUs: the shipped one is sound, and a wrong one is told everything at once.
+#include "config/devices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fathom::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string problems(const std::string& yaml) {
+  const auto path = std::filesystem::temp_directory_path() / ("fathom_gpus_" + std::to_string(getpid()));
+  write_file_atomically(path, yaml);
+  std::string said = "none";
+  try {
+    load_gpus(path);
+  } catch (const UsageError& error) {
+    said = error.what();
+  }
+  std::filesystem::remove(path);
+  return said;
+}
+
+TEST(Devices, TheShippedListIsSound) {
+  const auto gpus = load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml");
+  const GpuSpec& h100 = find_gpu(gpus, "h100");
+  EXPECT_EQ(h100.name, "H100");
+  EXPECT_EQ(h100.compute_capability, "9.0");
+  EXPECT_EQ(h100.multiprocessors, 132);
+  EXPECT_GT(h100.memory_bytes, int64_t{78} << 30);
+  EXPECT_LT(h100.memory_bytes, int64_t{80} << 30);
+  for (const auto& [name, gpu] : gpus) {
+    EXPECT_GE(std::stod(gpu.compute_capability), 8.0) << name << ": LibTorch's 16-bit kernels need it";
+  }
+}
+
+TEST(Devices, UnknownNamesAreToldTheKnownOnes) {
+  const auto gpus = load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml");
+  try {
+    find_gpu(gpus, "Voodoo2");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown GPU 'Voodoo2'"), HasSubstr("H100"), HasSubstr("L4")));
+  }
+}
+
+TEST(Devices, ASoundListIsRead) {
+  EXPECT_EQ(problems("X: {compute_capability: \"8.6\", multiprocessors: 10, memory_gib: 1.5}\n"), "none");
+  EXPECT_EQ(problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000}\n"), "none");
+}
+
+TEST(Devices, EveryProblemIsTold) {
+  EXPECT_THAT(
+      problems("X:\n  compute_capability: 9\n  multiprocessors: -1\n  memory_gib: lots\n  price: 3\nY: 5\nZ: {}\n"),
+      AllOf(HasSubstr(":2:23: compute_capability: expected a number like \"9.0\", got '9'"),
+            HasSubstr(":3:20: multiprocessors: expected a whole number, at least 1 and at most 4096"),
+            HasSubstr(":4:15: memory_gib: expected a number"), HasSubstr(":5:3: price: unknown key"),
+            HasSubstr(":6:1: Y: expected a map of the GPU's figures, got '5'")));
+  EXPECT_THAT(problems("Z: {}\n"), AllOf(HasSubstr("has no compute_capability"), HasSubstr("has no multiprocessors"),
+                                         HasSubstr("has no memory_bytes")));
+}
+
+}  // namespace
+}  // namespace fathom::config

@@ -1,0 +1,116 @@
+// Other tools' names: each is told its name here, and each of those names exists.
+#include "config/foreign.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "config/keys.h"
+#include "config/load.h"
+
+namespace fathom::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string told(const std::string& line) {
+  try {
+    parse_config(line + "\n", "f", {}, Purpose::kEstimate);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(Foreign, KeysAreToldTheirNameHere) {
+  const std::pair<const char*, const char*> cases[] = {{"micro_batch_size", "per_device_train_batch_size"},
+                                                       {"sequence_len", "max_length"},
+                                                       {"lora_rank", "lora_r"},
+                                                       {"base_model", "model_name_or_path"},
+                                                       {"epochs", "num_train_epochs"},
+                                                       {"num_epochs", "num_train_epochs"},
+                                                       {"lr_scheduler", "lr_scheduler_type"},
+                                                       {"clip_grad_norm", "max_grad_norm"},
+                                                       {"lora_target_modules", "target_modules"},
+                                                       {"max_seq_length", "max_length"},
+                                                       {"cutoff_len", "max_length"},
+                                                       {"grad_accumulation_steps", "gradient_accumulation_steps"},
+                                                       {"train_on_inputs", "completion_only_loss"},
+                                                       {"torch_dtype", "dtype"},
+                                                       {"enable_activation_checkpointing", "gradient_checkpointing"}};
+  for (const auto& [theirs, ours] : cases) {
+    EXPECT_THAT(told(std::string(theirs) + ": 1"), HasSubstr(std::string("here it is ") + ours)) << theirs;
+  }
+  EXPECT_THAT(told("warmup_ratio: 0.1"), HasSubstr("warmup_steps (a value below 1 is a share of all steps)"));
+}
+
+TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
+  for (const char* key : {"use_rslora",
+                          "modules_to_save",
+                          "adapter_name_or_path",
+                          "load_in_8bit",
+                          "load_in_4bit",
+                          "load_in_fp8",
+                          "bnb_4bit_use_double_quant",
+                          "qat",
+                          "fp16",
+                          "tf32",
+                          "master_weights",
+                          "dataset_format",
+                          "packing",
+                          "assistant_only_loss",
+                          "optim",
+                          "loss_chunk_size",
+                          "deterministic",
+                          "load_best_model_at_end",
+                          "metric_for_best_model",
+                          "early_stopping_patience",
+                          "report_to",
+                          "memory_budget",
+                          "strategy"}) {
+    EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + " is not supported yet; ")) << key;
+    EXPECT_EQ(find_key(key), nullptr) << key;
+  }
+  EXPECT_THAT(told("optim: adamw_torch_fused"), HasSubstr("fathom trains with AdamW, fused"));
+}
+
+TEST(Foreign, ValuesAreToldTheirNameHere) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"attn_implementation: flash_attention_2", "one of flash, math, got 'flash_attention_2'; write flash"},
+      {"attn_implementation: sdpa", "write flash"},
+      {"attn_implementation: eager", "write math"},
+      {"resume_from_checkpoint: true", "path of a checkpoint, or auto, got 'true'; write auto"},
+      {"dtype: bf16", "write bfloat16"},
+      {"dtype: torch.float32", "write float32"},
+      {"dtype: float16", "not supported yet"},
+      {"method: qlora", "write lora"},
+      {"eval_strategy: false", "write no"},
+      {"target_modules: q_proj", "write [q_proj]"},
+      {"device: cuda:0", "write cuda"}};
+  for (const auto& [line, said] : cases) EXPECT_THAT(told(line), HasSubstr(said)) << line;
+}
+
+TEST(Foreign, OurOwnValuesAreNoStrangers) {
+  for (const Key& key : keys()) {
+    for (const char* word : {"auto", "cpu", "cuda", "full", "lora", "flash", "math", "constant", "linear", "cosine",
+                             "no", "steps", "epoch", "all-linear", "float32", "bfloat16"}) {
+      Value value;
+      value.kind = Value::Kind::kScalar;
+      value.text = word;
+      RunConfig run;
+      if (key.is_text || key.set(run, value)) continue;
+      EXPECT_FALSE(foreign_value(key.name, value)) << key.name << ": " << word;
+    }
+  }
+}
+
+TEST(Foreign, NearMissesAreToldTheNearestKey) {
+  EXPECT_THAT(told("learning-rate: 1"), HasSubstr("did you mean learning_rate?"));
+  EXPECT_THAT(told("Lora_R: 1"), HasSubstr("did you mean lora_r?"));
+  EXPECT_THAT(told("gradient_accumulation_step: 1"), HasSubstr("did you mean gradient_accumulation_steps?"));
+  EXPECT_THAT(told("zzzzzzzz: 1"), HasSubstr("unknown key; docs/config.md lists the keys"));
+  EXPECT_THAT(told(std::string(500, 'a') + ": 1"), HasSubstr("…: unknown key"));
+}
+
+}  // namespace
+}  // namespace fathom::config

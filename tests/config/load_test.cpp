@@ -1,0 +1,207 @@
+// Configs in: what is taken, and what is said about everything else.
+#include "config/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fathom::config {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kLeast = "model_name_or_path: m\ntrain_file: t.jsonl\noutput_dir: out\n";
+
+RunConfig parse(const std::string& lines, const std::vector<std::string>& overrides = {}) {
+  return parse_config(kLeast + lines, "run.yaml", overrides);
+}
+
+// The problems that more lines after the first three bring.
+std::string problems(const std::string& lines, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse(lines, overrides);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no problem";
+}
+
+TEST(Load, TakesEveryKindOfValue) {
+  const RunConfig run = parse(
+      "method: lora\nlora_r: 16\nlora_alpha: 32\ntarget_modules: [q_proj, 'up_proj']\ndtype: bfloat16\nbf16: true\n"
+      "learning_rate: 1e-4\nmax_steps: -1\nwarmup_steps: 0.05\nlr_scheduler_type: constant_with_warmup\n"
+      "completion_only_loss: false\nvalidation_file: \"v file.jsonl\"\neval_strategy: no\nsave_strategy: epoch\n"
+      "resume_from_checkpoint: auto\nattn_implementation: math\ndevice: cpu\n");
+  EXPECT_EQ(run.method, Method::kLora);
+  EXPECT_EQ(run.lora_r, 16);
+  EXPECT_EQ(run.lora_alpha, 32);
+  EXPECT_EQ(run.target_modules, (std::vector<std::string>{"q_proj", "up_proj"}));
+  EXPECT_EQ(run.dtype, DType::kBF16);
+  EXPECT_TRUE(run.bf16);
+  EXPECT_EQ(run.learning_rate, 1e-4);
+  EXPECT_EQ(run.max_steps, -1);
+  EXPECT_EQ(run.warmup_steps, 0.05);
+  EXPECT_EQ(run.lr_scheduler_type, Schedule::kConstantWithWarmup);
+  EXPECT_EQ(run.completion_only_loss, false);
+  EXPECT_EQ(run.validation_file, "v file.jsonl");
+  EXPECT_EQ(run.eval_strategy, Cadence::kNo);
+  EXPECT_EQ(run.save_strategy, Cadence::kEpoch);
+  EXPECT_EQ(run.resume_from_checkpoint, "auto");
+  EXPECT_EQ(run.attn_implementation, Attention::kMath);
+  EXPECT_EQ(run.device, Device::kCpu);
+}
+
+TEST(Load, LeavesDefaultsWhereNothingIsSaid) {
+  RunConfig expected;
+  expected.model_name_or_path = "m";
+  expected.train_file = "t.jsonl";
+  expected.output_dir = "out";
+  EXPECT_EQ(parse(""), expected);
+  EXPECT_EQ(parse("dtype: null\ntarget_modules: ~\nvalidation_file:\n"), expected);
+}
+
+TEST(Load, TheCommandLineWins) {
+  const RunConfig run =
+      parse("learning_rate: 1e-4\nvalidation_file: v\n", {"learning_rate=5e-4", "target_modules=[a, b]", "method=lora",
+                                                          "output_dir=a: b #c", "validation_file=", "bf16=true"});
+  EXPECT_EQ(run.learning_rate, 5e-4);
+  EXPECT_EQ(run.target_modules, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(run.output_dir, "a: b #c");
+  EXPECT_EQ(run.validation_file, "");
+  EXPECT_TRUE(run.bf16);
+}
+
+TEST(Load, TellsEveryProblemAtOnceWithItsPlace) {
+  EXPECT_EQ(problems("learning_rat: 1e-4\nbf16: yes\nlora_r: 0\n  \nmax_length: 1e3\n", {"seed=x", "device"}),
+            "run.yaml:4:1: learning_rat: unknown key; did you mean learning_rate?\n"
+            "run.yaml:5:7: bf16: expected true or false, got 'yes'; write true\n"
+            "run.yaml:6:9: lora_r: expected a whole number, at least 1, got '0'\n"
+            "run.yaml:8:13: max_length: expected a whole number, at least 1, got '1e3'; write 1000\n"
+            "command line: seed: expected a whole number, at least 0, got 'x'\n"
+            "command line: expected key=value, got 'device'");
+}
+
+TEST(Load, AsksForWhatTheRunNeeds) {
+  const auto missing = [](Purpose purpose) -> std::string {
+    try {
+      parse_config("", "run.yaml", {}, purpose);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(
+      missing(Purpose::kTrain),
+      AllOf(
+          HasSubstr("run.yaml: model_name_or_path: expected a path of a model folder for every run, got nothing; add"),
+          HasSubstr("train_file"), HasSubstr("output_dir")));
+  EXPECT_THAT(missing(Purpose::kEvaluate),
+              AllOf(HasSubstr("model_name_or_path"), HasSubstr("validation_file"), Not(HasSubstr("train_file"))));
+  EXPECT_THAT(missing(Purpose::kEstimate), AllOf(HasSubstr("model_name_or_path"), Not(HasSubstr("train_file"))));
+  EXPECT_EQ(config_of_model("m", {"lora_r=4", "method=lora"}).lora_r, 4);
+  EXPECT_THROW(config_of_model("m", {"lora_q=4"}), UsageError);
+}
+
+TEST(Load, TruthValuesAreTrueAndFalseAlone) {
+  for (const char* word : {"yes", "on", "True", "TRUE", "1", "y"}) {
+    EXPECT_THAT(problems(std::string("shuffle: ") + word), HasSubstr("; write true")) << word;
+  }
+  for (const char* word : {"no", "off", "False", "0", "n"}) {
+    EXPECT_THAT(problems(std::string("shuffle: ") + word), HasSubstr("; write false")) << word;
+  }
+  EXPECT_THAT(problems("shuffle: 'true'"), HasSubstr("got the text 'true'; remove the quotes"));
+  EXPECT_THAT(problems("shuffle:"), HasSubstr("got nothing; remove the key for its default"));
+}
+
+TEST(Load, NumbersAreDecimalAndInRange) {
+  for (const char* text : {"010", "0x10", "1_000", "1.0", "1e3", "2147483648", "99999999999999999999", "-1", "'8'",
+                           "[8]", "{a: 8}", "eight", ""}) {
+    EXPECT_THAT(problems(std::string("lora_r: ") + text + "\nmethod: lora\n"),
+                HasSubstr("lora_r: expected a whole number"))
+        << text;
+  }
+  for (const char* text : {"nan", ".nan", "inf", "-.inf", "1e400", "0x1p3", "1,5", "1e-4x", "-1", "\"1e-4\"", "true"}) {
+    EXPECT_THAT(problems(std::string("learning_rate: ") + text), HasSubstr("learning_rate: expected a number")) << text;
+  }
+  EXPECT_EQ(parse("learning_rate: 0\n").learning_rate, 0);
+  EXPECT_THAT(problems("lora_dropout: 1.0\nmethod: lora\n"), HasSubstr("at least 0 and below 1"));
+  EXPECT_THAT(problems("num_train_epochs: 0\n"), HasSubstr("above 0"));
+  EXPECT_THAT(problems("max_steps: 0\n"), HasSubstr("-1 or at least 1"));
+  EXPECT_THAT(problems("max_steps: -2\n"), HasSubstr("-1 or at least 1"));
+}
+
+TEST(Load, RefusesWhatYamlAllowsAndPeopleMisread) {
+  EXPECT_THAT(problems("seed: 1\nseed: 2\n"), HasSubstr("run.yaml:5:1: seed: stands here again, first at 4:1"));
+  EXPECT_THAT(problems("a: &x 1\n"), HasSubstr("run.yaml:4:4: a: an anchor (&name) is not taken"));
+  EXPECT_THAT(problems("seed: *x\n"), HasSubstr("4:7"));
+  EXPECT_THAT(problems("<<: {seed: 1}\n"), HasSubstr("the merge key << is not taken"));
+  EXPECT_THAT(problems("seed: !!int 1\n"), HasSubstr("the tag"));
+  EXPECT_THAT(problems("---\nseed: 1\n"), HasSubstr("more than one document"));
+  EXPECT_THAT(problems("? [a]\n: b\n"), HasSubstr("a key cannot be a list or a map"));
+  EXPECT_THAT(problems("training:\n  seed: 1\n"), HasSubstr("training: unknown key"));
+  EXPECT_THAT(problems("seed: [1\n"), HasSubstr("not valid YAML"));
+  EXPECT_THAT(problems("output: |\n  a\n"), HasSubstr("here it is output_dir"));
+  EXPECT_THAT(problems("validation_file: |\n  a\n"), HasSubstr("on one line"));
+  EXPECT_THAT(problems("validation_file: ''\n"), HasSubstr("an empty text"));
+  EXPECT_THAT(problems(std::string("validation_file: a\0b\n", 21)), HasSubstr("run.yaml:4:19: not a text in UTF-8"));
+  EXPECT_THAT(problems("validation_file: \xff\n"), HasSubstr("not a text in UTF-8"));
+  EXPECT_THAT(problems("validation_file: \"\\e[31m\"\n"), Not(HasSubstr("\033")));
+}
+
+TEST(Load, RefusesTextsThatAreNoConfig) {
+  const auto refused = [](const std::string& text) -> std::string {
+    try {
+      parse_config(text, "f", {});
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_THAT(refused("hello"), HasSubstr("expected lines of key: value, got 'hello'"));
+  EXPECT_THAT(refused("- a\n- b\n"), HasSubstr("got a list"));
+  EXPECT_EQ(refused(std::string(100000, '[')), "f:1:1: a key cannot be a list or a map; write key: value");
+  EXPECT_THAT(refused("a: " + std::string(100000, '{')), HasSubstr("f:1:5: a key cannot be a list or a map"));
+  std::string deep = "a: ";
+  for (int i = 0; i < 10000; ++i) deep += "[x, ";
+  EXPECT_THAT(refused(deep + "x" + std::string(10000, ']')),
+              HasSubstr("nested deeper than 8 levels; configs are flat"));
+  std::string many;
+  for (int i = 0; i < 5000; ++i) many += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_THAT(refused(many), AllOf(HasSubstr("and 9"), HasSubstr("more")));
+  EXPECT_THROW(load_config("/nonexistent/run.yaml", {}), UsageError);
+  EXPECT_THROW(load_config("/dev/zero", {}), UsageError);
+}
+
+TEST(Load, RulesBetweenKeys) {
+  EXPECT_THAT(problems("eval_strategy: steps\n"),
+              HasSubstr("run.yaml:4:1: eval_strategy: expected no without a validation_file"));
+  EXPECT_THAT(problems("eval_on_start: true\n"), HasSubstr("eval_on_start"));
+  EXPECT_THAT(problems("bf16: true\ndtype: bfloat16\n"),
+              HasSubstr("run.yaml:4:1: bf16: expected false with dtype: bfloat16"));
+  EXPECT_EQ(problems("bf16: true\ndtype: bfloat16\nmethod: lora\n"), "no problem");
+  EXPECT_THAT(problems("warmup_steps: 2.5\n"), HasSubstr("a whole number of steps, or a share below 1, got 2.5"));
+  EXPECT_THAT(problems("save_steps: 0\n"), HasSubstr("save_steps: expected a whole number, at least 1"));
+}
+
+TEST(Load, RefusesKeysThatMeanNothingBesideTheOthers) {
+  EXPECT_THAT(problems("lora_r: 4\n"),
+              HasSubstr("run.yaml:4:1: lora_r: expected this key only with method: lora, got method: full; "
+                        "remove it, or set method: lora"));
+  EXPECT_THAT(problems("save_strategy: no\nsave_steps: 5\n"), HasSubstr("save_steps: expected this key only with"));
+  EXPECT_THAT(problems("", {"lora_r=4"}), HasSubstr("command line: lora_r"));
+  // Switched off on purpose: the same file, another method.
+  const RunConfig run = parse("method: lora\nlora_r: 4\n", {"method=full"});
+  EXPECT_EQ(run.lora_r, RunConfig{}.lora_r);
+}
+
+TEST(Load, AProblemIsToldOnce) {
+  EXPECT_EQ(problems("eval_strategy: sometimes\neval_steps: 5\n"),
+            "run.yaml:4:16: eval_strategy: expected one of no, steps, epoch, got 'sometimes'");
+  EXPECT_THAT(problems("", {"seed=1", "seed=2"}), HasSubstr("command line: seed: given twice"));
+}
+
+}  // namespace
+}  // namespace fathom::config
