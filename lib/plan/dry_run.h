@@ -1,0 +1,36 @@
+// Plays a run's steps with the trainer itself on a device that is not there: the phantom device, or CUDA over stubs.
+#pragma once
+
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "plan/plan.h"
+#include "train/steps.h"
+#include "train/trainer.h"
+#include "weights/folder.h"
+
+namespace fathom::plan {
+
+// What decides a run's memory: the steps that can make its maxima, of all that its data give. steps and evaluations: of
+// the whole run, in order, as train::step_shapes and train::evaluation_shapes give them.
+Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
+                       const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations);
+
+struct DryRun {
+  ledger::Memory memory;
+  int64_t steps_played = 0;
+};
+
+// Each step is repeated until two successive plays of it agree in every figure, at most kMostRepetitions times; throws
+// Error if they never do. folder: its weights are loaded as the run would (nothing is read on a phantom); null, or
+// without weights: the model is initialised instead.
+inline constexpr int kMostRepetitions = 6;
+DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, const weights::ModelFolder* folder,
+               const Workload& workload, const train::Placement& placement);
+
+// The same on the phantom device, which stands in for the CPU.
+DryRun dry_run_cpu(const config::RunConfig& config, const model::ModelShape& shape, const weights::ModelFolder* folder,
+                   const Workload& workload);
+
+}  // namespace fathom::plan

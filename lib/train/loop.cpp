@@ -1,0 +1,261 @@
+// The loop around the training step.
+#include "train/loop.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "config/load.h"
+#include "optim/schedule.h"
+#include "train/interrupt.h"
+#include "train/random_state.h"
+
+namespace fathom::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Keys that decide what the steps compute. The others may change between a run and its continuation.
+std::string steps_identity(config::RunConfig config) {
+  const config::RunConfig plain;
+  config.output_dir = plain.output_dir;
+  config.resume_from_checkpoint = plain.resume_from_checkpoint;
+  config.logging_steps = plain.logging_steps;
+  config.eval_strategy = plain.eval_strategy;
+  config.eval_steps = plain.eval_steps;
+  config.eval_on_start = plain.eval_on_start;
+  config.validation_file = plain.validation_file;
+  config.per_device_eval_batch_size = plain.per_device_eval_batch_size;
+  config.save_strategy = plain.save_strategy;
+  config.save_steps = plain.save_steps;
+  config.save_total_limit = plain.save_total_limit;
+  config.num_threads = plain.num_threads;
+  return config::to_yaml(config);
+}
+
+// The counters of a run beyond its tensors: what a checkpoint keeps of the loop itself.
+struct Counters {
+  int64_t step = 0;
+  int64_t tokens = 0;      // of the run so far
+  double window_loss = 0;  // sum over the target tokens since the last logged step
+  int64_t window_targets = 0;
+};
+
+class Loop {
+ public:
+  Loop(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer, const Observer& observer)
+      : config_(config),
+        inputs_(inputs),
+        trainer_(trainer),
+        observer_(observer),
+        order_(config, static_cast<int64_t>(inputs.train.examples.size())) {}
+
+  RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
+
+ private:
+  void load(const std::optional<checkpoint::Checkpoint>& resume);
+  void take_step();
+  void evaluate();
+  void save();
+  bool at_cadence(config::Cadence cadence, int64_t every) const;
+  double epoch() const;
+  Json state() const;
+  void restore(const checkpoint::Checkpoint& resume);
+  checkpoint::NamedTensors parameters() const;
+  checkpoint::ModelFiles files() const;
+  void write_model();
+
+  const config::RunConfig& config_;
+  const RunInputs& inputs_;
+  Trainer& trainer_;
+  const Observer& observer_;
+  StepOrder order_;
+  Counters counters_;
+  RunResult result_;
+};
+
+double Loop::epoch() const {
+  return static_cast<double>(counters_.step) / static_cast<double>(order_.steps_per_epoch());
+}
+
+void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
+  at::manual_seed(static_cast<uint64_t>(config_.seed));
+  const auto seed = static_cast<uint64_t>(config_.seed);
+  if (config_.random_init) {
+    trainer_.model().initialise(seed);
+  } else {
+    trainer_.model().load(*inputs_.folder, seed);
+  }
+  if (resume) restore(*resume);
+  result_.memory.merge(trainer_.loaded());
+}
+
+void Loop::take_step() {
+  const Clock::time_point start = Clock::now();
+  std::vector<data::Batch> batches;
+  for (const std::vector<int64_t>& rows : order_.next()) {
+    batches.push_back(data::make_batch(inputs_.train, rows, padding_id(inputs_)));
+  }
+  const double rate = config_.learning_rate * optim::schedule_factor(config_.lr_scheduler_type, counters_.step,
+                                                                     order_.total_steps(), config_.warmup_steps);
+  StepResult step;
+  try {
+    step = trainer_.step(batches, rate);
+  } catch (const Error& error) {
+    throw Error("step " + std::to_string(counters_.step + 1) + ": " + error.what());
+  }
+  result_.memory.merge(step.memory);
+  counters_.step += 1;
+  counters_.tokens += step.token_count;
+  counters_.window_loss += step.loss * static_cast<double>(step.target_count);
+  counters_.window_targets += step.target_count;
+  const bool last = counters_.step == order_.total_steps();
+  const bool logged = last || counters_.step % config_.logging_steps == 0;
+  if (observer_.on_step) {
+    observer_.on_step({counters_.step, order_.total_steps(), epoch(),
+                       counters_.window_loss / static_cast<double>(counters_.window_targets), rate, step.gradient_norm,
+                       step.token_count, counters_.tokens, seconds_since(start),
+                       trainer_.placement().ledger->live_bytes(), result_.memory.peak, logged});
+  }
+  if (logged) counters_.window_loss = 0, counters_.window_targets = 0;
+}
+
+void Loop::evaluate() {
+  const Clock::time_point start = Clock::now();
+  std::vector<data::Batch> batches;
+  for (const auto& rows :
+       evaluation_rows(static_cast<int64_t>(inputs_.validation.examples.size()), config_.per_device_eval_batch_size)) {
+    batches.push_back(data::make_batch(inputs_.validation, rows, padding_id(inputs_)));
+  }
+  const Evaluation evaluation = trainer_.evaluate(batches);
+  result_.memory.merge(evaluation.memory);
+  if (!result_.first_evaluation) result_.first_evaluation = evaluation.loss;
+  result_.last_evaluation = evaluation.loss;
+  if (observer_.on_evaluation) {
+    observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start)});
+  }
+}
+
+bool Loop::at_cadence(config::Cadence cadence, int64_t every) const {
+  switch (cadence) {
+    case config::Cadence::kNo:
+      return false;
+    case config::Cadence::kSteps:
+      return counters_.step % every == 0;
+    case config::Cadence::kEpoch:
+      return counters_.step % order_.steps_per_epoch() == 0 || counters_.step == order_.total_steps();
+  }
+  return false;
+}
+
+Json Loop::state() const {
+  const data::Position position = order_.position();
+  return {{"config", steps_identity(config_)},
+          {"step", counters_.step},
+          {"tokens", counters_.tokens},
+          {"window_loss", counters_.window_loss},
+          {"window_targets", counters_.window_targets},
+          {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
+          {"position", {{"epoch", position.epoch}, {"index", position.index}}},
+          {"optimizer_steps", trainer_.optimizer().steps()},
+          {"random", random_state(trainer_.placement().device)},
+          {"threads", at::get_num_threads()},
+          {"observer", observer_.state ? observer_.state() : Json()}};
+}
+
+void Loop::save() {
+  std::filesystem::path path;
+  result_.memory.merge(trainer_.saving([&] {
+    const checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), state()};
+    path = checkpoint::save(config_.output_dir, counters_.step, snapshot, files(), config_.save_total_limit);
+  }));
+  if (observer_.on_checkpoint) observer_.on_checkpoint(counters_.step, path);
+}
+
+void Loop::restore(const checkpoint::Checkpoint& resume) {
+  resume.copy_into(parameters(), trainer_.optimizer().state());
+  const Json& state = resume.state();
+  counters_.step = state.at("step").get<int64_t>();
+  counters_.tokens = state.at("tokens").get<int64_t>();
+  counters_.window_loss = state.at("window_loss").get<double>();
+  counters_.window_targets = state.at("window_targets").get<int64_t>();
+  if (!state.at("first_evaluation").is_null()) result_.first_evaluation = state.at("first_evaluation").get<double>();
+  order_.seek({state.at("position").at("epoch").get<int64_t>(), state.at("position").at("index").get<int64_t>()});
+  trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
+  restore_random_state(trainer_.placement().device, state.at("random"));
+  if (trainer_.placement().device.is_cpu() && state.at("threads").get<int>() != at::get_num_threads()) {
+    log_warning("the checkpoint was saved with " + std::to_string(state.at("threads").get<int>()) +
+                " threads and this run has " + std::to_string(at::get_num_threads()) +
+                ": the results will not be bit-identical");
+  }
+}
+
+checkpoint::NamedTensors Loop::parameters() const {
+  checkpoint::NamedTensors named;
+  for (const model::Parameter& parameter : trainer_.model().trained_parameters()) {
+    named.emplace_back(parameter.name, parameter.tensor);
+  }
+  return named;
+}
+
+checkpoint::ModelFiles Loop::files() const { return {inputs_.folder->path(), trainer_.model().options().lora}; }
+
+void Loop::write_model() {
+  result_.memory.merge(trainer_.saving([&] { checkpoint::write_model(config_.output_dir, parameters(), files()); }));
+}
+
+RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
+  const Interrupt interrupt;
+  load(resume);
+  if (config_.eval_on_start && counters_.step == 0) evaluate();
+  const int64_t eval_every = config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps;
+  while (counters_.step < order_.total_steps()) {
+    take_step();
+    if (at_cadence(config_.eval_strategy, eval_every)) evaluate();
+    const bool saves = at_cadence(config_.save_strategy, config_.save_steps);
+    if (saves || interrupt.signal() != 0) save();
+    if (interrupt.signal() != 0) {
+      result_.signal = interrupt.signal();
+      break;
+    }
+  }
+  result_.steps = counters_.step;
+  if (result_.signal == 0) write_model();
+  return result_;
+}
+
+}  // namespace
+
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, bool phantom) {
+  if (config.resume_from_checkpoint.empty()) return std::nullopt;
+  std::optional<checkpoint::Checkpoint> found;
+  if (config.resume_from_checkpoint == "auto") {
+    if (!phantom) weights::refuse_phantom(config.output_dir);
+    found = checkpoint::find_newest(config.output_dir);
+    if (!found) return std::nullopt;
+  } else {
+    if (!phantom) weights::refuse_phantom(config.resume_from_checkpoint);
+    found.emplace(config.resume_from_checkpoint);
+  }
+  if (found->state().value("config", "") != steps_identity(config)) {
+    throw UsageError(found->folder().string() + " was saved under another config",
+                     "resume with the config.yaml of that run, or start a new one in another output_dir");
+  }
+  return found;
+}
+
+Json observer_state(const checkpoint::Checkpoint& checkpoint) { return checkpoint.state().at("observer"); }
+
+RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
+              const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer) {
+  return Loop(config, inputs, trainer, observer).run(resume);
+}
+
+}  // namespace fathom::train

@@ -1,0 +1,67 @@
+// A whole run: every step, with logging, evaluation, checkpoints and an orderly stop.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+#include "train/inputs.h"
+#include "train/steps.h"
+#include "train/trainer.h"
+
+namespace fathom::train {
+
+struct StepReport {
+  int64_t step = 0;  // optimizer steps done, this one included
+  int64_t total_steps = 0;
+  double epoch = 0;  // passes over the data so far
+  double loss = 0;   // mean over the target tokens since the last logged step
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  int64_t step_tokens = 0;   // of this step, without padding
+  int64_t total_tokens = 0;  // of the run so far
+  double seconds = 0;        // of this step
+  int64_t live_bytes = 0;    // at the end of the step
+  int64_t peak_bytes = 0;    // of the run so far
+  bool logged = false;       // a step of the logging cadence, or the last one
+};
+
+struct EvaluationReport {
+  int64_t step = 0;
+  double epoch = 0;
+  double loss = 0;
+  int64_t tokens = 0;  // target tokens
+  double seconds = 0;
+};
+
+// What the caller wants to hear of; any may be empty.
+struct Observer {
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(const EvaluationReport&)> on_evaluation;
+  std::function<void(int64_t step, const std::filesystem::path& checkpoint)> on_checkpoint;
+  // What a checkpoint should keep for the observer, and gives back through observer_state.
+  std::function<Json()> state;
+};
+
+// The checkpoint that resume_from_checkpoint names ("auto": the newest sound one of output_dir); empty if there is none
+// to resume from. Throws Error if a named one is missing or damaged, or if the config is another than the one it was
+// saved under in a key that decides about the steps.
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, bool phantom);
+// What Observer::state returned when the checkpoint was saved.
+Json observer_state(const checkpoint::Checkpoint& checkpoint);
+
+struct RunResult {
+  ledger::Memory memory;                                    // of load, steps, evaluations and saves
+  int64_t steps = 0;                                        // done in all
+  std::optional<double> first_evaluation, last_evaluation;  // losses
+  int signal = 0;  // that stopped the run after a checkpoint was saved; 0: it ended
+};
+
+// Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints
+// and, at the end, the model or adapter into config.output_dir.
+RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
+              const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer);
+
+}  // namespace fathom::train
