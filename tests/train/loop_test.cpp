@@ -1,0 +1,150 @@
+// The loop: a run that was stopped anywhere and resumed ends in the same bits, and logs every step once.
+#include "train/loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "tests/train/tiny.h"
+
+namespace fathom::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Stop {};
+
+class LoopTest : public ::testing::Test {
+ protected:
+  LoopTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "model");
+    std::ofstream(folder_ / "model" / "config.json")
+        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "vocab_size": 67, "hidden_size": 16, "intermediate_size": 36, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "initializer_range": 0.2})";
+    std::ofstream data(folder_ / "data.jsonl");
+    std::mt19937 random(5);
+    for (int line = 0; line < 22; ++line) {
+      Json ids = Json::array();
+      for (unsigned i = 0; i < 3 + random() % 12; ++i) ids.push_back(random() % 67);
+      data << Json{{"input_ids", ids}}.dump() << "\n";
+    }
+  }
+  ~LoopTest() override { fs::remove_all(folder_); }
+
+  config::RunConfig config(const std::string& name) const {
+    config::RunConfig config;
+    config.model_name_or_path = (folder_ / "model").string();
+    config.random_init = true;
+    config.train_file = config.validation_file = (folder_ / "data.jsonl").string();
+    config.output_dir = (folder_ / name).string();
+    config.per_device_train_batch_size = 3;
+    config.gradient_accumulation_steps = 2;
+    config.num_train_epochs = 4;
+    config.learning_rate = 1e-2;
+    config.logging_steps = 3;
+    config.save_steps = 3;
+    config.eval_strategy = config::Cadence::kSteps;
+    config.eval_steps = 5;
+    return config;
+  }
+
+  // Runs to the end, or throws Stop before the step after `stop_after`.
+  RunResult run(const config::RunConfig& config, int64_t stop_after = -1,
+                std::vector<StepReport>* reports = nullptr) const {
+    const RunInputs inputs = open_inputs(config);
+    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Observer observer;
+    observer.state = [] { return Json{{"kept", 7}}; };
+    observer.on_step = [&](const StepReport& report) {
+      if (reports != nullptr) reports->push_back(report);
+      if (report.step == stop_after) throw Stop();
+    };
+    return train::run(config, inputs, trainer, find_resume(config, false), observer);
+  }
+
+  const fs::path folder_ = fs::temp_directory_path() / ("fathom-loop-" + std::to_string(getpid()));
+};
+
+TEST_F(LoopTest, ResumedAnywhereItEndsInTheSameBits) {
+  for (const bool lora : {false, true}) {
+    const auto configure = [&](const std::string& name) {
+      config::RunConfig config = this->config(name + (lora ? "-lora" : ""));
+      if (lora) {
+        config.method = config::Method::kLora;
+        config.dtype = DType::kF32;
+        config.lora_dropout = 0.2;
+      }
+      return config;
+    };
+    const std::string weights = lora ? "adapter_model.safetensors" : "model.safetensors";
+    std::vector<StepReport> whole_reports;
+    const RunResult whole = run(configure("whole"), -1, &whole_reports);
+    EXPECT_EQ(whole.steps, 16);
+    EXPECT_LT(whole_reports.back().loss, whole_reports.front().loss - 0.1);
+    const std::string expected = hash_file(fs::path(configure("whole").output_dir) / weights);
+    for (const int64_t stop_after : {2, 4, 7, 14}) {
+      config::RunConfig config = configure("stopped" + std::to_string(stop_after));
+      config.resume_from_checkpoint = "auto";
+      EXPECT_THROW(run(config, stop_after), Stop);
+      std::vector<StepReport> reports;
+      run(config, -1, &reports);
+      EXPECT_EQ(reports.front().step, stop_after / 3 * 3 + 1) << "continues after the newest checkpoint";
+      EXPECT_EQ(reports.back().loss, whole_reports.back().loss);
+      EXPECT_EQ(reports.back().total_tokens, whole_reports.back().total_tokens);
+      EXPECT_EQ(hash_file(fs::path(config.output_dir) / weights), expected) << "stopped after step " << stop_after;
+    }
+  }
+}
+
+TEST_F(LoopTest, ASignalSavesWithinOneStep) {
+  config::RunConfig config = this->config("signalled");
+  config.save_strategy = config::Cadence::kNo;
+  const RunInputs inputs = open_inputs(config);
+  Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+  Observer observer;
+  observer.on_step = [](const StepReport& report) {
+    if (report.step == 4) raise(SIGTERM);
+  };
+  const RunResult result = train::run(config, inputs, trainer, std::nullopt, observer);
+  EXPECT_EQ(result.signal, SIGTERM);
+  EXPECT_EQ(result.steps, 4);
+  EXPECT_EQ(checkpoint::find_newest(config.output_dir)->step(), 4);
+  EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
+}
+
+TEST_F(LoopTest, AnotherConfigDoesNotResume) {
+  config::RunConfig config = this->config("changed");
+  EXPECT_THROW(run(config, 4), Stop);
+  config.resume_from_checkpoint = "auto";
+  config.learning_rate = 2e-2;
+  EXPECT_THROW(run(config), UsageError);
+  config.learning_rate = 1e-2;
+  config.logging_steps = 1;
+  EXPECT_EQ(run(config).steps, 16) << "cadences may change";
+}
+
+TEST_F(LoopTest, ADamagedCheckpointIsSkippedAndANamedOneRefused) {
+  config::RunConfig config = this->config("damaged");
+  EXPECT_THROW(run(config, 7), Stop);
+  const fs::path newest = fs::path(config.output_dir) / "checkpoint-6";
+  std::fstream file(newest / "optimizer.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('\x5a');
+  file.close();
+  config.resume_from_checkpoint = newest.string();
+  EXPECT_THROW(find_resume(config, false), Error);
+  config.resume_from_checkpoint = "auto";
+  EXPECT_EQ(find_resume(config, false)->step(), 3);
+}
+
+}  // namespace
+}  // namespace fathom::train
