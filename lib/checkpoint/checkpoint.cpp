@@ -1,0 +1,166 @@
+// Saves and finds checkpoints; the order of syncs and renames is what makes them survive a kill.
+#include "checkpoint/checkpoint.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "checkpoint/manifest.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kPrefix = "checkpoint-";
+constexpr char kOptimizerName[] = "optimizer.safetensors";
+constexpr char kStateName[] = "trainer_state.json";
+
+// The two kinds of weights, to ask for their names.
+const ModelFiles kWhole{{}, std::nullopt};
+const ModelFiles kAdapter{{}, model::LoraOptions{}};
+
+fs::path hidden_path(const fs::path& output_dir, int64_t step, const char* suffix) {
+  return output_dir / ("." + kPrefix + std::to_string(step) + suffix);
+}
+
+// The step of a name "checkpoint-<step>".
+std::optional<int64_t> step_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string digits = name.substr(kPrefix.size());
+  const bool plain = !digits.empty() && digits.size() <= 18 &&
+                     digits.find_first_not_of("0123456789") == std::string::npos && (digits[0] != '0' || digits == "0");
+  if (!plain) return std::nullopt;
+  return std::stoll(digits);
+}
+
+struct Found {
+  int64_t step;
+  fs::path folder;
+};
+
+// Lowest step first.
+std::vector<Found> list_checkpoints(const fs::path& output_dir) {
+  std::vector<Found> found;
+  if (!fs::is_directory(output_dir)) return found;
+  for (const auto& entry : fs::directory_iterator(output_dir)) {
+    if (!entry.is_directory()) continue;
+    if (const auto step = step_of(entry.path())) found.push_back({*step, entry.path()});
+  }
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
+  return found;
+}
+
+// Staging folders of killed saves and what a killed deletion left.
+void remove_leftovers(const fs::path& output_dir) {
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(output_dir)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.starts_with("." + kPrefix) && (name.ends_with(".partial") || name.ends_with(".deleted"));
+    if (ours) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover);
+}
+
+void delete_checkpoint(const fs::path& output_dir, const Found& checkpoint) {
+  const fs::path hidden = hidden_path(output_dir, checkpoint.step, ".deleted");
+  fs::rename(checkpoint.folder, hidden);
+  sync_path(output_dir);
+  fs::remove_all(hidden);
+}
+
+// Gives `staging` its final name. Where a checkpoint of that name stands, the two change places in one step, so that
+// there is a whole one at every moment; file systems that cannot do this get two renames.
+void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, const fs::path& target) {
+  if (fs::exists(target) && ::renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    sync_path(output_dir);
+    fs::remove_all(staging);
+    return;
+  }
+  if (fs::exists(target)) delete_checkpoint(output_dir, {step, target});
+  fs::rename(staging, target);
+  sync_path(output_dir);
+}
+
+}  // namespace
+
+fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot, const ModelFiles& files,
+              int64_t save_total_limit) {
+  if (step < 0) throw Error("a checkpoint's step cannot be negative");
+  if (!snapshot.state.is_object()) throw Error("a checkpoint's state must be an object");
+  fs::create_directories(output_dir);
+  remove_leftovers(output_dir);
+  const fs::path staging = hidden_path(output_dir, step, ".partial");
+  const fs::path target = output_dir / (kPrefix + std::to_string(step));
+  try {
+    fs::create_directory(staging);
+    std::vector<FileRecord> written = write_model_files(staging, snapshot.parameters, files);
+    FileRecord optimizer{kOptimizerName, 0, ""};
+    optimizer.hash = weights::write_safetensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer));
+    optimizer.bytes = static_cast<int64_t>(fs::file_size(staging / kOptimizerName));
+    written.push_back(std::move(optimizer));
+    written.push_back(write_synced(staging, kStateName, format_json(snapshot.state)));
+    write_manifest(staging, step, written);
+    sync_path(staging);
+    publish(output_dir, step, staging, target);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(staging, ignored);
+    throw;
+  }
+  std::vector<Found> kept = list_checkpoints(output_dir);
+  std::erase_if(kept, [&](const Found& found) { return found.step == step; });
+  for (size_t index = 0; save_total_limit > 0 && kept.size() - index >= static_cast<size_t>(save_total_limit);
+       ++index) {
+    delete_checkpoint(output_dir, kept[index]);
+  }
+  return target;
+}
+
+Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
+  if (!fs::is_directory(folder_)) throw Error(folder_.string() + ": not a folder");
+  const Manifest manifest = read_and_verify_manifest(folder_);
+  step_ = manifest.step;
+  if (const auto named = step_of(fs::weakly_canonical(folder_)); named && *named != step_) {
+    throw Error(folder_.string() + ": the manifest is of step " + std::to_string(step_));
+  }
+  is_adapter_ = manifest.lists(weights_file_name(kAdapter));
+  for (const std::string& name :
+       {weights_file_name(is_adapter_ ? kAdapter : kWhole), std::string(kOptimizerName), std::string(kStateName)}) {
+    if (!manifest.lists(name)) throw Error(folder_.string() + ": the manifest does not list " + name);
+  }
+  state_ = read_json(folder_ / kStateName);
+  if (!state_.is_object()) throw Error((folder_ / kStateName).string() + ": expected an object");
+}
+
+void Checkpoint::copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const {
+  const ModelFiles& files = is_adapter_ ? kAdapter : kWhole;
+  const weights::SafetensorsFile states(folder_ / kOptimizerName);
+  const weights::SafetensorsFile weights(folder_ / weights_file_name(files));
+  copy_tensors(weights, parameters, weights_prefix(files));
+  copy_tensors(states, optimizer);
+}
+
+std::optional<Checkpoint> find_newest(const fs::path& output_dir) {
+  std::vector<Found> found = list_checkpoints(output_dir);
+  for (auto candidate = found.rbegin(); candidate != found.rend(); ++candidate) {
+    try {
+      return Checkpoint(candidate->folder);
+    } catch (const Error& error) {
+      log_warning("skipping " + candidate->folder.filename().string() + ": " + error.what());
+    } catch (const fs::filesystem_error& error) {
+      log_warning("skipping " + candidate->folder.filename().string() + ": " + error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace fathom::checkpoint

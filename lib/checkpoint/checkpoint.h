@@ -1,0 +1,57 @@
+// A run on disk: trained parameters, optimizer states and the trainer's JSON, written so that a kill at any moment
+// leaves only whole checkpoints behind, and read back only if every byte is the one that was written.
+//
+// output_dir/checkpoint-<step>/ holds the model's or adapter's files (model_files.h), optimizer.safetensors,
+// trainer_state.json and, written last, manifest.json with the size and XXH3-128 of each. It comes into being by the
+// renaming of .checkpoint-<step>.partial, after all of it is on the disk; what is deleted is renamed to
+// .checkpoint-<step>.deleted first.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "base/json.h"
+#include "checkpoint/model_files.h"
+#include "checkpoint/named_tensors.h"
+
+namespace fathom::checkpoint {
+
+struct Snapshot {
+  NamedTensors parameters;  // the trained ones; a frozen base is not saved
+  NamedTensors optimizer;   // on any device
+  Json state;               // an object: step, data position, random state, whatever the trainer needs
+};
+
+// Writes output_dir/checkpoint-<step> and returns its path; on return it is on the disk. Copies one tensor at a time to
+// the host. One of the same step is replaced. Removes what killed saves left behind, and, once the new one is safe, the
+// oldest checkpoints beyond save_total_limit (0: keeps all). Synchronous. Files that the state refers to must be synced
+// before.
+std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step, const Snapshot& snapshot,
+                           const ModelFiles& files, int64_t save_total_limit);
+
+// A checkpoint that was found whole.
+class Checkpoint {
+ public:
+  // Reads the manifest and verifies size and hash of every file; throws Error that says what is damaged or missing.
+  explicit Checkpoint(const std::filesystem::path& folder);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  int64_t step() const { return step_; }
+  const Json& state() const { return state_; }
+  // Copies straight from the mapped files into existing tensors, without a second copy of the whole. Throws Error
+  // unless names, shapes and dtypes are exactly those that were saved.
+  void copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const;
+
+ private:
+  std::filesystem::path folder_;
+  int64_t step_ = 0;
+  bool is_adapter_ = false;
+  Json state_;
+};
+
+// The sound checkpoint of the highest step; those that are not sound are skipped with a warning that says why. Unset if
+// there is none.
+std::optional<Checkpoint> find_newest(const std::filesystem::path& output_dir);
+
+}  // namespace fathom::checkpoint

@@ -1,0 +1,117 @@
+// manifest.json: {"format", "version", "step", "files": [{"name", "bytes", "hash"}]}.
+#include "checkpoint/manifest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifestName[] = "manifest.json";
+constexpr char kFormat[] = "fathom checkpoint";
+constexpr int64_t kVersion = 1;
+
+[[noreturn]] void damaged(const fs::path& path, const std::string& what) { throw Error(path.string() + ": " + what); }
+
+const Json& member(const Json& object, const char* key, const fs::path& path) {
+  if (!object.is_object() || !object.contains(key)) damaged(path, std::string("'") + key + "' is missing");
+  return object[key];
+}
+
+int64_t size_member(const Json& object, const char* key, const fs::path& path) {
+  const Json& value = member(object, key, path);
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t{INT64_MAX}) {
+    damaged(path, std::string("'") + key + "' is not a size");
+  }
+  return value.get<int64_t>();
+}
+
+std::string text_member(const Json& object, const char* key, const fs::path& path) {
+  const Json& value = member(object, key, path);
+  if (!value.is_string()) damaged(path, std::string("'") + key + "' is not text");
+  return value.get<std::string>();
+}
+
+void verify(const fs::path& folder, const FileRecord& record) {
+  const fs::path path = folder / record.name;
+  if (!fs::is_regular_file(path)) damaged(path, "is missing");
+  const MappedFile file(path);
+  if (static_cast<int64_t>(file.size()) != record.bytes) {
+    damaged(path, "has " + std::to_string(file.size()) + " bytes, the manifest says " + std::to_string(record.bytes));
+  }
+  if (hash_bytes(file.data(), file.size()) != record.hash) damaged(path, "differs from what was written (hash)");
+}
+
+}  // namespace
+
+FileRecord write_synced(const fs::path& folder, const std::string& name, std::string_view content) {
+  const fs::path path = folder / name;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) throw Error("cannot create '" + path.string() + "': " + std::strerror(errno));
+  int code = 0;
+  for (std::string_view rest = content; !rest.empty() && code == 0;) {
+    const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      code = errno;
+    }
+  }
+  if (code == 0 && ::fsync(descriptor) != 0) code = errno;
+  ::close(descriptor);
+  if (code != 0) throw Error("cannot write '" + path.string() + "': " + std::strerror(code));
+  return {name, static_cast<int64_t>(content.size()), hash_bytes(content.data(), content.size())};
+}
+
+void write_manifest(const fs::path& folder, int64_t step, const std::vector<FileRecord>& files) {
+  Json manifest = {{"format", kFormat}, {"version", kVersion}, {"step", step}, {"files", Json::array()}};
+  for (const FileRecord& file : files) {
+    manifest["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
+  }
+  write_synced(folder, kManifestName, format_json(manifest));
+}
+
+bool Manifest::lists(const std::string& name) const {
+  return std::any_of(files.begin(), files.end(), [&](const FileRecord& file) { return file.name == name; });
+}
+
+Manifest read_and_verify_manifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestName;
+  if (!fs::is_regular_file(path)) damaged(folder, "has no manifest.json: it was not written to its end");
+  const Json json = read_json(path);
+  if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
+  if (const int64_t version = size_member(json, "version", path); version != kVersion) {
+    throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads version 1",
+                "Use the version of fathom that wrote it.");
+  }
+  Manifest manifest;
+  manifest.step = size_member(json, "step", path);
+  const Json& files = member(json, "files", path);
+  if (!files.is_array()) damaged(path, "'files' is not a list");
+  for (const Json& entry : files) {
+    FileRecord record{text_member(entry, "name", path), size_member(entry, "bytes", path),
+                      text_member(entry, "hash", path)};
+    if (record.name.empty() || record.name.find('/') != std::string::npos || record.name == "." ||
+        record.name == ".." || record.name.find('\0') != std::string::npos) {
+      damaged(path, "names '" + record.name + "', which is not a plain file name");
+    }
+    if (manifest.lists(record.name)) damaged(path, "lists '" + record.name + "' twice");
+    manifest.files.push_back(std::move(record));
+  }
+  for (const FileRecord& record : manifest.files) verify(folder, record);
+  return manifest;
+}
+
+}  // namespace fathom::checkpoint

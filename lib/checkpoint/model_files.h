@@ -1,0 +1,35 @@
+// A trained model or adapter as Hugging Face's libraries read it: transformers' folder, or PEFT's for a LoRA adapter.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/named_tensors.h"
+#include "model/llama.h"
+
+namespace fathom::checkpoint {
+
+// What goes beside the weights.
+struct ModelFiles {
+  std::filesystem::path source;  // the folder that was trained: config.json and the tokenizer's files are copied
+  std::optional<model::LoraOptions> lora;  // set: the parameters are adapters on `source`
+};
+
+// "model.safetensors", or "adapter_model.safetensors" for an adapter.
+std::string weights_file_name(const ModelFiles& files);
+// What PEFT puts in front of an adapter's tensor names: "base_model.model."; empty for a whole model.
+std::string weights_prefix(const ModelFiles& files);
+
+// Writes into an existing folder, each file synced, and returns what was written, the weights last: config.json (dtype
+// as stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own
+// dtypes.
+std::vector<FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
+                                          const ModelFiles& files);
+
+// The same into output_dir, where each file appears whole or not at all, the weights last. Makes the folder if need be.
+void write_model(const std::filesystem::path& output_dir, const NamedTensors& parameters, const ModelFiles& files);
+
+}  // namespace fathom::checkpoint

@@ -1,0 +1,25 @@
+// Tensors with their names, to and from safetensors files.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weights/safetensors.h"
+
+namespace fathom::checkpoint {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Sources for weights::write_safetensors, named prefix + name; each tensor is copied to the host when its turn comes.
+std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, const std::string& prefix = "");
+
+// Copies every tensor of the file, named prefix + name, into the destination of that name, in place. Throws Error
+// before the first copy if a name, shape or dtype differs or a tensor of the file has no destination.
+void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& destinations,
+                  const std::string& prefix = "");
+
+}  // namespace fathom::checkpoint

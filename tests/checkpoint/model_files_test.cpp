@@ -1,0 +1,115 @@
+// The folders that transformers and PEFT read: names, dtype, copied files, and that each appears whole.
+#include "checkpoint/model_files.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "weights/folder.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+namespace fs = std::filesystem;
+
+class ModelFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("fathom_model_files_" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "base");
+    files_.source = root_ / "base";
+    put("config.json", R"({"model_type": "llama", "dtype": "bfloat16"})");
+    put("tokenizer.model", std::string("p\0q", 3));
+    put("tokenizer_config.json", "{}");
+    put("README.md", "not copied");
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void put(const std::string& name, const std::string& text) {
+    std::ofstream(root_ / "base" / name, std::ios::binary) << text;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(root_ / "run")) names.push_back(entry.path().filename().string());
+    return names;
+  }
+
+  fs::path root_;
+  ModelFiles files_;
+};
+
+TEST_F(ModelFilesTest, WritesAFolderOfTransformers) {
+  put("generation_config.json", R"({"eos_token_id": 2})");
+  const at::Tensor weight = at::arange(6, at::kFloat).view({2, 3});
+  write_model(root_ / "run", {{"model.norm.weight", weight}}, files_);
+  EXPECT_THAT(names(), UnorderedElementsAre("config.json", "generation_config.json", "tokenizer.model",
+                                            "tokenizer_config.json", "model.safetensors"));
+  const weights::ModelFolder folder(root_ / "run");
+  EXPECT_EQ(folder.config()["dtype"], "float32");  // as stored, not as the source was
+  EXPECT_EQ(folder.config()["model_type"], "llama");
+  EXPECT_EQ((*folder.generation_config())["eos_token_id"], 2);
+  const auto entry = folder.find("model.norm.weight");
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->info->dtype, DType::kF32);
+  EXPECT_EQ(reinterpret_cast<const float*>(entry->data())[5], 5);
+  EXPECT_EQ(read_file(root_ / "run/tokenizer.model"), std::string("p\0q", 3));
+}
+
+TEST_F(ModelFilesTest, KeepsTheSpellingOfTheType) {
+  put("config.json", R"({"torch_dtype": "float32"})");
+  write_model(root_ / "run", {{"w", at::zeros({1}, at::kBFloat16)}}, files_);
+  const Json config = read_json(root_ / "run/config.json");
+  EXPECT_EQ(config["torch_dtype"], "bfloat16");
+  EXPECT_FALSE(config.contains("dtype"));
+}
+
+TEST_F(ModelFilesTest, WritesAnAdapterOfPeft) {
+  files_.lora = model::LoraOptions{4, 16, 0.25, {"q_proj", "mlp.up_proj"}};
+  write_model(root_ / "run",
+              {{"model.layers.0.self_attn.q_proj.lora_A.weight", at::zeros({4, 6})},
+               {"model.layers.0.self_attn.q_proj.lora_B.weight", at::zeros({6, 4})}},
+              files_);
+  EXPECT_THAT(names(), UnorderedElementsAre("adapter_config.json", "adapter_model.safetensors", "tokenizer.model",
+                                            "tokenizer_config.json"));
+  const Json config = read_json(root_ / "run/adapter_config.json");
+  EXPECT_EQ(config["peft_type"], "LORA");
+  EXPECT_EQ(config["task_type"], "CAUSAL_LM");
+  EXPECT_EQ(config["r"], 4);
+  EXPECT_EQ(config["lora_alpha"], 16);
+  EXPECT_EQ(config["lora_dropout"], 0.25);
+  EXPECT_EQ(config["target_modules"], Json({"q_proj", "mlp.up_proj"}));
+  EXPECT_TRUE(fs::path(config["base_model_name_or_path"].get<std::string>()).is_absolute());
+  const weights::SafetensorsFile file(root_ / "run/adapter_model.safetensors");
+  EXPECT_EQ(file.tensors().size(), 2u);
+  EXPECT_NE(file.find("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"), nullptr);
+}
+
+TEST_F(ModelFilesTest, NamesTheTargetsThatWereChosen) {
+  fs::create_directories(root_ / "run");
+  auto targets = [&](std::vector<std::string> given) {
+    files_.lora = model::LoraOptions{8, 8, 0, std::move(given)};
+    write_model(root_ / "run", {{"a", at::zeros({1})}}, files_);
+    return read_json(root_ / "run/adapter_config.json")["target_modules"].get<std::vector<std::string>>();
+  };
+  EXPECT_THAT(targets({}), ElementsAre("q_proj", "v_proj"));
+  EXPECT_EQ(targets({"all-linear"}).size(), 7u);
+}
+
+TEST_F(ModelFilesTest, ReplacesAnOlderModelAndCleansUp) {
+  fs::create_directories(root_ / "run/.model.partial");
+  write_model(root_ / "run", {{"w", at::zeros({2})}}, files_);
+  write_model(root_ / "run", {{"w", at::ones({3})}}, files_);
+  EXPECT_EQ(weights::ModelFolder(root_ / "run").find("w")->info->bytes, 12);
+  EXPECT_FALSE(fs::exists(root_ / "run/.model.partial"));
+}
+
+}  // namespace
+}  // namespace fathom::checkpoint
