@@ -1,0 +1,119 @@
+// The one CUDA device of this process: LibTorch's caching allocator told to a ledger, its statistics, library
+// workspaces.
+//
+// What the ledger counts are the bytes asked for. The allocator's trace carries exactly these: TraceEntry::size_ is
+// `orig_size` for ALLOC and `requested_size` for FREE_COMPLETED (c10/cuda/CUDACachingAllocator.cpp of LibTorch 2.11,
+// alloc_found_block and free_block), whatever was rounded. A block that another stream uses (record_stream) is released
+// in two acts: FREE_REQUESTED when its tensor dies, FREE_COMPLETED when that stream is done with it and the bytes can
+// be taken again. The statistic requested_bytes falls with the second, and so does the ledger; on one stream they
+// coincide. The entry is traced before the statistics change, so a tracker that compares must do so at the following
+// event.
+#include "ledger/cuda.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+
+#include <shared_mutex>
+
+#include "ledger/cuda/cublas_workspaces.h"
+
+namespace fathom::ledger {
+namespace {
+
+namespace caching = c10::cuda::CUDACachingAllocator;
+
+constexpr c10::DeviceIndex kDevice = 0;
+constexpr size_t kAggregate = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+const void* key_of(const caching::TraceEntry& entry) { return reinterpret_cast<const void*>(entry.addr_); }
+
+// A byte tensor over a block that stays another's, because the ledger claims tensors.
+at::Tensor view_of(const at::DataPtr& block) {
+  c10::Storage storage(c10::Storage::use_byte_size_t{}, 0,
+                       at::DataPtr(block.get(), block.get_context(), &c10::detail::deleteNothing, block.device()));
+  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CUDA),
+                                                  caffe2::TypeMeta::Make<uint8_t>());
+}
+
+class Device final : public CudaDevice {
+ public:
+  Device() {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    C10_CUDA_CHECK(cudaGetDeviceProperties(&properties_, kDevice));
+    // From compute capability 9.0 on cuDNN would be the first choice for attention in 16 bits. Flash attention is what
+    // the configuration names and what a phantom GPU can play, so both real and phantom runs use it.
+    at::globalContext().setSDPUseCuDNN(false);
+    // Called under the allocator's lock; the ledger takes only its own and calls nobody while it holds it.
+    caching::attachAllocatorTraceTracker([this](const caching::TraceEntry& entry) {
+      if (entry.device_ != kDevice) return;
+      if (entry.action_ == caching::TraceEntry::ALLOC) {
+        ledger_.on_allocate(key_of(entry), static_cast<int64_t>(entry.size_));
+      } else if (entry.action_ == caching::TraceEntry::FREE_COMPLETED) {
+        ledger_.on_free(key_of(entry));
+      }
+    });
+  }
+
+  Ledger& ledger() override { return ledger_; }
+
+  Statistics statistics() const override {
+    const auto stats = caching::getDeviceStats(kDevice);
+    const auto &requested = stats.requested_bytes[kAggregate], &allocated = stats.allocated_bytes[kAggregate],
+               &reserved = stats.reserved_bytes[kAggregate];
+    return {.requested = requested.current,
+            .allocated = allocated.current,
+            .reserved = reserved.current,
+            .peak_requested = requested.peak,
+            .peak_allocated = allocated.peak,
+            .peak_reserved = reserved.peak,
+            .retries = stats.num_alloc_retries,
+            .out_of_memory = stats.num_ooms};
+  }
+
+  void reset_peaks() override { caching::resetPeakStats(kDevice); }
+
+  void claim_workspaces() override {
+    for (auto* workspaces :
+         {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+      std::shared_lock lock(workspaces->mutex);
+      for (const auto& [handle_and_stream, block] : workspaces->map) {
+        ledger_.claim(view_of(block), Component::kKernels, "cuBLAS workspace");
+      }
+    }
+  }
+
+  void clear_workspaces() override { at::cuda::clearCublasWorkspaces(); }
+  void synchronize() override { c10::cuda::device_synchronize(); }
+
+  std::string name() const override { return properties_.name; }
+  std::string compute_capability() const override {
+    return std::to_string(properties_.major) + "." + std::to_string(properties_.minor);
+  }
+  int64_t total_bytes() const override { return memory_info().second; }
+  int64_t free_bytes() const override { return memory_info().first; }
+
+ private:
+  static std::pair<int64_t, int64_t> memory_info() {
+    const auto [free_bytes, total_bytes] = caching::get()->getMemoryInfo(kDevice);
+    return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  }
+
+  cudaDeviceProp properties_{};
+  Ledger ledger_;
+};
+
+}  // namespace
+}  // namespace fathom::ledger
+
+fathom::ledger::CudaDevice* fathom_cuda_device() {
+  // Never destroyed: tensors of static lifetime are released after it would be.
+  static auto* device = new fathom::ledger::Device();
+  return device;
+}

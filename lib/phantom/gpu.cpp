@@ -1,0 +1,74 @@
+// Puts the stub libraries of the phantom GPU into this process, before anything asks for the real ones.
+#include "phantom/gpu.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace fathom::phantom {
+namespace {
+
+// In the order of their own dependencies: the others use libcudart's.
+constexpr std::array kLibraries = {"libcudart.so.13", "libcuda.so.1",      "libcublasLt.so.13", "libcublas.so.13",
+                                   "libcudnn.so.9",   "libcusparse.so.12", "libcusolver.so.12", "libcufft.so.12",
+                                   "libcurand.so.10", "libcupti.so.13",    "libnvrtc.so.13",    "libnvshmem_host.so.3",
+                                   "libnccl.so.2",    "libcufile.so.0",    "libcusparseLt.so.0"};
+
+// Those that the stubs know the limits of and that LibTorch has machine code for.
+constexpr std::array<std::string_view, 10> kCapabilities = {"7.5", "8.0",  "8.6",  "8.7",  "8.9",
+                                                            "9.0", "10.0", "10.3", "12.0", "12.1"};
+
+void check(const PhantomGpu& gpu) {
+  if (std::find(kCapabilities.begin(), kCapabilities.end(), gpu.compute_capability) == kCapabilities.end()) {
+    std::string known;
+    for (std::string_view capability : kCapabilities) known += (known.empty() ? "" : ", ") + std::string(capability);
+    throw Error("the GPU '" + gpu.name + "' has compute capability '" + gpu.compute_capability +
+                    "', which no phantom GPU can pretend",
+                "Known are " + known + ".");
+  }
+  if (gpu.multiprocessors < 1 || gpu.multiprocessors > 1024) {
+    throw Error("the GPU '" + gpu.name + "' has " + std::to_string(gpu.multiprocessors) +
+                    " multiprocessors; expected 1 to 1024",
+                "Correct its entry in the list of GPUs.");
+  }
+  if (!gpu.unlimited && (gpu.memory_bytes < 1 || gpu.memory_bytes > kUnlimitedBytes)) {
+    throw Error("the GPU '" + gpu.name + "' has " + std::to_string(gpu.memory_bytes) +
+                    " bytes of memory; expected 1 to " + std::to_string(kUnlimitedBytes),
+                "Correct its entry in the list of GPUs.");
+  }
+}
+
+void set_environment(const char* name, const std::string& value) { setenv(name, value.c_str(), /*overwrite=*/1); }
+
+}  // namespace
+
+void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
+  check(gpu);
+  for (const char* library : kLibraries) {
+    if (void* loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
+      dlclose(loaded);
+      throw Error(std::string(library) + " is already loaded, so no phantom GPU can take its place",
+                  "Start the process without LD_PRELOAD of CUDA libraries.");
+    }
+  }
+  set_environment("FATHOM_PHANTOM_NAME", gpu.name);
+  set_environment("FATHOM_PHANTOM_CAPABILITY", gpu.compute_capability);
+  set_environment("FATHOM_PHANTOM_MULTIPROCESSORS", std::to_string(gpu.multiprocessors));
+  set_environment("FATHOM_PHANTOM_MEMORY", std::to_string(gpu.unlimited ? kUnlimitedBytes : gpu.memory_bytes));
+  set_environment("FATHOM_PHANTOM_PLACEMENT", std::to_string(gpu.placement));
+  for (const char* library : kLibraries) {
+    const std::string path = (folder / library).string();
+    // Global, so that the symbols are found whatever asks for them; never closed.
+    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+      throw Error("the phantom GPU's library " + path + " cannot be loaded: " + dlerror(),
+                  "Build fathom completely; lib/fathom-phantom belongs beside the binary.");
+    }
+  }
+}
+
+}  // namespace fathom::phantom

@@ -1,0 +1,12 @@
+// cuDNN, as far as LibTorch asks it without computing: its version. Its operators answer CUDNN_STATUS_NOT_SUPPORTED, so
+// attention must be told not to choose it (at::Context::setSDPUseCuDNN).
+#include <stddef.h>
+
+#include "phantom.h"
+
+size_t cudnnGetVersion(void) { return 91900; }
+size_t cudnnGetCudartVersion(void) { return 13000; }
+int cudnnCreate(void** handle) {
+  *handle = phantom_handle();
+  return *handle ? 0 : 4000;  // CUDNN_STATUS_INTERNAL_ERROR
+}

@@ -1,0 +1,127 @@
+// The driver as LibTorch's expandable segments and its device queries need it: physical memory is counted, mapping it
+// costs nothing. All other driver functions answer CUDA_ERROR_NOT_SUPPORTED.
+#include <cuda.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "phantom.h"
+
+// cuda.h renames functions to their newest versions; LibTorch asks for them by the plain name.
+#undef cuCtxPushCurrent
+#undef cuCtxPopCurrent
+
+CUresult cuInit(unsigned flags) {
+  (void)flags;
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "the phantom GPU cannot do this";
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  (void)device;
+  const struct phantom_gpu* gpu = phantom_gpu();
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = gpu->major;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = gpu->minor;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = gpu->multiprocessors;
+      break;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+      *value = 1;
+      break;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+      *value = 1;
+      break;
+    default:
+      *value = 0;  // fabric handles, multicast, GPUDirect: not pretended
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUcontext primary_context(void) {
+  static int context;
+  return (CUcontext)&context;
+}
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  (void)device;
+  *flags = 0;
+  *active = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  (void)device;
+  *context = primary_context();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = primary_context();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  (void)context;
+  return CUDA_SUCCESS;
+}
+
+struct physical {
+  size_t bytes;
+};
+
+CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags option) {
+  (void)properties, (void)option;
+  *bytes = PHANTOM_GRANULE;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                     unsigned long long flags) {
+  (void)properties, (void)flags;
+  if (bytes == 0 || bytes % PHANTOM_GRANULE) return CUDA_ERROR_INVALID_VALUE;
+  if (!phantom_take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct physical* physical = malloc(sizeof *physical);
+  if (!physical) {
+    phantom_give_back(bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  physical->bytes = bytes;
+  *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  struct physical* physical = (struct physical*)(uintptr_t)handle;
+  phantom_give_back(physical->bytes);
+  free(physical);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
+                             unsigned long long flags) {
+  (void)hint, (void)flags;
+  *address = (CUdeviceptr)(uintptr_t)phantom_reserve(bytes, alignment);
+  return *address ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  (void)bytes;
+  phantom_unreserve((void*)(uintptr_t)address);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  (void)address, (void)bytes, (void)offset, (void)handle, (void)flags;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  (void)address, (void)bytes;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+  (void)address, (void)bytes, (void)access, (void)count;
+  return CUDA_SUCCESS;
+}
