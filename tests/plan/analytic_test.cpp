@@ -1,0 +1,194 @@
+// The closed formulas against numbers worked out by hand; analytic_dry_run_test.cpp holds them against the dry run.
+#include "plan/analytic.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+using testing::HasSubstr;
+
+model::ModelShape llama_8b() {
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.vocab_size = 128256;
+  shape.hidden_size = 4096;
+  shape.intermediate_size = 14336;
+  shape.num_hidden_layers = 32;
+  shape.num_attention_heads = 32;
+  shape.num_key_value_heads = 8;
+  shape.head_dim = 128;
+  shape.dtype = DType::kBF16;
+  return shape;
+}
+
+model::ModelShape tiny() {
+  model::ModelShape shape;
+  shape.vocab_size = 10;
+  shape.hidden_size = 8;
+  shape.intermediate_size = 12;
+  shape.num_hidden_layers = 2;
+  shape.num_attention_heads = 2;
+  shape.num_key_value_heads = 1;
+  shape.head_dim = 4;
+  return shape;
+}
+
+Target cpu() {
+  Target target;
+  target.name = "CPU";
+  target.threads = 2;
+  target.attention_kernel = "flash attention";
+  return target;
+}
+
+Workload steps_of(std::vector<train::StepShape> steps) {
+  Workload workload;
+  workload.steps = std::move(steps);
+  for (const train::StepShape& step : workload.steps) {
+    for (const train::BatchShape& batch : step) {
+      workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
+    }
+  }
+  return workload;
+}
+
+// V 10, D 8, F 12, L 2, H 2, K 1, E 4: embedding and head 80 each, a layer 64 + 32 + 32 + 64 + 3 * 96 + 2 * 8 = 496,
+// last norm 8: 1,160 parameters. 6 tokens.
+TEST(Analytic, OfATinyNetworkAsWorkedOutByHand) {
+  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), steps_of({{{2, 3}}}));
+  // 64 rotary positions are the fewest: two tables of 64 x 2.
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], 1160 * 4 + 2 * 64 * 2 * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kOptimizerStates], 2 * 1160 * 4 + 4);
+  EXPECT_EQ(analytic.at_peak[Component::kFunctionality], 2 * 2 * 6 * 8);
+  EXPECT_EQ(analytic.at_peak[Component::kKernels], 0);
+  EXPECT_EQ(analytic.maximum[Component::kGradients], 1160 * 4);
+  // A layer keeps the stream twice, both norms' outputs, queries and the attention's output (7 tensors of 6 x 8: the
+  // stream 2, norms 2, queries, output = 6 x 192 bytes), keys and values (2 x 96), logsumexp (2 x 2 x 3 x 4), 1/rms (2
+  // x 24), gate, up and their product (3 x 288).
+  const int64_t layer = 6 * 192 + 2 * 96 + 48 + 48 + 3 * 288;
+  const int64_t last_norm = 2 * 192 + 24;
+  EXPECT_EQ(analytic.maximum[Component::kActivations], 2 * layer + last_norm + 6 * 10 * 4);
+  // The fullest instant is in the upper layer's gate: head, last norm and down projection have gradients; the product
+  // of gate and up is gone, and its gradient and theirs are there beside the stream's.
+  EXPECT_EQ(analytic.instant, "backward pass of the gate in layer 2");
+  EXPECT_EQ(analytic.at_peak[Component::kGradients], 320 + 32 + 384);
+  EXPECT_EQ(analytic.at_peak[Component::kActivations], 2 * layer - 288);
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], 192 + 3 * 288);
+  EXPECT_EQ(analytic.peak, 5664 + 9284 + 192 + 736 + 4320 + 1056);
+}
+
+TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
+  const Analytic analytic = estimate_analytic(llama_8b(), {}, cpu(), steps_of({{{1, 1024}}}));
+  int64_t sum = 0;
+  for (const Analytic::Term& term : analytic.terms) sum += term.bytes;
+  EXPECT_EQ(sum, analytic.peak);
+  EXPECT_EQ(analytic.at_peak.total(), analytic.peak);
+  EXPECT_EQ(analytic.terms.at(0).formula, "weights: 8,030,261,248 parameters × 4 bytes");
+  EXPECT_EQ(analytic.terms.at(1).formula, "rotary tables: 2 of 1,024 positions × 64 × 4 bytes");
+}
+
+TEST(Analytic, FullTrainingOf8BInEveryPrecision) {
+  constexpr int64_t kParameters = 8'030'261'248, kRotary = 2 * 2048 * 64 * 4;
+  const Workload workload = steps_of({{{1, 2048}}});
+  const Analytic fp32 = estimate_analytic(llama_8b(), {}, cpu(), workload);
+  EXPECT_EQ(fp32.at_peak[Component::kWeights], 4 * kParameters + kRotary);
+  EXPECT_EQ(fp32.at_peak[Component::kOptimizerStates], 8 * kParameters + 4);
+  EXPECT_EQ(fp32.maximum[Component::kGradients], 4 * kParameters);
+
+  config::RunConfig autocast;
+  autocast.bf16 = true;
+  const Analytic mixed = estimate_analytic(llama_8b(), autocast, cpu(), workload);
+  EXPECT_EQ(mixed.at_peak[Component::kWeights], 4 * kParameters + kRotary);
+  // Copies of every projection and of the head, 2 bytes each: all parameters but the embedding and the norms.
+  const int64_t copied = kParameters - 128256LL * 4096 - 65 * 4096;
+  EXPECT_EQ(mixed.maximum[Component::kFunctionality], 2 * copied + 2 * 2 * 2048 * 8);
+
+  config::RunConfig pure;
+  pure.dtype = DType::kBF16;
+  const Analytic bf16 = estimate_analytic(llama_8b(), pure, cpu(), workload);
+  EXPECT_EQ(bf16.at_peak[Component::kWeights], 2 * kParameters + kRotary);
+  EXPECT_EQ(bf16.at_peak[Component::kOptimizerStates], 4 * kParameters + 4);
+  EXPECT_EQ(bf16.maximum[Component::kGradients], 2 * kParameters);
+  EXPECT_EQ(bf16.at_peak[Component::kFunctionality], 2 * 2 * 2048 * 8);
+}
+
+TEST(Analytic, LoraTrainsOnlyItsAdapters) {
+  config::RunConfig run;
+  run.method = config::Method::kLora;
+  run.lora_r = 16;
+  // q_proj is 4096 x 4096 and v_proj 1024 x 4096: 16 x (8192 + 5120) in each of 32 layers.
+  constexpr int64_t kAdapters = 32 * 16 * (8192 + 5120);
+  EXPECT_EQ(adapter_parameter_count(llama_8b(), run), kAdapters);
+  const Analytic analytic = estimate_analytic(llama_8b(), run, cpu(), steps_of({{{1, 2048}}}));
+  // The base stays as the checkpoint stores it.
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], 2 * 8'030'261'248 + 4 * kAdapters + 2 * 2048 * 64 * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kOptimizerStates], 8 * kAdapters + 4);
+  EXPECT_EQ(analytic.maximum[Component::kGradients], 4 * kAdapters);
+  EXPECT_EQ(adapter_parameter_count(llama_8b(), {}), 0) << "full training has none";
+}
+
+TEST(Analytic, ATiedHeadIsOneTensor) {
+  model::ModelShape shape = tiny();
+  shape.tie_word_embeddings = true;
+  const Analytic analytic = estimate_analytic(shape, {}, cpu(), steps_of({{{2, 3}}}));
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], 1080 * 4 + 1024);
+  EXPECT_EQ(analytic.maximum[Component::kGradients], 1080 * 4);
+}
+
+TEST(Analytic, CheckpointingKeepsOneLayerAndTheInputsOfTheOthers) {
+  config::RunConfig run;
+  const Workload workload = steps_of({{{1, 8192}}});
+  const int64_t plain = estimate_analytic(llama_8b(), run, cpu(), workload).maximum[Component::kActivations];
+  run.gradient_checkpointing = true;
+  const int64_t saving = estimate_analytic(llama_8b(), run, cpu(), workload).maximum[Component::kActivations];
+  constexpr int64_t kStream = 8192LL * 4096 * 4, kLogits = 8192LL * 128256 * 4;
+  EXPECT_EQ(saving, (32 + 2) * kStream + 8192 * 4 + kLogits) << "inputs of 32 layers, last norm's input and output";
+  EXPECT_GT(plain, 5 * saving / 2);
+}
+
+TEST(Analytic, MathAttentionKeepsTheSquareOfTheLength) {
+  config::RunConfig run;
+  Target math = cpu();
+  math.attention_kernel = "math attention";
+  const auto activations = [&](int64_t length, const Target& target) {
+    return estimate_analytic(tiny(), run, target, steps_of({{{1, length}}})).maximum[Component::kActivations];
+  };
+  EXPECT_EQ(activations(2048, cpu()), 2 * activations(1024, cpu())) << "flash is linear";
+  // Doubling the length doubles everything but the probabilities, which grow fourfold: 2 layers x 2 heads x 4 bytes.
+  EXPECT_EQ(activations(2048, math) - 2 * activations(1024, math), (2048LL * 2048 - 2 * 1024LL * 1024) * 2 * 2 * 4);
+}
+
+TEST(Analytic, AccumulationKeepsGradientsThroughTheForwardPass) {
+  const Analytic once = estimate_analytic(tiny(), {}, cpu(), steps_of({{{4, 64}}}));
+  const Analytic twice = estimate_analytic(tiny(), {}, cpu(), steps_of({{{4, 64}, {4, 64}}}));
+  EXPECT_GT(twice.peak, once.peak);
+  EXPECT_EQ(twice.at_peak[Component::kGradients], 1160 * 4);
+}
+
+TEST(Analytic, CountsLibraryWorkspacesOfAGpu) {
+  Target gpu = cpu();
+  gpu.device = config::Device::kCuda;
+  gpu.name = "H100";
+  gpu.compute_capability = "9.0";
+  gpu.attention_kernel = "memory-efficient attention";
+  EXPECT_EQ(estimate_analytic(tiny(), {}, gpu, steps_of({{{2, 3}}})).at_peak[Component::kKernels], 2 * 33554432);
+  gpu.compute_capability = "8.0";
+  EXPECT_EQ(estimate_analytic(tiny(), {}, gpu, steps_of({{{2, 3}}})).at_peak[Component::kKernels], 2 * 8519680);
+}
+
+TEST(Analytic, RefusesSizesBeyondCounting) {
+  try {
+    estimate_analytic(llama_8b(), {}, cpu(), steps_of({{{int64_t{1} << 40, int64_t{1} << 20}}}));
+    FAIL() << "2^60 tokens were counted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("larger than 2^63"));
+  }
+}
+
+}  // namespace
+}  // namespace fathom::plan
