@@ -1,4 +1,4 @@
-// Formats progress and times the steps.
+// Formats progress and smooths its speed.
 #include "report/progress.h"
 
 #include <sys/ioctl.h>
@@ -78,26 +78,23 @@ ProgressPrinter::Output ProgressPrinter::standard_error() {
           .now = [] { return Clock::now(); }};
 }
 
-ProgressPrinter::ProgressPrinter(int64_t total_steps, Output output)
-    : total_steps_(total_steps), output_(std::move(output)), step_started_(output_.now()) {}
+ProgressPrinter::ProgressPrinter(Output output) : output_(std::move(output)) {}
 
-void ProgressPrinter::step(Progress progress, int64_t tokens, bool logged) {
-  const Clock::time_point now = output_.now();
+void ProgressPrinter::step(Progress progress, int64_t tokens, double seconds, bool logged) {
   steps_ = kFading * steps_ + 1;
   tokens_ = kFading * tokens_ + static_cast<double>(tokens);
-  seconds_ = kFading * seconds_ + std::chrono::duration<double>(now - step_started_).count();
-  step_started_ = now;
-  progress.total_steps = total_steps_;
+  seconds_ = kFading * seconds_ + seconds;
   progress.tokens_per_second = seconds_ > 0 ? tokens_ / seconds_ : 0;
-  progress.seconds_left = static_cast<double>(total_steps_ - progress.step) * seconds_ / steps_;
+  progress.seconds_left = static_cast<double>(progress.total_steps - progress.step) * seconds_ / steps_;
   if (logged) {
     output_.line(format_progress(progress));
-  } else if (output_.live && now - shown_ >= std::chrono::milliseconds(100)) {
-    output_.in_place(format_progress(progress, output_.width()));
-    shown_ = now;
+    return;
   }
+  if (!output_.live) return;
+  const Clock::time_point now = output_.now();
+  if (now - shown_ < std::chrono::milliseconds(100)) return;
+  output_.in_place(format_progress(progress, output_.width()));
+  shown_ = now;
 }
-
-void ProgressPrinter::restart_clock() { step_started_ = output_.now(); }
 
 }  // namespace fathom::report

@@ -41,17 +41,13 @@ class ProgressPrinter {
   // This process's stderr.
   static Output standard_error();
 
-  ProgressPrinter(int64_t total_steps, Output output);
-  // After an optimizer step over `tokens` tokens (padding not counted). Of `progress`, total steps, speed and time left
-  // are filled in here. logged: a step of metrics.jsonl, which leaves a line; other steps show in place only.
-  void step(Progress progress, int64_t tokens, bool logged);
-  // After an evaluation or a save, so that it does not count as a slow step.
-  void restart_clock();
+  explicit ProgressPrinter(Output output);
+  // After an optimizer step that took `seconds` for `tokens` tokens (padding not counted). Of `progress`, speed and
+  // time left are filled in here. logged: a step of metrics.jsonl, which leaves a line; other steps show in place only.
+  void step(Progress progress, int64_t tokens, double seconds, bool logged);
 
  private:
-  int64_t total_steps_;
   Output output_;
-  Clock::time_point step_started_;
   Clock::time_point shown_{};
   // Sums over steps, each weighing kFading times as much as the one after it.
   static constexpr double kFading = 0.95;
