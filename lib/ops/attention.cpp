@@ -155,16 +155,17 @@ at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
   if (length == positions) return joined_heads(attend(queries_BSHE.transpose(1, 2), keys_BKCE, values_BKCE, kernel));
   // Query heads of one group become queries of its key head; each sees the positions up to its own.
   const at::Tensor q_BKNE = queries_BSHE.transpose(1, 2).reshape({rows, key_heads, repeats * length, size});
-  at::Tensor visible_NC;
+  std::optional<at::Tensor> mask_NC;
   if (length > 1) {
-    visible_NC = at::ones({length, positions}, queries_BSHE.options().dtype(at::kBool)).tril_(positions - length);
-    visible_NC = visible_NC.repeat({repeats, 1});
+    const at::Tensor hidden =
+        at::ones({length, positions}, queries_BSHE.options().dtype(at::kBool)).triu_(positions - length + 1);
+    const at::Tensor mask = at::zeros({length, positions}, queries_BSHE.options());
+    mask_NC = mask.masked_fill_(hidden, -std::numeric_limits<double>::infinity()).repeat({repeats, 1});
   }
-  const std::optional<at::Tensor> mask = visible_NC.defined() ? std::optional(visible_NC) : std::nullopt;
   const at::Tensor out_BKNE =
       kernel == AttentionKernel::kMath
-          ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, keys_BKCE, values_BKCE, mask))
-          : at::scaled_dot_product_attention(q_BKNE, keys_BKCE, values_BKCE, mask);
+          ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, keys_BKCE, values_BKCE, mask_NC))
+          : at::scaled_dot_product_attention(q_BKNE, keys_BKCE, values_BKCE, mask_NC);
   return joined_heads(out_BKNE.reshape({rows, heads, length, size}));
 }
 

@@ -1,0 +1,85 @@
+// Linear layers: LoRA's formula in every combination of types, dropout, and casts of weights under autocast.
+#include "ops/linear.h"
+
+#include "tests/ops/compare.h"
+
+namespace fathom::ops {
+namespace {
+
+Linear make(const std::vector<at::Tensor>& in) { return {in[1], LoraAdapter{in[2], in[3], 2.5, 0}}; }
+
+at::Tensor formula(const std::vector<at::Tensor>& in) {
+  return at::linear(in[0], in[1]) + 2.5 * at::linear(at::linear(in[0], in[2]), in[3]);
+}
+
+class LoraOn : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(LoraOn, base_adds_scaled_adapter_and_keeps_the_type) {
+  at::manual_seed(4);
+  const at::ScalarType type = GetParam();
+  const Operator ours = [type](const std::vector<at::Tensor>& in) {
+    const ComputeScope compute(at::kCPU, type);
+    const at::Tensor y = linear(LinearInput(in[0]), make(in), compute, true);
+    EXPECT_EQ(y.scalar_type(), type);
+    return y;
+  };
+  expect_equal(ours, formula,
+               {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LoraOn, testing::Values(at::kFloat, at::kBFloat16),
+                         [](const auto& info) { return at::toString(info.param); });
+
+TEST(Lora, under_autocast_equals_the_cast_formula) {
+  at::manual_seed(4);
+  const Operator ours = [](const std::vector<at::Tensor>& in) {
+    const AutocastScope autocast(at::kCPU, true);
+    const ComputeScope compute(at::kCPU, at::kFloat);
+    EXPECT_EQ(compute.dtype(), at::kBFloat16);
+    return linear(LinearInput(in[0].to(at::kBFloat16)), make(in), compute, true);
+  };
+  expect_equal(
+      ours, formula,
+      {draw({13, 20}, at::kFloat), draw({7, 20}, at::kFloat), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
+}
+
+TEST(ComputeScope, keeps_casts_of_trained_weights_until_autocast_ends) {
+  const at::Tensor trained = at::ones({4, 4}).set_requires_grad(true), frozen = at::ones({4, 4});
+  const AutocastScope autocast(at::kCPU, true);
+  const ComputeScope compute(at::kCPU, at::kFloat);
+  EXPECT_EQ(compute.weight(trained).data_ptr(), compute.weight(trained).data_ptr());
+  const at::Tensor first = compute.weight(frozen), second = compute.weight(frozen);
+  EXPECT_NE(first.data_ptr(), second.data_ptr());
+}
+
+TEST(ComputeScope, is_the_storage_type_without_autocast_and_restores_it) {
+  const ComputeScope plain(at::kCPU, at::kFloat);
+  EXPECT_FALSE(plain.autocast());
+  EXPECT_EQ(plain.dtype(), at::kFloat);
+  const AutocastScope autocast(at::kCPU, true);
+  {
+    const ComputeScope compute(at::kCPU, at::kFloat);
+    EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+  }
+  EXPECT_TRUE(at::autocast::is_autocast_enabled(at::kCPU));
+}
+
+TEST(Dropout, keeps_the_mean_and_a_share_of_the_elements) {
+  at::manual_seed(1);
+  const at::Tensor y = dropout(at::ones({100000}), 0.25);
+  EXPECT_NEAR(y.mean().item<double>(), 1, 0.01);
+  EXPECT_NEAR((y == 0).to(at::kFloat).mean().item<double>(), 0.25, 0.01);
+  const at::Tensor x = at::ones({3});
+  EXPECT_TRUE(dropout(x, 0).is_same(x));
+}
+
+TEST(Dropout, is_off_outside_training) {
+  const ComputeScope compute(at::kCPU, at::kFloat);
+  Linear layer{at::zeros({2, 5}), LoraAdapter{at::ones({1, 5}), at::ones({2, 1}), 1, 0.5}};
+  const LinearInput input(at::ones({64, 5}));
+  EXPECT_TRUE(linear(input, layer, compute, false).eq(5).all().item<bool>());
+  EXPECT_FALSE(linear(input, layer, compute, true).eq(5).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace fathom::ops
