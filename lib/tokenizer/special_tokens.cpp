@@ -84,7 +84,8 @@ void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path
   const fs::path legacy = folder / "added_tokens.json";
   const Json ids = read_object(legacy);
   for (const auto& [text, id] : ids.items()) {
-    const std::string where = legacy.string() + ": '" + text + "'";
+    std::string where = legacy.string();
+    where.append(": '").append(text).append("'");
     if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{kMaxId}) throw Error(where + ": expected an id");
     add_token(files, {text, id.get<int32_t>(), false}, where);
   }

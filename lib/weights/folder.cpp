@@ -20,6 +20,11 @@ void check_plain_name(const std::string& file, const std::string& origin) {
   if (!plain) throw Error(origin + ": weight_map names '" + file + "', which is not a plain file name in this folder");
 }
 
+[[noreturn]] void refuse_entry(const std::filesystem::path& index, const std::string& tensor, const std::string& why) {
+  throw Error(index.string() + ": tensor '" + tensor + "' " + why,
+              "The index and its shards do not belong together: download the folder again.");
+}
+
 // Tensor name -> file name.
 std::map<std::string, std::string> read_index(const std::filesystem::path& path) {
   const Json index = read_json(path);
@@ -29,7 +34,7 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& path)
   }
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : index["weight_map"].items()) {
-    if (!file.is_string()) throw Error(origin + ": weight_map of '" + name + "' is not the name of a file");
+    if (!file.is_string()) refuse_entry(path, name, "does not name a file");
     check_plain_name(file.get<std::string>(), origin);
     files[name] = file.get<std::string>();
   }
@@ -82,8 +87,7 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
       }
       const TensorInfo* info = shard->find(name);
       if (info == nullptr) {
-        throw Error((path_ / kIndexFile).string() + ": tensor '" + name + "' is not in " + file,
-                    "The index and its shards do not belong together: download the folder again.");
+        refuse_entry(path_ / kIndexFile, name, "is not in " + file);
       }
       entries_[name] = {info, shard};
     }
