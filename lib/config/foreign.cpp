@@ -260,11 +260,11 @@ const Row* find(const Row (&rows)[N], std::string_view Row::*column, std::string
 UnknownKey explain_unknown_key(std::string_view name) {
   constexpr std::string_view kPage = "docs/config.md lists the keys";
   if (const auto* row = find(kUnsupported, &Unsupported::name, name)) {
-    return {std::string(name) + " is not supported yet", std::string(row->remedy)};
+    return {"not supported yet", std::string(row->remedy)};
   }
   if (const auto* row = find(kForeignKeys, &ForeignKey::theirs, name)) {
     const std::string note = row->note.empty() ? "" : " (" + std::string(row->note) + ")";
-    return {"another tool's name", "here it is " + std::string(row->ours) + note};
+    return {"another tool's name", "here it is " + std::string(row->ours) + note, row->ours};
   }
   constexpr size_t kLongest = 64;
   if (name.size() > kLongest) return {"unknown key", std::string(kPage)};
@@ -280,7 +280,7 @@ UnknownKey explain_unknown_key(std::string_view name) {
   };
   for (const Key& key : keys()) consider(key.name);
   if (nearest.empty()) return {"unknown key", std::string(kPage)};
-  return {"unknown key", "did you mean " + std::string(nearest) + "?"};
+  return {"unknown key", "did you mean " + std::string(nearest) + "?", nearest};
 }
 
 std::optional<Mismatch> foreign_value(std::string_view key, const Value& value) {

@@ -22,6 +22,7 @@ constexpr Position kCommandLine{0, 0, true};
 void refuse_unknown_key(const Entry& entry, Problems& problems) {
   const UnknownKey unknown = explain_unknown_key(entry.key);
   problems.add(entry.at, entry.key, unknown.message, unknown.remedy);
+  if (!unknown.meant.empty()) problems.involve(unknown.meant);
 }
 
 // Null is the same as leaving a key out, for keys that may be without a value.

@@ -29,6 +29,8 @@ class Problems {
   // key may be empty: the problem is then the document's.
   void add(const Position& at, std::string_view key, const std::string& message, const std::string& remedy = "");
   void add(const Position& at, std::string_view key, const Mismatch& mismatch);
+  // The key is part of a problem that is told under another name.
+  void involve(std::string_view key) { keys_.emplace(key); }
   bool concern(std::string_view key) const { return keys_.count(std::string(key)) > 0; }
   bool empty() const { return problems_.empty(); }
   // Throws UsageError with one line per problem, in the order of the file, the command line last; returns if there is

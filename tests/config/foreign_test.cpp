@@ -41,6 +41,7 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
   for (const auto& [theirs, ours] : cases) {
     EXPECT_THAT(told(std::string(theirs) + ": 1"), HasSubstr(std::string("here it is ") + ours)) << theirs;
   }
+  EXPECT_EQ(told("base_model: m"), "f:1:1: base_model: another tool's name; here it is model_name_or_path");
   EXPECT_THAT(told("warmup_ratio: 0.1"), HasSubstr("warmup_steps (a value below 1 is a share of all steps)"));
 }
 
@@ -68,7 +69,7 @@ TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
                           "report_to",
                           "memory_budget",
                           "strategy"}) {
-    EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + " is not supported yet; ")) << key;
+    EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }
   EXPECT_THAT(told("optim: adamw_torch_fused"), HasSubstr("fathom trains with AdamW, fused"));

@@ -1,0 +1,260 @@
+// Subcommands and options by CLI11; what they name is read here too, so that mistakes are told before LibTorch is
+// loaded.
+#include "app/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+
+#include "app/installation.h"
+#include "app/machine.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "config/describe.h"
+#include "config/load.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr const char* kDescription =
+    "fathom fine-tunes large language models and tells beforehand where every byte of memory goes.";
+constexpr const char* kVersionText = "fathom " FATHOM_VERSION " (for LibTorch 2.11)\n";
+
+// What stands on the command line, before it is looked at.
+struct Raw {
+  Invocation invocation;
+  std::string subject;  // CONFIG or MODEL
+  std::vector<std::string> overrides;
+  std::string prompts_file;
+  std::string ids;
+};
+
+void add_overrides(CLI::App* command, Raw& raw) {
+  command->add_option("overrides", raw.overrides, "Config keys, in place of the file's or the defaults")
+      ->type_name("key=value");
+  command->footer("\nConfig keys, with their defaults (docs/config.md says more):\n\n" + config::keys_help());
+}
+
+void add_json(CLI::App* command, Raw& raw) {
+  command->add_flag("--json", raw.invocation.json, "One JSON object on stdout and nothing else");
+}
+
+void add_adapter(CLI::App* command, Raw& raw) {
+  command->add_option("--adapter", raw.invocation.adapter, "A folder with adapter_config.json")->type_name("DIR");
+}
+
+CLI::Option* add_subject(CLI::App* command, std::string& target, const char* name, const char* description) {
+  return command->add_option(name, target, description)->required()->type_name("");
+}
+
+void add_training_commands(CLI::App& app, Raw& raw) {
+  Invocation& invocation = raw.invocation;
+  CLI::App* train = app.add_subcommand("train", "Fine-tune: plans first, refuses what cannot fit, resumes if told");
+  add_subject(train, raw.subject, "CONFIG", "A YAML file");
+  train
+      ->add_option("--phantom-gpu", invocation.phantom_gpu,
+                   "Play the run on a GPU of configs/gpus.yaml that is not there")
+      ->type_name("NAME");
+  train->add_flag("--force", invocation.force, "Also what is predicted not to fit");
+  add_overrides(train, raw);
+
+  CLI::App* eval = app.add_subcommand("eval", "Loss and perplexity on validation_file");
+  add_subject(eval, raw.subject, "CONFIG", "A YAML file");
+  add_adapter(eval, raw);
+  add_overrides(eval, raw);
+
+  CLI::App* estimate = app.add_subcommand("estimate", "Memory before the run, by formula and by dry run");
+  add_subject(estimate, raw.subject, "CONFIG|MODEL", "A YAML file, or a folder with config.json");
+  estimate->add_option("--gpu", invocation.gpu, "Plan for a GPU of configs/gpus.yaml")->type_name("NAME");
+  add_json(estimate, raw);
+  add_overrides(estimate, raw);
+
+  CLI::App* answer = app.add_subcommand("answer-plan", "")->group("");  // the child process that plays a plan
+  answer->add_option("--phantom-gpu", invocation.phantom_gpu)->required();
+  answer->add_option("--placement", invocation.placement);
+  answer->add_flag("--unlimited", invocation.unlimited);
+}
+
+void add_model_commands(CLI::App& app, Raw& raw) {
+  Invocation& invocation = raw.invocation;
+  CLI::App* generate = app.add_subcommand("generate", "Text from a prompt, which is read from stdin if none is given");
+  add_subject(generate, raw.subject, "MODEL", "A model folder");
+  add_adapter(generate, raw);
+  CLI::Option* prompt =
+      generate->add_option("--prompt", invocation.prompts, "The prompt")->type_name("TEXT")->expected(1);
+  generate->add_option("--prompts", raw.prompts_file, "A file of prompts, one a line")
+      ->type_name("FILE")
+      ->excludes(prompt);
+  generate->add_option("--max-new-tokens", invocation.max_new_tokens, "At most so many")
+      ->type_name("N")
+      ->capture_default_str();
+  generate->add_option("--temperature", invocation.temperature, "0: always the likeliest token")
+      ->type_name("T")
+      ->capture_default_str();
+  generate->add_option("--top-k", invocation.top_k, "Of the K likeliest tokens; 0: of all")
+      ->type_name("K")
+      ->capture_default_str();
+  generate->add_option("--top-p", invocation.top_p, "Of the likeliest that make up this probability")
+      ->type_name("P")
+      ->capture_default_str();
+  generate->add_option("--seed", invocation.seed, "Of the sampling")->type_name("S")->capture_default_str();
+  add_overrides(generate, raw);
+
+  CLI::App* logits = app.add_subcommand("logits", "Raw logits as safetensors, to compare with other implementations");
+  add_subject(logits, raw.subject, "MODEL", "A model folder");
+  add_adapter(logits, raw);
+  logits->add_option("--ids", raw.ids, "Token ids")->type_name("1,2,3")->required();
+  logits->add_option("--out", invocation.out, "The file to write")->type_name("F")->required();
+  add_overrides(logits, raw);
+
+  CLI::App* inspect =
+      app.add_subcommand("inspect", "What is inside a model folder, a safetensors file or a checkpoint");
+  add_subject(inspect, raw.subject, "PATH", "A folder or a file");
+  add_json(inspect, raw);
+
+  CLI::App* doctor = app.add_subcommand("doctor", "What this machine offers, and what is missing");
+  add_json(doctor, raw);
+}
+
+std::vector<int64_t> parse_ids(const std::string& text) {
+  std::vector<int64_t> ids;
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  while (true) {
+    int64_t id = -1;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || id < 0 || (next != end && *next != ',')) {
+      throw UsageError("--ids: expected token ids like 1,2,3, got '" + text.substr(0, 64) + "'");
+    }
+    ids.push_back(id);
+    if (next == end) return ids;
+    at = next + 1;
+  }
+}
+
+std::vector<std::string> read_prompts(const Raw& raw) {
+  if (!raw.invocation.prompts.empty()) return raw.invocation.prompts;
+  std::vector<std::string> prompts;
+  if (raw.prompts_file.empty()) {
+    std::string text((std::istreambuf_iterator<char>(std::cin)), {});
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    if (!text.empty()) prompts.push_back(text);
+  } else {
+    std::istringstream lines(read_file(raw.prompts_file));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.empty()) prompts.push_back(line);
+    }
+  }
+  if (prompts.empty()) throw UsageError("there is no prompt", "give --prompt TEXT, --prompts FILE, or a text on stdin");
+  return prompts;
+}
+
+void check_generation(const Invocation& invocation) {
+  const auto require = [](bool holds, const std::string& option, const std::string& expected) {
+    if (!holds) throw UsageError("--" + option + ": expected " + expected);
+  };
+  require(invocation.max_new_tokens >= 1, "max-new-tokens", "at least 1");
+  require(std::isfinite(invocation.temperature) && invocation.temperature >= 0, "temperature", "a number, at least 0");
+  require(invocation.top_k >= 0, "top-k", "at least 0");
+  require(invocation.top_p > 0 && invocation.top_p <= 1, "top-p", "a number above 0 and at most 1");
+}
+
+config::GpuSpec gpu_of(const std::string& name) { return config::find_gpu(config::load_gpus(gpus_file()), name); }
+
+// The device that the run uses on this machine, or pretends to.
+config::Device device_of(const Invocation& invocation) {
+  const config::Device wanted = invocation.config.device;
+  if (!invocation.phantom_gpu.empty()) {
+    if (wanted == config::Device::kCpu) {
+      throw UsageError("--phantom-gpu plays a CUDA run, but the config says device: cpu", "add device=cuda");
+    }
+    return config::Device::kCuda;
+  }
+  if (wanted == config::Device::kCpu || !invocation.gpu.empty()) return config::Device::kCpu;
+  const bool there = !this_gpus().empty();
+  if (wanted == config::Device::kCuda && !there) {
+    throw UsageError(
+        "the config says device: cuda, but NVIDIA's driver lists no GPU here",
+        "set device=cpu; without a GPU, `train --phantom-gpu NAME` plays the run and `estimate --gpu NAME` plans it");
+  }
+  return there ? config::Device::kCuda : config::Device::kCpu;
+}
+
+void read_config(Raw& raw) {
+  Invocation& invocation = raw.invocation;
+  const std::string& command = invocation.command;
+  if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
+  if (command == "eval")
+    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
+  invocation.model_alone = command == "estimate" && std::filesystem::is_directory(raw.subject);
+  if (command == "estimate" && !invocation.model_alone) {
+    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
+  }
+  if (invocation.model_alone || command == "generate" || command == "logits") {
+    invocation.config = config::config_of_model(raw.subject, raw.overrides);
+  }
+}
+
+Invocation complete(Raw& raw) {
+  Invocation& invocation = raw.invocation;
+  invocation.subject = raw.subject;
+  if (invocation.command == "inspect" || invocation.command == "doctor") return invocation;
+  read_config(raw);
+  if (!invocation.phantom_gpu.empty()) {
+    invocation.phantom_gpu_spec = gpu_of(invocation.phantom_gpu);
+    invocation.phantom_gpu = invocation.phantom_gpu_spec->name;
+  }
+  if (!invocation.gpu.empty()) invocation.gpu = gpu_of(invocation.gpu).name;
+  if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
+  if (invocation.command == "generate") {
+    check_generation(invocation);
+    invocation.prompts = read_prompts(raw);
+  }
+  invocation.device = device_of(invocation);
+  return invocation;
+}
+
+// CLI11 would call it an argument that was not expected.
+void refuse_unknown_command(const CLI::App& app, int count, const char* const* arguments) {
+  if (count < 2 || arguments[1][0] == '-') return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == arguments[1]) return;
+    if (!command->get_group().empty()) known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  throw UsageError("unknown command '" + std::string(arguments[1]).substr(0, 64) + "'", "commands are " + known);
+}
+
+}  // namespace
+
+Parsed parse_command_line(int count, const char* const* arguments) {
+  CLI::App app(kDescription, "fathom");
+  Raw raw;
+  bool version = false, help_config = false;
+  app.add_flag("--version", version, "The version");
+  app.add_flag("--help-config", help_config, "The page of config keys, in Markdown");
+  app.require_subcommand(0, 1);
+  app.footer(
+      "\n`fathom COMMAND --help` says more. Exit status: 0 success, 1 failure, 2 bad usage or config,\n"
+      "130 or 143 stopped by a signal after a checkpoint was saved.");
+  add_training_commands(app, raw);
+  add_model_commands(app, raw);
+  refuse_unknown_command(app, count, arguments);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::CallForHelp&) {
+    return {std::nullopt, app.help()};
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what(), "run fathom --help");
+  }
+  if (version) return {std::nullopt, kVersionText};
+  if (help_config) return {std::nullopt, config::keys_page()};
+  if (app.get_subcommands().empty()) throw UsageError("no command is given", "run fathom --help");
+  raw.invocation.command = app.get_subcommands().front()->get_name();
+  return {complete(raw), ""};
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,21 @@
+// One function per subcommand, each in app/commands/<command>.cpp. Each returns the exit status and throws
+// fathom::Error.
+#pragma once
+
+#include "app/invocation.h"
+
+namespace fathom::app {
+
+// Without LibTorch, in the program itself.
+int run_inspect(const Invocation& invocation);
+int run_doctor(const Invocation& invocation);
+
+// In the engine.
+int run_train(const Invocation& invocation);
+int run_eval(const Invocation& invocation);
+int run_generate(const Invocation& invocation);
+int run_logits(const Invocation& invocation);
+int run_estimate(const Invocation& invocation);
+int run_answer_plan(const Invocation& invocation);
+
+}  // namespace fathom::app

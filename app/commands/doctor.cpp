@@ -1,0 +1,131 @@
+// `fathom doctor`: what this machine offers to a run, and what is missing.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "app/commands.h"
+#include "app/exit_status.h"
+#include "app/installation.h"
+#include "app/loader.h"
+#include "app/machine.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/json.h"
+
+namespace fathom::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Findings {
+  Json offers = Json::object();
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::vector<std::string> missing;  // for runs on the CPU: the program cannot do without
+  std::vector<std::string> absent;   // for other runs
+
+  void add(const std::string& name, const std::string& text) { lines.emplace_back(name, text); }
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+void examine_cpu(Findings& findings) {
+  const Cpu cpu = this_cpu();
+  const auto has = [&](const char* instruction) {
+    return std::find(cpu.instructions.begin(), cpu.instructions.end(), instruction) != cpu.instructions.end();
+  };
+  const bool fast_bf16 = has("avx512_bf16") || has("amx_bf16");
+  findings.add("CPU", cpu.model + ", " + std::to_string(cpu.cores) + " cores");
+  findings.add("instructions",
+               cpu.instructions.empty() ? "none of those that LibTorch has kernels for" : joined(cpu.instructions));
+  findings.add("bfloat16", fast_bf16 ? "by instructions of the CPU" : "emulated: bf16 saves memory here, not time");
+  findings.offers["cpu"] = {
+      {"model", cpu.model}, {"cores", cpu.cores}, {"instructions", cpu.instructions}, {"native_bf16", fast_bf16}};
+}
+
+void examine_memory(Findings& findings) {
+  const std::optional<int64_t> limit = memory_limit_bytes();
+  std::string text = format_bytes(total_memory_bytes()) + ", " + format_bytes(available_memory_bytes()) + " available";
+  if (limit) text += ", limited to " + format_bytes(*limit) + " by the container";
+  findings.add("memory", text);
+  findings.offers["memory"] = {{"total_bytes", total_memory_bytes()},
+                               {"available_bytes", available_memory_bytes()},
+                               {"limit_bytes", limit ? Json(*limit) : Json(nullptr)}};
+}
+
+void examine_torch(Findings& findings) {
+  try {
+    const TorchFolder torch = find_torch();
+    const bool cuda = fs::exists(torch.path / "lib" / "libtorch_cuda.so");
+    findings.add("LibTorch", torch.version + " in " + torch.path.string() + (cuda ? "" : " (CPU only)"));
+    findings.offers["libtorch"] = {{"version", torch.version}, {"path", torch.path.string()}, {"cuda", cuda}};
+    if (!cuda)
+      findings.absent.push_back(
+          "libtorch_cuda.so, for GPUs and phantom GPUs: install a build of LibTorch with CUDA 13");
+  } catch (const Error& error) {
+    findings.offers["libtorch"] = nullptr;
+    findings.missing.emplace_back(error.what());
+  }
+}
+
+void examine_own_files(Findings& findings) {
+  const auto need = [](const fs::path& path, const std::string& purpose, std::vector<std::string>& list) {
+    if (!fs::exists(path)) list.push_back(path.string() + ", " + purpose + ": build fathom, or copy lib/ with it");
+  };
+  need(library_folder() / "libfathom_engine.so", "for every run", findings.missing);
+  need(library_folder() / "libfathom_cuda.so", "for GPUs and phantom GPUs", findings.absent);
+  need(library_folder() / "fathom-phantom", "for phantom GPUs", findings.absent);
+  try {
+    gpus_file();
+  } catch (const Error& error) {
+    findings.absent.emplace_back(error.what());
+  }
+}
+
+void examine_gpus(Findings& findings) {
+  findings.offers["gpus"] = Json::array();
+  const std::vector<Gpu> gpus = this_gpus();
+  for (const Gpu& gpu : gpus) {
+    findings.add("GPU",
+                 gpu.name + ", compute capability " + gpu.compute_capability + ", " + format_bytes(gpu.memory_bytes));
+    findings.offers["gpus"].push_back(
+        {{"name", gpu.name}, {"compute_capability", gpu.compute_capability}, {"memory_bytes", gpu.memory_bytes}});
+  }
+  if (gpus.empty())
+    findings.add("GPU",
+                 "none that NVIDIA's driver lists: runs are on the CPU, plans for any GPU (estimate --gpu H100)");
+}
+
+std::string as_text(const Findings& findings) {
+  constexpr size_t kWidth = 14;
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    text += name + std::string(kWidth - std::min(name.size(), kWidth - 1), ' ') + value + "\n";
+  };
+  for (const auto& [name, value] : findings.lines) add(name, value);
+  for (const std::string& what : findings.missing) add("missing", what);
+  for (const std::string& what : findings.absent) add("not there", what);
+  if (findings.missing.empty()) add("ready", findings.absent.empty() ? "for everything" : "for runs on the CPU");
+  return text;
+}
+
+}  // namespace
+
+int run_doctor(const Invocation& invocation) {
+  Findings findings;
+  examine_cpu(findings);
+  examine_memory(findings);
+  examine_torch(findings);
+  examine_own_files(findings);
+  examine_gpus(findings);
+  findings.offers["missing"] = findings.missing;
+  findings.offers["not_there"] = findings.absent;
+  const std::string text = invocation.json ? format_json(findings.offers) : as_text(findings);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return findings.missing.empty() ? kSuccess : kFailure;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,43 @@
+// Dispatches the commands that need LibTorch and turns what they throw into an exit status.
+#include "app/engine.h"
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <string>
+
+#include "app/commands.h"
+#include "app/exit_status.h"
+#include "base/error.h"
+
+namespace fathom::app {
+namespace {
+
+struct Command {
+  const char* name;
+  int (*run)(const Invocation&);
+};
+
+constexpr Command kCommands[] = {{"train", run_train},   {"eval", run_eval},         {"generate", run_generate},
+                                 {"logits", run_logits}, {"estimate", run_estimate}, {"answer-plan", run_answer_plan}};
+
+int run(const Invocation& invocation) {
+  for (const Command& command : kCommands) {
+    if (invocation.command == command.name) return command.run(invocation);
+  }
+  throw UsageError("the engine has no command '" + invocation.command + "'");
+}
+
+}  // namespace
+}  // namespace fathom::app
+
+extern "C" __attribute__((visibility("default"))) int fathom_engine_main(const fathom::app::Invocation& invocation) {
+  try {
+    return fathom::app::run(invocation);
+  } catch (const c10::Error& error) {
+    // Without the backtrace, which says nothing to a user.
+    return fathom::app::report_failure(fathom::Error(std::string("LibTorch: ") + error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return fathom::app::report_failure(error);
+  }
+}

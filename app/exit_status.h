@@ -1,0 +1,15 @@
+// What the program tells the shell: 0, 1, 2, or 128 + the signal after which a checkpoint was saved.
+#pragma once
+
+#include <exception>
+
+namespace fathom::app {
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kFailure = 1;
+inline constexpr int kUsage = 2;  // bad usage or config
+
+// Logs what the exception says, line by line, and returns the exit status for it.
+int report_failure(const std::exception& error);
+
+}  // namespace fathom::app

@@ -1,0 +1,15 @@
+// Where the program's own files are.
+#pragma once
+
+#include <filesystem>
+
+namespace fathom::app {
+
+// The folder of the running program.
+std::filesystem::path program_folder();
+// Its libraries: lib/ beside the program.
+std::filesystem::path library_folder();
+// configs/gpus.yaml beside the program, else of the source tree that it was built in. Throws Error if there is none.
+std::filesystem::path gpus_file();
+
+}  // namespace fathom::app

@@ -1,0 +1,51 @@
+// What the command line asked for, as one value: what the torch-free program hands to the engine.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/devices.h"
+#include "config/run_config.h"
+
+namespace fathom::app {
+
+// Members are set by the commands that are named; the others leave the defaults.
+struct Invocation {
+  std::string command;  // "train", "eval", "generate", "logits", "estimate", "inspect", "doctor", "answer-plan"
+
+  // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
+  config::RunConfig config;
+  // The device that the run uses: kCpu or kCuda, never kAuto. For kCuda libtorch_cuda and libfathom_cuda are loaded,
+  // for every name visible (RTLD_GLOBAL); a phantom GPU's stubs stand beneath them if phantom_gpu is set.
+  config::Device device = config::Device::kCpu;
+  std::optional<config::GpuSpec> phantom_gpu_spec;  // of phantom_gpu
+  std::string phantom_gpu;  // train, answer-plan: the pretended GPU's name in configs/gpus.yaml; empty: none
+  bool force = false;       // train: also what is predicted not to fit
+
+  // estimate
+  bool model_alone = false;  // MODEL instead of CONFIG: batches of max_length
+  std::string gpu;           // another GPU to plan for, as configs/gpus.yaml names it; empty: the config's device
+  bool json = false;         // estimate, inspect, doctor
+
+  // answer-plan: the child that plays a plan on a phantom GPU
+  uint64_t placement = 0;
+  bool unlimited = false;
+
+  // generate, logits
+  std::filesystem::path adapter;     // a folder with adapter_config.json; empty: none
+  std::vector<std::string> prompts;  // at least one
+  int64_t max_new_tokens = 128;
+  double temperature = 0;  // 0: greedy
+  int64_t top_k = 0;       // 0: no limit
+  double top_p = 1;
+  uint64_t seed = 42;
+  std::vector<int64_t> ids;   // logits: at least one
+  std::filesystem::path out;  // logits: the safetensors file to write
+
+  std::filesystem::path subject;  // inspect: a folder or a file
+};
+
+}  // namespace fathom::app

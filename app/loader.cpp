@@ -1,0 +1,141 @@
+// Libraries by dlopen, in the order in which they satisfy each other.
+#include "app/loader.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "app/engine.h"
+#include "app/installation.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "phantom/gpu.h"
+
+namespace fathom::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kVersion = "2.11.";
+constexpr const char* kRemedy =
+    "install it (scripts/setup, or pip install torch==2.11.0) or set FATHOM_TORCH to the folder that holds its lib/ "
+    "and include/";
+
+// The text between the first quotes after `name =`.
+std::string quoted_after(const std::string& text, const std::string& name) {
+  const size_t start = text.find(name + " = '");
+  if (start == std::string::npos) return "";
+  const size_t from = start + name.size() + 4;
+  return text.substr(from, text.find('\'', from) - from);
+}
+
+std::string number_after(const std::string& text, const std::string& name) {
+  const size_t start = text.find(name + " ");
+  if (start == std::string::npos) return "";
+  const size_t from = start + name.size() + 1;
+  return text.substr(from, text.find_first_not_of("0123456789", from) - from);
+}
+
+// The wheel says its version in Python, an unpacked LibTorch in a header.
+std::string version_of(const fs::path& folder) {
+  try {
+    if (fs::exists(folder / "version.py")) return quoted_after(read_file(folder / "version.py"), "__version__");
+    const std::string header = read_file(folder / "include" / "torch" / "headeronly" / "version.h");
+    return number_after(header, "TORCH_VERSION_MAJOR") + "." + number_after(header, "TORCH_VERSION_MINOR") + "." +
+           number_after(header, "TORCH_VERSION_PATCH");
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// Why the folder will not do; empty if it will.
+std::string objection(const fs::path& folder) {
+  if (!fs::exists(folder / "lib" / "libtorch_cpu.so")) return "has no lib/libtorch_cpu.so";
+  const std::string version = version_of(folder);
+  if (version.compare(0, kVersion.size(), kVersion) != 0) {
+    return "is version " + (version.empty() ? "unknown" : version) + ", not " + std::string(kVersion) + "x";
+  }
+  return "";
+}
+
+// Where python3 would import torch from, without importing it; empty if it would not.
+fs::path python_torch() {
+  constexpr const char* kCommand =
+      "python3 -c 'import importlib.util as u; s = u.find_spec(\"torch\"); print(s.origin if s else \"\")' 2>/dev/null";
+  FILE* pipe = ::popen(kCommand, "re");
+  if (pipe == nullptr) return {};
+  std::string output;
+  std::array<char, 4096> buffer{};
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), got);
+  if (::pclose(pipe) != 0) return {};
+  return fs::path(output.substr(0, output.find('\n'))).parent_path();
+}
+
+void* load(const fs::path& library, const char* remedy) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) {
+    const char* reason = ::dlerror();
+    throw Error("cannot load " + library.string() + ": " + (reason != nullptr ? reason : "unknown reason"), remedy);
+  }
+  return handle;
+}
+
+void load_stubs(const Invocation& invocation) {
+  const config::GpuSpec& spec = *invocation.phantom_gpu_spec;
+  phantom::PhantomGpu gpu;
+  gpu.name = spec.name;
+  gpu.compute_capability = spec.compute_capability;
+  gpu.multiprocessors = spec.multiprocessors;
+  gpu.memory_bytes = spec.memory_bytes;
+  gpu.unlimited = invocation.unlimited;
+  gpu.placement = invocation.placement;
+  phantom::load_stubs(library_folder() / "fathom-phantom", gpu);
+}
+
+}  // namespace
+
+TorchFolder find_torch() {
+  const char* asked = std::getenv("FATHOM_TORCH");
+  if (asked != nullptr && *asked != '\0') {
+    const std::string reason = objection(asked);
+    if (!reason.empty()) throw Error("FATHOM_TORCH is " + std::string(asked) + ", which " + reason, kRemedy);
+    return {asked, version_of(asked)};
+  }
+  std::string tried;
+  const auto sound = [&](const fs::path& folder, const std::string& what) {
+    if (folder.empty()) return false;
+    const std::string reason = objection(folder);
+    if (!reason.empty()) tried += (tried.empty() ? "" : ", ") + folder.string() + " (" + what + ") " + reason;
+    return reason.empty();
+  };
+  const fs::path built = FATHOM_TORCH_DIR;
+  if (sound(built, "built with")) return {built, version_of(built)};
+  const fs::path python = python_torch();
+  if (sound(python, "python3's torch")) return {python, version_of(python)};
+  if (python.empty()) tried += ", python3 has no torch";
+  throw Error("LibTorch 2.11 is not on this machine: " + tried, kRemedy);
+}
+
+int run_in_engine(const Invocation& invocation) {
+  const TorchFolder torch = find_torch();
+  const bool cuda = invocation.device == config::Device::kCuda;
+  if (invocation.phantom_gpu_spec) load_stubs(invocation);
+  load(torch.path / "lib" / "libtorch_cpu.so", kRemedy);
+  if (cuda) {
+    constexpr const char* kCudaRemedy =
+        "LibTorch must be the build with CUDA 13, with the packages of NVIDIA that it asks for; device: cpu needs "
+        "neither";
+    load(torch.path / "lib" / "libtorch_cuda.so", kCudaRemedy);
+  }
+  constexpr const char* kOurs = "lib/ must lie beside the program, as it was built";
+  if (cuda) load(library_folder() / "libfathom_cuda.so", kOurs);
+  void* engine = load(library_folder() / "libfathom_engine.so", kOurs);
+  const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));
+  if (engine_main == nullptr) throw Error("libfathom_engine.so is of another version than the program", kOurs);
+  return engine_main(invocation);
+}
+
+}  // namespace fathom::app
