@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <map>
@@ -21,6 +22,7 @@ inline const std::vector<std::string> kGoldenShapes = {"grouped", "tied", "multi
 
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
+    at::set_num_threads(1);  // the tensors are tiny: a second thread would only wait
     shape = parse_model_shape(folder.config(), name);
     const Json expected = read_json(folder.path() / "expected.json");
     ids_BS = integers(expected["ids"]);
