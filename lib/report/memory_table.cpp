@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <sstream>
 #include <vector>
 
 #include "base/bytes.h"
@@ -20,7 +21,7 @@ using Cells = std::vector<std::string>;
 
 std::string name(auto of) { return std::string(of); }
 
-std::string signed_count(int64_t count) { return (count > 0 ? "+" : "") + format_count(count); }
+std::string signed_count(int64_t count) { return std::string(count > 0 ? "+" : "").append(format_count(count)); }
 
 // How far `figure` is from `reference`: "+1.2 %".
 std::string deviation(int64_t figure, int64_t reference) {
@@ -200,7 +201,8 @@ class Differences {
   }
   int count() const { return count_; }
   std::string text() const {
-    return text_ + (count_ > kNamed ? "; and " + std::to_string(count_ - kNamed) + " more" : "");
+    if (count_ <= kNamed) return text_;
+    return text_ + "; and " + std::to_string(count_ - kNamed) + " more";
   }
 
  private:
@@ -244,14 +246,19 @@ std::string format_memory(const plan::Comparison& comparison) {
   const plan::Plan& plan = comparison.plan;
   const plan::Measured* measured = comparison.measured ? &*comparison.measured : nullptr;
   const Memory* memory = measured ? &measured->memory : nullptr;
-  std::string text =
-      describe_run(plan) + "\n" + component_table(plan, memory) + "\n" + phase_table(plan.dry_run, memory);
-  if (plan.gpu) text += "\n" + allocator_table(*plan.gpu, measured);
-  text += "\n";
-  if (!measured) return text + describe_fit(plan);
-  if (plan.target.phantom)
-    text += "Measured on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing.\n";
-  return text + describe_rest(plan, *measured) + describe_agreement(plan.dry_run, *memory);
+  std::ostringstream text;
+  text << describe_run(plan) << "\n" << component_table(plan, memory) << "\n" << phase_table(plan.dry_run, memory);
+  if (plan.gpu) text << "\n" << allocator_table(*plan.gpu, measured);
+  text << "\n";
+  if (measured == nullptr) {
+    text << describe_fit(plan);
+    return text.str();
+  }
+  if (plan.target.phantom) {
+    text << "Measured on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing.\n";
+  }
+  text << describe_rest(plan, *measured) << describe_agreement(plan.dry_run, *memory);
+  return text.str();
 }
 
 std::string format_derivation(const plan::Analytic& analytic) {
