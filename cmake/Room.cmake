@@ -34,5 +34,7 @@ function(fathom_room_tests name)
     set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib" POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name}_test PRIVATE -fPIC)
   endif()
-  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  # Tests run beside each other: threads that spin while they wait for work would take the cores from the rest.
+  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT 600 ENVIRONMENT "GOMP_SPINCOUNT=0")
 endfunction()

@@ -95,9 +95,10 @@ void watch_kernel_calls() {
 }
 
 KernelCall current_kernel_call() {
-  if (open_call.outermost) return {&open_call, open_call.number, false};
-  // A worker sees no operator call of its own; the thread that entered the region has number 0 there.
+  // Workers first: what is open on them is only the at::empty that asks. The thread that entered the region is number
+  // 0.
   if (at::get_thread_num() != 0 && at::in_parallel_region()) return {nullptr, 0, true};
+  if (open_call.outermost) return {&open_call, open_call.number, false};
   return {};
 }
 

@@ -117,10 +117,13 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
 };
 
+// When this library is loaded: autograd counts the devices once, at the first backward of the process, on whichever
+// device.
+const c10::impl::DeviceGuardImplRegistrar guard_registration(kPrivateUse1, new Guard);
+
 void register_backend() {
   c10::register_privateuse1_backend("phantom");
   c10::SetAllocator(kPrivateUse1, &allocator());
-  c10::impl::registerDeviceGuard(kPrivateUse1, new Guard);
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   register_bypassing_operators();
   register_autocast();

@@ -82,7 +82,9 @@ void with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   at::ScalarType type = policy == Policy::kFloat ? at::kFloat : at::autocast::get_autocast_dtype(kDeviceType);
   if (policy == Policy::kWidest)
     for (size_t i = first; i < stack->size(); i++) type = promoted(type, (*stack)[i]);
-  for (size_t i = first; i < stack->size(); i++) (*stack)[i] = cast((*stack)[i], type);
+  // From the last argument to the first: so the CPU's wrappers, a call over expanded casts, are compiled. The order
+  // decides in which order autograd runs the casts' backward.
+  for (size_t i = stack->size(); i-- > first;) (*stack)[i] = cast((*stack)[i], type);
   op.callBoxed(stack);
 }
 

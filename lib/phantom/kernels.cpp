@@ -107,9 +107,10 @@ int64_t attention_choice(const Tensor& query_BHSE, const Tensor& key_BKSE, const
 
 std::tuple<Tensor, Tensor> flash_attention(const Tensor& query_BHSE, const Tensor&, const Tensor&, double, bool,
                                            const OptionalTensor&, std::optional<double>) {
+  Tensor output_BHSE = at::empty_like(query_BHSE);
   Tensor logsumexp_BSH = at::empty({query_BHSE.size(0), query_BHSE.size(2), query_BHSE.size(1)},
                                    query_BHSE.options().dtype(at::toOpMathType(query_BHSE.scalar_type())));
-  return {at::empty_like(query_BHSE), logsumexp_BSH.transpose(1, 2)};
+  return {output_BHSE, logsumexp_BSH.transpose(1, 2)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor&, const Tensor& query_BHSE,

@@ -141,7 +141,8 @@ TEST_F(Cpu, TemporariesOfCompositeOperatorsAreNotScratch) {
   EXPECT_EQ(memory.peak - base_, 96 + 32 + 96 + 4 + 4);
 }
 
-// Half-precision products and attention take buffers on every thread that works: none of them may reach `live`.
+// Products and attention take buffers on every thread that works, some of them by at::empty there: none may reach
+// `live`.
 TEST_F(Cpu, BuffersOfWorkerThreadsAreScratch) {
   at::set_num_threads(2);
   at::Tensor x = at::ones({512, 512}, at::kBFloat16), qkv_BHSE = at::ones({1, 4, 300, 32}, at::kBFloat16);
@@ -155,6 +156,16 @@ TEST_F(Cpu, BuffersOfWorkerThreadsAreScratch) {
     memory = ledger_.label();
     EXPECT_EQ(memory.peak - base_ - held, 4 * 300 * 32 * 2 + 4 * 300 * 4) << "the output and logsumexp";
     EXPECT_GT(memory.kernel_scratch, 0);
+    {
+      auto [output, logsumexp] =
+          at::_scaled_dot_product_flash_attention_for_cpu(qkv_BHSE, qkv_BHSE, qkv_BHSE, 0.0, true);
+      ledger_.label();
+      auto gradients = at::_scaled_dot_product_flash_attention_for_cpu_backward(output, qkv_BHSE, qkv_BHSE, qkv_BHSE,
+                                                                                output, logsumexp, 0.0, true);
+      memory = ledger_.label();
+      for (const auto& event : ledger_.last_events())
+        EXPECT_TRUE(event.kernel_scratch || event.bytes == 4 * 300 * 32 * 2) << event.bytes << " bytes are no gradient";
+    }
   }
   at::set_num_threads(1);
 }
