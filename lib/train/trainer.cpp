@@ -13,8 +13,6 @@
 #include "train/inputs.h"
 
 namespace fathom::train {
-namespace {
-
 model::ModelOptions model_options(const config::RunConfig& config, const model::ModelShape& shape,
                                   const Placement& placement) {
   model::ModelOptions options;
@@ -29,45 +27,72 @@ model::ModelOptions model_options(const config::RunConfig& config, const model::
   return options;
 }
 
+namespace {
+
+// Labels what happened since the last call.
+ledger::Memory label(const Placement& placement) {
+  if (placement.cuda != nullptr) placement.cuda->claim_workspaces();
+  return placement.ledger->label();
+}
+
 bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().to(at::kFloat).norm().item<double>()); }
 
 }  // namespace
+
+Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
+                     const Placement& placement)
+    : placement_(placement),
+      autocast_(config.bf16),
+      model_(shape, model_options(config, shape, placement)),
+      ring_(capacity_tokens, placement.device, *placement.ledger) {}
+
+at::Tensor Evaluator::loss(const data::Batch& batch, double denominator) {
+  const DeviceBatch on_device = ring_.put(batch);
+  const ops::AutocastScope autocast(placement_.device.type(), autocast_);
+  return ops::cross_entropy(model_.forward(on_device.ids_BS), on_device.targets_BS, denominator);
+}
+
+Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
+  Evaluation result;
+  const at::NoGradGuard no_gradients;
+  model_.set_training(false);
+  placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
+  double sum = 0;
+  for (const data::Batch& batch : batches) {
+    sum += loss(batch, 1).item<double>();
+    result.target_count += batch.target_count;
+  }
+  placement_.ledger->end_phase();
+  result.loss = sum / static_cast<double>(result.target_count);
+  result.memory = label(placement_);
+  return result;
+}
 
 Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
                  const Placement& placement)
     : config_(config), placement_(placement) {
   placement_.ledger->begin_phase(ledger::Phase::kLoad);
-  model_ = std::make_unique<model::Llama>(shape, model_options(config, shape, placement));
-  trained_ = model_->trained_parameters();
+  evaluator_ = std::make_unique<Evaluator>(config, shape, capacity_tokens, placement);
+  trained_ = model().trained_parameters();
   std::vector<optim::OptimizedParameter> optimized;
-  for (const model::Parameter& parameter : trained_)
+  for (const model::Parameter& parameter : trained_) {
     optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
+  }
   const optim::AdamWOptions options{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
   optimizer_ = std::make_unique<optim::AdamW>(std::move(optimized), options, placement_.ledger);
-  ring_ = std::make_unique<BatchRing>(capacity_tokens, placement_.device, *placement_.ledger);
 }
 
 Trainer::~Trainer() = default;
 
-ledger::Memory Trainer::label() {
-  if (placement_.cuda != nullptr) placement_.cuda->claim_workspaces();
-  return placement_.ledger->label();
-}
-
 ledger::Memory Trainer::loaded() {
   placement_.ledger->end_phase();
-  return label();
-}
-
-at::Tensor Trainer::loss_sum(const DeviceBatch& batch, double denominator) {
-  const ops::AutocastScope autocast(placement_.device.type(), config_.bf16);
-  return ops::cross_entropy(model_->forward(batch.ids_BS), batch.targets_BS, denominator);
+  return label(placement_);
 }
 
 void Trainer::accumulate(const data::Batch& batch, double denominator, std::vector<at::Tensor>& losses) {
   ledger::Ledger& ledger = *placement_.ledger;
   ledger.begin_phase(ledger::Phase::kForward);
-  at::Tensor loss = loss_sum(ring_->put(batch), denominator);
+  at::Tensor loss = evaluator_->loss(batch, denominator);
   ledger.end_phase();
   ledger.begin_phase(ledger::Phase::kBackward);
   torch::autograd::backward({loss}, {});
@@ -95,7 +120,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     result.target_count += batch.target_count;
     result.token_count += batch.token_count;
   }
-  model_->set_training(true);
+  model().set_training(true);
   std::vector<at::Tensor> losses;
   for (const data::Batch& batch : micro_batches) {
     accumulate(batch, static_cast<double>(result.target_count), losses);
@@ -105,23 +130,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   losses.clear();
   result.gradient_norm = update(learning_rate, result.loss);
   placement_.ledger->end_phase();
-  result.memory = label();
-  return result;
-}
-
-Evaluation Trainer::evaluate(std::span<const data::Batch> batches) {
-  Evaluation result;
-  const at::NoGradGuard no_gradients;
-  model_->set_training(false);
-  placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
-  double sum = 0;
-  for (const data::Batch& batch : batches) {
-    sum += loss_sum(ring_->put(batch), 1).item<double>();
-    result.target_count += batch.target_count;
-  }
-  placement_.ledger->end_phase();
-  result.loss = sum / static_cast<double>(result.target_count);
-  result.memory = label();
+  result.memory = label(placement_);
   return result;
 }
 
@@ -129,13 +138,13 @@ ledger::Memory Trainer::saving(const std::function<void()>& save) {
   placement_.ledger->begin_phase(ledger::Phase::kSave);
   save();
   placement_.ledger->end_phase();
-  return label();
+  return label(placement_);
 }
 
 void Trainer::fail_not_finite(double loss, double gradient_norm) const {
   const std::string remedy =
       "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
-  for (const model::Parameter& parameter : model_->parameters()) {
+  for (const model::Parameter& parameter : evaluator_->model().parameters()) {
     if (!is_finite(parameter.tensor)) throw Error("the weights of " + parameter.name + " are not finite", remedy);
   }
   if (!std::isfinite(loss))

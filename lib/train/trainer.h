@@ -35,6 +35,30 @@ struct Evaluation {
   ledger::Memory memory;
 };
 
+// How a config wants its model built.
+model::ModelOptions model_options(const config::RunConfig& config, const model::ModelShape& shape,
+                                  const Placement& placement);
+
+// A model with its ring of batches: what evaluation takes, and all of training but the optimizer.
+class Evaluator {
+ public:
+  // Makes the model (uninitialised) and the batch ring on the device. capacity_tokens: rows x length of the largest
+  // batch.
+  Evaluator(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
+            const Placement& placement);
+
+  model::Llama& model() { return model_; }
+  Evaluation evaluate(std::span<const data::Batch> batches);
+  // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device.
+  at::Tensor loss(const data::Batch& batch, double denominator);
+
+ private:
+  Placement placement_;
+  bool autocast_;
+  model::Llama model_;
+  BatchRing ring_;
+};
+
 class Trainer {
  public:
   // Makes the model (uninitialised), the optimizer's states and the batch ring on the device, within the load phase,
@@ -45,7 +69,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  model::Llama& model() { return *model_; }
+  model::Llama& model() { return evaluator_->model(); }
   optim::AdamW& optimizer() { return *optimizer_; }
   const Placement& placement() const { return placement_; }
   // Ends the load phase; returns its memory.
@@ -55,22 +79,19 @@ class Trainer {
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Throws Error, before the
   // weights are touched, if the loss or the gradient norm is not finite, naming where it was first seen.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate);
-  Evaluation evaluate(std::span<const data::Batch> batches);
+  Evaluation evaluate(std::span<const data::Batch> batches) { return evaluator_->evaluate(batches); }
   // Runs `save` as the save phase; returns its memory.
   ledger::Memory saving(const std::function<void()>& save);
 
  private:
-  at::Tensor loss_sum(const DeviceBatch& batch, double denominator);
   void accumulate(const data::Batch& batch, double denominator, std::vector<at::Tensor>& losses);
   double update(double learning_rate, double loss);
   [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
-  ledger::Memory label();
 
   config::RunConfig config_;
   Placement placement_;
-  std::unique_ptr<model::Llama> model_;
+  std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<optim::AdamW> optimizer_;
-  std::unique_ptr<BatchRing> ring_;
   std::vector<model::Parameter> trained_;
 };
 

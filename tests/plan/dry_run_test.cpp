@@ -20,6 +20,8 @@ struct Case {
   int threads = 1;
 };
 
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
 model::ModelShape odd_shape(int which) {
   model::ModelShape shape = train::testing::tiny_shape();
   if (which == 1) {

@@ -1,0 +1,35 @@
+// `fathom logits`: the raw logits of a sequence as a safetensors file, for comparison with other implementations.
+#include <ATen/ATen.h>
+
+#include "app/commands.h"
+#include "app/model.h"
+#include "app/session.h"
+#include "base/error.h"
+#include "checkpoint/named_tensors.h"
+#include "ops/autocast.h"
+#include "train/trainer.h"
+
+namespace fathom::app {
+
+int run_logits(const Invocation& invocation) {
+  const config::RunConfig config = config_with_adapter(invocation);
+  const Session session = open_session(invocation);
+  const train::RunInputs inputs = train::open_inputs(config);
+  for (int64_t id : invocation.ids) {
+    if (id < 0 || id >= inputs.shape.vocab_size) {
+      throw UsageError("--ids: " + std::to_string(id) + " is outside the vocabulary of " +
+                       std::to_string(inputs.shape.vocab_size));
+    }
+  }
+  model::Llama model(inputs.shape, train::model_options(config, inputs.shape, session.placement));
+  load_weights(model, invocation, *inputs.folder);
+  model.set_training(false);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor ids_BS = at::tensor(invocation.ids, at::kLong).view({1, -1}).to(session.placement.device);
+  const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
+  const at::Tensor logits_SV = model.forward(ids_BS).select(0, 0).to(at::kFloat);
+  weights::write_safetensors(invocation.out, checkpoint::tensor_sources({{"logits", logits_SV}}));
+  return 0;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,129 @@
+// `fathom train`: plan, run, and set what was measured beside what was predicted.
+#include <ATen/Parallel.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/machine.h"
+#include "app/planning.h"
+#include "app/run_folder.h"
+#include "app/session.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "report/memory_json.h"
+#include "report/memory_table.h"
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "train/loop.h"
+
+namespace fathom::app {
+namespace {
+
+// Writes metrics.jsonl and the terminal's line.
+class Recorder {
+ public:
+  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume)
+      : metrics_(std::filesystem::path(config.output_dir) / "metrics.jsonl",
+                 resume ? train::observer_state(*resume).value("metrics_bytes", int64_t{0}) : 0) {}
+
+  train::Observer observer() {
+    train::Observer observer;
+    observer.on_step = [this](const train::StepReport& report) { step(report); };
+    observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
+    observer.on_checkpoint = [this](int64_t, const std::filesystem::path& path) {
+      log_info("saved " + path.string());
+    };
+    observer.state = [this] {
+      metrics_.sync();
+      return Json{{"metrics_bytes", metrics_.bytes()}};
+    };
+    return observer;
+  }
+
+ private:
+  void step(const train::StepReport& report) {
+    report::Progress progress;
+    progress.step = report.step;
+    progress.total_steps = report.total_steps;
+    progress.loss = report.loss;
+    progress.learning_rate = report.learning_rate;
+    progress.live_bytes = report.live_bytes;
+    progress.peak_bytes = report.peak_bytes;
+    progress_.step(progress, report.step_tokens, report.seconds, report.logged);
+    if (!report.logged) return;
+    metrics_.append(report::StepMetrics{report.step, report.epoch, report.loss, report.learning_rate,
+                                        report.gradient_norm, report.total_tokens,
+                                        static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
+                                        report.live_bytes, report.peak_bytes});
+  }
+
+  void evaluation(const train::EvaluationReport& report) {
+    metrics_.append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
+    char line[96];
+    std::snprintf(line, sizeof line, "evaluation at step %ld: loss %.4f over %ld tokens", report.step, report.loss,
+                  report.tokens);
+    log_info(line);
+  }
+
+  report::MetricsFile metrics_;
+  report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
+};
+
+plan::Measured measured_of(const train::RunResult& result, const Session& session, int64_t resident_before) {
+  plan::Measured measured;
+  measured.memory = result.memory;
+  if (ledger::CudaDevice* cuda = session.placement.cuda) {
+    const ledger::CudaDevice::Statistics statistics = cuda->statistics();
+    measured.allocated = statistics.peak_allocated;
+    measured.reserved = statistics.peak_reserved;
+  } else {
+    measured.resident_growth = peak_resident_bytes() - resident_before;
+  }
+  return measured;
+}
+
+void print_outcome(const train::RunResult& result) {
+  if (result.first_evaluation && result.last_evaluation) {
+    std::printf("evaluation loss: %.4f -> %.4f (%+.1f %%)\n", *result.first_evaluation, *result.last_evaluation,
+                100 * (*result.last_evaluation / *result.first_evaluation - 1));
+  }
+}
+
+}  // namespace
+
+int run_train(const Invocation& invocation) {
+  const config::RunConfig& config = invocation.config;
+  const Session session = open_session(invocation);
+  const train::RunInputs inputs = train::open_inputs(config);
+  const plan::Plan plan = plan_of(config, inputs, session, invocation);
+  std::cout << report::format_memory({plan, std::nullopt}) << std::flush;
+  refuse_what_cannot_fit(plan, invocation.force);
+
+  const auto resume = train::find_resume(config, session.phantom);
+  if (resume) log_info("resuming from " + resume->folder().string());
+  prepare_run_folder(config, !config.resume_from_checkpoint.empty(), session.phantom);
+  Recorder recorder(config, resume);
+  const int64_t resident_before = resident_bytes();
+  if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
+
+  train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
+  const train::RunResult result = train::run(config, inputs, trainer, resume, recorder.observer());
+  if (result.signal != 0) {
+    log_info("stopped by a signal after step " + std::to_string(result.steps) +
+             "; resume_from_checkpoint: auto continues");
+    return 128 + result.signal;
+  }
+
+  const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
+  write_file_atomically(std::filesystem::path(config.output_dir) / "memory.json",
+                        format_json(report::memory_json(comparison)));
+  std::cout << report::format_memory(comparison);
+  print_outcome(result);
+  std::printf("%s: %s\n", config.method == config::Method::kFull ? "model" : "adapter", config.output_dir.c_str());
+  return 0;
+}
+
+}  // namespace fathom::app

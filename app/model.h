@@ -1,0 +1,16 @@
+// A model for use: the folder's weights, and an adapter over them where one is named.
+#pragma once
+
+#include "app/invocation.h"
+#include "app/session.h"
+#include "model/llama.h"
+#include "train/inputs.h"
+
+namespace fathom::app {
+
+// The invocation's config, with the settings of its adapter if it names one.
+config::RunConfig config_with_adapter(const Invocation& invocation);
+// Fills the model from the folder, and from the adapter if one is named.
+void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder);
+
+}  // namespace fathom::app

@@ -1,0 +1,58 @@
+// Plans for the commands.
+#include "app/planning.h"
+
+#include <algorithm>
+
+#include "app/installation.h"
+#include "app/machine.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "phantom/child.h"
+#include "plan/dry_run.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr std::chrono::minutes kPatience{5};  // of a child that plays a plan
+
+Json ask_phantom(const plan::PhantomQuestion& question) {
+  std::vector<std::string> arguments = {"answer-plan", "--phantom-gpu", question.gpu, "--placement",
+                                        std::to_string(question.placement)};
+  if (question.unlimited) arguments.push_back("--unlimited");
+  return phantom::run_child(phantom::this_program(), arguments, question.request, kPatience);
+}
+
+}  // namespace
+
+plan::Plan plan_for_gpu(const plan::Subject& subject, const std::string& gpu, int placements) {
+  const auto gpus = config::load_gpus(gpus_file());
+  return plan::plan_gpu(subject, gpu, config::find_gpu(gpus, gpu), placements, ask_phantom);
+}
+
+plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
+                   const Invocation& invocation) {
+  const plan::Subject subject{config, inputs.shape, *inputs.folder,
+                              plan::make_workload(config, inputs.shape, train::step_shapes(config, inputs.train),
+                                                  train::evaluation_shapes(config, inputs.validation))};
+  if (session.placement.cuda == nullptr) return plan::plan_cpu(subject, available_memory_bytes());
+  const std::string gpu = session.phantom ? invocation.phantom_gpu : gpu_in_list(*session.placement.cuda);
+  plan::Plan plan = plan_for_gpu(subject, gpu, 1);
+  plan.target.phantom = session.phantom;
+  return plan;
+}
+
+void refuse_what_cannot_fit(const plan::Plan& plan, bool force) {
+  const bool fits =
+      plan.gpu ? plan.gpu->fits : plan.target.capacity_bytes == 0 || plan.dry_run.peak <= plan.target.capacity_bytes;
+  if (fits || force) return;
+  const ledger::ComponentBytes& bytes = plan.dry_run.at_peak;
+  const ledger::Component largest = *std::max_element(ledger::kComponents.begin(), ledger::kComponents.end(),
+                                                      [&](auto a, auto b) { return bytes[a] < bytes[b]; });
+  throw Error(
+      "the run needs " + format_bytes(plan.dry_run.peak) + " at its peak and " + plan.target.name + " has " +
+          format_bytes(plan.target.capacity_bytes) + "; the largest part is " + std::string(component_name(largest)) +
+          " with " + format_bytes(bytes[largest]),
+      "try method: lora, gradient_checkpointing: true, bf16, a smaller batch or max_length; --force runs it anyway");
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,25 @@
+// The device of this process, as the config and the command line want it, with its ledger.
+#pragma once
+
+#include <string>
+
+#include "app/invocation.h"
+#include "ledger/cuda.h"
+#include "train/trainer.h"
+
+namespace fathom::app {
+
+struct Session {
+  train::Placement placement;
+  bool phantom = false;  // the CUDA device is a phantom
+};
+
+// Installs the CPU's ledger, sets the number of threads, and opens CUDA if the loader brought it. Call once, before any
+// tensor exists.
+Session open_session(const Invocation& invocation);
+
+// The GPU of configs/gpus.yaml that this device is: same capability, multiprocessors and nearest memory. Throws Error
+// if there is none.
+std::string gpu_in_list(const ledger::CudaDevice& device);
+
+}  // namespace fathom::app

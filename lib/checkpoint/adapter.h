@@ -1,0 +1,19 @@
+// A PEFT folder back: its LoRA settings as a config's, its tensors into a model that was built with them.
+#pragma once
+
+#include <filesystem>
+
+#include "config/run_config.h"
+#include "model/llama.h"
+
+namespace fathom::checkpoint {
+
+// The config with method lora and the settings of adapter_config.json. Throws Error for a folder without one, a
+// phantom's folder, and for what this decoder cannot express (another peft_type, DoRA, biases, ranks by pattern),
+// naming the key.
+config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder);
+// Copies the tensors of adapter_model.safetensors into the model's adapters. Throws Error unless names and shapes are
+// the model's.
+void load_adapter(const std::filesystem::path& folder, const model::Llama& model);
+
+}  // namespace fathom::checkpoint
