@@ -74,7 +74,8 @@ class Walk {
     loss(batch, accumulated);
     head(batch, accumulated);
     for (const int64_t layer : {shape_.num_hidden_layers, int64_t{1}}) {
-      for (const Part part : {Part::kGate, Part::kAttention}) layer_backward(layer, part, batch, accumulated);
+      for (const Part part : {Part::kDown, Part::kGate, Part::kAttention})
+        layer_backward(layer, part, batch, accumulated);
     }
     if (!s_.lora) embedding(batch, accumulated);
   }
@@ -127,7 +128,10 @@ class Walk {
       if (!tensor.in_first_layer && (layer == 1 || !s_.checkpointing)) count -= in_uppermost || layer > 1 ? 1 : 0;
       instant.add(tensor.component, tensor.what, times(count, "layers of", tensor.product));
     }
-    if (s_.checkpointing) inputs_of_layers(instant, layer - 1, batch);
+    if (!s_.checkpointing) return;
+    inputs_of_layers(instant, layer - 1, batch);
+    instant.add(Component::kActivations, "the layer's output, computed again",
+                wide(batch, shape_.hidden_size, s_.stored_bytes));
   }
 
   void inputs_of_layers(Instant& instant, int64_t layers, const train::BatchShape& batch) const {
@@ -221,8 +225,8 @@ class Walk {
   }
 
   void layer_backward(int64_t layer, Part part, const train::BatchShape& batch, bool accumulated) {
-    Instant instant = standing(std::string("backward pass of ") + (part == Part::kGate ? "the gate" : "attention") +
-                               " in layer " + std::to_string(layer));
+    const char* where = part == Part::kDown ? "the down projection" : part == Part::kGate ? "the gate" : "attention";
+    Instant instant = standing(std::string("backward pass of ") + where + " in layer " + std::to_string(layer));
     kept(instant, layer, part, batch);
     if (accumulated) {
       all_gradients(instant);
@@ -238,6 +242,14 @@ class Walk {
                     times(above + (gradient.part < part ? 1 : 0), "layers of", gradient.product));
       }
     }
+    for (const Gradient& gradient : gradients_) {
+      if (s_.lora || part != Part::kDown || gradient.part != part) continue;
+      // Just made, and not yet cast or added to what is there.
+      Product made = gradient.product;
+      made.back().count = s_.compute_bytes;
+      instant.add(accumulated || s_.casts_base ? Component::kTemporaryBuffers : Component::kGradients, gradient.what,
+                  made);
+    }
     for (const Temporary& temporary : temporaries_of(part, s_, batch)) {
       instant.add(Component::kTemporaryBuffers, temporary.what, temporary.product);
     }
@@ -250,20 +262,29 @@ class Walk {
   }
 
   void embedding(const train::BatchShape& batch, bool accumulated) {
-    Instant instant = standing("end of the backward pass, in the embedding");
+    Instant made = standing("end of the backward pass, in the embedding");
+    embedding_gradients(made, accumulated);
+    made.add(Component::kTemporaryBuffers, "gradient of the stream", wide(batch, shape_.hidden_size, s_.stored_bytes));
+    const int64_t tokens = batch.rows * batch.length;
+    if (s_.cuda && tokens > 3072) {  // LibTorch's kernel sorts the ids then
+      made.add(Component::kTemporaryBuffers, "sums of sorted tokens", wide(batch, shape_.hidden_size, 4));
+      made.add(Component::kTemporaryBuffers, "sorted ids", {{tokens, "tokens"}, {32, "bytes"}});
+    }
+    consider(std::move(made));
+    // Autograd adds a tied head's gradient in place only where it is a fresh cast.
+    if (!shape_.tie_word_embeddings || s_.casts_base) return;
+    Instant sum = standing("end of the backward pass, embedding and tied head");
+    embedding_gradients(sum, accumulated);
+    sum.add(Component::kTemporaryBuffers, "sum of both gradients", head_weight(s_.stored_bytes));
+    consider(std::move(sum));
+  }
+
+  void embedding_gradients(Instant& instant, bool accumulated) const {
     all_gradients(instant);
-    instant.add(Component::kTemporaryBuffers, "gradient of the stream",
-                wide(batch, shape_.hidden_size, s_.stored_bytes));
     if (shape_.tie_word_embeddings) waiting_head(instant, Component::kTemporaryBuffers);
     if (accumulated) {
       instant.add(Component::kTemporaryBuffers, "gradient of the embedding", head_weight(s_.stored_bytes));
     }
-    const int64_t tokens = batch.rows * batch.length;
-    if (s_.cuda && tokens > 3072) {  // LibTorch's kernel sorts the ids then
-      instant.add(Component::kTemporaryBuffers, "sums of sorted tokens", wide(batch, shape_.hidden_size, 4));
-      instant.add(Component::kTemporaryBuffers, "sorted ids", {{tokens, "tokens"}, {32, "bytes"}});
-    }
-    consider(std::move(instant));
   }
 
   void optimizer_step() {

@@ -226,15 +226,20 @@ std::vector<Temporary> temporaries_of(Part part, const LayerSettings& s, const t
   const int64_t tokens = batch.rows * batch.length, bytes = s.compute_bytes;
   const Product stream = wide(tokens, s.shape.hidden_size, s.stored_bytes);
   std::vector<Temporary> result = {{"gradient of the stream", stream}};
-  if (s.checkpointing) {
-    result.push_back({"gradient of the segment's output", stream});
-    result.push_back({"the segment's output, recomputed", stream});
+  if (part == Part::kDown) {
+    if (bytes != s.stored_bytes) {
+      result.push_back({"gradient of the stream, cast", wide(tokens, s.shape.hidden_size, bytes)});
+    }
+    result.push_back({"gradient of the gated product", wide(tokens, s.shape.intermediate_size, bytes)});
+    return result;
   }
   if (part == Part::kGate) {
     // On CUDA one product more than the kernel of the CPU needs.
     result.push_back({"gradients of the gate", of(s.cuda ? 4 : 3, wide(tokens, s.shape.intermediate_size, bytes))});
     return result;
   }
+  // A checkpointed segment holds the gradient it was given while its own sum grows.
+  if (s.checkpointing) result.push_back({"gradient of the layer's output", stream});
   result.push_back({"gradient of attention's output", wide(tokens, s.queries(), bytes)});
   if (s.math) {
     result.push_back({"gradient of values", wide(tokens, s.keys(), bytes)});

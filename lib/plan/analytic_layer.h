@@ -69,7 +69,8 @@ struct Temporary {
   std::string what;
   Product product;
 };
-// Alive at the fullest instant of the backward pass of a part (kGate or kAttention), besides what is kept.
+// Alive at the fullest instant of the backward pass of a part (kDown, kGate or kAttention), besides what is kept and
+// the gradients of weights.
 std::vector<Temporary> temporaries_of(Part part, const LayerSettings& settings, const train::BatchShape& batch);
 
 }  // namespace fathom::plan

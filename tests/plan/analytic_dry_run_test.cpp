@@ -1,0 +1,114 @@
+// The closed formulas against the dry run: 2 % of the peak, 5 % of every component that is more than 5 % of it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "plan/analytic.h"
+#include "plan/dry_run.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+
+struct Case {
+  std::string name;
+  config::RunConfig config;
+  model::ModelShape shape;
+  train::StepShape step;
+};
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
+model::ModelShape grouped_shape() {
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.vocab_size = 2000;
+  shape.hidden_size = 192;
+  shape.intermediate_size = 520;
+  shape.num_hidden_layers = 5;
+  shape.num_attention_heads = 6;
+  shape.num_key_value_heads = 2;
+  shape.head_dim = 32;
+  return shape;
+}
+
+model::ModelShape tied_shape() {
+  model::ModelShape shape = grouped_shape();
+  shape.vocab_size = 9000;
+  shape.num_hidden_layers = 3;
+  shape.num_key_value_heads = 6;
+  shape.tie_word_embeddings = true;
+  return shape;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto method : {config::Method::kFull, config::Method::kLora}) {
+    for (const std::string precision : {"fp32", "autocast", "bf16"}) {
+      for (const bool checkpointing : {false, true}) {
+        for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
+          for (const bool tied : {false, true}) {
+            for (const int64_t length : {20, 300}) {
+              Case each;
+              each.name = std::string(method == config::Method::kFull ? "full_" : "lora_") + precision +
+                          (checkpointing ? "_checkpointing" : "") +
+                          (attention == config::Attention::kMath ? "_math" : "_flash") + (tied ? "_tied" : "_grouped") +
+                          "_" + std::to_string(length);
+              each.shape = tied ? tied_shape() : grouped_shape();
+              each.config.random_init = true;
+              each.config.method = method;
+              each.config.bf16 = precision == "autocast";
+              each.config.dtype = precision == "bf16" ? DType::kBF16 : DType::kF32;
+              each.config.gradient_checkpointing = checkpointing;
+              each.config.attn_implementation = attention;
+              if (tied) each.config.target_modules = {"all-linear"};
+              if (tied && length == 20) each.config.lora_dropout = 0.1;
+              each.step = {{tied ? 1 : 4, length}};
+              if (length == 300) each.step.push_back(each.step.front());
+              cases.push_back(std::move(each));
+            }
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+class AnalyticDryRun : public testing::TestWithParam<Case> {};
+
+double relative(int64_t figure, int64_t reference) {
+  return static_cast<double>(figure - reference) / static_cast<double>(reference);
+}
+
+TEST_P(AnalyticDryRun, AreClose) {
+  const Case& each = GetParam();
+  const Workload workload = make_workload(each.config, each.shape, {each.step}, {});
+  Target target;
+  target.attention_kernel =
+      each.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
+  const Analytic analytic = estimate_analytic(each.shape, each.config, target, workload);
+  const ledger::Memory dry_run = dry_run_cpu(each.config, each.shape, nullptr, workload).memory;
+  std::string terms = "analytic, " + analytic.instant + "\n";
+  for (const Analytic::Term& term : analytic.terms)
+    terms += "  " + std::to_string(term.bytes) + "  " + term.formula + "\n";
+  EXPECT_LT(std::abs(relative(analytic.peak, dry_run.peak)), 0.02)
+      << analytic.peak << " against " << dry_run.peak << "\n"
+      << terms;
+  for (const Component component : ledger::kComponents) {
+    const int64_t exact = dry_run.at_peak[component];
+    if (exact * 20 < dry_run.peak) continue;
+    EXPECT_LT(std::abs(relative(analytic.at_peak[component], exact)), 0.05)
+        << component_name(component) << " " << analytic.at_peak[component] << " against " << exact << "\n"
+        << terms;
+  }
+  for (const Component component : {Component::kWeights, Component::kOptimizerStates, Component::kGradients}) {
+    EXPECT_EQ(analytic.maximum[component], dry_run.maximum[component]) << component_name(component);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Everything, AnalyticDryRun, testing::ValuesIn(all_cases()),
+                         [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace fathom::plan
