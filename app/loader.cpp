@@ -131,8 +131,8 @@ int run_in_engine(const Invocation& invocation) {
     load(torch.path / "lib" / "libtorch_cuda.so", kCudaRemedy);
   }
   constexpr const char* kOurs = "lib/ must lie beside the program, as it was built";
-  if (cuda) load(library_folder() / "libfathom_cuda.so", kOurs);
   void* engine = load(library_folder() / "libfathom_engine.so", kOurs);
+  if (cuda) load(library_folder() / "libfathom_cuda.so", kOurs);  // it finds the ledger in the engine
   const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));
   if (engine_main == nullptr) throw Error("libfathom_engine.so is of another version than the program", kOurs);
   return engine_main(invocation);

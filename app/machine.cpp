@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -133,10 +135,10 @@ Cpu this_cpu() {
   cpu_set_t set;
   CPU_ZERO(&set);
   cpu.cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : ::sysconf(_SC_NPROCESSORS_ONLN);
-  const std::string flags = " " + field(text, "flags") + " ";
+  std::istringstream words(field(text, "flags"));
+  const std::set<std::string> flags(std::istream_iterator<std::string>(words), {});
   for (const char* instruction : kInstructions) {
-    if (flags.find(" " + std::string(instruction) + " ") != std::string::npos)
-      cpu.instructions.emplace_back(instruction);
+    if (flags.count(instruction) > 0) cpu.instructions.emplace_back(instruction);
   }
   return cpu;
 }

@@ -1,0 +1,104 @@
+// The command line: answers without LibTorch, soon, with the right exit status.
+#include <gmock/gmock.h>
+
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using CommandLine = ProgramTest;
+
+TEST_F(CommandLine, HelpVersionAndConfigErrorsAnswerInUnder50Milliseconds) {
+  write("bad.yaml", "learning_rat: 1\nbf16: yes\nmicro_batch_size: 2\n");
+  for (const char* arguments : {"--help", "--version", "train --help", "train bad.yaml", "--help-config"}) {
+    // The fastest of a few: other processes of a test run take their share of the CPU.
+    double fastest = 1;
+    for (int i = 0; i < 10; ++i) fastest = std::min(fastest, run(arguments).seconds);
+    EXPECT_LT(fastest, 0.05) << arguments;
+  }
+}
+
+TEST_F(CommandLine, HelpSaysTheCommandsAndTheKeys) {
+  const Outcome help = run("--help");
+  EXPECT_EQ(help.status, 0);
+  for (const char* command : {"train", "eval", "estimate", "generate", "logits", "inspect", "doctor"}) {
+    EXPECT_THAT(help.output, HasSubstr(std::string("\n  ") + command + " "));
+  }
+  EXPECT_THAT(help.output, ::testing::Not(HasSubstr("answer-plan")));
+  const Outcome train = run("train --help");
+  EXPECT_EQ(train.status, 0);
+  EXPECT_THAT(train.output, AllOf(HasSubstr("--phantom-gpu"), HasSubstr("\n  learning_rate "), HasSubstr("CONFIG")));
+  EXPECT_THAT(run("--version").output, StartsWith("fathom "));
+}
+
+TEST_F(CommandLine, ConfigErrorsAreToldTogetherAndExitWith2) {
+  write("bad.yaml", "learning_rat: 1\nbf16: yes\nmicro_batch_size: 2\n");
+  const Outcome outcome = run("train bad.yaml seed=x");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("error: bad.yaml:1:1: learning_rat: unknown key; did you mean learning_rate?\n"),
+                    HasSubstr("error: bad.yaml:2:7: bf16: expected true or false, got 'yes'; write true\n"),
+                    HasSubstr("error: bad.yaml:3:1: micro_batch_size: another tool's name; here it is "
+                              "per_device_train_batch_size\n"),
+                    HasSubstr("error: command line: seed: expected a whole number")));
+}
+
+TEST_F(CommandLine, BadUsageExitsWith2) {
+  write("good.yaml", "model_name_or_path: m\ntrain_file: t\noutput_dir: o\n");
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "no command is given"},
+      {"advise", "unknown command 'advise'; commands are train,"},
+      {"train", "CONFIG is required"},
+      {"train nowhere.yaml", "nowhere.yaml"},
+      {"train good.yaml --nonsense", "--nonsense"},
+      {"train good.yaml device=cpu --phantom-gpu H100", "add device=cuda"},
+      {"train good.yaml --phantom-gpu Voodoo2", "unknown GPU 'Voodoo2'; known are "},
+      {"estimate good.yaml --gpu Voodoo2", "unknown GPU"},
+      {"estimate good.yaml lora_rank=8", "here it is lora_r"},
+      {"logits m --ids 1,x --out f", "--ids: expected token ids like 1,2,3"},
+      {"logits m --ids 1,,2 --out f", "--ids"},
+      {"logits m --ids -1 --out f", "--ids"},
+      {"generate m", "there is no prompt"},
+      {"generate m --prompt a --prompts b", "excludes"},
+      {"generate m --prompt a --temperature -1", "--temperature: expected a number, at least 0"},
+      {"generate m --prompt a --temperature nan", "--temperature"},
+      {"generate m --prompt a --top-p 0", "--top-p"},
+      {"generate m --prompt a --max-new-tokens 0", "--max-new-tokens"},
+      {"inspect", "PATH is required"}};
+  for (const auto& [arguments, said] : cases) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.errors;
+    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr(said))) << arguments;
+    EXPECT_EQ(outcome.output, "") << arguments;
+  }
+}
+
+TEST_F(CommandLine, LibTorchThatIsNotThereIsSaid) {
+  write("m/config.json", "{}");
+  const Outcome outcome = run("estimate m", "FATHOM_TORCH=/nonexistent ");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("FATHOM_TORCH is /nonexistent, which has no lib/libtorch_cpu.so"),
+                                    HasSubstr("pip install torch==2.11.0")));
+}
+
+TEST_F(CommandLine, LibTorchOfAnotherVersionIsRefused) {
+  write("torch/lib/libtorch_cpu.so", "");
+  write("torch/version.py", "__version__ = '2.10.1+cu128'\n");
+  write("m/config.json", "{}");
+  EXPECT_THAT(run("estimate m", "FATHOM_TORCH=$PWD/torch ").errors, HasSubstr("is version 2.10.1+cu128, not 2.11.x"));
+}
+
+TEST_F(CommandLine, TheProgramNeedsNoLibraryOfLibTorch) {
+  const std::string list = "ldd.txt";
+  ASSERT_EQ(std::system(("ldd '" FATHOM_PROGRAM "' > '" + (folder_ / list).string() + "'").c_str()), 0);
+  EXPECT_THAT(read_file(folder_ / list), AllOf(::testing::Not(HasSubstr("torch")), ::testing::Not(HasSubstr("c10")),
+                                               ::testing::Not(HasSubstr("yaml"))));
+}
+
+}  // namespace
+}  // namespace fathom

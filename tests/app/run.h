@@ -1,0 +1,55 @@
+// Runs build/fathom as a shell would, and hands back what it printed and how it ended.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "base/file.h"
+
+namespace fathom {
+
+struct Outcome {
+  int status = 0;      // of the exit; -1 if a signal ended it
+  std::string output;  // stdout
+  std::string errors;  // stderr
+  double seconds = 0;
+};
+
+// A folder of its own for each test, where commands run too.
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "fathom_app_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // arguments as the shell takes them; environment: "NAME=value " pairs before the command. stdin is empty.
+  Outcome run(const std::string& arguments, const std::string& environment = "",
+              const std::string& program = FATHOM_PROGRAM) {
+    const std::string command = "cd '" + folder_.string() + "' && " + environment + "'" + program + "' " + arguments +
+                                " >stdout.txt 2>stderr.txt </dev/null";
+    const auto start = std::chrono::steady_clock::now();
+    const int status = std::system(command.c_str());
+    Outcome outcome;
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    outcome.output = read_file(folder_ / "stdout.txt");
+    outcome.errors = read_file(folder_ / "stderr.txt");
+    return outcome;
+  }
+  void write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((folder_ / name).parent_path());
+    write_file_atomically(folder_ / name, text);
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace fathom
