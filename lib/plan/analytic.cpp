@@ -60,7 +60,7 @@ class Walk {
 
   Analytic largest() {
     for (const train::StepShape& step : workload_.steps) {
-      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], i > 0);
+      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], static_cast<int64_t>(i));
     }
     for (const train::BatchShape& batch : workload_.evaluations) evaluation(batch);
     optimizer_step();
@@ -69,15 +69,15 @@ class Walk {
   }
 
  private:
-  // accumulated: gradients of earlier micro-batches of the step are there.
-  void micro_batch(const train::BatchShape& batch, bool accumulated) {
-    loss(batch, accumulated);
-    head(batch, accumulated);
+  // earlier: micro-batches of the step that were before, whose gradients are there.
+  void micro_batch(const train::BatchShape& batch, int64_t earlier) {
+    if (s_.adapts("down_proj") && s_.adapter_bytes > s_.compute_bytes && !s_.checkpointing) last_sum(batch, earlier);
+    loss(batch, earlier);
+    head(batch, earlier);
     for (const int64_t layer : {shape_.num_hidden_layers, int64_t{1}}) {
-      for (const Part part : {Part::kDown, Part::kGate, Part::kAttention})
-        layer_backward(layer, part, batch, accumulated);
+      for (const Part part : {Part::kDown, Part::kGate, Part::kAttention}) layer_backward(layer, part, batch, earlier);
     }
-    if (!s_.lora) embedding(batch, accumulated);
+    if (!s_.lora) embedding(batch, earlier);
   }
 
   // What is there from the first step to the last.
@@ -104,6 +104,16 @@ class Walk {
       instant.add(Component::kKernels, "cuBLAS workspaces", {{2, "of"}, {workspace, "bytes"}});
     }
     return instant;
+  }
+
+  Instant in_backward(const std::string& name, int64_t earlier) const {
+    Instant instant = standing(name);
+    losses(instant, earlier);
+    instant.add(Component::kTemporaryBuffers, "gradient of the loss", {{4, "bytes"}});
+    return instant;
+  }
+  void losses(Instant& instant, int64_t earlier) const {
+    instant.add(Component::kActivations, "losses of micro-batches", {{earlier + 1, ""}, {4, "bytes"}});
   }
 
   int64_t trained() const { return s_.lora ? adapters_ : base_; }
@@ -167,10 +177,27 @@ class Walk {
       instant.add(Component::kFunctionality, "autocast's copy of the head", head_weight(s_.compute_bytes));
   }
 
+  // FP32 adapters on 16-bit weights: their part is added in FP32, so that the last layer's output is there in both
+  // types.
+  void last_sum(const train::BatchShape& batch, int64_t earlier) {
+    Instant instant = standing("forward pass, last sum of weights and adapters");
+    if (earlier > 0) all_gradients(instant);
+    kept_by_all(instant, true, batch);
+    const Product output = wide(batch, shape_.hidden_size, s_.compute_bytes);
+    instant.add(Component::kActivations, "last norm's input", output);
+    instant.add(Component::kTemporaryBuffers, "last layer's second norm, its output", output);
+    instant.add(Component::kTemporaryBuffers, "gated product", wide(batch, shape_.intermediate_size, s_.compute_bytes));
+    instant.add(Component::kTemporaryBuffers, "product of weights", output);
+    instant.add(Component::kTemporaryBuffers, "its sum with the adapters'",
+                wide(batch, shape_.hidden_size, s_.adapter_bytes));
+    consider(std::move(instant));
+  }
+
   // The end of the forward pass: the logits become their own gradient on the CPU, by way of FP32 scores on CUDA.
-  void loss(const train::BatchShape& batch, bool accumulated) {
+  void loss(const train::BatchShape& batch, int64_t earlier) {
     Instant instant = standing("loss, at the end of the forward pass");
-    if (accumulated) all_gradients(instant);
+    losses(instant, earlier);
+    if (earlier > 0) all_gradients(instant);
     kept_by_all(instant, true, batch);
     kept_by_head(instant, batch);
     const Product logits = wide(batch, shape_.vocab_size, s_.compute_bytes);
@@ -186,11 +213,11 @@ class Walk {
     consider(std::move(instant));
   }
 
-  void head(const train::BatchShape& batch, bool accumulated) {
+  void head(const train::BatchShape& batch, int64_t earlier) {
     const Product logits = wide(batch, shape_.vocab_size, s_.compute_bytes);
     const auto start = [&](const std::string& name) {
-      Instant instant = standing(name);
-      if (accumulated) all_gradients(instant);
+      Instant instant = in_backward(name, earlier);
+      if (earlier > 0) all_gradients(instant);
       kept_by_all(instant, false, batch);
       return instant;
     };
@@ -200,7 +227,7 @@ class Walk {
     product.add(Component::kTemporaryBuffers, "gradient of the last norm's output",
                 wide(batch, shape_.hidden_size, s_.compute_bytes));
     if (!s_.lora) {
-      const bool final_form = !s_.casts_base && !accumulated;
+      const bool final_form = !s_.casts_base && earlier == 0 && !shape_.tie_word_embeddings;
       product.add(final_form ? Component::kGradients : Component::kTemporaryBuffers, "gradient of the head",
                   head_weight(s_.compute_bytes));
     }
@@ -218,22 +245,24 @@ class Walk {
       cast.add(Component::kTemporaryBuffers, "gradient of the last norm's output",
                wide(batch, shape_.hidden_size, s_.compute_bytes));
       cast.add(Component::kTemporaryBuffers, "gradient of the head, before its cast", head_weight(s_.compute_bytes));
-      cast.add(accumulated ? Component::kTemporaryBuffers : Component::kGradients, "gradient of the head",
+      cast.add(earlier > 0 ? Component::kTemporaryBuffers : Component::kGradients, "gradient of the head",
                head_weight(s_.stored_bytes));
       consider(std::move(cast));
     }
   }
 
-  void layer_backward(int64_t layer, Part part, const train::BatchShape& batch, bool accumulated) {
+  void layer_backward(int64_t layer, Part part, const train::BatchShape& batch, int64_t earlier) {
     const char* where = part == Part::kDown ? "the down projection" : part == Part::kGate ? "the gate" : "attention";
-    Instant instant = standing(std::string("backward pass of ") + where + " in layer " + std::to_string(layer));
+    Instant instant =
+        in_backward(std::string("backward pass of ") + where + " in layer " + std::to_string(layer), earlier);
     kept(instant, layer, part, batch);
-    if (accumulated) {
+    if (earlier > 0) {
       all_gradients(instant);
       if (shape_.tie_word_embeddings && !s_.lora) waiting_head(instant, Component::kTemporaryBuffers);
     } else {
       if (!s_.lora) {
-        waiting_head(instant, Component::kGradients);
+        waiting_head(instant, shape_.tie_word_embeddings && !s_.casts_base ? Component::kTemporaryBuffers
+                                                                           : Component::kGradients);
         instant.add(Component::kGradients, "last norm", {{shape_.hidden_size, ""}, {s_.stored_bytes, "bytes"}});
       }
       const int64_t above = shape_.num_hidden_layers - layer;
@@ -247,7 +276,7 @@ class Walk {
       // Just made, and not yet cast or added to what is there.
       Product made = gradient.product;
       made.back().count = s_.compute_bytes;
-      instant.add(accumulated || s_.casts_base ? Component::kTemporaryBuffers : Component::kGradients, gradient.what,
+      instant.add(earlier > 0 || s_.casts_base ? Component::kTemporaryBuffers : Component::kGradients, gradient.what,
                   made);
     }
     for (const Temporary& temporary : temporaries_of(part, s_, batch)) {
@@ -261,9 +290,9 @@ class Walk {
     instant.add(component, "gradient of the head", head_weight(s_.stored_bytes));
   }
 
-  void embedding(const train::BatchShape& batch, bool accumulated) {
-    Instant made = standing("end of the backward pass, in the embedding");
-    embedding_gradients(made, accumulated);
+  void embedding(const train::BatchShape& batch, int64_t earlier) {
+    Instant made = in_backward("end of the backward pass, in the embedding", earlier);
+    embedding_gradients(made, earlier);
     made.add(Component::kTemporaryBuffers, "gradient of the stream", wide(batch, shape_.hidden_size, s_.stored_bytes));
     const int64_t tokens = batch.rows * batch.length;
     if (s_.cuda && tokens > 3072) {  // LibTorch's kernel sorts the ids then
@@ -273,16 +302,16 @@ class Walk {
     consider(std::move(made));
     // Autograd adds a tied head's gradient in place only where it is a fresh cast.
     if (!shape_.tie_word_embeddings || s_.casts_base) return;
-    Instant sum = standing("end of the backward pass, embedding and tied head");
-    embedding_gradients(sum, accumulated);
+    Instant sum = in_backward("end of the backward pass, embedding and tied head", earlier);
+    embedding_gradients(sum, earlier);
     sum.add(Component::kTemporaryBuffers, "sum of both gradients", head_weight(s_.stored_bytes));
     consider(std::move(sum));
   }
 
-  void embedding_gradients(Instant& instant, bool accumulated) const {
+  void embedding_gradients(Instant& instant, int64_t earlier) const {
     all_gradients(instant);
     if (shape_.tie_word_embeddings) waiting_head(instant, Component::kTemporaryBuffers);
-    if (accumulated) {
+    if (earlier > 0) {
       instant.add(Component::kTemporaryBuffers, "gradient of the embedding", head_weight(s_.stored_bytes));
     }
   }
