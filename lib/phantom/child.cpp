@@ -18,8 +18,6 @@
 
 #include "base/error.h"
 
-extern char** environ;
-
 namespace fathom::phantom {
 namespace {
 

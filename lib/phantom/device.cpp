@@ -125,6 +125,9 @@ void register_backend() {
   c10::register_privateuse1_backend("phantom");
   c10::SetAllocator(kPrivateUse1, &allocator());
   at::RegisterPrivateUse1HooksInterface(new Hooks);
+  register_fallbacks();
+  register_kernels();
+  register_meta_rules();
   register_bypassing_operators();
   register_autocast();
   ledger::watch_kernel_calls();

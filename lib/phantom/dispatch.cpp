@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include <map>
 #include <string>
 #include <unordered_set>
 
@@ -15,14 +16,6 @@ namespace {
 using at::Tensor;
 using c10::DispatchKey;
 using c10::IValue;
-
-// Kept for the life of the process, as registrations are.
-torch::Library& aten(DispatchKey key) {
-  static auto* backend = new torch::Library(torch::Library::IMPL, "aten", DispatchKey::PrivateUse1, __FILE__, __LINE__);
-  static auto* autocast =
-      new torch::Library(torch::Library::IMPL, "aten", DispatchKey::AutocastPrivateUse1, __FILE__, __LINE__);
-  return key == DispatchKey::PrivateUse1 ? *backend : *autocast;
-}
 
 // The CPU's cast policies (ATen/autocast_mode.cpp). The tables name the two short lists; every other operator of the
 // CPU's list computes in FP32.
@@ -90,6 +83,19 @@ void with_casts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 }  // namespace
 
+torch::Library& library_for(DispatchKey key) {
+  static auto* libraries = new std::map<DispatchKey, torch::Library>;
+  return libraries->try_emplace(key, torch::Library::IMPL, "aten", key, __FILE__, __LINE__).first->second;
+}
+
+void register_fallbacks() {
+  static auto* backend = new torch::Library(torch::Library::IMPL, "_", DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* autocast =
+      new torch::Library(torch::Library::IMPL, "_", DispatchKey::AutocastPrivateUse1, __FILE__, __LINE__);
+  backend->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  autocast->fallback(torch::CppFunction::makeFallthrough());
+}
+
 void register_bypassing_operators() {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getRegistrationsForDispatchKey(DispatchKey::CPU)) {
@@ -98,7 +104,7 @@ void register_bypassing_operators() {
     if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(DispatchKey::PrivateUse1)) continue;
     if (op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd))
-      aten(DispatchKey::PrivateUse1)
+      library_for(DispatchKey::PrivateUse1)
           .impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunction<&fallback>());
   }
 }
@@ -111,10 +117,8 @@ void register_autocast() {
                       ? torch::CppFunction::makeFromBoxedFunction<&with_casts<Policy::kLower>>()
                   : kPromote.contains(full) ? torch::CppFunction::makeFromBoxedFunction<&with_casts<Policy::kWidest>>()
                                             : torch::CppFunction::makeFromBoxedFunction<&with_casts<Policy::kFloat>>();
-    aten(DispatchKey::AutocastPrivateUse1).impl(full.c_str(), std::move(kernel));
+    library_for(DispatchKey::AutocastPrivateUse1).impl(full.c_str(), std::move(kernel));
   }
 }
-
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) { library.fallback(torch::CppFunction::makeFallthrough()); }
 
 }  // namespace fathom::phantom

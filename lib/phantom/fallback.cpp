@@ -112,15 +112,17 @@ std::unordered_set<const c10::FunctionSchema*>& served() {
   return *set;
 }
 
-// Once per operator: whether shapes can be asked of it at all.
+bool can_answer_shapes(const c10::OperatorHandle& op) {
+  for (auto key : {DispatchKey::Meta, DispatchKey::CompositeExplicitAutograd,
+                   DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeImplicitAutograd})
+    if (op.hasKernelForDispatchKey(key)) return true;
+  return false;
+}
+
 void admit(const c10::OperatorHandle& op) {
   std::lock_guard guard(served_mutex);
   if (served().contains(&op.schema())) return;
-  bool has_rule = op.hasKernelForDispatchKey(DispatchKey::Meta) ||
-                  op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
-                  op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional) ||
-                  op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
-  if (!has_rule)
+  if (!can_answer_shapes(op))
     throw Error("the dry run has no rule for the operator " + c10::toString(op.operator_name()),
                 "Give it a Meta kernel in lib/phantom/meta_rules.cpp, or use an operator whose result's shape does not "
                 "depend on data.");
@@ -144,15 +146,16 @@ void skip(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torch::jit::drop(*stack, op.schema().arguments().size());
 }
 
+bool has_rule(const c10::OperatorHandle& op) {
+  device();
+  return op.hasKernelForDispatchKey(DispatchKey::PrivateUse1) || can_answer_shapes(op);
+}
+
 std::set<std::string> served_operators() {
   std::lock_guard guard(served_mutex);
   std::set<std::string> names;
   for (const auto* schema : served()) names.insert(c10::toString(schema->operator_name()));
   return names;
-}
-
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 
 }  // namespace fathom::phantom

@@ -126,9 +126,12 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor&, const
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, library) { library.impl("dropout", dropout); }
-
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+void register_kernels() {
+  library_for(c10::DispatchKey::AutogradPrivateUse1).impl("dropout", dropout);
+  // Without these a copy of a conjugate or negated view would call itself for ever.
+  for (auto key : {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative})
+    library_for(key).impl("_copy_from", torch::CppFunction::makeFallthrough());
+  torch::Library& library = library_for(c10::DispatchKey::PrivateUse1);
   library.impl("empty.memory_format", empty);
   library.impl("empty_strided", empty_strided);
   library.impl("_copy_from", copy_from);
@@ -156,10 +159,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
                            "_amp_foreach_non_finite_check_and_unscale_"})
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&skip>());
 }
-
-// Without these a copy of a conjugate or negated view would call itself for ever.
-TORCH_LIBRARY_IMPL(aten, Conjugate, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
-TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
 }  // namespace fathom::phantom
 

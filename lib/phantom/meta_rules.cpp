@@ -4,6 +4,8 @@
 #include <ATen/NativeFunctions.h>
 #include <torch/library.h>
 
+#include "phantom/backend.h"
+
 namespace fathom::phantom {
 namespace {
 
@@ -107,7 +109,8 @@ std::tuple<Tensor, Tensor> fake_quantize_per_channel(const Tensor& input, const 
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, Meta, library) {
+void register_meta_rules() {
+  torch::Library& library = library_for(c10::DispatchKey::Meta);
   for (const char* name : {"relu", "flip", "roll", "native_dropout_backward"})
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&like<0>>());
   for (const char* name : {"glu_backward", "mse_loss_backward"})

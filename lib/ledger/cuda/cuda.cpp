@@ -32,7 +32,10 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 constexpr c10::DeviceIndex kDevice = 0;
 constexpr size_t kAggregate = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-const void* key_of(const caching::TraceEntry& entry) { return reinterpret_cast<const void*>(entry.addr_); }
+// The trace keeps addresses as numbers.
+const void* key_of(const caching::TraceEntry& entry) {
+  return reinterpret_cast<const void*>(entry.addr_);  // NOLINT(performance-no-int-to-ptr)
+}
 
 // A byte tensor over a block that stays another's, because the ledger claims tensors.
 at::Tensor view_of(const at::DataPtr& block) {

@@ -26,8 +26,9 @@ static size_t used_bytes;
 static unsigned long long random_state;
 
 __attribute__((constructor(102))) static void reserve_space(void) {
-  // Under `ulimit -v` less must do. The protection keeps anybody from reading what is not there.
-  for (; space_bytes >= (size_t)1 << 40; space_bytes /= 2) {
+  // Under `ulimit -v` less must do, but never so little that it and not the pretended memory runs out. The protection
+  // keeps anybody from reading what is not there.
+  for (; space_bytes / 2 >= phantom_gpu()->memory_bytes; space_bytes /= 2) {
     char* start = mmap(NULL, space_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) continue;
     space = (char*)(((uintptr_t)start + PHANTOM_GRANULE - 1) & ~(uintptr_t)(PHANTOM_GRANULE - 1));
