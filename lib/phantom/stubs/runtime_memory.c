@@ -36,6 +36,10 @@ __attribute__((constructor(102))) static void reserve_space(void) {
     break;
   }
   random_state = phantom_gpu()->placement;
+  if (!space) {  // LibTorch will only say that there is no GPU
+    fprintf(stderr, "phantom: the limit on address space (ulimit -v) is too small to pretend %zu bytes of memory\n",
+            phantom_gpu()->memory_bytes);
+  }
 }
 
 bool phantom_has_address_space(void) { return space != NULL; }
