@@ -108,12 +108,12 @@ class Walk {
 
   Instant in_backward(const std::string& name, int64_t earlier) const {
     Instant instant = standing(name);
-    losses(instant, earlier);
+    losses(instant, earlier + 1);
     instant.add(Component::kTemporaryBuffers, "gradient of the loss", {{4, "bytes"}});
     return instant;
   }
-  void losses(Instant& instant, int64_t earlier) const {
-    instant.add(Component::kActivations, "losses of micro-batches", {{earlier + 1, ""}, {4, "bytes"}});
+  void losses(Instant& instant, int64_t count) const {
+    instant.add(Component::kActivations, "losses of micro-batches", {{count, ""}, {4, "bytes"}});
   }
 
   int64_t trained() const { return s_.lora ? adapters_ : base_; }
@@ -193,24 +193,27 @@ class Walk {
     consider(std::move(instant));
   }
 
-  // The end of the forward pass: the logits become their own gradient on the CPU, by way of FP32 scores on CUDA.
+  // The end of the forward pass: on the CPU the logits become their own gradient; on CUDA they go through FP32 scores,
+  // which LibTorch makes from an FP32 copy of 16-bit logits.
   void loss(const train::BatchShape& batch, int64_t earlier) {
     Instant instant = standing("loss, at the end of the forward pass");
-    losses(instant, earlier);
+    losses(instant, s_.cuda && s_.compute_bytes == 2 ? earlier : earlier + 1);
     if (earlier > 0) all_gradients(instant);
     kept_by_all(instant, true, batch);
     kept_by_head(instant, batch);
-    const Product logits = wide(batch, shape_.vocab_size, s_.compute_bytes);
     if (s_.cuda) {
-      const bool wide_enough = s_.compute_bytes == 4;
-      instant.add(Component::kTemporaryBuffers, "logits", logits);
-      instant.add(wide_enough ? Component::kActivations : Component::kTemporaryBuffers, "scores",
-                  wide(batch, shape_.vocab_size, 4));
-      if (!wide_enough) instant.add(Component::kActivations, "gradient of the logits", logits);
+      scores(instant, s_.compute_bytes == 2 ? Component::kTemporaryBuffers : Component::kActivations, batch);
     } else {
-      instant.add(Component::kActivations, "gradient of the logits", logits);
+      instant.add(Component::kActivations, "gradient of the logits", wide(batch, shape_.vocab_size, s_.compute_bytes));
     }
     consider(std::move(instant));
+  }
+
+  void scores(Instant& instant, Component component, const train::BatchShape& batch) const {
+    const Product fp32 = wide(batch, shape_.vocab_size, 4);
+    instant.add(Component::kTemporaryBuffers, "logits", wide(batch, shape_.vocab_size, s_.compute_bytes));
+    if (s_.compute_bytes == 2) instant.add(Component::kTemporaryBuffers, "logits in FP32", fp32);
+    instant.add(component, "scores", fp32);
   }
 
   void head(const train::BatchShape& batch, int64_t earlier) {
@@ -335,12 +338,16 @@ class Walk {
   void evaluation(const train::BatchShape& batch) {
     Instant instant = standing("evaluation, in the head");
     cached_copies(instant, batch);
-    if (s_.casts_base)
+    if (s_.casts_base && (!s_.lora || !s_.cuda))
       instant.add(Component::kFunctionality, "autocast's copy of the head", head_weight(s_.compute_bytes));
-    instant.add(Component::kTemporaryBuffers, "stream", wide(batch, shape_.hidden_size, s_.stored_bytes));
-    instant.add(Component::kTemporaryBuffers, "last norm's output", wide(batch, shape_.hidden_size, s_.compute_bytes));
-    instant.add(Component::kTemporaryBuffers, "logits", wide(batch, shape_.vocab_size, s_.compute_bytes));
-    if (s_.cuda) instant.add(Component::kTemporaryBuffers, "scores", wide(batch, shape_.vocab_size, 4));
+    if (s_.cuda) {
+      scores(instant, Component::kTemporaryBuffers, batch);
+    } else {
+      instant.add(Component::kTemporaryBuffers, "stream", wide(batch, shape_.hidden_size, s_.stored_bytes));
+      instant.add(Component::kTemporaryBuffers, "last norm's output",
+                  wide(batch, shape_.hidden_size, s_.compute_bytes));
+      instant.add(Component::kTemporaryBuffers, "logits", wide(batch, shape_.vocab_size, s_.compute_bytes));
+    }
     consider(std::move(instant));
   }
 

@@ -102,7 +102,7 @@ class Account {
     if (adapted == 0) return;
     if (s_.run.lora_dropout > 0) {
       add_always(what + ", dropped out", part, of(adapted, wide(tokens_, width, s_.adapter_bytes)));
-      add_always(what + ", dropout's mask", part, of(adapted, wide(tokens_, width, s_.cuda ? 1 : s_.adapter_bytes)));
+      add(what + ", dropout's mask", part, of(adapted, wide(tokens_, width, s_.cuda ? 1 : s_.adapter_bytes)));
     } else if (!kept_anyway || s_.adapter_bytes != s_.compute_bytes) {
       add_always(what, part, wide(tokens_, width, s_.adapter_bytes));
     }
@@ -128,6 +128,7 @@ class Account {
     add("attention's output", Part::kAttention, wide(tokens_, s_.queries(), s_.compute_bytes));
     const int64_t length = s_.flash ? batch_.length : round_up(batch_.length, 32);
     add("logsumexp", Part::kAttention, per_query(s_, batch_.rows, length, 1, 4));
+    if (s_.cuda && s_.flash) add("flash attention's random state", Part::kAttention, {{24, "bytes"}});
   }
 
   // Autocast's copies: the gradient of the product's other factor needs them.
