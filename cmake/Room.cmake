@@ -27,12 +27,22 @@ function(fathom_room_tests name)
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${name}_test PRIVATE FATHOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FATHOM_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(${name}_test PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,fathom_${name}> ${TEST_LINK} GTest::gmock GTest::gtest_main fathom_warnings)
+  # Whole, because of operators that are registered at load; a room that others use here too may be linked only once.
+  set(room "$<LINK_LIBRARY:WHOLE_ARCHIVE,fathom_${name}>")
+  if(name STREQUAL ledger)
+    set(room fathom_ledger)
+  endif()
+  target_link_libraries(${name}_test PRIVATE ${room} ${TEST_LINK} GTest::gmock GTest::gtest_main fathom_warnings)
   if(TEST_TORCH)
     target_precompile_headers(${name}_test REUSE_FROM fathom_torch_header)
     # -fPIC instead of the -fPIE of executables: the precompiled header was made with it.
     set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib" POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name}_test PRIVATE -fPIC)
+    # Every operator that a test runs on the CPU must be one that the dry run can play.
+    target_sources(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests/recorded_operators.cpp")
+    if(NOT name STREQUAL phantom)
+      target_link_libraries(${name}_test PRIVATE fathom_phantom)
+    endif()
   endif()
   # Tests run beside each other: threads that spin while they wait for work would take the cores from the rest.
   gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST

@@ -1,0 +1,53 @@
+// Linked into every test on LibTorch: records the operators that it runs, and fails at the end if the dry run lacks
+// one.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "phantom/device.h"
+
+namespace fathom {
+namespace {
+
+// Their results are values, or have a shape that depends on values: only checks and the allocator's tests call them.
+const std::set<std::string> kForChecksOnly = {"aten::equal", "aten::nonzero", "aten::nonzero.out",
+                                              "aten::masked_select"};
+
+std::mutex recorded_mutex;
+std::unordered_map<const char*, c10::OperatorName>& recorded() {
+  static auto* operators = new std::unordered_map<const char*, c10::OperatorName>;
+  return *operators;
+}
+
+std::unique_ptr<at::ObserverContext> record(const at::RecordFunction& function) {
+  std::lock_guard guard(recorded_mutex);
+  if (!recorded().contains(function.name()))
+    if (auto name = function.operator_name()) recorded().emplace(function.name(), *name);
+  return nullptr;
+}
+
+class RecordedOperators : public testing::Environment {
+ public:
+  void SetUp() override {
+    at::addGlobalCallback(at::RecordFunctionCallback(&record).scopes({at::RecordScope::FUNCTION}));
+  }
+  void TearDown() override {
+    std::lock_guard guard(recorded_mutex);
+    for (const auto& [key, name] : recorded()) {
+      auto op = c10::Dispatcher::singleton().findOp(name);
+      std::string full = c10::toString(name);
+      if (!op || !op->hasSchema() || kForChecksOnly.contains(full)) continue;
+      EXPECT_TRUE(phantom::has_rule(*op)) << "a test ran " << full << ", which the dry run cannot play";
+    }
+  }
+};
+
+const auto* const registration = testing::AddGlobalTestEnvironment(new RecordedOperators);
+
+}  // namespace
+}  // namespace fathom
