@@ -11,6 +11,7 @@
 
 #include "app/installation.h"
 #include "app/machine.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "config/describe.h"
@@ -30,6 +31,8 @@ struct Raw {
   std::vector<std::string> overrides;
   std::string prompts_file;
   std::string ids;
+  std::string gpu, phantom_gpu;  // names in configs/gpus.yaml
+  std::string gpu_memory;        // in place of that GPU's
 };
 
 void add_overrides(CLI::App* command, Raw& raw) {
@@ -50,14 +53,17 @@ CLI::Option* add_subject(CLI::App* command, std::string& target, const char* nam
   return command->add_option(name, target, description)->required()->type_name("");
 }
 
+void add_gpu_memory(CLI::App* command, Raw& raw) {
+  command->add_option("--gpu-memory", raw.gpu_memory, "Memory in place of that GPU's, as 24GiB")->type_name("SIZE");
+}
+
 void add_training_commands(CLI::App& app, Raw& raw) {
   Invocation& invocation = raw.invocation;
   CLI::App* train = app.add_subcommand("train", "Fine-tune: plans first, refuses what cannot fit, resumes if told");
   add_subject(train, raw.subject, "CONFIG", "A YAML file");
-  train
-      ->add_option("--phantom-gpu", invocation.phantom_gpu,
-                   "Play the run on a GPU of configs/gpus.yaml that is not there")
+  train->add_option("--phantom-gpu", raw.phantom_gpu, "Play the run on a GPU of configs/gpus.yaml that is not there")
       ->type_name("NAME");
+  add_gpu_memory(train, raw);
   train->add_flag("--force", invocation.force, "Also what is predicted not to fit");
   add_overrides(train, raw);
 
@@ -68,12 +74,14 @@ void add_training_commands(CLI::App& app, Raw& raw) {
 
   CLI::App* estimate = app.add_subcommand("estimate", "Memory before the run, by formula and by dry run");
   add_subject(estimate, raw.subject, "CONFIG|MODEL", "A YAML file, or a folder with config.json");
-  estimate->add_option("--gpu", invocation.gpu, "Plan for a GPU of configs/gpus.yaml")->type_name("NAME");
+  estimate->add_option("--gpu", raw.gpu, "Plan for a GPU of configs/gpus.yaml")->type_name("NAME");
+  add_gpu_memory(estimate, raw);
   add_json(estimate, raw);
   add_overrides(estimate, raw);
 
   CLI::App* answer = app.add_subcommand("answer-plan", "")->group("");  // the child process that plays a plan
-  answer->add_option("--phantom-gpu", invocation.phantom_gpu)->required();
+  answer->add_option("--phantom-gpu", raw.phantom_gpu)->required();
+  add_gpu_memory(answer, raw);
   answer->add_option("--placement", invocation.placement);
   answer->add_flag("--unlimited", invocation.unlimited);
 }
@@ -162,18 +170,24 @@ void check_generation(const Invocation& invocation) {
   require(invocation.top_p > 0 && invocation.top_p <= 1, "top-p", "a number above 0 and at most 1");
 }
 
-config::GpuSpec gpu_of(const std::string& name) { return config::find_gpu(config::load_gpus(gpus_file()), name); }
+std::optional<config::GpuSpec> gpu_of(const std::string& name, const std::string& memory) {
+  if (name.empty()) return std::nullopt;
+  config::GpuSpec gpu = config::find_gpu(config::load_gpus(gpus_file()), name);
+  if (!memory.empty()) gpu.memory_bytes = parse_bytes(memory);
+  if (gpu.memory_bytes <= 0) throw UsageError("--gpu-memory: expected a size above 0, got '" + memory + "'");
+  return gpu;
+}
 
 // The device that the run uses on this machine, or pretends to.
 config::Device device_of(const Invocation& invocation) {
   const config::Device wanted = invocation.config.device;
-  if (!invocation.phantom_gpu.empty()) {
+  if (invocation.phantom_gpu) {
     if (wanted == config::Device::kCpu) {
       throw UsageError("--phantom-gpu plays a CUDA run, but the config says device: cpu", "add device=cuda");
     }
     return config::Device::kCuda;
   }
-  if (wanted == config::Device::kCpu || !invocation.gpu.empty()) return config::Device::kCpu;
+  if (wanted == config::Device::kCpu || invocation.gpu) return config::Device::kCpu;
   const bool there = !this_gpus().empty();
   if (wanted == config::Device::kCuda && !there) {
     throw UsageError(
@@ -203,11 +217,11 @@ Invocation complete(Raw& raw) {
   invocation.subject = raw.subject;
   if (invocation.command == "inspect" || invocation.command == "doctor") return invocation;
   read_config(raw);
-  if (!invocation.phantom_gpu.empty()) {
-    invocation.phantom_gpu_spec = gpu_of(invocation.phantom_gpu);
-    invocation.phantom_gpu = invocation.phantom_gpu_spec->name;
+  if (!raw.gpu_memory.empty() && raw.gpu.empty() && raw.phantom_gpu.empty()) {
+    throw UsageError("--gpu-memory is for a GPU that is not there", "add --gpu NAME or --phantom-gpu NAME");
   }
-  if (!invocation.gpu.empty()) invocation.gpu = gpu_of(invocation.gpu).name;
+  invocation.phantom_gpu = gpu_of(raw.phantom_gpu, raw.gpu_memory);
+  invocation.gpu = gpu_of(raw.gpu, raw.gpu_memory);
   if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
   if (invocation.command == "generate") {
     check_generation(invocation);

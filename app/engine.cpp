@@ -34,6 +34,12 @@ int run(const Invocation& invocation) {
 extern "C" __attribute__((visibility("default"))) int fathom_engine_main(const fathom::app::Invocation& invocation) {
   try {
     return fathom::app::run(invocation);
+  } catch (const c10::OutOfMemoryError& error) {
+    const std::string message = error.what_without_backtrace();
+    return fathom::app::report_failure(
+        fathom::Error("out of memory: " + message.substr(0, message.find(" If reserved but unallocated")),
+                      "lower per_device_train_batch_size or max_length, set gradient_checkpointing: true or method: "
+                      "lora; checkpoints that were saved are untouched"));
   } catch (const c10::Error& error) {
     // Without the backtrace, which says nothing to a user.
     return fathom::app::report_failure(fathom::Error(std::string("LibTorch: ") + error.what_without_backtrace()));

@@ -14,10 +14,11 @@ fs::path library_folder() { return program_folder() / "lib"; }
 fs::path gpus_file() {
   const fs::path beside = program_folder() / "configs" / "gpus.yaml";
   const fs::path source = fs::path(FATHOM_SOURCE_DIR) / "configs" / "gpus.yaml";
-  for (const fs::path& path : {beside, source}) {
+  const fs::path copy = library_folder() / "gpus.yaml";
+  for (const fs::path& path : {beside, source, copy}) {
     if (fs::exists(path)) return path;
   }
-  throw Error("the list of GPUs is missing: neither " + beside.string() + " nor " + source.string() + " is there",
+  throw Error("the list of GPUs is missing: neither " + beside.string() + " nor " + copy.string() + " is there",
               "copy configs/gpus.yaml of fathom to one of them");
 }
 

@@ -21,14 +21,13 @@ struct Invocation {
   // The device that the run uses: kCpu or kCuda, never kAuto. For kCuda libtorch_cuda and libfathom_cuda are loaded,
   // for every name visible (RTLD_GLOBAL); a phantom GPU's stubs stand beneath them if phantom_gpu is set.
   config::Device device = config::Device::kCpu;
-  std::optional<config::GpuSpec> phantom_gpu_spec;  // of phantom_gpu
-  std::string phantom_gpu;  // train, answer-plan: the pretended GPU's name in configs/gpus.yaml; empty: none
-  bool force = false;       // train: also what is predicted not to fit
+  std::optional<config::GpuSpec> phantom_gpu;  // train, answer-plan: the pretended GPU
+  bool force = false;                          // train: also what is predicted not to fit
 
   // estimate
-  bool model_alone = false;  // MODEL instead of CONFIG: batches of max_length
-  std::string gpu;           // another GPU to plan for, as configs/gpus.yaml names it; empty: the config's device
-  bool json = false;         // estimate, inspect, doctor
+  bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
+  std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
+  bool json = false;                   // estimate, inspect, doctor
 
   // answer-plan: the child that plays a plan on a phantom GPU
   uint64_t placement = 0;

@@ -74,8 +74,10 @@ fs::path python_torch() {
   return fs::path(output.substr(0, output.find('\n'))).parent_path();
 }
 
-void* load(const fs::path& library, const char* remedy) {
-  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
+// binding: RTLD_LAZY for LibTorch, which saves a tenth of its loading time; RTLD_NOW for our own, to tell a wrong build
+// at once.
+void* load(const fs::path& library, int binding, const char* remedy) {
+  void* handle = ::dlopen(library.c_str(), binding | RTLD_GLOBAL);
   if (handle == nullptr) {
     const char* reason = ::dlerror();
     throw Error("cannot load " + library.string() + ": " + (reason != nullptr ? reason : "unknown reason"), remedy);
@@ -84,7 +86,7 @@ void* load(const fs::path& library, const char* remedy) {
 }
 
 void load_stubs(const Invocation& invocation) {
-  const config::GpuSpec& spec = *invocation.phantom_gpu_spec;
+  const config::GpuSpec& spec = *invocation.phantom_gpu;
   phantom::PhantomGpu gpu;
   gpu.name = spec.name;
   gpu.compute_capability = spec.compute_capability;
@@ -122,17 +124,17 @@ TorchFolder find_torch() {
 int run_in_engine(const Invocation& invocation) {
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
-  if (invocation.phantom_gpu_spec) load_stubs(invocation);
-  load(torch.path / "lib" / "libtorch_cpu.so", kRemedy);
+  if (invocation.phantom_gpu) load_stubs(invocation);
+  load(torch.path / "lib" / "libtorch_cpu.so", RTLD_LAZY, kRemedy);
   if (cuda) {
     constexpr const char* kCudaRemedy =
         "LibTorch must be the build with CUDA 13, with the packages of NVIDIA that it asks for; device: cpu needs "
         "neither";
-    load(torch.path / "lib" / "libtorch_cuda.so", kCudaRemedy);
+    load(torch.path / "lib" / "libtorch_cuda.so", RTLD_LAZY, kCudaRemedy);
   }
   constexpr const char* kOurs = "lib/ must lie beside the program, as it was built";
-  void* engine = load(library_folder() / "libfathom_engine.so", kOurs);
-  if (cuda) load(library_folder() / "libfathom_cuda.so", kOurs);  // it finds the ledger in the engine
+  void* engine = load(library_folder() / "libfathom_engine.so", RTLD_NOW, kOurs);
+  if (cuda) load(library_folder() / "libfathom_cuda.so", RTLD_NOW, kOurs);  // it finds the ledger in the engine
   const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));
   if (engine_main == nullptr) throw Error("libfathom_engine.so is of another version than the program", kOurs);
   return engine_main(invocation);

@@ -164,6 +164,7 @@ int64_t peak_resident_bytes() { return kibibytes("/proc/self/status", "VmHWM"); 
 std::vector<Gpu> this_gpus() {
   const Driver driver;
   std::vector<Gpu> gpus;
+  gpus.reserve(static_cast<size_t>(driver.count()));
   for (int index = 0; index < driver.count(); ++index) gpus.push_back(driver.gpu(index));
   return gpus;
 }

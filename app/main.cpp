@@ -1,11 +1,13 @@
 // The program: reads the command line, then runs the command here or in the engine.
 #include <cstdio>
 #include <exception>
+#include <iostream>
 
 #include "app/command_line.h"
 #include "app/commands.h"
 #include "app/exit_status.h"
 #include "app/loader.h"
+#include "base/error.h"
 
 namespace {
 
@@ -20,9 +22,16 @@ int run(const fathom::app::Invocation& invocation) {
 int main(int count, char** arguments) {
   try {
     const fathom::app::Parsed parsed = fathom::app::parse_command_line(count, arguments);
-    if (parsed.invocation) return run(*parsed.invocation);
-    std::fputs(parsed.text.c_str(), stdout);
-    return fathom::app::kSuccess;
+    int status = fathom::app::kSuccess;
+    if (parsed.invocation) {
+      status = run(*parsed.invocation);
+    } else {
+      std::fputs(parsed.text.c_str(), stdout);
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()) {
+      throw fathom::Error("the results could not be written to stdout", "is the disk full?");
+    }
+    return status;
   } catch (const std::exception& error) {
     return fathom::app::report_failure(error);
   }

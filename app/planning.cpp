@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "app/installation.h"
 #include "app/machine.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -16,7 +15,12 @@ namespace {
 constexpr std::chrono::minutes kPatience{5};  // of a child that plays a plan
 
 Json ask_phantom(const plan::PhantomQuestion& question) {
-  std::vector<std::string> arguments = {"answer-plan", "--phantom-gpu", question.gpu, "--placement",
+  std::vector<std::string> arguments = {"answer-plan",
+                                        "--phantom-gpu",
+                                        question.gpu.name,
+                                        "--gpu-memory",
+                                        std::to_string(question.gpu.memory_bytes),
+                                        "--placement",
                                         std::to_string(question.placement)};
   if (question.unlimited) arguments.push_back("--unlimited");
   return phantom::run_child(phantom::this_program(), arguments, question.request, kPatience);
@@ -24,9 +28,8 @@ Json ask_phantom(const plan::PhantomQuestion& question) {
 
 }  // namespace
 
-plan::Plan plan_for_gpu(const plan::Subject& subject, const std::string& gpu, int placements) {
-  const auto gpus = config::load_gpus(gpus_file());
-  return plan::plan_gpu(subject, gpu, config::find_gpu(gpus, gpu), placements, ask_phantom);
+plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements) {
+  return plan::plan_gpu(subject, gpu, placements, ask_phantom);
 }
 
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
@@ -35,7 +38,7 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
                               plan::make_workload(config, inputs.shape, train::step_shapes(config, inputs.train),
                                                   train::evaluation_shapes(config, inputs.validation))};
   if (session.placement.cuda == nullptr) return plan::plan_cpu(subject, available_memory_bytes());
-  const std::string gpu = session.phantom ? invocation.phantom_gpu : gpu_in_list(*session.placement.cuda);
+  const config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : gpu_in_list(*session.placement.cuda);
   plan::Plan plan = plan_for_gpu(subject, gpu, 1);
   plan.target.phantom = session.phantom;
   return plan;

@@ -11,8 +11,8 @@ namespace fathom::app {
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it.
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation);
-// The plan for a GPU of configs/gpus.yaml, which need not be there.
-plan::Plan plan_for_gpu(const plan::Subject& subject, const std::string& gpu, int placements);
+// The plan for a GPU that need not be there.
+plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements);
 
 // Throws Error naming the largest component if the plan's peak of live bytes exceeds the target's capacity, unless
 // forced.

@@ -26,7 +26,7 @@ Session open_session(const Invocation& invocation) {
   Session session;
   ledger::Ledger& cpu = ledger::install_cpu();
   if (invocation.config.num_threads > 0) at::set_num_threads(static_cast<int>(invocation.config.num_threads));
-  session.phantom = invocation.phantom_gpu_spec.has_value();
+  session.phantom = invocation.phantom_gpu.has_value();
   if (invocation.device == config::Device::kCuda) {
     ledger::CudaDevice& cuda = open_cuda();
     session.placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
@@ -36,21 +36,21 @@ Session open_session(const Invocation& invocation) {
   return session;
 }
 
-std::string gpu_in_list(const ledger::CudaDevice& device) {
-  std::string nearest;
+config::GpuSpec gpu_in_list(const ledger::CudaDevice& device) {
+  std::optional<config::GpuSpec> nearest;
   int64_t distance = 0;
   for (const auto& [name, spec] : config::load_gpus(gpus_file())) {
     if (spec.compute_capability != device.compute_capability()) continue;
     const int64_t difference = std::abs(spec.memory_bytes - device.total_bytes());
-    if (spec.product == device.name()) return name;
-    if (nearest.empty() || difference < distance) nearest = name, distance = difference;
+    if (spec.product == device.name()) return spec;
+    if (!nearest || difference < distance) nearest = spec, distance = difference;
   }
-  if (nearest.empty() || distance > kGiB) {
+  if (!nearest || distance > kGiB) {
     throw Error(device.name() + " (compute capability " + device.compute_capability() + ", " +
                     format_bytes(device.total_bytes()) + ") is not in " + gpus_file().string(),
                 "add an entry for it to that file");
   }
-  return nearest;
+  return *nearest;
 }
 
 }  // namespace fathom::app

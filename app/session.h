@@ -20,6 +20,6 @@ Session open_session(const Invocation& invocation);
 
 // The GPU of configs/gpus.yaml that this device is: same capability, multiprocessors and nearest memory. Throws Error
 // if there is none.
-std::string gpu_in_list(const ledger::CudaDevice& device);
+config::GpuSpec gpu_in_list(const ledger::CudaDevice& device);
 
 }  // namespace fathom::app

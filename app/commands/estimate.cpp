@@ -34,10 +34,10 @@ int run_estimate(const Invocation& invocation) {
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   const plan::Subject subject{config, inputs.shape, *inputs.folder, workload_of(invocation, inputs)};
-  std::string gpu = invocation.gpu;
-  if (gpu.empty() && session.placement.cuda != nullptr) gpu = gpu_in_list(*session.placement.cuda);
+  std::optional<config::GpuSpec> gpu = invocation.gpu;
+  if (!gpu && session.placement.cuda != nullptr) gpu = gpu_in_list(*session.placement.cuda);
   const plan::Plan plan =
-      gpu.empty() ? plan::plan_cpu(subject, available_memory_bytes()) : plan_for_gpu(subject, gpu, kPlacements);
+      gpu ? plan_for_gpu(subject, *gpu, kPlacements) : plan::plan_cpu(subject, available_memory_bytes());
   if (invocation.json) {
     std::cout << format_json(report::memory_json({plan, std::nullopt}));
   } else {

@@ -33,9 +33,7 @@ class Recorder {
     train::Observer observer;
     observer.on_step = [this](const train::StepReport& report) { step(report); };
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
-    observer.on_checkpoint = [this](int64_t, const std::filesystem::path& path) {
-      log_info("saved " + path.string());
-    };
+    observer.on_checkpoint = [this](int64_t, const std::filesystem::path& path) { log_info("saved " + path.string()); };
     observer.state = [this] {
       metrics_.sync();
       return Json{{"metrics_bytes", metrics_.bytes()}};
@@ -121,7 +119,7 @@ int run_train(const Invocation& invocation) {
   write_file_atomically(std::filesystem::path(config.output_dir) / "memory.json",
                         format_json(report::memory_json(comparison)));
   std::cout << report::format_memory(comparison);
-  print_outcome(result);
+  if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
   std::printf("%s: %s\n", config.method == config::Method::kFull ? "model" : "adapter", config.output_dir.c_str());
   return 0;
 }

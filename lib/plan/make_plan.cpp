@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 
 #include "base/error.h"
 #include "config/load.h"
@@ -59,9 +60,7 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
   return plan;
 }
 
-Plan plan_gpu(const Subject& subject, const std::string& gpu, const config::GpuSpec& spec, int placements,
-              const AskPhantom& ask) {
-  const Clock::time_point start = Clock::now();
+Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements, const AskPhantom& ask) {
   PhantomQuestion question{gpu, false, 0, request_of(subject)};
   Json answer = ask(question);
   GpuBytes bytes;
@@ -72,9 +71,9 @@ Plan plan_gpu(const Subject& subject, const std::string& gpu, const config::GpuS
   }
   Plan plan;
   plan.target.device = config::Device::kCuda;
-  plan.target.name = gpu;
-  plan.target.compute_capability = spec.compute_capability;
-  plan.target.capacity_bytes = spec.memory_bytes;
+  plan.target.name = gpu.name;
+  plan.target.compute_capability = gpu.compute_capability;
+  plan.target.capacity_bytes = gpu.memory_bytes;
   plan.target.attention_kernel = answer.at("attention_kernel").get<std::string>();
   plan.workload = subject.workload;
   plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);
@@ -85,20 +84,25 @@ Plan plan_gpu(const Subject& subject, const std::string& gpu, const config::GpuS
   bytes.reserved = answer.at("reserved").get<int64_t>();
   bytes.allocated_range = {bytes.allocated, bytes.allocated};
   bytes.reserved_range = {bytes.reserved, bytes.reserved};
+  std::vector<std::future<Json>> others;
   for (question.placement = 1; question.placement < placements; ++question.placement) {
-    const Json other = ask(question);
-    widen(bytes.allocated_range, other.at("allocated").get<int64_t>());
-    widen(bytes.reserved_range, other.at("reserved").get<int64_t>());
+    others.push_back(std::async(std::launch::async, ask, question));
+  }
+  for (std::future<Json>& other : others) {
+    const Json placed = other.get();
+    widen(bytes.allocated_range, placed.at("allocated").get<int64_t>());
+    widen(bytes.reserved_range, placed.at("reserved").get<int64_t>());
   }
   bytes.placements = placements;
-  if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - spec.memory_bytes);
+  if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - gpu.memory_bytes);
   plan.gpu = bytes;
-  plan.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  plan.seconds = answer.at("seconds").get<double>();
   return plan;
 }
 
 Json answer_dry_run(const Json& request, const train::Placement& placement) try {
-  const config::RunConfig config = config::parse_config(request.at("config").get<std::string>(), "the plan's request", {}, config::Purpose::kEstimate);
+  const config::RunConfig config = config::parse_config(request.at("config").get<std::string>(), "the plan's request",
+                                                        {}, config::Purpose::kEstimate);
   const weights::ModelFolder folder(config.model_name_or_path, false);
   const model::ModelShape shape = model::parse_model_shape(folder.config(), (folder.path() / "config.json").string());
   Workload workload;
@@ -108,10 +112,12 @@ Json answer_dry_run(const Json& request, const train::Placement& placement) try 
   workload.capacity_tokens = request.at("capacity_tokens").get<int64_t>();
   Json answer = {{"attention_kernel", attention_kernel(config, shape, placement.device)}};
   placement.cuda->reset_peaks();
+  const Clock::time_point start = Clock::now();
   try {
     const DryRun played = dry_run(config, shape, &folder, workload, placement);
     answer["memory"] = to_json(played.memory);
     answer["steps_played"] = played.steps_played;
+    answer["seconds"] = std::chrono::duration<double>(Clock::now() - start).count();
   } catch (const c10::OutOfMemoryError& error) {
     answer["out_of_memory"] = error.what_without_backtrace();
   }

@@ -33,17 +33,18 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes);
 // How a phantom GPU is asked: a child process that runs over the stub libraries gets `request` and gives
 // `answer_dry_run` of it.
 struct PhantomQuestion {
-  std::string gpu;         // as configs/gpus.yaml names it
+  config::GpuSpec gpu;
   bool unlimited = false;  // memory without end
   int placement = 0;       // where segments lie in the address space: other numbers, other addresses
   Json request;
 };
+// Called from several threads at once.
 using AskPhantom = std::function<Json(const PhantomQuestion&)>;
 
 // For a GPU that need not be there. Asks at the GPU's real capacity first; where that runs out, again without limit.
-// placements: how many placements of segments are tried for the ranges of allocated and reserved bytes.
-Plan plan_gpu(const Subject& subject, const std::string& gpu, const config::GpuSpec& spec, int placements,
-              const AskPhantom& ask);
+// placements: how many placements of segments are tried, side by side, for the ranges of allocated and reserved bytes.
+// The plan's seconds are the child's own, its start apart.
+Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements, const AskPhantom& ask);
 // The child's side: plays the request on the CUDA device of this process.
 Json answer_dry_run(const Json& request, const train::Placement& placement);
 

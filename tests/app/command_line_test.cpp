@@ -93,6 +93,11 @@ TEST_F(CommandLine, LibTorchOfAnotherVersionIsRefused) {
   EXPECT_THAT(run("estimate m", "FATHOM_TORCH=$PWD/torch ").errors, HasSubstr("is version 2.10.1+cu128, not 2.11.x"));
 }
 
+TEST_F(CommandLine, ResultsThatCannotBeWrittenAreAFailure) {
+  const Outcome outcome = run("--help >/dev/full; echo $? >status.txt");
+  EXPECT_EQ(read_file(folder_ / "status.txt"), "1\n") << outcome.errors;
+}
+
 TEST_F(CommandLine, TheProgramNeedsNoLibraryOfLibTorch) {
   const std::string list = "ldd.txt";
   ASSERT_EQ(std::system(("ldd '" FATHOM_PROGRAM "' > '" + (folder_ / list).string() + "'").c_str()), 0);
