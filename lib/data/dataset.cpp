@@ -2,12 +2,12 @@
 #include "data/dataset.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace fathom::data {
@@ -219,6 +219,17 @@ Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokeniz
     start = end + 1;
   }
   return reader.finish();
+}
+
+std::string fingerprint(const Dataset& dataset) {
+  Hasher hasher;
+  for (const Example& example : dataset.examples) {
+    const uint64_t length = example.ids.size();
+    hasher.update(&length, sizeof length);
+    hasher.update(example.ids.data(), length * sizeof(int32_t));
+    hasher.update(example.labels.data(), length * sizeof(int32_t));
+  }
+  return hasher.digest();
 }
 
 }  // namespace fathom::data

@@ -36,4 +36,8 @@ struct Dataset {
 Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,
                      const DatasetOptions& options);
 
+// XXH3-128 of all ids and labels in their order: two datasets of one fingerprint train alike, so a resumed run can tell
+// that its file or tokenizer has changed.
+std::string fingerprint(const Dataset& dataset);
+
 }  // namespace fathom::data

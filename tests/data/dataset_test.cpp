@@ -166,5 +166,19 @@ TEST_F(DatasetTest, RefusesOptionsThatDoNotFitTheLines) {
   EXPECT_THAT(refusal("{\"prompt\": \"p\", \"completion\": \"c\"}"), HasSubstr("tokenizer"));
 }
 
+TEST(Fingerprint, ChangesWithEveryIdLabelBorderAndOrder) {
+  auto of = [](std::vector<Example> examples) {
+    Dataset dataset;
+    dataset.examples = std::move(examples);
+    return fingerprint(dataset);
+  };
+  const std::string whole = of({{{1, 2}, {1, 2}}, {{3}, {3}}});
+  EXPECT_EQ(whole, of({{{1, 2}, {1, 2}}, {{3}, {3}}}));
+  EXPECT_NE(whole, of({{{1, 9}, {1, 2}}, {{3}, {3}}}));
+  EXPECT_NE(whole, of({{{1, 2}, {-100, 2}}, {{3}, {3}}}));
+  EXPECT_NE(whole, of({{{3}, {3}}, {{1, 2}, {1, 2}}}));
+  EXPECT_NE(whole, of({{{1, 2, 3}, {1, 2, 3}}}));
+}
+
 }  // namespace
 }  // namespace fathom::data
