@@ -39,8 +39,8 @@ std::string keys_page() {
     }
     group = key.group;
     const std::string quotes = is_plain_default(key) ? "`" : "";
-    page += "| `" + std::string(key.name) + "` | " + key.type + " | " + quotes + default_of(key) + quotes + " | " +
-            std::string(key.meaning) + " |\n";
+    page.append("| `").append(key.name).append("` | ").append(key.type).append(" | ");
+    page.append(quotes).append(default_of(key)).append(quotes).append(" | ").append(key.meaning).append(" |\n");
   }
   return page;
 }
@@ -53,8 +53,8 @@ std::string keys_help() {
   for (const Key& key : keys()) {
     if (key.group != group) text += (group.empty() ? "" : "\n") + std::string(key.group) + ":\n";
     group = key.group;
-    text += "  " + std::string(key.name) + std::string(name_width + 2 - key.name.size(), ' ') +
-            std::string(key.meaning) + " [" + default_of(key) + "]\n";
+    text.append("  ").append(key.name).append(name_width + 2 - key.name.size(), ' ');
+    text.append(key.meaning).append(" [").append(default_of(key)).append("]\n");
   }
   return text;
 }

@@ -15,7 +15,7 @@ namespace {
 struct ForeignKey {
   std::string_view theirs;
   std::string_view ours;
-  std::string_view note = "";  // where the meaning differs
+  std::string_view note = {};  // where the meaning differs
 };
 
 constexpr ForeignKey kForeignKeys[] = {

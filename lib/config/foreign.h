@@ -15,7 +15,7 @@ namespace fathom::config {
 struct UnknownKey {
   std::string message;
   std::string remedy;
-  std::string_view meant = "";  // the key of ours that was probably meant; empty if none was
+  std::string_view meant = {};  // the key of ours that was probably meant; empty if none was
 };
 UnknownKey explain_unknown_key(std::string_view name);
 

@@ -62,7 +62,7 @@ Key number(std::string_view name, double RunConfig::*member, Range range, std::s
   return key;
 }
 
-Key text(std::string_view name, std::string type, std::string RunConfig::*member, std::string_view unset,
+Key text(std::string_view name, const std::string& type, std::string RunConfig::*member, std::string_view unset,
          std::string_view meaning) {
   Key key = make_key(name, type, member, meaning, unset);
   key.is_text = true;
