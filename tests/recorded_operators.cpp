@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "phantom/device.h"
 
@@ -19,26 +19,36 @@ const std::set<std::string> kForChecksOnly = {"aten::equal", "aten::nonzero", "a
                                               "aten::masked_select"};
 
 std::mutex recorded_mutex;
-std::unordered_map<const char*, c10::OperatorName>& recorded() {
-  static auto* operators = new std::unordered_map<const char*, c10::OperatorName>;
+std::unordered_set<c10::OperatorName>& recorded() {
+  static auto* operators = new std::unordered_set<c10::OperatorName>;
   return *operators;
 }
 
+thread_local const at::RecordFunction* open_kernel = nullptr;
+
+// What a kernel of the CPU calls for its own work is no concern of the dry run, which never runs that kernel.
 std::unique_ptr<at::ObserverContext> record(const at::RecordFunction& function) {
+  if (open_kernel) return nullptr;
+  auto name = function.operator_name();
+  if (!name) return nullptr;
+  if (ledger::is_kernel_operator(name->name.c_str(), name->overload_name.c_str())) open_kernel = &function;
   std::lock_guard guard(recorded_mutex);
-  if (!recorded().contains(function.name()))
-    if (auto name = function.operator_name()) recorded().emplace(function.name(), *name);
+  recorded().insert(*name);
   return nullptr;
+}
+
+void leave(const at::RecordFunction& function, at::ObserverContext*) {
+  if (open_kernel == &function) open_kernel = nullptr;
 }
 
 class RecordedOperators : public testing::Environment {
  public:
   void SetUp() override {
-    at::addGlobalCallback(at::RecordFunctionCallback(&record).scopes({at::RecordScope::FUNCTION}));
+    at::addGlobalCallback(at::RecordFunctionCallback(&record, &leave).scopes({at::RecordScope::FUNCTION}));
   }
   void TearDown() override {
     std::lock_guard guard(recorded_mutex);
-    for (const auto& [key, name] : recorded()) {
+    for (const auto& name : recorded()) {
       auto op = c10::Dispatcher::singleton().findOp(name);
       std::string full = c10::toString(name);
       if (!op || !op->hasSchema() || kForChecksOnly.contains(full)) continue;

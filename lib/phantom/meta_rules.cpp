@@ -125,7 +125,7 @@ void register_meta_rules() {
   library.impl("isnan", truth_like);
   for (const char* name : {"max", "min"}) library.impl(name, number_like);
   library.impl("dot", dot);
-  library.impl("var.correction", var);
+  for (const char* name : {"var.correction", "std.correction"}) library.impl(name, var);
   library.impl("multinomial", multinomial);
   library.impl("randperm.generator_out", randperm_out);
   library.impl("bucketize.Tensor", bucketize);
