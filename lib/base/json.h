@@ -1,4 +1,5 @@
-// JSON in, with what Python writes into it (NaN, Infinity), errors with path and line; JSON out, as transformers formats it.
+// JSON in, with what Python writes into it (NaN, Infinity), errors with their line; JSON out as transformers formats
+// it.
 #pragma once
 
 #include <filesystem>

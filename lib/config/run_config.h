@@ -20,11 +20,11 @@ enum class Cadence { kNo, kSteps, kEpoch };
 struct RunConfig {
   // model
   std::string model_name_or_path;
-  bool random_init = false;           // from config.json alone: weights drawn from `seed` instead of read
-  std::optional<DType> dtype;         // unset: float32 for full training, the checkpoint's for a frozen base
+  bool random_init = false;    // from config.json alone: weights drawn from `seed` instead of read
+  std::optional<DType> dtype;  // unset: float32 for full training, the checkpoint's for a frozen base
   Attention attn_implementation = Attention::kFlash;
   Device device = Device::kAuto;
-  int64_t num_threads = 0;            // 0: as many as LibTorch chooses
+  int64_t num_threads = 0;  // 0: as many as LibTorch chooses
   // method
   Method method = Method::kFull;
   int64_t lora_r = 8;
@@ -32,7 +32,7 @@ struct RunConfig {
   double lora_dropout = 0;
   std::vector<std::string> target_modules;  // empty: q_proj and v_proj; {"all-linear"}: every linear layer but the head
   // precision
-  bool bf16 = false;                  // autocast
+  bool bf16 = false;  // autocast
   // data
   std::string train_file;
   std::string validation_file;
@@ -44,25 +44,25 @@ struct RunConfig {
   int64_t per_device_eval_batch_size = 8;
   int64_t gradient_accumulation_steps = 1;
   double num_train_epochs = 3;
-  int64_t max_steps = -1;             // > 0 wins over num_train_epochs
+  int64_t max_steps = -1;  // > 0 wins over num_train_epochs
   double learning_rate = 5e-5;
   Schedule lr_scheduler_type = Schedule::kLinear;
-  double warmup_steps = 0;            // below 1: a share of all steps
+  double warmup_steps = 0;  // below 1: a share of all steps
   double weight_decay = 0;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
-  double max_grad_norm = 1;           // 0: no clipping
+  double max_grad_norm = 1;  // 0: no clipping
   bool gradient_checkpointing = false;
   int64_t seed = 42;
   // cadence
   int64_t logging_steps = 10;
   Cadence eval_strategy = Cadence::kNo;
-  int64_t eval_steps = 0;             // 0: logging_steps
+  int64_t eval_steps = 0;  // 0: logging_steps
   bool eval_on_start = false;
   Cadence save_strategy = Cadence::kSteps;
   int64_t save_steps = 500;
-  int64_t save_total_limit = 0;       // 0: keep all
+  int64_t save_total_limit = 0;  // 0: keep all
   // run
   std::string output_dir;
   std::string resume_from_checkpoint;  // empty: no; "auto": newest sound checkpoint of output_dir; else a path

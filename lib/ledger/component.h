@@ -27,7 +27,7 @@ std::string_view component_name(Component component);  // "weights", "optimizer_
 enum class Phase { kLoad, kForward, kBackward, kOptimizerStep, kEvaluation, kSave };
 inline constexpr int kPhaseCount = 6;
 inline constexpr std::array<Phase, kPhaseCount> kPhases = {Phase::kLoad,          Phase::kForward,    Phase::kBackward,
-                                                          Phase::kOptimizerStep, Phase::kEvaluation, Phase::kSave};
+                                                           Phase::kOptimizerStep, Phase::kEvaluation, Phase::kSave};
 std::string_view phase_name(Phase phase);  // "load", "forward", "backward", "optimizer_step", …
 
 // Bytes of each component at one instant.
@@ -41,18 +41,18 @@ struct ComponentBytes {
 
 // What the ledger knows about a run so far; the same value whether it was measured or dry-run.
 struct Memory {
-  int64_t peak = 0;                // the largest live bytes
-  ComponentBytes at_peak;          // components at the first instant of `peak`
-  ComponentBytes maximum;          // each component's own maximum
+  int64_t peak = 0;        // the largest live bytes
+  ComponentBytes at_peak;  // components at the first instant of `peak`
+  ComponentBytes maximum;  // each component's own maximum
   struct PhaseMemory {
     bool seen = false;
-    int64_t peak = 0;              // the largest live bytes in any occurrence of the phase
+    int64_t peak = 0;  // the largest live bytes in any occurrence of the phase
     ComponentBytes at_peak;
-    ComponentBytes end;            // at the end of the occurrence that reached `peak` first
+    ComponentBytes end;  // at the end of the occurrence that reached `peak` first
     bool operator==(const PhaseMemory&) const = default;
   };
   std::array<PhaseMemory, kPhaseCount> phases{};
-  int64_t kernel_scratch = 0;      // the largest sum of kernel scratch at one instant (CPU)
+  int64_t kernel_scratch = 0;  // the largest sum of kernel scratch at one instant (CPU)
   const PhaseMemory& phase(Phase p) const { return phases[static_cast<int>(p)]; }
   // Folds another stretch of the same run into this one: maxima of maxima, the first instant wins ties.
   void merge(const Memory& later);

@@ -15,7 +15,8 @@ class CudaDevice {
   // Listens to the caching allocator since this object was made.
   virtual Ledger& ledger() = 0;
 
-  struct Statistics {  // bytes, as the caching allocator counts them
+  // Bytes, as the caching allocator counts them.
+  struct Statistics {
     int64_t requested = 0, allocated = 0, reserved = 0;                 // now
     int64_t peak_requested = 0, peak_allocated = 0, peak_reserved = 0;  // since reset_peaks
     int64_t retries = 0, out_of_memory = 0;                             // counts

@@ -23,18 +23,18 @@ struct LoraOptions {
 
 struct ModelOptions {
   at::Device device = at::kCPU;
-  DType dtype = DType::kF32;                       // storage of the base weights; adapters are FP32
+  DType dtype = DType::kF32;  // storage of the base weights; adapters are FP32
   config::Attention attention = config::Attention::kFlash;
   bool gradient_checkpointing = false;
-  std::optional<LoraOptions> lora;                 // set: the base is frozen
-  ledger::Ledger* ledger = nullptr;                // claims weights and marks recomputation; may be null
+  std::optional<LoraOptions> lora;   // set: the base is frozen
+  ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
 };
 
 struct Parameter {
-  std::string name;      // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"
-  at::Tensor tensor;     // a leaf; requires_grad as `trained`
+  std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"
+  at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
-  bool decays = false;   // matrices decay, norms do not
+  bool decays = false;  // matrices decay, norms do not
 };
 
 // Keys and values of the tokens so far, for generation: per layer [B, K, capacity, E], `length` of them in use.
@@ -46,25 +46,29 @@ struct KeyValueCache {
 
 class Llama {
  public:
-  // Allocates every parameter on the device, uninitialised, and claims them as weights. Nothing else is ever copied whole.
+  // Allocates every parameter on the device, uninitialised, and claims them as weights. Nothing else is ever copied
+  // whole.
   Llama(const ModelShape& shape, const ModelOptions& options);
 
-  // Fills the base weights from a folder, converting dtypes while copying; adapters get PEFT's initialisation from `seed`
-  // (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a left-over one.
+  // Fills the base weights from a folder, converting dtypes while copying; adapters get PEFT's initialisation from
+  // `seed` (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a
+  // left-over one.
   void load(const weights::ModelFolder& folder, uint64_t seed);
   // Draws the base weights as transformers would (normal of initializer_range, norms one), adapters as above.
   void initialise(uint64_t seed);
 
-  // ids_BS: int64 on the device. Returns logits_BSV in the type of the computation. Under autocast if the caller says so.
+  // ids_BS: int64 on the device. Returns logits_BSV in the type of the computation. Under autocast if the caller says
+  // so.
   at::Tensor forward(const at::Tensor& ids_BS);
-  // The same for new tokens after those in the cache, which grows; no gradients. Returns the logits of the last position, [B, V].
+  // The same for new tokens after those in the cache, which grows; no gradients. Returns the logits of the last
+  // position, [B, V].
   at::Tensor forward(const at::Tensor& ids_BS, KeyValueCache& cache);
 
   const std::vector<Parameter>& parameters() const;  // base first, in the order of parameter_specs, then adapters
   std::vector<Parameter> trained_parameters() const;
   const ModelShape& shape() const;
   const ModelOptions& options() const;
-  void set_training(bool training);                  // dropout on or off
+  void set_training(bool training);  // dropout on or off
 
  private:
   struct State;

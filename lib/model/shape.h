@@ -13,30 +13,31 @@
 namespace fathom::model {
 
 struct ModelShape {
-  std::string architecture;  // "LlamaForCausalLM"
-  int64_t vocab_size = 0;             // V
-  int64_t hidden_size = 0;            // D
-  int64_t intermediate_size = 0;      // F
-  int64_t num_hidden_layers = 0;      // L
-  int64_t num_attention_heads = 0;    // H
-  int64_t num_key_value_heads = 0;    // K
-  int64_t head_dim = 0;               // E
+  std::string architecture;         // "LlamaForCausalLM"
+  int64_t vocab_size = 0;           // V
+  int64_t hidden_size = 0;          // D
+  int64_t intermediate_size = 0;    // F
+  int64_t num_hidden_layers = 0;    // L
+  int64_t num_attention_heads = 0;  // H
+  int64_t num_key_value_heads = 0;  // K
+  int64_t head_dim = 0;             // E
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
-  DType dtype = DType::kF32;          // of the stored weights, as config.json says
+  DType dtype = DType::kF32;  // of the stored weights, as config.json says
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 };
 
-// Reads the spellings of transformers 4 (rope_theta, torch_dtype) and 5 (rope_parameters, dtype). Throws Error naming the key
-// for what this decoder cannot express (other architectures, rope scaling, biases, sliding windows) and for absurd numbers.
+// Reads the spellings of transformers 4 (rope_theta, torch_dtype) and 5 (rope_parameters, dtype). Throws Error naming
+// the key for what this decoder cannot express (other architectures, rope scaling, biases, sliding windows) and for
+// absurd numbers.
 ModelShape parse_model_shape(const Json& config, std::string_view origin);
 
 struct ParameterSpec {
-  std::string name;            // "model.layers.0.self_attn.q_proj.weight"
+  std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;
   bool is_matrix() const { return shape.size() == 2; }  // takes weight decay
   int64_t elements() const;
@@ -45,8 +46,8 @@ struct ParameterSpec {
 std::vector<ParameterSpec> parameter_specs(const ModelShape& shape);
 int64_t parameter_count(const ModelShape& shape);
 
-// The linear layers that LoRA adapts: full module names ("model.layers.0.self_attn.q_proj"), in the order of the forward pass.
-// targets: suffixes as PEFT matches them; empty: q_proj and v_proj; {"all-linear"}: all but the head.
+// The linear layers that LoRA adapts: full module names ("model.layers.0.self_attn.q_proj"), in the order of the
+// forward pass. targets: suffixes as PEFT matches them; empty: q_proj and v_proj; {"all-linear"}: all but the head.
 // Throws UsageError if one matches no layer.
 std::vector<std::string> adapted_modules(const ModelShape& shape, const std::vector<std::string>& targets);
 

@@ -40,7 +40,8 @@ data::Dataset read(const std::string& file, const RunInputs& inputs, const confi
 
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
-  inputs.folder = std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
+  inputs.folder =
+      std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   if (!config.train_file.empty()) inputs.train = read(config.train_file, inputs, config);

@@ -116,8 +116,7 @@ TEST(Trainer, EveryByteHasAComponentAndNothingStays) {
   EXPECT_EQ(end[Component::kActivations], 0);
   EXPECT_EQ(end[Component::kTemporaryBuffers], 0);
   int64_t elements = 0;
-  for (const model::Parameter& parameter : trainer->model().parameters())
-    elements += parameter.tensor.numel();
+  for (const model::Parameter& parameter : trainer->model().parameters()) elements += parameter.tensor.numel();
   EXPECT_EQ(memory.maximum[Component::kGradients], 4 * elements);
   EXPECT_EQ(end[Component::kOptimizerStates], 8 * elements + 4) << "two moments and one step count";
 }
