@@ -71,7 +71,7 @@ void write(const float* values, Rows rows, int64_t first, int64_t n) {
   if (rows.type == RowType::kBF16) narrow(values, reinterpret_cast<uint16_t*>(at(rows, first)), n);
 }
 
-FATHOM_CLONES float sum_of_squares(const float* x, int64_t n) {
+FATHOM_CLONES float squares(const float* x, int64_t n) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
@@ -154,7 +154,7 @@ void rms_norm(Rows in, Rows weight, double eps, Rows out, float* rstd, int64_t f
   const float* w = read(weight, 0, width, weight_buffer.data());
   for (int64_t row = first; row < last; ++row) {
     const float* x = read(in, row * width, width, in_buffer.data());
-    rstd[row] = 1.0f / std::sqrt(sum_of_squares(x, width) / static_cast<float>(width) + static_cast<float>(eps));
+    rstd[row] = 1.0f / std::sqrt(squares(x, width) / static_cast<float>(width) + static_cast<float>(eps));
     float* y = target(out, row * width, out_buffer.data());
     scale_rows(x, w, rstd[row], y, width);
     write(y, out, row * width, width);
@@ -231,6 +231,16 @@ double cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, doubl
     scaled_exponentials(x, shift, scale / total, gradient, vocabulary);
     gradient[targets[row]] -= scale;
     write(gradient, logits, row * vocabulary, vocabulary);
+  }
+  return sum;
+}
+
+double sum_of_squares(Rows values, int64_t first, int64_t last) {
+  float buffer[kBlock];
+  double sum = 0;
+  for (int64_t i = first; i < last; i += kBlock) {
+    const int64_t n = std::min(kBlock, last - i);
+    sum += squares(read(values, i, n, buffer), n);
   }
   return sum;
 }

@@ -35,6 +35,9 @@ void swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows gra
 double cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, double gradient_scale, int64_t first,
                      int64_t last, int64_t vocabulary);
 
+// The sum of squares of elements [first, last): in FP32 within short blocks, in double between them.
+double sum_of_squares(Rows values, int64_t first, int64_t last);
+
 // to = from, between types, elements [first, last).
 void convert(Rows from, Rows to, int64_t first, int64_t last);
 

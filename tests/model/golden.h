@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -92,6 +93,10 @@ inline std::map<std::string, at::Tensor> gradients_of(const Llama& model) {
 
 inline double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual.to(at::kDouble) - expected.to(at::kDouble)).norm() / expected.to(at::kDouble).norm()).item<double>();
+}
+
+inline double standard_deviation(const at::Tensor& tensor) {
+  return ((tensor - tensor.mean()).norm() / std::sqrt(static_cast<double>(tensor.numel()))).item<double>();
 }
 
 }  // namespace fathom::model

@@ -2,6 +2,7 @@
 #include "optim/adamw.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -82,6 +83,23 @@ TEST(ClipGradients, leaves_small_gradients_and_a_limit_of_zero_alone) {
   EXPECT_NEAR(clip_gradients(gradients, 0).item<double>(), 0.25, 1e-7);
   EXPECT_TRUE(gradients[0].eq(0.125).all().item<bool>());
   EXPECT_THROW(clip_gradients({}, 1), Error);
+}
+
+TEST(ClipGradients, gives_the_same_bits_for_any_number_of_threads) {
+  at::manual_seed(2);
+  const std::vector<at::Tensor> gradients = {at::randn({300001}), at::randn({77, 5})};
+  const double expected = at::cat({gradients[0], gradients[1].flatten()}).to(at::kDouble).norm().item<double>();
+  at::set_num_threads(1);
+  const double one = clip_gradients(gradients, 0).item<double>();
+  at::set_num_threads(2);
+  EXPECT_EQ(clip_gradients(gradients, 0).item<double>(), one);
+  EXPECT_NEAR(one, expected, 1e-6 * expected);
+  at::set_num_threads(1);
+}
+
+TEST(ClipGradients, takes_gradients_of_any_layout) {
+  const at::Tensor strided = at::arange(6, at::kFloat).view({2, 3}).t();
+  EXPECT_NEAR(clip_gradients({strided}, 0).item<double>(), std::sqrt(55.0), 1e-5);
 }
 
 TEST(ClipGradients, sums_bf16_gradients_in_float32) {
