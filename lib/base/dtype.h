@@ -13,8 +13,7 @@ int64_t size_of(DType type);
 // "F32", "BF16", … (safetensors). dtype_from_safetensors throws Error for an unknown name.
 std::string_view safetensors_name(DType type);
 DType dtype_from_safetensors(std::string_view name);
-// "float32", "bfloat16", … (config.json, YAML). dtype_from_name takes "torch.float32" too; throws Error for an unknown
-// one.
+// "float32", "bfloat16", … (config.json, YAML). dtype_from_name takes "torch.float32" too; throws Error if unknown.
 std::string_view dtype_name(DType type);
 DType dtype_from_name(std::string_view name);
 bool is_floating(DType type);

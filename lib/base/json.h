@@ -1,5 +1,4 @@
-// JSON in, with what Python writes into it (NaN, Infinity), errors with their line; JSON out as transformers formats
-// it.
+// JSON in, with what Python writes into it (NaN, Infinity); errors with their line; JSON out as transformers has it.
 #pragma once
 
 #include <filesystem>
