@@ -158,6 +158,7 @@ bool Loop::at_cadence(config::Cadence cadence, int64_t every) const {
 Json Loop::state() const {
   const data::Position position = order_.position();
   return {{"config", steps_identity(config_)},
+          {"data", data::fingerprint(inputs_.train)},
           {"step", counters_.step},
           {"tokens", counters_.tokens},
           {"window_loss", counters_.window_loss},
@@ -180,8 +181,12 @@ void Loop::save() {
 }
 
 void Loop::restore(const checkpoint::Checkpoint& resume) {
-  resume.copy_into(parameters(), trainer_.optimizer().state());
   const Json& state = resume.state();
+  if (state.at("data") != data::fingerprint(inputs_.train)) {
+    throw Error(config_.train_file + " or its tokenizer has changed since " + resume.folder().string() + " was saved",
+                "resume with the data of that run, or start a new one in another output_dir");
+  }
+  resume.copy_into(parameters(), trainer_.optimizer().state());
   counters_.step = state.at("step").get<int64_t>();
   counters_.tokens = state.at("tokens").get<int64_t>();
   counters_.window_loss = state.at("window_loss").get<double>();

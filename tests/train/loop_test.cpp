@@ -132,6 +132,15 @@ TEST_F(LoopTest, AnotherConfigDoesNotResume) {
   EXPECT_EQ(run(config).steps, 16) << "cadences may change";
 }
 
+TEST_F(LoopTest, OtherDataDoNotResume) {
+  config::RunConfig config = this->config("other-data");
+  EXPECT_THROW(run(config, 4), Stop);
+  config.resume_from_checkpoint = "auto";
+  std::ofstream(folder_ / "data.jsonl", std::ios::app) << R"({"input_ids": [1, 2, 3]})"
+                                                       << "\n";
+  EXPECT_THROW(run(config), Error);
+}
+
 TEST_F(LoopTest, ADamagedCheckpointIsSkippedAndANamedOneRefused) {
   config::RunConfig config = this->config("damaged");
   EXPECT_THROW(run(config, 7), Stop);
