@@ -298,9 +298,10 @@ class Walk {
     embedding_gradients(made, earlier);
     made.add(Component::kTemporaryBuffers, "gradient of the stream", wide(batch, shape_.hidden_size, s_.stored_bytes));
     const int64_t tokens = batch.rows * batch.length;
-    if (s_.cuda && tokens > 3072) {  // LibTorch's kernel sorts the ids then
-      made.add(Component::kTemporaryBuffers, "sums of sorted tokens", wide(batch, shape_.hidden_size, 4));
-      made.add(Component::kTemporaryBuffers, "sorted ids", {{tokens, "tokens"}, {32, "bytes"}});
+    if (s_.cuda && tokens > 3072) {  // LibTorch's kernel sorts the ids then and adds their gradients in tens
+      made.add(Component::kTemporaryBuffers, "partial sums",
+               {{tokens + (tokens + 9) / 10, "sums"}, {shape_.hidden_size, ""}, {4, "bytes"}});
+      made.add(Component::kTemporaryBuffers, "sorted ids, about", {{tokens, "tokens"}, {45, "bytes"}});
     }
     consider(std::move(made));
     // Autograd adds a tied head's gradient in place only where it is a fresh cast.

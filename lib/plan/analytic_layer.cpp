@@ -109,10 +109,13 @@ class Account {
     add_always("adapters' inner products", part, of(adapted, wide(tokens_, s_.run.lora_r, s_.adapter_bytes)));
   }
 
-  // True where the joined heads are a view of what attention keeps as its output anyway.
+  // True where the joined heads are a view of what attention keeps as its output anyway. On the CPU the output has the
+  // layout of the queries, and folding groups of heads copies those of several rows.
   bool shares_output() const {
     if (s_.math) return false;
-    return s_.cuda || s_.shape.num_key_value_heads == s_.shape.num_attention_heads || s_.shape.num_key_value_heads == 1;
+    const bool folds =
+        s_.shape.num_key_value_heads != s_.shape.num_attention_heads && s_.shape.num_key_value_heads != 1;
+    return s_.cuda || !folds || batch_.rows == 1;
   }
 
   void attention() {

@@ -48,7 +48,7 @@ std::vector<Case> all_cases() {
       for (const bool checkpointing : {false, true}) {
         for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
           for (const bool tied : {false, true}) {
-            for (const int64_t length : {20, 300}) {
+            for (const int64_t length : {20, 300, 700}) {
               Case each;
               each.name = std::string(method == config::Method::kFull ? "full_" : "lora_") + precision +
                           (checkpointing ? "_checkpointing" : "") +
@@ -63,7 +63,7 @@ std::vector<Case> all_cases() {
               each.config.attn_implementation = attention;
               if (tied) each.config.target_modules = {"all-linear"};
               if (tied && length == 20) each.config.lora_dropout = 0.1;
-              each.step = {{tied ? 1 : 4, length}};
+              each.step = {{!tied && length == 300 ? 4 : 1, length}};
               if (length == 300) each.step.push_back(each.step.front());
               cases.push_back(std::move(each));
             }
