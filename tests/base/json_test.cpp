@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <random>
 
 #include "base/error.h"
 
@@ -69,6 +71,78 @@ TEST(Json, WritesTwoSpacesAndANewlineAndReplacesInvalidUtf8) {
   EXPECT_EQ(format_json(parse_json(R"({"b":[1,1e-5],"a":5.0,"c":"é"})", "t")),
             "{\n  \"b\": [\n    1,\n    1e-05\n  ],\n  \"a\": 5.0,\n  \"c\": \"é\"\n}\n");
   EXPECT_EQ(format_json("a\xff"), "\"a\xEF\xBF\xBD\"\n");
+}
+
+// A random value of at most `depth` levels.
+Json random_value(std::mt19937& random, int depth) {
+  const auto below = [&](int bound) { return std::uniform_int_distribution<int>(0, bound - 1)(random); };
+  switch (below(depth > 0 ? 8 : 6)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return below(2) == 0;
+    case 2:
+      return static_cast<int64_t>(random()) * (below(2) == 0 ? -1 : 1);
+    case 3:
+      return std::ldexp(static_cast<double>(random()), below(200) - 100);
+    case 4:
+      return below(2) == 0 ? INFINITY : -INFINITY;
+    case 5:
+      return std::string("NaN \"\\\n\t é 日本 Infinity").substr(static_cast<size_t>(below(4)) * 4, 8);
+    case 6: {
+      Json array = Json::array();
+      for (int i = below(5); i > 0; --i) array.push_back(random_value(random, depth - 1));
+      return array;
+    }
+    default: {
+      Json object = Json::object();
+      for (int i = below(25); i > 0; --i) object["k" + std::to_string(i)] = random_value(random, depth - 1);
+      return object;
+    }
+  }
+}
+
+// As Python writes it: json.dumps has words for what JSON has none.
+std::string as_python(const Json& value) {
+  if (value.is_number_float() && std::isinf(value.get<double>()))
+    return value.get<double>() > 0 ? "Infinity" : "-Infinity";
+  if (!value.is_structured()) return value.dump(-1, ' ', false, Json::error_handler_t::ignore);
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    text += (text.empty() ? "" : ", ") + (value.is_object() ? Json(key).dump() + ": " : "") + as_python(item);
+  }
+  return value.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+TEST(Json, WhatPythonWritesReadsBackToTheSameValue) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 500; ++round) {
+    const std::string text = as_python(random_value(random, 4));
+    ASSERT_EQ(as_python(parse_json(text, "t")), text);
+  }
+}
+
+TEST(Json, MutatedTextsAreReadOrRefusedAtAPlaceInside) {
+  std::mt19937 random(11);
+  const auto below = [&](size_t bound) { return std::uniform_int_distribution<size_t>(0, bound - 1)(random); };
+  constexpr std::string_view kPieces[] = {"\"",      "{",   "}",         "[",   "]",     ":", ",",  "\\",  "\\u",
+                                          "\\ud800", "NaN", "-Infinity", "Inf", "1e999", "-", "\n", "\xff"};
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = as_python(random_value(random, 2));
+    for (size_t edits = 1 + below(4); edits > 0; --edits) {
+      const size_t at = below(text.size() + 1);
+      if (below(2) == 0)
+        text.insert(at, kPieces[below(std::size(kPieces))]);
+      else
+        text.erase(at, below(4));
+    }
+    const std::string error = error_of(text);
+    if (error == "no error") continue;
+    int line = 0, column = 0;
+    ASSERT_EQ(std::sscanf(error.c_str(), "f.json:%d:%d: ", &line, &column), 2) << error;
+    ASSERT_GE(column, 1);
+    ASSERT_LE(static_cast<size_t>(line - 1 + column), text.size() + 2) << error << "\n" << text;
+  }
 }
 
 }  // namespace
