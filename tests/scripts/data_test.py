@@ -5,6 +5,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -62,6 +63,24 @@ class Judgement(unittest.TestCase):
             self.assertFalse(is_right(answer, "14 GB"), answer)
         self.assertTrue(is_right(" 175 billion parameters", "175 billion parameters"))
         self.assertFalse(is_right(" 175 million parameters", "175 billion parameters"))
+
+    def test_questions_reach_the_program_as_they_are_and_answers_keep_their_places(self):
+        program = """#!/usr/bin/env python3
+import sys
+prompts = open(sys.argv[sys.argv.index("--prompts") + 1], encoding="utf-8", newline="").read().split("\\n")[:-1]
+answers = {"How large is a?": "14 GB\\x85\\u2028\\r", "How large is \u00e9?": "", "How large is c?": "\\\\n7 GB"}
+sys.stdout.buffer.write("".join(answers[prompt] + "\\n" for prompt in prompts).encode())
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            fathom = pathlib.Path(folder) / "fathom"
+            fathom.write_text(program, encoding="utf-8")
+            fathom.chmod(0o755)
+            file = pathlib.Path(folder) / "questions.jsonl"
+            asked = [("How large is a?", "14 GB"), ("How large is \u00e9?", "1 GB"), ("How large is c?", "7 GB")]
+            file.write_text("".join(json.dumps({"prompt": p, "answer": a}) + "\n" for p, a in asked), encoding="utf-8")
+            command = [sys.executable, "-B", ROOT / "scripts/ask", "model", "--fathom", fathom, "--questions", file, "--quiet"]
+            result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(result.stdout, "2 of 3 right\n")
 
 
 if __name__ == "__main__":
