@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <string_view>
 
 #include "base/error.h"
@@ -184,8 +185,8 @@ class Reader {
       ++dataset_.truncated;
     }
     // The first label is never a target: no token comes before it.
-    const bool has_target =
-        std::any_of(example.labels.begin() + 1, example.labels.end(), [](int32_t label) { return label != kIgnored; });
+    const auto later = std::views::drop(example.labels, 1);
+    const bool has_target = std::ranges::any_of(later, [](int32_t label) { return label != kIgnored; });
     if (!has_target) {
       ++dataset_.without_target;
       return;

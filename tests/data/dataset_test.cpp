@@ -102,6 +102,15 @@ TEST_F(DatasetTest, LearnsTheEndOfAnEmptyCompletion) {
   EXPECT_THAT(read(R"({"prompt": "", "completion": "x"})").examples[0].labels, ElementsAre(-100, 'x', 2));
 }
 
+TEST_F(DatasetTest, LeavesOutTextsOfFewerThanTwoTokens) {
+  bytes_.adds_bos = false;
+  bytes_.eos_id.reset();
+  const Dataset dataset = read("{\"text\": \"\"}\n{\"text\": \"x\"}\n{\"text\": \"xy\"}");
+  ASSERT_EQ(dataset.examples.size(), 1u);
+  EXPECT_THAT(dataset.examples[0].ids, ElementsAre('x', 'y'));
+  EXPECT_EQ(dataset.without_target, 2);
+}
+
 TEST_F(DatasetTest, ReadsTokensAsTheyAre) {
   tokenizer_ = nullptr;
   const Dataset dataset = read("{\"input_ids\": [5, 6, 7], \"labels\": [-100, 6, -100]}\n{\"input_ids\": [8, 9]}\n");
