@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "ledger/label.h"
 #include "ledger/pointer_table.h"
@@ -14,9 +15,6 @@ namespace fathom::ledger {
 namespace {
 
 thread_local int claim_of_thread = -1;
-
-// A program that never labels must not grow without end: so many records are labelled unasked.
-constexpr size_t kLongestStretch = size_t{1} << 22;
 
 }  // namespace
 
@@ -34,12 +32,19 @@ struct Ledger::State {
 
   void note(Record record) {
     records.push_back(record);
-    if (records.size() >= kLongestStretch) label();
+    if (records.size() >= kLongestStretch) cut();
   }
 
   Memory label() {
-    Memory stretch = label_stretch(records, carried, blocks, label_state, events);
-    memory.merge(stretch);
+    cut();
+    return std::exchange(since_label, {});
+  }
+
+ private:
+  void cut() {
+    const Memory piece = label_stretch(records, carried, blocks, label_state, events);
+    memory.merge(piece);
+    since_label.merge(piece);
     // Slots that died in this stretch are free again; the rest is carried into the next.
     auto settle = [this](uint32_t number) {
       if (blocks[number].alive) {
@@ -57,10 +62,9 @@ struct Ledger::State {
       if (record.kind == Record::Kind::kAllocate) settle(record.block);
     carried.swap(next_carried);
     records.clear();
-    return stretch;
   }
 
- private:
+  Memory since_label;  // of the pieces that label() has not returned yet
   std::vector<uint32_t> next_carried;
 };
 

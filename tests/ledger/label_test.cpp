@@ -212,6 +212,26 @@ TEST(Label, PiecesFoldIntoTheWhole) {
   }
 }
 
+// An evaluation that runs for longer than the ledger remembers: its peak comes first, and is asked for at the end.
+TEST(Label, KeepsThePeakOfAStretchThatWasCutUnasked) {
+  Ledger ledger;
+  ledger.begin_phase(Phase::kEvaluation);
+  ledger.on_allocate(key_of(0), 1000);
+  ledger.on_allocate(key_of(1), 500);
+  ledger.on_free(key_of(1));
+  for (size_t i = 0; i < kLongestStretch / 2 + 10; i++) {
+    ledger.on_allocate(key_of(2), 7);
+    ledger.on_free(key_of(2));
+  }
+  ledger.end_phase();
+  Memory memory = ledger.label();
+  EXPECT_LT(ledger.last_events().size(), 100u) << "this stretch was to be cut";
+  EXPECT_EQ(memory.peak, 1500);
+  EXPECT_EQ(memory.phase(Phase::kEvaluation).peak, 1500);
+  EXPECT_EQ(ledger.memory(), memory);
+  EXPECT_EQ(ledger.label().peak, 1000) << "what label() returned once is not part of the next stretch";
+}
+
 TEST(Label, PhasePeakCountsWhatWasAliveBeforeAndEndBelongsToThatOccurrence) {
   Ledger ledger;
   ledger.on_allocate(key_of(0), 100);
