@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "ops/autocast.h"
 
 namespace fathom::train {
 namespace {
@@ -29,7 +30,12 @@ double next_uniform(uint64_t& state) {
 }  // namespace
 
 int32_t choose_token(const std::vector<float>& logits_V, const GenerationOptions& options, double uniform) {
+  // Nothing compares with NaN: searching and sorting need it gone.
+  const bool numbers = std::none_of(logits_V.begin(), logits_V.end(), [](float logit) { return std::isnan(logit); });
   const auto largest = std::max_element(logits_V.begin(), logits_V.end());
+  if (!numbers || largest == logits_V.end() || !std::isfinite(*largest)) {
+    throw Error("the model's logits are not finite", "look at the model's weights, or compute with dtype=float32");
+  }
   if (options.temperature <= 0) return static_cast<int32_t>(largest - logits_V.begin());
   std::vector<int32_t> order(logits_V.size());
   std::iota(order.begin(), order.end(), 0);
@@ -53,8 +59,7 @@ std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& p
                               const std::function<void(int32_t)>& on_token) {
   const auto length = static_cast<int64_t>(prompt.size());
   if (prompt.empty()) throw Error("the prompt is empty and the tokenizer adds no BOS", "give a prompt");
-  const int64_t capacity = length + options.max_new_tokens;
-  if (capacity > model.shape().max_position_embeddings) {
+  if (options.max_new_tokens > model.shape().max_position_embeddings - length) {
     throw Error("the prompt of " + std::to_string(length) + " tokens and " + std::to_string(options.max_new_tokens) +
                     " new ones exceed the model's " + std::to_string(model.shape().max_position_embeddings) +
                     " positions",
@@ -63,8 +68,8 @@ std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& p
   const at::NoGradGuard no_gradients;
   model.set_training(false);
   const at::Device device = model.options().device;
-  const at::ScalarType type = model.parameters().front().tensor.scalar_type();
-  model::KeyValueCache cache(model.shape(), 1, capacity, device, type);
+  const at::ScalarType computed = ops::ComputeScope(device, model.parameters().front().tensor.scalar_type()).dtype();
+  model::KeyValueCache cache(model.shape(), 1, length + options.max_new_tokens, device, computed);
   std::vector<int64_t> input(prompt.begin(), prompt.end());
   std::vector<int32_t> output;
   uint64_t state = options.seed;
