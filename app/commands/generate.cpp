@@ -1,4 +1,4 @@
-// `fathom generate`: text after each prompt, on stdout.
+// `fathom generate`: text after each prompt, on stdout; after several prompts one line each, line breaks escaped.
 #include "train/generate.h"
 
 #include <iostream>
@@ -7,6 +7,7 @@
 #include "app/model.h"
 #include "app/session.h"
 #include "base/error.h"
+#include "ops/autocast.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -25,13 +26,38 @@ std::vector<int64_t> stop_ids(const train::RunInputs& inputs) {
   return ids;
 }
 
+std::vector<int32_t> prompt_ids(const tokenizer::Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<int32_t> ids = tokenizer.encode(prompt);
+  const bool present = !ids.empty() && tokenizer.bos_id && ids.front() == *tokenizer.bos_id;
+  if (tokenizer.adds_bos && tokenizer.bos_id && !present) ids.insert(ids.begin(), *tokenizer.bos_id);
+  return ids;
+}
+
+// So that the n-th line belongs to the n-th prompt: \n, \r and the backslash itself as in C.
+std::string on_one_line(const std::string& text) {
+  std::string line;
+  for (char c : text) {
+    if (c == '\n') {
+      line += "\\n";
+    } else if (c == '\r') {
+      line += "\\r";
+    } else if (c == '\\') {
+      line += "\\\\";
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
 }  // namespace
 
 int run_generate(const Invocation& invocation) {
-  const config::RunConfig config = config_with_adapter(invocation);
+  config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
   if (!inputs.tokenizer) throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model");
+  if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
   model::Llama model(inputs.shape, train::model_options(config, inputs.shape, session.placement));
   load_weights(model, invocation, *inputs.folder);
 
@@ -42,10 +68,11 @@ int run_generate(const Invocation& invocation) {
   options.top_p = invocation.top_p;
   options.seed = invocation.seed;
   options.stop_ids = stop_ids(inputs);
+  const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
   for (const std::string& prompt : invocation.prompts) {
-    std::vector<int32_t> ids = inputs.tokenizer->encode(prompt);
-    if (inputs.tokenizer->adds_bos && inputs.tokenizer->bos_id) ids.insert(ids.begin(), *inputs.tokenizer->bos_id);
-    std::cout << inputs.tokenizer->decode(train::generate(model, ids, options)) << std::endl;
+    const std::vector<int32_t> ids = train::generate(model, prompt_ids(*inputs.tokenizer, prompt), options);
+    const std::string text = inputs.tokenizer->decode(ids);
+    std::cout << (invocation.prompts.size() > 1 ? on_one_line(text) : text) << std::endl;
   }
   return 0;
 }

@@ -12,7 +12,7 @@
 namespace fathom::app {
 
 int run_logits(const Invocation& invocation) {
-  const config::RunConfig config = config_with_adapter(invocation);
+  config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
   for (int64_t id : invocation.ids) {
@@ -21,6 +21,7 @@ int run_logits(const Invocation& invocation) {
                        std::to_string(inputs.shape.vocab_size));
     }
   }
+  if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
   model::Llama model(inputs.shape, train::model_options(config, inputs.shape, session.placement));
   load_weights(model, invocation, *inputs.folder);
   model.set_training(false);
