@@ -35,7 +35,7 @@ plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation) {
   const plan::Subject subject{config, inputs.shape, *inputs.folder,
-                              plan::make_workload(config, inputs.shape, train::step_shapes(config, inputs.train),
+                              plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
                                                   train::evaluation_shapes(config, inputs.validation))};
   if (session.placement.cuda == nullptr) return plan::plan_cpu(subject, available_memory_bytes());
   const config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : gpu_in_list(*session.placement.cuda);

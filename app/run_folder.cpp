@@ -10,7 +10,8 @@ namespace fathom::app {
 namespace {
 
 bool holds_a_run(const std::filesystem::path& folder) {
-  for (const char* name : {"config.yaml", "metrics.jsonl", "model.safetensors", "adapter_model.safetensors"}) {
+  for (const char* name : {"config.yaml", "metrics.jsonl", "config.json", "model.safetensors",
+                           "model.safetensors.index.json", "adapter_config.json", "adapter_model.safetensors"}) {
     if (std::filesystem::exists(folder / name)) return true;
   }
   return false;
@@ -20,6 +21,13 @@ bool holds_a_run(const std::filesystem::path& folder) {
 
 void prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom) {
   const std::filesystem::path folder = config.output_dir;
+  std::error_code absent;
+  if (std::filesystem::equivalent(folder, config.model_name_or_path, absent)) {
+    throw UsageError("output_dir is the folder of the model itself, " + folder.string(), "choose another output_dir");
+  }
+  if (phantom && holds_a_run(folder) && !weights::is_phantom(folder)) {
+    throw UsageError(folder.string() + " holds a real run", "choose another output_dir for --phantom-gpu");
+  }
   if (!resumes && holds_a_run(folder)) {
     throw UsageError(
         folder.string() + " already holds a run",

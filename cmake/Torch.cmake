@@ -28,6 +28,10 @@ fathom_import(torch_cpu)
 fathom_import(c10_cuda)
 fathom_import(torch_cuda)
 target_link_libraries(fathom::torch_cpu INTERFACE fathom::c10)
+# at::parallel_for is a template that runs on one thread unless its caller is compiled with OpenMP. LibTorch's own libgomp is
+# the one that is loaded: it has the system's soname and comes first.
+target_compile_options(fathom::torch_cpu INTERFACE -fopenmp)
+target_link_options(fathom::torch_cpu INTERFACE -fopenmp)
 
 # CUDA's headers: the wheels beside torch, else an installed toolkit. Host code needs no more than cuda_runtime_api.h.
 find_path(FATHOM_CUDA_INCLUDE_DIR cuda_runtime_api.h

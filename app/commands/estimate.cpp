@@ -17,13 +17,14 @@ constexpr int kPlacements = 4;  // of segments, for the ranges of allocated and 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const model::ModelShape& shape) {
   const train::BatchShape batch{config.per_device_train_batch_size, config.max_length};
-  return plan::make_workload(config, shape, {train::StepShape(config.gradient_accumulation_steps, batch)}, {});
+  return plan::make_workload(config, shape,
+                             train::maximal_shapes({train::StepShape(config.gradient_accumulation_steps, batch)}), {});
 }
 
 plan::Workload workload_of(const Invocation& invocation, const train::RunInputs& inputs) {
   const config::RunConfig& config = invocation.config;
   if (inputs.train.examples.empty()) return full_batches(config, inputs.shape);
-  return plan::make_workload(config, inputs.shape, train::step_shapes(config, inputs.train),
+  return plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
                              train::evaluation_shapes(config, inputs.validation));
 }
 

@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/model.h"
 #include "app/session.h"
+#include "base/log.h"
 #include "train/inputs.h"
 #include "train/steps.h"
 #include "train/trainer.h"
@@ -14,6 +15,10 @@ namespace fathom::app {
 
 int run_eval(const Invocation& invocation) {
   const config::RunConfig config = config_with_adapter(invocation);
+  if (invocation.adapter.empty() && config.method == config::Method::kLora) {
+    log_warning("without --adapter this is the base model, " + config.model_name_or_path +
+                ", not what method: lora trained");
+  }
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
   int64_t capacity_tokens = 0;

@@ -22,12 +22,18 @@
 namespace fathom::app {
 namespace {
 
-// Writes metrics.jsonl and the terminal's line.
+// Writes metrics.jsonl and the terminal's line. The file is opened, and cut back to the checkpoint, when there is
+// something to write: by then the checkpoint has been loaded.
 class Recorder {
  public:
   Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume)
-      : metrics_(std::filesystem::path(config.output_dir) / "metrics.jsonl",
-                 resume ? train::observer_state(*resume).value("metrics_bytes", int64_t{0}) : 0) {}
+      : path_(std::filesystem::path(config.output_dir) / "metrics.jsonl") {
+    std::error_code absent;
+    if (resume &&
+        std::filesystem::equivalent(resume->folder().lexically_normal().parent_path(), config.output_dir, absent)) {
+      keep_bytes_ = train::observer_state(*resume).value("metrics_bytes", int64_t{0});
+    }
+  }
 
   train::Observer observer() {
     train::Observer observer;
@@ -35,8 +41,8 @@ class Recorder {
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
     observer.on_checkpoint = [this](int64_t, const std::filesystem::path& path) { log_info("saved " + path.string()); };
     observer.state = [this] {
-      metrics_.sync();
-      return Json{{"metrics_bytes", metrics_.bytes()}};
+      metrics().sync();
+      return Json{{"metrics_bytes", metrics().bytes()}};
     };
     return observer;
   }
@@ -52,21 +58,28 @@ class Recorder {
     progress.peak_bytes = report.peak_bytes;
     progress_.step(progress, report.step_tokens, report.seconds, report.logged);
     if (!report.logged) return;
-    metrics_.append(report::StepMetrics{report.step, report.epoch, report.loss, report.learning_rate,
-                                        report.gradient_norm, report.total_tokens,
-                                        static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
-                                        report.live_bytes, report.peak_bytes});
+    metrics().append(report::StepMetrics{report.step, report.epoch, report.loss, report.learning_rate,
+                                         report.gradient_norm, report.total_tokens,
+                                         static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
+                                         report.live_bytes, report.peak_bytes});
   }
 
   void evaluation(const train::EvaluationReport& report) {
-    metrics_.append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
+    metrics().append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
     char line[96];
     std::snprintf(line, sizeof line, "evaluation at step %ld: loss %.4f over %ld tokens", report.step, report.loss,
                   report.tokens);
     log_info(line);
   }
 
-  report::MetricsFile metrics_;
+  report::MetricsFile& metrics() {
+    if (!metrics_) metrics_.emplace(path_, keep_bytes_);
+    return *metrics_;
+  }
+
+  std::filesystem::path path_;
+  int64_t keep_bytes_ = 0;  // of an existing file: what the checkpoint knew of
+  std::optional<report::MetricsFile> metrics_;
   report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
 };
 
@@ -100,7 +113,7 @@ int run_train(const Invocation& invocation) {
   std::cout << report::format_memory({plan, std::nullopt}) << std::flush;
   refuse_what_cannot_fit(plan, invocation.force);
 
-  const auto resume = train::find_resume(config, session.phantom);
+  const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
   prepare_run_folder(config, !config.resume_from_checkpoint.empty(), session.phantom);
   Recorder recorder(config, resume);

@@ -48,7 +48,7 @@ void play(train::Trainer& trainer, const train::StepShape& step, double learning
 Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
                        const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations) {
   Workload workload;
-  workload.steps = train::maximal_shapes(steps);
+  workload.steps = steps;
   if (config.eval_strategy != config::Cadence::kNo || config.eval_on_start) {
     std::vector<train::StepShape> single;
     for (const train::BatchShape& batch : evaluations) single.push_back({batch});

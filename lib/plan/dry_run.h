@@ -12,8 +12,8 @@
 
 namespace fathom::plan {
 
-// What decides a run's memory: the steps that can make its maxima, of all that its data give. steps and evaluations: of
-// the whole run, in order, as train::step_shapes and train::evaluation_shapes give them.
+// What decides a run's memory. steps: those that can make its maxima (train::maximal_steps); evaluations: of the whole
+// pass, in order (train::evaluation_shapes).
 Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
                        const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations);
 

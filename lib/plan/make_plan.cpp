@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/load.h"
+#include "ledger/memory_json.h"
 #include "ops/attention.h"
 #include "ops/scalar_type.h"
 #include "phantom/device.h"
@@ -77,7 +78,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
   plan.target.attention_kernel = answer.at("attention_kernel").get<std::string>();
   plan.workload = subject.workload;
   plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);
-  plan.dry_run = memory_from_json(answer.at("memory"));
+  plan.dry_run = ledger::memory_from_json(answer.at("memory"));
   plan.steps_played = answer.at("steps_played").get<int64_t>();
   bytes.requested = answer.at("requested").get<int64_t>();
   bytes.allocated = answer.at("allocated").get<int64_t>();
@@ -90,6 +91,10 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
   }
   for (std::future<Json>& other : others) {
     const Json placed = other.get();
+    if (placed.contains("out_of_memory")) {
+      bytes.fits = false;
+      continue;
+    }
     widen(bytes.allocated_range, placed.at("allocated").get<int64_t>());
     widen(bytes.reserved_range, placed.at("reserved").get<int64_t>());
   }
@@ -115,7 +120,7 @@ Json answer_dry_run(const Json& request, const train::Placement& placement) try 
   const Clock::time_point start = Clock::now();
   try {
     const DryRun played = dry_run(config, shape, &folder, workload, placement);
-    answer["memory"] = to_json(played.memory);
+    answer["memory"] = ledger::to_json(played.memory);
     answer["steps_played"] = played.steps_played;
     answer["seconds"] = std::chrono::duration<double>(Clock::now() - start).count();
   } catch (const c10::OutOfMemoryError& error) {

@@ -17,7 +17,7 @@ struct DeviceBatch {
 
 class BatchRing {
  public:
-  static constexpr int64_t kSlots = 2;  // the batch in use and the next one
+  static constexpr int64_t kSlots = 2;  // the micro-batch in use and the next one of the step
 
   // Room for kSlots batches of up to `capacity_tokens` = rows x length tokens each, ids and targets as int64; claims it
   // as functionality.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/load.h"
+#include "ledger/memory_json.h"
 #include "optim/schedule.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
@@ -76,6 +77,7 @@ class Loop {
   const RunInputs& inputs_;
   Trainer& trainer_;
   const Observer& observer_;
+  const Interrupt interrupt_;
   StepOrder order_;
   Counters counters_;
   RunResult result_;
@@ -86,13 +88,13 @@ double Loop::epoch() const {
 }
 
 void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
-  at::manual_seed(static_cast<uint64_t>(config_.seed));
   const auto seed = static_cast<uint64_t>(config_.seed);
   if (config_.random_init) {
     trainer_.model().initialise(seed);
   } else {
     trainer_.model().load(*inputs_.folder, seed);
   }
+  at::manual_seed(seed);
   if (resume) restore(*resume);
   result_.memory.merge(trainer_.loaded());
 }
@@ -134,8 +136,9 @@ void Loop::evaluate() {
        evaluation_rows(static_cast<int64_t>(inputs_.validation.examples.size()), config_.per_device_eval_batch_size)) {
     batches.push_back(data::make_batch(inputs_.validation, rows, padding_id(inputs_)));
   }
-  const Evaluation evaluation = trainer_.evaluate(batches);
+  const Evaluation evaluation = trainer_.evaluate(batches, [this] { return interrupt_.signal() != 0; });
   result_.memory.merge(evaluation.memory);
+  if (!evaluation.complete) return;
   if (!result_.first_evaluation) result_.first_evaluation = evaluation.loss;
   result_.last_evaluation = evaluation.loss;
   if (observer_.on_evaluation) {
@@ -165,6 +168,7 @@ Json Loop::state() const {
           {"window_targets", counters_.window_targets},
           {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
           {"position", {{"epoch", position.epoch}, {"index", position.index}}},
+          {"memory", ledger::to_json(result_.memory)},
           {"optimizer_steps", trainer_.optimizer().steps()},
           {"random", random_state(trainer_.placement().device)},
           {"threads", at::get_num_threads()},
@@ -182,11 +186,8 @@ void Loop::save() {
 
 void Loop::restore(const checkpoint::Checkpoint& resume) {
   const Json& state = resume.state();
-  if (state.at("data") != data::fingerprint(inputs_.train)) {
-    throw Error(config_.train_file + " or its tokenizer has changed since " + resume.folder().string() + " was saved",
-                "resume with the data of that run, or start a new one in another output_dir");
-  }
   resume.copy_into(parameters(), trainer_.optimizer().state());
+  result_.memory.merge(ledger::memory_from_json(state.at("memory")));
   counters_.step = state.at("step").get<int64_t>();
   counters_.tokens = state.at("tokens").get<int64_t>();
   counters_.window_loss = state.at("window_loss").get<double>();
@@ -217,42 +218,70 @@ void Loop::write_model() {
 }
 
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
-  const Interrupt interrupt;
   load(resume);
   if (config_.eval_on_start && counters_.step == 0) evaluate();
   const int64_t eval_every = config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps;
-  while (counters_.step < order_.total_steps()) {
+  while (counters_.step < order_.total_steps() && interrupt_.signal() == 0) {
     take_step();
-    if (at_cadence(config_.eval_strategy, eval_every)) evaluate();
-    const bool saves = at_cadence(config_.save_strategy, config_.save_steps);
-    if (saves || interrupt.signal() != 0) save();
-    if (interrupt.signal() != 0) {
-      result_.signal = interrupt.signal();
-      break;
-    }
+    if (at_cadence(config_.eval_strategy, eval_every) && interrupt_.signal() == 0) evaluate();
+    if (at_cadence(config_.save_strategy, config_.save_steps) || interrupt_.signal() != 0) save();
   }
   result_.steps = counters_.step;
+  result_.signal = interrupt_.signal();
   if (result_.signal == 0) write_model();
   return result_;
 }
 
+void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
+  const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
+  if (found.state().value("config", "") != steps_identity(config)) {
+    throw UsageError(found.folder().string() + " was saved under other settings" + remedy);
+  }
+  if (found.state().value("data", "") != data::fingerprint(inputs.train)) {
+    throw UsageError(found.folder().string() + " was saved on other data: " + config.train_file +
+                     " or its tokenizer has changed" + remedy);
+  }
+}
+
+// With `auto` and no sound checkpoint a run starts anew: only where that loses nothing.
+void refuse_results_without_checkpoint(const std::filesystem::path& folder) {
+  std::string held;
+  if (std::filesystem::exists(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      const bool result = name.starts_with("checkpoint-") || name.ends_with(".safetensors");
+      if (result && held.empty()) held = entry.path().string();
+    }
+  }
+  if (held.empty()) return;
+  throw Error("resume_from_checkpoint is auto, but " + folder.string() +
+                  " has no sound checkpoint to continue from, and holds " + held,
+              "choose another output_dir, or remove that folder to start anew");
+}
+
 }  // namespace
 
-std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, bool phantom) {
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
+                                                  bool phantom) {
   if (config.resume_from_checkpoint.empty()) return std::nullopt;
+  const bool automatic = config.resume_from_checkpoint == "auto";
+  const std::filesystem::path from = automatic ? config.output_dir : config.resume_from_checkpoint;
+  if (!phantom) weights::refuse_phantom(from);
   std::optional<checkpoint::Checkpoint> found;
-  if (config.resume_from_checkpoint == "auto") {
-    if (!phantom) weights::refuse_phantom(config.output_dir);
-    found = checkpoint::find_newest(config.output_dir);
-    if (!found) return std::nullopt;
+  if (automatic) {
+    found = checkpoint::find_newest(from);
   } else {
-    if (!phantom) weights::refuse_phantom(config.resume_from_checkpoint);
-    found.emplace(config.resume_from_checkpoint);
+    found.emplace(from);
   }
-  if (found->state().value("config", "") != steps_identity(config)) {
-    throw UsageError(found->folder().string() + " was saved under another config",
-                     "resume with the config.yaml of that run, or start a new one in another output_dir");
+  if (!found) {
+    refuse_results_without_checkpoint(from);
+    return std::nullopt;
   }
+  if (phantom && !weights::is_phantom(found->folder())) {
+    throw UsageError(found->folder().string() + " is of a real run, which a phantom GPU cannot continue",
+                     "choose another output_dir for --phantom-gpu");
+  }
+  refuse_other_run(*found, config, inputs);
   return found;
 }
 

@@ -46,9 +46,12 @@ struct Observer {
 };
 
 // The checkpoint that resume_from_checkpoint names ("auto": the newest sound one of output_dir); empty if there is none
-// to resume from. Throws Error if a named one is missing or damaged, or if the config is another than the one it was
-// saved under in a key that decides about the steps.
-std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, bool phantom);
+// to resume from yet. Changes nothing on disk. Throws Error or UsageError if a named one is missing or damaged; if
+// `auto` finds only damaged ones, or a finished model without checkpoints; if it was saved under another config in a
+// key that decides about the steps, or on other data; if a phantom's run would continue a real one or the other way
+// round.
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
+                                                  bool phantom);
 // What Observer::state returned when the checkpoint was saved.
 Json observer_state(const checkpoint::Checkpoint& checkpoint);
 

@@ -20,6 +20,7 @@ using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 // Optimizer steps of a run: groups of gradient_accumulation_steps batches; a group never crosses the end of a pass.
 class StepOrder {
  public:
+  // Throws UsageError if the run would take more than ten million steps.
   StepOrder(const config::RunConfig& config, int64_t examples);
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
@@ -32,7 +33,7 @@ class StepOrder {
   data::Sampler sampler_;
   int64_t accumulation_;
   int64_t steps_per_epoch_;
-  int64_t total_steps_;
+  int64_t total_steps_ = 0;
 };
 
 // The shapes of every step of the run, in order, from the lengths of the examples alone.
@@ -43,8 +44,11 @@ std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const
 // The rows of consecutive batches over the dataset in file order, as an evaluation takes them.
 std::vector<std::vector<int64_t>> evaluation_rows(int64_t examples, int64_t batch_size);
 
-// Those that can make a run's maxima: of all distinct steps the ones that no other step dominates (as many
-// micro-batches, each with at least as many rows and at least the length), in the order of their first appearance.
+// Steps that make a run's maxima of memory, of all that are given. A step's memory is decided by its first micro-batch,
+// before there are gradients, and by each later one on its own; of those, only shapes that no other exceeds in rows and
+// length count. The steps returned are made up of these shapes: one micro-batch each, or a first and a later one.
 std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps);
+// The same for the steps of a run, from the lengths of its examples, without keeping them all.
+std::vector<StepShape> maximal_steps(const config::RunConfig& config, const data::Dataset& dataset);
 
 }  // namespace fathom::train

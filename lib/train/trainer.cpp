@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
-#include <functional>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/autocast.h"
@@ -46,21 +46,22 @@ Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& s
       model_(shape, model_options(config, shape, placement)),
       ring_(capacity_tokens, placement.device, *placement.ledger) {}
 
-at::Tensor Evaluator::loss(const data::Batch& batch, double denominator) {
-  const DeviceBatch on_device = ring_.put(batch);
+at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return ops::cross_entropy(model_.forward(on_device.ids_BS), on_device.targets_BS, denominator);
+  return ops::cross_entropy(model_.forward(batch.ids_BS), batch.targets_BS, denominator);
 }
 
-Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
+Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop) {
   Evaluation result;
   const at::NoGradGuard no_gradients;
   model_.set_training(false);
   placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
   double sum = 0;
   for (const data::Batch& batch : batches) {
-    sum += loss(batch, 1).item<double>();
+    sum += loss(put(batch), 1).item<double>();
     result.target_count += batch.target_count;
+    result.complete = !stop || !stop();
+    if (!result.complete) break;
   }
   placement_.ledger->end_phase();
   result.loss = sum / static_cast<double>(result.target_count);
@@ -71,6 +72,7 @@ Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
 Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
                  const Placement& placement)
     : config_(config), placement_(placement) {
+  label(placement_);  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(ledger::Phase::kLoad);
   evaluator_ = std::make_unique<Evaluator>(config, shape, capacity_tokens, placement);
   trained_ = model().trained_parameters();
@@ -89,7 +91,7 @@ ledger::Memory Trainer::loaded() {
   return label(placement_);
 }
 
-void Trainer::accumulate(const data::Batch& batch, double denominator, std::vector<at::Tensor>& losses) {
+at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
   ledger::Ledger& ledger = *placement_.ledger;
   ledger.begin_phase(ledger::Phase::kForward);
   at::Tensor loss = evaluator_->loss(batch, denominator);
@@ -99,8 +101,9 @@ void Trainer::accumulate(const data::Batch& batch, double denominator, std::vect
   for (const model::Parameter& parameter : trained_) {
     ledger.claim(parameter.tensor.grad(), ledger::Component::kGradients, parameter.name);
   }
-  losses.push_back(loss.detach());
+  loss = loss.detach();
   ledger.end_phase();
+  return loss;
 }
 
 double Trainer::update(double learning_rate, double loss) {
@@ -121,13 +124,22 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     result.token_count += batch.token_count;
   }
   model().set_training(true);
-  std::vector<at::Tensor> losses;
-  for (const data::Batch& batch : micro_batches) {
-    accumulate(batch, static_cast<double>(result.target_count), losses);
+  // One running sum, so that every micro-batch after the first finds the memory as the one before it did.
+  at::Tensor loss_sum;
+  DeviceBatch next = evaluator_->put(micro_batches.front());
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    const DeviceBatch batch = std::move(next);
+    if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
+    const at::Tensor loss = accumulate(batch, static_cast<double>(result.target_count));
+    if (loss_sum.defined()) {
+      loss_sum.add_(loss);
+    } else {
+      loss_sum = loss;
+    }
   }
   placement_.ledger->begin_phase(ledger::Phase::kOptimizerStep);
-  for (const at::Tensor& loss : losses) result.loss += loss.item<double>();
-  losses.clear();
+  result.loss = loss_sum.item<double>();
+  loss_sum.reset();
   result.gradient_norm = update(learning_rate, result.loss);
   placement_.ledger->end_phase();
   result.memory = label(placement_);

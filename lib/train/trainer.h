@@ -1,6 +1,7 @@
 // One training step, one evaluation: the code that runs on the CPU, on CUDA and on both phantoms alike.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -32,6 +33,7 @@ struct StepResult {
 struct Evaluation {
   double loss = 0;  // mean over target tokens, not over batches
   int64_t target_count = 0;
+  bool complete = true;  // false: stopped early, the loss is of the batches so far
   ledger::Memory memory;
 };
 
@@ -48,9 +50,12 @@ class Evaluator {
             const Placement& placement);
 
   model::Llama& model() { return model_; }
-  Evaluation evaluate(std::span<const data::Batch> batches);
+  // stop: asked after each batch; once it says true the evaluation ends there, incomplete.
+  Evaluation evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop = nullptr);
+  // Copies the batch into the ring.
+  DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device.
-  at::Tensor loss(const data::Batch& batch, double denominator);
+  at::Tensor loss(const DeviceBatch& batch, double denominator);
 
  private:
   Placement placement_;
@@ -79,12 +84,14 @@ class Trainer {
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Throws Error, before the
   // weights are touched, if the loss or the gradient norm is not finite, naming where it was first seen.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate);
-  Evaluation evaluate(std::span<const data::Batch> batches) { return evaluator_->evaluate(batches); }
+  Evaluation evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop = nullptr) {
+    return evaluator_->evaluate(batches, stop);
+  }
   // Runs `save` as the save phase; returns its memory.
   ledger::Memory saving(const std::function<void()>& save);
 
  private:
-  void accumulate(const data::Batch& batch, double denominator, std::vector<at::Tensor>& losses);
+  at::Tensor accumulate(const DeviceBatch& batch, double denominator);
   double update(double learning_rate, double loss);
   [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
 

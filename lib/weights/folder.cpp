@@ -52,19 +52,25 @@ bool holds_pickled_weights(const std::filesystem::path& folder) {
 
 }  // namespace
 
+bool is_phantom(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / kPhantomMark) ||
+         std::filesystem::exists(folder.lexically_normal().parent_path() / kPhantomMark);
+}
+
 void refuse_phantom(const std::filesystem::path& folder) {
-  for (const std::filesystem::path& marked : {folder, folder.lexically_normal().parent_path()}) {
-    if (std::filesystem::exists(marked / kPhantomMark)) {
-      throw Error(folder.string() + ": belongs to a run that was played on a phantom GPU; its weights are not real",
-                  "Train without --phantom-gpu to make a model.");
-    }
-  }
+  if (!is_phantom(folder)) return;
+  throw Error(folder.string() + ": belongs to a run that was played on a phantom GPU; its weights are not real",
+              "Train without --phantom-gpu to make a model.");
 }
 
 ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(path) {
   refuse_phantom(path_);
   if (!std::filesystem::is_directory(path_)) {
     throw Error(path_.string() + ": not a folder", "Give the path of a model folder in Hugging Face's layout.");
+  }
+  if (!std::filesystem::exists(path_ / "config.json") && std::filesystem::exists(path_ / "adapter_config.json")) {
+    throw Error(path_.string() + ": holds an adapter, not a model",
+                "Name its base model, and the adapter with --adapter " + path_.string() + ".");
   }
   if (!std::filesystem::exists(path_ / "config.json")) {
     throw Error(path_.string() + ": holds no config.json", "Give the path of a model folder in Hugging Face's layout.");

@@ -14,7 +14,9 @@ namespace fathom::weights {
 
 // A run folder with this file was played on a phantom GPU: its tensors are no one's weights.
 inline constexpr char kPhantomMark[] = "phantom-run.txt";
-// Throws Error if the folder, or the one that holds it (a checkpoint's), bears the mark.
+// True if the folder, or the one that holds it (a checkpoint's), bears the mark.
+bool is_phantom(const std::filesystem::path& folder);
+// Throws Error if it does.
 void refuse_phantom(const std::filesystem::path& folder);
 
 class ModelFolder {

@@ -122,7 +122,7 @@ TEST_P(DryRunMatrix, EqualsTheLedgerToTheByte) {
   at::set_num_threads(each.threads);
   cpu_ledger();
   const data::Dataset dataset = train::testing::random_dataset(kRagged, each.shape.vocab_size, 11);
-  const Workload workload = make_workload(each.config, each.shape, train::step_shapes(each.config, dataset),
+  const Workload workload = make_workload(each.config, each.shape, train::maximal_steps(each.config, dataset),
                                           train::evaluation_shapes(each.config, dataset));
   const DryRun dry = dry_run_cpu(each.config, each.shape, nullptr, workload);
   const ledger::Memory real = measure(each.config, each.shape, dataset, workload.capacity_tokens);
@@ -138,10 +138,11 @@ TEST(DryRun, OnlyTheMaximalStepsDecide) {
   const data::Dataset dataset = train::testing::random_dataset(kRagged, 101, 2);
   config::RunConfig config = train::testing::tiny_config();
   config.per_device_train_batch_size = 2;
+  config.gradient_accumulation_steps = 3;
   config.num_train_epochs = 3;
   const model::ModelShape shape = train::testing::tiny_shape();
   const std::vector<train::StepShape> steps = train::step_shapes(config, dataset);
-  const Workload pruned = make_workload(config, shape, steps, {});
+  const Workload pruned = make_workload(config, shape, train::maximal_shapes(steps), {});
   Workload whole = pruned;
   whole.steps = steps;
   EXPECT_LT(pruned.steps.size(), steps.size());

@@ -68,7 +68,7 @@ class LoopTest : public ::testing::Test {
       if (reports != nullptr) reports->push_back(report);
       if (report.step == stop_after) throw Stop();
     };
-    return train::run(config, inputs, trainer, find_resume(config, false), observer);
+    return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
   }
 
   const fs::path folder_ = fs::temp_directory_path() / ("fathom-loop-" + std::to_string(getpid()));
@@ -99,6 +99,7 @@ TEST_F(LoopTest, ResumedAnywhereItEndsInTheSameBits) {
       run(config, -1, &reports);
       EXPECT_EQ(reports.front().step, stop_after / 3 * 3 + 1) << "continues after the newest checkpoint";
       EXPECT_EQ(reports.back().loss, whole_reports.back().loss);
+      EXPECT_EQ(reports.back().peak_bytes, whole_reports.back().peak_bytes);
       EXPECT_EQ(reports.back().total_tokens, whole_reports.back().total_tokens);
       EXPECT_EQ(hash_file(fs::path(config.output_dir) / weights), expected) << "stopped after step " << stop_after;
     }
@@ -150,9 +151,11 @@ TEST_F(LoopTest, ADamagedCheckpointIsSkippedAndANamedOneRefused) {
   file.put('\x5a');
   file.close();
   config.resume_from_checkpoint = newest.string();
-  EXPECT_THROW(find_resume(config, false), Error);
+  EXPECT_THROW(find_resume(config, open_inputs(config), false), Error);
   config.resume_from_checkpoint = "auto";
-  EXPECT_EQ(find_resume(config, false)->step(), 3);
+  EXPECT_EQ(find_resume(config, open_inputs(config), false)->step(), 3);
+  std::ofstream(fs::path(config.output_dir) / "checkpoint-3" / "manifest.json") << "{}";
+  EXPECT_THROW(find_resume(config, open_inputs(config), false), Error) << "starting over would lose what is there";
 }
 
 }  // namespace

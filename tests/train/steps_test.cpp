@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
+
+#include "base/error.h"
 
 namespace fathom::train {
 namespace {
@@ -66,10 +69,25 @@ TEST(StepShapes, LengthsAreThoseOfTheLongestRow) {
   EXPECT_EQ(shapes, (std::vector<StepShape>{{{2, 9}}, {{2, 4}}, {{1, 7}}}));
 }
 
-TEST(MaximalShapes, KeepsWhatNothingDominatesInOrderOfAppearance) {
-  const std::vector<StepShape> steps = {{{2, 5}}, {{1, 9}}, {{2, 5}}, {{2, 4}}, {{2, 5}, {1, 1}}, {{1, 8}}};
-  EXPECT_EQ(maximal_shapes(steps), (std::vector<StepShape>{{{1, 9}}, {{2, 5}, {1, 1}}}));
+TEST(MaximalShapes, KeepsWhatNothingExceedsForFirstAndLaterMicroBatches) {
+  EXPECT_EQ(maximal_shapes({{{2, 5}}, {{1, 9}}, {{2, 4}}, {{1, 8}}}), (std::vector<StepShape>{{{2, 5}}, {{1, 9}}}));
+  const std::vector<StepShape> steps = {{{2, 5}, {2, 3}, {2, 7}}, {{2, 6}, {1, 8}}, {{1, 2}}};
+  EXPECT_EQ(maximal_shapes(steps), (std::vector<StepShape>{{{2, 6}, {2, 7}}, {{2, 6}, {1, 8}}}));
+  EXPECT_TRUE(maximal_shapes({}).empty());
 }
+
+TEST(MaximalSteps, OfRaggedDataWithAccumulationAreFew) {
+  std::vector<int64_t> lengths;
+  std::mt19937 random(9);
+  for (int i = 0; i < 10000; ++i) lengths.push_back(1 + random() % 900);
+  const data::Dataset dataset = dataset_of(lengths);
+  const config::RunConfig config = config_of(2, 8, 3);
+  const std::vector<StepShape> maximal = maximal_steps(config, dataset);
+  EXPECT_LE(maximal.size(), 2u);
+  EXPECT_EQ(maximal, maximal_shapes(step_shapes(config, dataset)));
+}
+
+TEST(StepOrder, RefusesMoreStepsThanCanBePlanned) { EXPECT_THROW(StepOrder(config_of(1, 1, 1e300), 10), UsageError); }
 
 TEST(EvaluationRows, CoverTheDatasetInOrder) {
   EXPECT_EQ(evaluation_rows(5, 2), (std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}, {4}}));
