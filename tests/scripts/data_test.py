@@ -57,9 +57,9 @@ class Texts(unittest.TestCase):
 class Judgement(unittest.TestCase):
     def test_exact_number_and_unit(self):
         is_right = load_script("ask").is_right
-        for answer in (" 14 GB", "14 GB.", "It takes 14 GB in FP16."):
+        for answer in (" 14 GB", "14 GB."):
             self.assertTrue(is_right(answer, "14 GB"), answer)
-        for answer in ("", " 14", " 14 GiB", " 14 GBs", " 1,4 GB", " 114 GB", " 14.5 GB", " 7 GB, not 14 GB", " 14 MB"):
+        for answer in ("", " 14", " 14 GiB", " 14 GBs", " 1,4 GB", " 114 GB", " 14.5 GB", " 7 GB, not 14 GB", " 14 MB", " with 14 GB. A 7B model"):
             self.assertFalse(is_right(answer, "14 GB"), answer)
         self.assertTrue(is_right(" 175 billion parameters", "175 billion parameters"))
         self.assertFalse(is_right(" 175 million parameters", "175 billion parameters"))
@@ -68,7 +68,7 @@ class Judgement(unittest.TestCase):
         program = """#!/usr/bin/env python3
 import sys
 prompts = open(sys.argv[sys.argv.index("--prompts") + 1], encoding="utf-8", newline="").read().split("\\n")[:-1]
-answers = {"How large is a?": "14 GB\\x85\\u2028\\r", "How large is \u00e9?": "", "How large is c?": "\\\\n7 GB"}
+answers = {"How large is a?": "14 GB\\x85\\u2028\\r", "How large is \u00e9?": "", "How large is c?": " 7 GB."}
 sys.stdout.buffer.write("".join(answers[prompt] + "\\n" for prompt in prompts).encode())
 """
         with tempfile.TemporaryDirectory() as folder:
