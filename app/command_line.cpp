@@ -31,8 +31,9 @@ struct Raw {
   std::vector<std::string> overrides;
   std::string prompts_file;
   std::string ids;
-  std::string gpu, phantom_gpu;  // names in configs/gpus.yaml
-  std::string gpu_memory;        // in place of that GPU's
+  std::string gpu, phantom_gpu;   // names in configs/gpus.yaml
+  std::string gpu_memory;         // in place of that GPU's
+  config::GpuSpec answering_gpu;  // answer-plan: any, listed or not
 };
 
 void add_overrides(CLI::App* command, Raw& raw) {
@@ -80,8 +81,11 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   add_overrides(estimate, raw);
 
   CLI::App* answer = app.add_subcommand("answer-plan", "")->group("");  // the child process that plays a plan
-  answer->add_option("--phantom-gpu", raw.phantom_gpu)->required();
-  add_gpu_memory(answer, raw);
+  config::GpuSpec& gpu = raw.answering_gpu;
+  answer->add_option("--name", gpu.name)->required();
+  answer->add_option("--capability", gpu.compute_capability)->required();
+  answer->add_option("--multiprocessors", gpu.multiprocessors)->required();
+  answer->add_option("--memory", gpu.memory_bytes)->required();
   answer->add_option("--placement", invocation.placement);
   answer->add_flag("--unlimited", invocation.unlimited);
 }
@@ -221,6 +225,7 @@ Invocation complete(Raw& raw) {
     throw UsageError("--gpu-memory is for a GPU that is not there", "add --gpu NAME or --phantom-gpu NAME");
   }
   invocation.phantom_gpu = gpu_of(raw.phantom_gpu, raw.gpu_memory);
+  if (invocation.command == "answer-plan") invocation.phantom_gpu = raw.answering_gpu;
   invocation.gpu = gpu_of(raw.gpu, raw.gpu_memory);
   if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
   if (invocation.command == "generate") {

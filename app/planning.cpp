@@ -15,11 +15,16 @@ namespace {
 constexpr std::chrono::minutes kPatience{5};  // of a child that plays a plan
 
 Json ask_phantom(const plan::PhantomQuestion& question) {
+  const config::GpuSpec& gpu = question.gpu;
   std::vector<std::string> arguments = {"answer-plan",
-                                        "--phantom-gpu",
-                                        question.gpu.name,
-                                        "--gpu-memory",
-                                        std::to_string(question.gpu.memory_bytes),
+                                        "--name",
+                                        gpu.name,
+                                        "--capability",
+                                        gpu.compute_capability,
+                                        "--multiprocessors",
+                                        std::to_string(gpu.multiprocessors),
+                                        "--memory",
+                                        std::to_string(gpu.memory_bytes),
                                         "--placement",
                                         std::to_string(question.placement)};
   if (question.unlimited) arguments.push_back("--unlimited");
@@ -38,7 +43,7 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
                               plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
                                                   train::evaluation_shapes(config, inputs.validation))};
   if (session.placement.cuda == nullptr) return plan::plan_cpu(subject, available_memory_bytes());
-  const config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : gpu_in_list(*session.placement.cuda);
+  const config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   plan::Plan plan = plan_for_gpu(subject, gpu, 1);
   plan.target.phantom = session.phantom;
   return plan;

@@ -4,10 +4,6 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 
-#include <cstdlib>
-
-#include "app/installation.h"
-#include "base/bytes.h"
 #include "base/error.h"
 
 namespace fathom::app {
@@ -36,21 +32,8 @@ Session open_session(const Invocation& invocation) {
   return session;
 }
 
-config::GpuSpec gpu_in_list(const ledger::CudaDevice& device) {
-  std::optional<config::GpuSpec> nearest;
-  int64_t distance = 0;
-  for (const auto& [name, spec] : config::load_gpus(gpus_file())) {
-    if (spec.compute_capability != device.compute_capability()) continue;
-    const int64_t difference = std::abs(spec.memory_bytes - device.total_bytes());
-    if (spec.product == device.name()) return spec;
-    if (!nearest || difference < distance) nearest = spec, distance = difference;
-  }
-  if (!nearest || distance > kGiB) {
-    throw Error(device.name() + " (compute capability " + device.compute_capability() + ", " +
-                    format_bytes(device.total_bytes()) + ") is not in " + gpus_file().string(),
-                "add an entry for it to that file");
-  }
-  return *nearest;
+config::GpuSpec spec_of(const ledger::CudaDevice& device) {
+  return {device.name(), device.name(), device.compute_capability(), device.multiprocessors(), device.total_bytes()};
 }
 
 }  // namespace fathom::app

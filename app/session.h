@@ -18,8 +18,7 @@ struct Session {
 // tensor exists.
 Session open_session(const Invocation& invocation);
 
-// The GPU of configs/gpus.yaml that this device is: same capability, multiprocessors and nearest memory. Throws Error
-// if there is none.
-config::GpuSpec gpu_in_list(const ledger::CudaDevice& device);
+// What a phantom must pretend to be this device; it need not be in configs/gpus.yaml.
+config::GpuSpec spec_of(const ledger::CudaDevice& device);
 
 }  // namespace fathom::app

@@ -36,7 +36,7 @@ int run_estimate(const Invocation& invocation) {
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   const plan::Subject subject{config, inputs.shape, *inputs.folder, workload_of(invocation, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
-  if (!gpu && session.placement.cuda != nullptr) gpu = gpu_in_list(*session.placement.cuda);
+  if (!gpu && session.placement.cuda != nullptr) gpu = spec_of(*session.placement.cuda);
   const plan::Plan plan =
       gpu ? plan_for_gpu(subject, *gpu, kPlacements) : plan::plan_cpu(subject, available_memory_bytes());
   if (invocation.json) {

@@ -30,6 +30,7 @@ class CudaDevice {
 
   virtual std::string name() const = 0;                // "NVIDIA H100 80GB HBM3"
   virtual std::string compute_capability() const = 0;  // "9.0"
+  virtual int64_t multiprocessors() const = 0;
   virtual int64_t total_bytes() const = 0;
   virtual int64_t free_bytes() const = 0;
 };

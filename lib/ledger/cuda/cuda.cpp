@@ -99,6 +99,7 @@ class Device final : public CudaDevice {
   std::string compute_capability() const override {
     return std::to_string(properties_.major) + "." + std::to_string(properties_.minor);
   }
+  int64_t multiprocessors() const override { return properties_.multiProcessorCount; }
   int64_t total_bytes() const override { return memory_info().second; }
   int64_t free_bytes() const override { return memory_info().first; }
 
