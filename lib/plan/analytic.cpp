@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/bytes.h"
+#include "plan/analytic_instant.h"
 #include "plan/analytic_layer.h"
 
 namespace fathom::plan {
@@ -15,35 +16,16 @@ using ledger::Component;
 constexpr int64_t kRingSlots = 2;               // train::BatchRing
 constexpr int64_t kFewestRotaryPositions = 64;  // ops::RotaryTable grows in powers of two from here
 
-// Everything alive at one instant.
-class Instant {
- public:
-  explicit Instant(std::string name) { analytic_.instant = std::move(name); }
-
-  void add(Component component, const std::string& what, const Product& product) {
-    const int64_t bytes = bytes_of(product);
-    if (bytes == 0) return;
-    analytic_.terms.push_back({component, what + ": " + format_product(product), bytes});
-    int64_t& sum = analytic_.at_peak[component];
-    sum = checked_add(sum, bytes, what);
-    analytic_.peak = checked_add(analytic_.peak, bytes, what);
-  }
-  // The terms in the order of components.
-  Analytic take() {
-    std::stable_sort(analytic_.terms.begin(), analytic_.terms.end(),
-                     [](const Analytic::Term& a, const Analytic::Term& b) { return a.component < b.component; });
-    return std::move(analytic_);
-  }
-  int64_t total() const { return analytic_.peak; }
-  const ledger::ComponentBytes& components() const { return analytic_.at_peak; }
-
- private:
-  Analytic analytic_;
-};
-
 Product times(int64_t count, const char* unit, Product product) {
   product.insert(product.begin(), {count, unit});
   return product;
+}
+
+// A later micro-batch of a step that is at least as large has everything that this one has, and gradients besides.
+bool is_dominated(const train::StepShape& step, size_t index) {
+  return std::any_of(step.begin() + static_cast<int64_t>(index) + 1, step.end(), [&](const train::BatchShape& later) {
+    return later.rows >= step[index].rows && later.length >= step[index].length;
+  });
 }
 
 // Walks through a step and keeps the largest instant.
@@ -60,12 +42,15 @@ class Walk {
 
   Analytic largest() {
     for (const train::StepShape& step : workload_.steps) {
-      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], static_cast<int64_t>(i));
+      for (size_t i = 0; i < step.size(); ++i) {
+        if (!is_dominated(step, i)) micro_batch(step[i], static_cast<int64_t>(i));
+      }
     }
     for (const train::BatchShape& batch : workload_.evaluations) evaluation(batch);
     optimizer_step();
-    largest_.maximum = maximum_;
-    return std::move(largest_);
+    Analytic analytic = largest_.written_out();
+    analytic.maximum = maximum_;
+    return analytic;
   }
 
  private:
@@ -156,13 +141,9 @@ class Walk {
     if (in_forward) cached_copies(instant, batch);
   }
 
-  // Of trained weights only: those of frozen ones live no longer than their use.
   void cached_copies(Instant& instant, const train::BatchShape& batch) const {
     for (const Kept& tensor : kept_by_layer(s_, batch)) {
-      if (tensor.component != Component::kFunctionality ||
-          (s_.lora && tensor.what.find("adapter") == std::string::npos)) {
-        continue;
-      }
+      if (!tensor.cached) continue;
       instant.add(tensor.component, tensor.what, times(shape_.num_hidden_layers, "layers of", tensor.product));
     }
   }
@@ -356,7 +337,7 @@ class Walk {
     for (const Component component : ledger::kComponents) {
       maximum_[component] = std::max(maximum_[component], instant.components()[component]);
     }
-    if (instant.total() > largest_.peak) largest_ = instant.take();
+    if (instant.total() > largest_.total()) largest_ = std::move(instant);
   }
 
   const model::ModelShape& shape_;
@@ -365,7 +346,7 @@ class Walk {
   const LayerSettings s_;
   const int64_t base_, adapters_;  // parameters
   const std::vector<Gradient> gradients_;
-  Analytic largest_;
+  Instant largest_{""};
   ledger::ComponentBytes maximum_;
 };
 

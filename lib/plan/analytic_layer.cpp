@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
@@ -137,18 +136,18 @@ class Account {
   // Autocast's copies: the gradient of the product's other factor needs them.
   void copies() {
     for (const Projection& projection : projections_) {
-      const auto add_copy = [&](const std::string& whose, Product product, bool in_first_layer) {
+      const auto add_copy = [&](const std::string& whose, Product product, bool in_first_layer, bool cached) {
         kept_.push_back({Component::kFunctionality, "autocast's copy of " + whose + projection.name, projection.part,
-                         std::move(product), in_first_layer});
+                         std::move(product), in_first_layer, cached});
       };
       if (s_.casts_base) {
         add_copy("", {{projection.rows, ""}, {projection.columns, ""}, {s_.compute_bytes, "bytes"}},
-                 reached(projection.part));
+                 reached(projection.part), !s_.lora);
       }
       if (s_.adapts(projection.name) && s_.adapter_bytes != kStoredAdapterBytes) {
         add_copy("the adapter of ",
                  {{projection.rows + projection.columns, ""}, {s_.run.lora_r, "ranks"}, {s_.adapter_bytes, "bytes"}},
-                 true);
+                 true, true);
       }
     }
   }
@@ -161,23 +160,6 @@ class Account {
 };
 
 }  // namespace
-
-int64_t bytes_of(const Product& product) {
-  int64_t bytes = 1;
-  for (const Factor& factor : product) bytes = checked_multiply(bytes, factor.count, format_product(product));
-  return bytes;
-}
-
-std::string format_product(const Product& product) {
-  std::string text;
-  for (const Factor& factor : product) {
-    if (!text.empty() && !text.ends_with(" of ")) text += " × ";
-    text += format_count(factor.count);
-    if (*factor.unit != '\0') text += std::string(" ") + factor.unit;
-    if (text.ends_with(" of")) text += " ";
-  }
-  return text;
-}
 
 LayerSettings::LayerSettings(const model::ModelShape& shape_in, const config::RunConfig& run_in, const Target& target)
     : shape(shape_in),

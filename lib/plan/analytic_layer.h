@@ -8,20 +8,9 @@
 
 #include "config/run_config.h"
 #include "model/shape.h"
-#include "plan/plan.h"
+#include "plan/analytic_instant.h"
 
 namespace fathom::plan {
-
-// One number of a product, with the word that follows it: {8192, "tokens"}.
-struct Factor {
-  int64_t count = 0;
-  const char* unit = "";
-};
-using Product = std::vector<Factor>;
-// Throws Error where the product leaves int64.
-int64_t bytes_of(const Product& product);
-// "8,192 tokens x 4,096 x 4 bytes".
-std::string format_product(const Product& product);
 
 // Sizes of elements and the switches that decide what is kept. Letters are those of base/shapes.h.
 struct LayerSettings {
@@ -54,6 +43,7 @@ struct Kept {
   Part part = Part::kFirstNorm;
   Product product;             // of one layer
   bool in_first_layer = true;  // false: nothing before the first adapter needs it
+  bool cached = false;         // by autocast, until the forward pass is over: the copy of a trained weight
 };
 // In the order of the forward pass.
 std::vector<Kept> kept_by_layer(const LayerSettings& settings, const train::BatchShape& batch);
