@@ -39,7 +39,7 @@ class Recorder {
     train::Observer observer;
     observer.on_step = [this](const train::StepReport& report) { step(report); };
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
-    observer.on_checkpoint = [this](int64_t, const std::filesystem::path& path) { log_info("saved " + path.string()); };
+    observer.on_checkpoint = [](int64_t, const std::filesystem::path& path) { log_info("saved " + path.string()); };
     observer.state = [this] {
       metrics().sync();
       return Json{{"metrics_bytes", metrics().bytes()}};

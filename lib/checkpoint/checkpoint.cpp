@@ -99,7 +99,7 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
   fs::create_directories(output_dir);
   remove_leftovers(output_dir);
   const fs::path staging = hidden_path(output_dir, step, ".partial");
-  const fs::path target = output_dir / (kPrefix + std::to_string(step));
+  fs::path target = output_dir / (kPrefix + std::to_string(step));
   try {
     fs::create_directory(staging);
     std::vector<FileRecord> written = write_model_files(staging, snapshot.parameters, files);

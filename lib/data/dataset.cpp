@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 #include <string_view>
 
 #include "base/error.h"
@@ -185,8 +184,8 @@ class Reader {
       ++dataset_.truncated;
     }
     // The first label is never a target: no token comes before it.
-    const auto later = std::views::drop(example.labels, 1);
-    const bool has_target = std::ranges::any_of(later, [](int32_t label) { return label != kIgnored; });
+    const auto later = example.labels.begin() + std::min<int64_t>(1, static_cast<int64_t>(example.labels.size()));
+    const bool has_target = std::any_of(later, example.labels.end(), [](int32_t label) { return label != kIgnored; });
     if (!has_target) {
       ++dataset_.without_target;
       return;

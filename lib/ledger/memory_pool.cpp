@@ -49,7 +49,7 @@ MemoryPool::~MemoryPool() {
 }
 
 int MemoryPool::bin_of(size_t size) {
-  int exponent = std::bit_width(size) - 1;  // a size is at least two headers: 2^7
+  int exponent = static_cast<int>(std::bit_width(size)) - 1;  // a size is at least two headers: 2^7
   int step = static_cast<int>(size >> (exponent - 3)) & (kSteps - 1);
   return std::min(exponent * kSteps + step, kBins - 1);
 }

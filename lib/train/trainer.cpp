@@ -128,7 +128,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   at::Tensor loss_sum;
   DeviceBatch next = evaluator_->put(micro_batches.front());
   for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const DeviceBatch batch = std::move(next);
+    const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
     const at::Tensor loss = accumulate(batch, static_cast<double>(result.target_count));
     if (loss_sum.defined()) {
