@@ -8,32 +8,10 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/split_mix.h"
 
 namespace fathom::data {
 namespace {
-
-// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-class SplitMix64 {
- public:
-  explicit SplitMix64(uint64_t state) : state_(state) {}
-  uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15;
-    uint64_t mixed = state_;
-    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
-    return mixed ^ mixed >> 31;
-  }
-  // Uniform in [0, bound): draws that would favour small numbers are thrown away.
-  uint64_t below(uint64_t bound) {
-    const uint64_t unfair = -bound % bound;  // 2^64 mod bound
-    uint64_t draw = next();
-    while (draw < unfair) draw = next();
-    return draw % bound;
-  }
-
- private:
-  uint64_t state_;
-};
 
 // Fisher and Yates from the back, with the stream that starts at seed and is split by the epoch.
 std::vector<int64_t> shuffled(int64_t examples, uint64_t seed, int64_t epoch) {

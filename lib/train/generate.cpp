@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/split_mix.h"
 #include "ops/autocast.h"
 
 namespace fathom::train {
@@ -16,15 +17,6 @@ namespace {
 std::vector<float> to_host(const at::Tensor& logits_V) {
   const at::Tensor host = logits_V.to(at::kFloat).cpu().contiguous();
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
-}
-
-// SplitMix64 (Steele, Lea and Flood, 2014): the whole state is one integer, so a seed and a count say everything.
-double next_uniform(uint64_t& state) {
-  state += 0x9e3779b97f4a7c15;
-  uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
 }
 
 }  // namespace
@@ -72,11 +64,11 @@ std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& p
   model::KeyValueCache cache(model.shape(), 1, length + options.max_new_tokens, device, computed);
   std::vector<int64_t> input(prompt.begin(), prompt.end());
   std::vector<int32_t> output;
-  uint64_t state = options.seed;
+  SplitMix64 random(options.seed);
   while (static_cast<int64_t>(output.size()) < options.max_new_tokens) {
     const at::Tensor ids_BS = at::tensor(input, at::kLong).view({1, -1}).to(device);
     const at::Tensor logits_BV = model.forward(ids_BS, cache);
-    const int32_t id = choose_token(to_host(logits_BV.select(0, 0)), options, next_uniform(state));
+    const int32_t id = choose_token(to_host(logits_BV.select(0, 0)), options, random.uniform());
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;
     output.push_back(id);
     if (on_token) on_token(id);
