@@ -57,7 +57,8 @@ void refuse_what_cannot_fit(const plan::Plan& plan, bool force) {
   const ledger::Component largest = *std::max_element(ledger::kComponents.begin(), ledger::kComponents.end(),
                                                       [&](auto a, auto b) { return bytes[a] < bytes[b]; });
   throw Error(
-      "the run needs " + format_bytes(plan.dry_run.peak) + " at its peak and " + plan.target.name + " has " +
+      "the run needs " + (plan.gpu ? format_bytes(plan.gpu->reserved_range.lowest) + " reserved, " : std::string()) +
+          format_bytes(plan.dry_run.peak) + " live at its peak, and " + plan.target.name + " has " +
           format_bytes(plan.target.capacity_bytes) + "; the largest part is " + std::string(component_name(largest)) +
           " with " + format_bytes(bytes[largest]),
       "try method: lora, gradient_checkpointing: true, bf16, a smaller batch or max_length; --force runs it anyway");

@@ -56,7 +56,8 @@ class Loop {
         inputs_(inputs),
         trainer_(trainer),
         observer_(observer),
-        order_(config, static_cast<int64_t>(inputs.train.examples.size())) {}
+        order_(config, static_cast<int64_t>(inputs.train.examples.size())),
+        data_fingerprint_(data::fingerprint(inputs.train)) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
 
@@ -79,6 +80,7 @@ class Loop {
   const Observer& observer_;
   const Interrupt interrupt_;
   StepOrder order_;
+  const std::string data_fingerprint_;  // hashed once, not at every save
   Counters counters_;
   RunResult result_;
 };
@@ -161,7 +163,7 @@ bool Loop::at_cadence(config::Cadence cadence, int64_t every) const {
 Json Loop::state() const {
   const data::Position position = order_.position();
   return {{"config", steps_identity(config_)},
-          {"data", data::fingerprint(inputs_.train)},
+          {"data", data_fingerprint_},
           {"step", counters_.step},
           {"tokens", counters_.tokens},
           {"window_loss", counters_.window_loss},
