@@ -1,0 +1,227 @@
+// The covering design, and the run that each of its rows describes.
+#include "tests/plan/memory_matrix.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+
+#include "base/split_mix.h"
+
+namespace fathom::plan::testing {
+namespace {
+
+constexpr uint64_t kSeed = 20260501;
+constexpr size_t kRuns = 240;
+constexpr size_t kCandidates = 60;  // of which the one that covers most new pairs is taken
+
+enum AxisIndex : size_t {
+  kMethod,
+  kPrecision,
+  kCheckpointing,
+  kAttention,
+  kHeads,
+  kTied,
+  kLayers,
+  kRows,
+  kLength,
+  kAccumulation,
+  kEvaluation,
+  kThreads,
+  kClipping,
+};
+
+using Levels = std::vector<size_t>;
+
+int64_t number_of(const Levels& levels, AxisIndex axis) { return std::stoll(matrix_axes()[axis].levels[levels[axis]]); }
+bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
+
+// Full training is one level of the method, but half of all runs.
+Levels random_levels(SplitMix64& random) {
+  Levels levels;
+  for (const MatrixAxis& axis : matrix_axes()) levels.push_back(random.below(axis.levels.size()));
+  if (random.below(2) == 0) levels[kMethod] = 0;
+  return levels;
+}
+
+// The pairs of levels that no run has yet.
+class Pairs {
+ public:
+  Pairs() {
+    const std::vector<MatrixAxis>& axes = matrix_axes();
+    for (size_t a = 0; a < axes.size(); ++a)
+      for (size_t b = a + 1; b < axes.size(); ++b)
+        for (size_t i = 0; i < axes[a].levels.size(); ++i)
+          for (size_t j = 0; j < axes[b].levels.size(); ++j) open_.insert({a, i, b, j});
+  }
+  size_t would_cover(const Levels& levels) const {
+    size_t count = 0;
+    each(levels, [&](const Pair& pair) { count += open_.count(pair); });
+    return count;
+  }
+  void cover(const Levels& levels) {
+    each(levels, [&](const Pair& pair) { open_.erase(pair); });
+  }
+
+ private:
+  using Pair = std::array<size_t, 4>;  // axis, level, axis, level
+  template <typename Visit>
+  static void each(const Levels& levels, const Visit& visit) {
+    for (size_t a = 0; a < levels.size(); ++a)
+      for (size_t b = a + 1; b < levels.size(); ++b) visit({a, levels[a], b, levels[b]});
+  }
+  std::set<Pair> open_;
+};
+
+void set_method(config::RunConfig& config, size_t level) {
+  if (level == 0) return;
+  config.method = config::Method::kLora;
+  constexpr std::array<int64_t, 6> kRanks = {0, 1, 8, 4, 5, 2};
+  config.lora_r = kRanks[level];
+  if (level == 2 || level == 4) config.lora_dropout = 0.1;
+  if (level == 3 || level == 4) config.target_modules = {"all-linear"};
+  if (level == 5) config.target_modules = {"o_proj", "down_proj"};
+}
+
+config::RunConfig config_of(const Levels& levels) {
+  config::RunConfig config;
+  config.random_init = true;
+  config.device = config::Device::kCpu;
+  set_method(config, levels[kMethod]);
+  config.dtype = levels[kPrecision] < 2 ? DType::kF32 : DType::kBF16;
+  config.bf16 = levels[kPrecision] % 2 == 1;
+  config.gradient_checkpointing = is_on(levels, kCheckpointing);
+  config.attn_implementation = is_on(levels, kAttention) ? config::Attention::kMath : config::Attention::kFlash;
+  config.num_threads = number_of(levels, kThreads);
+  config.per_device_train_batch_size = number_of(levels, kRows);
+  config.max_length = number_of(levels, kLength);
+  config.gradient_accumulation_steps = number_of(levels, kAccumulation);
+  config.max_grad_norm = is_on(levels, kClipping) ? 1 : 0;
+  if (levels[kEvaluation] > 0) config.eval_strategy = config::Cadence::kEpoch;
+  config.eval_on_start = levels[kEvaluation] == 2;
+  config.per_device_eval_batch_size = config.per_device_train_batch_size + (levels[kEvaluation] == 2 ? 2 : 0);
+  return config;
+}
+
+int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
+  return (low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)))) | 1;
+}
+
+model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
+  constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.head_dim = kHeadDims[random.below(kHeadDims.size())];
+  const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));
+  shape.num_attention_heads = groups * in_group;
+  const std::array<int64_t, 3> key_value_heads = {shape.num_attention_heads, groups, 1};
+  shape.num_key_value_heads = key_value_heads[levels[kHeads]];
+  shape.hidden_size = shape.num_attention_heads * shape.head_dim;
+  if (random.below(4) == 0) shape.hidden_size = odd_between(random, 24, 150);  // not heads x head_dim
+  shape.intermediate_size = odd_between(random, 2 * shape.hidden_size, 4 * shape.hidden_size);
+  const auto vocabulary = int64_t{100} << random.below(6);
+  shape.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
+  shape.num_hidden_layers = number_of(levels, kLayers);
+  shape.tie_word_embeddings = is_on(levels, kTied);
+  return shape;
+}
+
+train::BatchShape ragged(const train::BatchShape& largest, SplitMix64& random) {
+  const auto up_to = [&](int64_t most) { return 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(most))); };
+  return {up_to(largest.rows), up_to(largest.length)};
+}
+
+// Two steps, the last often shorter, as at the end of a pass; the largest batch may come anywhere.
+void draw_batches(MatrixRun& run, SplitMix64& random) {
+  const train::BatchShape largest = {run.config.per_device_train_batch_size, run.config.max_length};
+  const int64_t accumulation = run.config.gradient_accumulation_steps;
+  const size_t steps = 2;
+  for (size_t step = 0; step < steps; ++step) {
+    const bool cut = step + 1 == steps && accumulation > 1 && random.below(3) == 0;
+    train::StepShape& shape = run.steps.emplace_back();
+    for (int64_t i = 0; i < (cut ? accumulation - 1 : accumulation); ++i) shape.push_back(ragged(largest, random));
+  }
+  train::StepShape& chosen = run.steps[random.below(steps)];
+  chosen[random.below(chosen.size())] = largest;
+  run.config.max_steps = static_cast<int64_t>(steps);
+  if (run.config.eval_strategy == config::Cadence::kNo) return;
+  const train::BatchShape evaluation = {run.config.per_device_eval_batch_size, run.config.max_length};
+  run.evaluations = {ragged(evaluation, random), evaluation, ragged(evaluation, random)};
+}
+
+std::string name_of(size_t place, const Levels& levels) {
+  std::array<char, 8> number{};
+  std::snprintf(number.data(), number.size(), "%03zu", place);
+  const auto level = [&](AxisIndex axis) { return matrix_axes()[axis].levels[levels[axis]]; };
+  std::string name = number.data();
+  for (const AxisIndex axis : {kMethod, kPrecision, kAttention, kHeads}) name += "_" + level(axis);
+  if (is_on(levels, kCheckpointing)) name += "_checkpointing";
+  if (is_on(levels, kTied)) name += "_tied";
+  name += "_" + level(kAccumulation) + "x" + level(kRows) + "x" + level(kLength) + "_layers" + level(kLayers);
+  if (levels[kEvaluation] > 0) name += "_" + level(kEvaluation);
+  if (is_on(levels, kClipping)) name += "_clipping";
+  return name + "_threads" + level(kThreads);
+}
+
+}  // namespace
+
+const std::vector<MatrixAxis>& matrix_axes() {
+  static const auto* axes = new std::vector<MatrixAxis>{
+      {"method",
+       {"full", "lora_r1", "lora_r8_dropout", "lora_r4_all_linear", "lora_r5_all_linear_dropout", "lora_r2_out"}},
+      {"precision", {"fp32", "autocast", "bf16", "bf16_autocast"}},
+      {"checkpointing", {"no", "yes"}},
+      {"attention", {"flash", "math"}},
+      {"heads", {"multi", "grouped", "single"}},
+      {"tied", {"no", "yes"}},
+      {"layers", {"1", "2", "3"}},
+      {"rows", {"1", "2", "3", "5"}},
+      {"length", {"5", "33", "64", "101", "199", "260"}},
+      {"accumulation", {"1", "2", "4"}},
+      {"evaluation", {"none", "evaluation", "evaluation_on_start"}},
+      {"threads", {"1", "2"}},
+      {"clipping", {"no", "yes"}},
+  };
+  return *axes;
+}
+
+std::vector<Levels> matrix_levels() {
+  SplitMix64 random(kSeed);
+  Pairs open;
+  std::vector<Levels> design;
+  std::set<Levels> known;
+  while (design.size() < kRuns) {
+    Levels best = random_levels(random);
+    for (size_t i = 1; i < kCandidates; ++i) {
+      Levels candidate = random_levels(random);
+      if (open.would_cover(candidate) > open.would_cover(best)) best = candidate;
+    }
+    if (!known.insert(best).second) continue;
+    open.cover(best);
+    design.push_back(best);
+  }
+  return design;
+}
+
+std::vector<MatrixRun> memory_matrix() {
+  std::vector<MatrixRun> runs;
+  for (const Levels& levels : matrix_levels()) {
+    SplitMix64 random(kSeed + 1 + runs.size());
+    MatrixRun run;
+    run.name = name_of(runs.size(), levels);
+    run.config = config_of(levels);
+    run.shape = shape_of(levels, random);
+    draw_batches(run, random);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count) {
+  std::vector<MatrixRun> runs = memory_matrix();
+  SplitMix64 random(seed);
+  while (runs.size() > count) runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(random.below(runs.size())));
+  return runs;
+}
+
+}  // namespace fathom::plan::testing

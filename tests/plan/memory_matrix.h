@@ -1,0 +1,40 @@
+// The memory matrix: several hundred small runs that between them combine every setting that memory depends on, for
+// the tests and programs that hold one account of memory against another. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "train/steps.h"
+
+namespace fathom::plan::testing {
+
+// One run, completely described: a randomly initialised decoder and the shapes of what it is fed.
+struct MatrixRun {
+  std::string name;          // letters, digits and underscores; the first three digits are its place in the matrix
+  config::RunConfig config;  // num_threads is 1 or 2
+  model::ModelShape shape;
+  std::vector<train::StepShape> steps;         // in order; one reaches the largest rows and length
+  std::vector<train::BatchShape> evaluations;  // of one pass, in order; empty: none
+};
+
+// At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes
+// (method and adapters, precision, checkpointing, attention, heads, tied embeddings, layers, rows, length,
+// accumulation, evaluation, threads, clipping) meet in at least one run; widths are drawn at random.
+std::vector<MatrixRun> memory_matrix();
+
+// `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.
+std::vector<MatrixRun> sample_of_matrix(uint64_t seed, size_t count);
+
+// The axes, for whoever checks or describes the design: names of the levels, and the level that each run has.
+struct MatrixAxis {
+  std::string name;
+  std::vector<std::string> levels;
+};
+const std::vector<MatrixAxis>& matrix_axes();
+std::vector<std::vector<size_t>> matrix_levels();  // [run][axis]
+
+}  // namespace fathom::plan::testing
