@@ -1,4 +1,4 @@
-// One child process: spawned with pipes, fed, listened to, and waited for until a deadline.
+// Child processes: spawned with sockets, fed, listened to, and waited for until a deadline.
 #include "phantom/child.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kLargestAnswerBytes = size_t{64} << 20;
+constexpr size_t kLargestAnswerBytes = size_t{256} << 20;
 constexpr size_t kStderrBytes = 2000;  // of its end that an error shows
 
 std::string system_reason() { return std::strerror(errno); }
@@ -58,12 +58,25 @@ std::array<Descriptor, 2> connect_pair() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-class Child {
- public:
-  Child(const std::filesystem::path& program, const std::vector<std::string>& arguments) : name_(program.filename()) {
-    auto [in, child_in] = connect_pair();
-    auto [out, child_out] = connect_pair();
-    auto [log, child_log] = connect_pair();
+int milliseconds_until(Clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+void receive_some(Descriptor& from, std::string& into) {
+  std::array<char, 65536> buffer;
+  const ssize_t received = recv(from.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (received > 0) into.append(buffer.data(), static_cast<size_t>(received));
+  if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) from.close();
+}
+
+}  // namespace
+
+struct Child::State {
+  State(const std::filesystem::path& program, const std::vector<std::string>& arguments) : name(program.filename()) {
+    auto [our_in, child_in] = connect_pair();
+    auto [our_out, child_out] = connect_pair();
+    auto [our_log, child_log] = connect_pair();
     const std::string path = program.string();
     std::vector<char*> argv = {const_cast<char*>(path.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -74,117 +87,146 @@ class Child {
     posix_spawn_file_actions_adddup2(&actions, child_in.get(), STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, child_out.get(), STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, child_log.get(), STDERR_FILENO);
-    const int error = posix_spawn(&pid_, path.c_str(), &actions, nullptr, argv.data(), environ);
+    const int error = posix_spawn(&pid, path.c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) throw Error("the child process " + path + " cannot be started: " + std::strerror(error));
-    in_ = std::move(in);
-    out_ = std::move(out);
-    log_ = std::move(log);
+    in = std::move(our_in);
+    out = std::move(our_out);
+    log = std::move(our_log);
   }
 
-  ~Child() {
-    if (ended_) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, &status_, 0);
-  }
+  ~State() { end(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
-  // Sends the request and reads until the child has closed its outputs. False: the deadline came first.
-  bool talk(std::string_view request, Clock::time_point deadline) {
-    while (out_.is_open() || log_.is_open()) {
-      std::array<pollfd, 3> waiting = {pollfd{in_.get(), POLLOUT, 0}, pollfd{out_.get(), POLLIN, 0},
-                                       pollfd{log_.get(), POLLIN, 0}};
+  // What the child should have said by when.
+  enum class Until { kLine, kEnd };
+
+  // Sends the request and reads until the child has said a line, or closed its outputs. False: the deadline came first.
+  bool talk(std::string_view request, Until until, Clock::time_point deadline) {
+    size_t sent = 0;
+    while (out.is_open() || log.is_open()) {
+      if (until == Until::kLine && answer.find('\n') != std::string::npos) return true;
+      const bool sending = sent < request.size() && in.is_open();
+      if (!sending && until == Until::kEnd) in.close();
+      std::array<pollfd, 3> waiting = {pollfd{sending ? in.get() : -1, POLLOUT, 0}, pollfd{out.get(), POLLIN, 0},
+                                       pollfd{log.get(), POLLIN, 0}};
       const int ready = poll(waiting.data(), waiting.size(), milliseconds_until(deadline));
       if (ready < 0 && errno != EINTR) throw Error("waiting for a child process failed: " + system_reason());
       if (ready == 0) return false;
       if (ready < 0) continue;
-      if (waiting[0].revents != 0) send_some(request);
-      if (waiting[1].revents != 0) receive_some(out_, answer_);
-      if (waiting[2].revents != 0) receive_some(log_, errors_);
-      if (answer_.size() > kLargestAnswerBytes) {
-        throw Error("the child process " + name_ + " answered more than 64 MiB" + last_words());
+      if (waiting[0].revents != 0) sent += send_some(request.substr(sent));
+      if (waiting[1].revents != 0) receive_some(out, answer);
+      if (waiting[2].revents != 0) receive_some(log, errors);
+      if (answer.size() > kLargestAnswerBytes) {
+        throw Error("the child process " + name + " answered more than 256 MiB" + last_words());
       }
-      if (errors_.size() > 2 * kStderrBytes) errors_.erase(0, errors_.size() - kStderrBytes);
+      if (errors.size() > 2 * kStderrBytes) errors.erase(0, errors.size() - kStderrBytes);
     }
     return true;
   }
 
+  // A child that does not read its request may still answer; one that has died shows in its exit status.
+  size_t send_some(std::string_view rest) {
+    const ssize_t sent = send(in.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) in.close();
+    return sent > 0 ? static_cast<size_t>(sent) : 0;
+  }
+
   // Waits for the end. False: the deadline came first.
   bool wait(Clock::time_point deadline) {
-    while (true) {
-      const pid_t result = waitpid(pid_, &status_, WNOHANG);
-      if (result == pid_) return ended_ = true;
+    while (!ended) {
+      const pid_t result = waitpid(pid, &status, WNOHANG);
       if (result < 0 && errno != EINTR) throw Error("waiting for a child process failed: " + system_reason());
-      if (Clock::now() >= deadline) return false;
-      usleep(1000);
+      ended = result == pid;
+      if (!ended && Clock::now() >= deadline) return false;
+      if (!ended) usleep(1000);
     }
+    return true;
   }
 
-  void expect_success() const {
-    if (WIFSIGNALED(status_)) {
-      throw Error("the child process " + name_ + " was killed by signal " + std::to_string(WTERMSIG(status_)) + " (" +
-                  strsignal(WTERMSIG(status_)) + ")" + last_words());
-    }
-    if (WEXITSTATUS(status_) != 0) {
-      throw Error("the child process " + name_ + " failed with exit status " + std::to_string(WEXITSTATUS(status_)) +
-                  last_words());
-    }
+  void end() {
+    if (ended) return;
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    ended = true;
   }
 
-  const std::string& name() const { return name_; }
-  const std::string& answer() const { return answer_; }
+  // How it ended, for a child that should not have; empty for one that ended well.
+  std::string failure() const {
+    if (WIFSIGNALED(status)) {
+      return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+    }
+    return WEXITSTATUS(status) == 0 ? "" : "failed with exit status " + std::to_string(WEXITSTATUS(status));
+  }
+
+  Error error(const std::string& what) const { return Error("the child process " + name + " " + what + last_words()); }
+  Error late(std::chrono::milliseconds timeout) const {
+    return error("did not answer within " + std::to_string(timeout.count()) + " ms and was stopped");
+  }
   std::string last_words() const {
-    const size_t start = errors_.size() > kStderrBytes ? errors_.size() - kStderrBytes : 0;
-    return errors_.empty() ? "" : "; it said:\n" + errors_.substr(start);
+    const size_t start = errors.size() > kStderrBytes ? errors.size() - kStderrBytes : 0;
+    return errors.empty() ? "" : "; it said:\n" + errors.substr(start);
+  }
+  Json parsed(std::string_view text) const {
+    try {
+      return parse_json(text, "the answer of the child process " + name);
+    } catch (const Error& wrong) {
+      throw Error(wrong.what() + last_words());
+    }
   }
 
- private:
-  static int milliseconds_until(Clock::time_point deadline) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+  // The line that answers `request`.
+  Json ask(const Json& request, std::chrono::milliseconds timeout) {
+    if (ended) throw error("has ended");
+    errors.clear();
+    if (out.is_open()) receive_some(out, answer);
+    if (!answer.empty()) throw error("said something that nobody had asked for");
+    const Clock::time_point deadline = Clock::now() + timeout;
+    if (!talk(request.dump() + "\n", Until::kLine, deadline)) throw late(timeout);
+    const size_t line = answer.find('\n');
+    if (line == std::string::npos) {
+      if (!wait(deadline)) throw late(timeout);
+      throw error(failure().empty() ? "ended without an answer" : failure());
+    }
+    if (line + 1 != answer.size()) throw error("said more than one line");
+    return parsed(std::exchange(answer, {}));
   }
 
-  void send_some(std::string_view request) {
-    const ssize_t sent = send(in_.get(), request.data() + sent_, request.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) sent_ += static_cast<size_t>(sent);
-    // A child that does not read its request may still answer; one that has died shows in its exit status.
-    const bool gone = sent < 0 && errno != EAGAIN && errno != EINTR;
-    if (gone || sent_ == request.size()) in_.close();
-  }
-
-  static void receive_some(Descriptor& from, std::string& into) {
-    std::array<char, 16384> buffer;
-    const ssize_t received = recv(from.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (received > 0) into.append(buffer.data(), static_cast<size_t>(received));
-    if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) from.close();
-  }
-
-  std::string name_;
-  pid_t pid_ = -1;
-  int status_ = 0;
-  bool ended_ = false;
-  Descriptor in_, out_, log_;
-  size_t sent_ = 0;
-  std::string answer_, errors_;
+  std::string name;
+  pid_t pid = -1;
+  int status = 0;
+  bool ended = false;
+  Descriptor in, out, log;
+  std::string answer, errors;
 };
 
-}  // namespace
-
 std::filesystem::path this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+Child::Child(const std::filesystem::path& program, const std::vector<std::string>& arguments)
+    : state_(std::make_unique<State>(program, arguments)) {}
+Child::~Child() = default;
+
+Json Child::ask(const Json& request, std::chrono::milliseconds timeout) {
+  try {
+    return state_->ask(request, timeout);
+  } catch (...) {
+    state_->end();  // what it would still say belongs to no question
+    throw;
+  }
+}
+
+bool Child::is_alive() { return !state_->wait(Clock::now()); }
 
 Json run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments, const Json& request,
                std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = Clock::now() + timeout;
-  Child child(program, arguments);
-  if (!child.talk(request.dump() + "\n", deadline) || !child.wait(deadline)) {
-    throw Error("the child process " + child.name() + " did not answer within " + std::to_string(timeout.count()) +
-                " ms and was stopped" + child.last_words());
+  Child::State child(program, arguments);
+  if (!child.talk(request.dump() + "\n", Child::State::Until::kEnd, deadline) || !child.wait(deadline)) {
+    throw child.late(timeout);
   }
-  child.expect_success();
-  try {
-    return parse_json(child.answer(), "the answer of the child process " + child.name());
-  } catch (const Error& error) {
-    throw Error(error.what() + child.last_words());
-  }
+  if (!child.failure().empty()) throw child.error(child.failure());
+  return child.parsed(child.answer);
 }
 
 }  // namespace fathom::phantom

@@ -87,6 +87,86 @@ TEST(RunChild, SaysWhatCannotBeStarted) {
       Error);
 }
 
+// A shell that answers each line by its number, and obeys a few words.
+Child teller() {
+  return Child("/bin/sh", {"-c", R"(n=0; while read -r line; do n=$((n+1)); case $line in
+    *die*) echo the reason >&2; exit 3;; *leave*) exit 0;; *crash*) kill -11 $$;; *hang*) exec sleep 60;;
+    *mute*) exec >&-; exec sleep 60;; *babble*) printf '1\n2\n';; *lie*) echo 'no JSON';; *slow*) sleep 0.2; echo $n;;
+    *) echo $n;; esac; done)"});
+}
+
+constexpr milliseconds kPatience(20000);
+
+std::string error_of(Child& child, const std::string& word, milliseconds timeout = kPatience) {
+  try {
+    return "no error, but " + child.ask(word, timeout).dump();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(ChildTest, AnswersOneQuestionAfterTheOther) {
+  Child child = teller();
+  for (int question = 1; question <= 200; ++question) EXPECT_EQ(child.ask("what", kPatience), Json(question));
+  EXPECT_EQ(child.ask("slow", kPatience), Json(201));
+  EXPECT_TRUE(child.is_alive());
+}
+
+TEST(ChildTest, CarriesLinesLargerThanAnyBuffer) {
+  Child child("/bin/cat", {});
+  for (const int megabytes : {1, 9, 2}) {
+    const Json request = {{"text", std::string(static_cast<size_t>(megabytes) << 20, 'x') + "\n"}};
+    EXPECT_EQ(child.ask(request, kPatience), request);
+  }
+}
+
+TEST(ChildTest, TellsWhyItEndedAndStaysEnded) {
+  const std::pair<const char*, const char*> cases[] = {{"die", "failed with exit status 3; it said:\nthe reason"},
+                                                       {"leave", "ended without an answer"},
+                                                       {"crash", "killed by signal 11"},
+                                                       {"babble", "said more than one line"},
+                                                       {"lie", "the answer of the child process sh"}};
+  for (const auto& [word, reason] : cases) {
+    Child child = teller();
+    EXPECT_EQ(child.ask("what", kPatience), Json(1));
+    EXPECT_THAT(error_of(child, word), HasSubstr(reason));
+    EXPECT_FALSE(child.is_alive()) << word;
+    EXPECT_THAT(error_of(child, "what"), HasSubstr("the child process sh has ended")) << word;
+  }
+}
+
+TEST(ChildTest, StopsOneThatHangs) {
+  for (const char* word : {"hang", "mute"}) {
+    Child child = teller();
+    const auto start = steady_clock::now();
+    EXPECT_THAT(error_of(child, word, milliseconds(300)), HasSubstr("was stopped")) << word;
+    EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_FALSE(child.is_alive());
+  }
+}
+
+// The rest of one answer is never taken for the next one.
+TEST(ChildTest, RefusesWhatNobodyAskedFor) {
+  Child child("/bin/sh", {"-c", "while read -r line; do echo 1; echo 2; echo done >&2; done"});
+  try {
+    child.ask("what", kPatience);
+    usleep(200000);
+    child.ask("what", kPatience);
+    FAIL() << "two answers for one question";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::AnyOf(HasSubstr("said more than one line"), HasSubstr("nobody had asked for")));
+  }
+}
+
+TEST(ChildTest, NoticesOneThatDiedBetweenTwoQuestions) {
+  Child child("/bin/sh", {"-c", "read -r line; echo 1; echo enough >&2; exit 5"});
+  EXPECT_EQ(child.ask("what", kPatience), Json(1));
+  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+  while (child.is_alive() && steady_clock::now() < deadline) usleep(1000);
+  EXPECT_FALSE(child.is_alive());
+  EXPECT_THAT(error_of(child, "what"), HasSubstr("has ended"));
+}
+
 TEST(ThisProgram, IsTheRunningTest) { EXPECT_EQ(this_program().filename(), "phantom_test"); }
 
 }  // namespace
