@@ -20,7 +20,9 @@ ledger::CudaDevice& open_cuda() {
 
 Session open_session(const Invocation& invocation) {
   Session session;
-  ledger::Ledger& cpu = ledger::install_cpu();
+  // On CUDA the CPU's allocator holds only what is read from and written to files.
+  ledger::Ledger& cpu =
+      ledger::install_cpu(invocation.device == config::Device::kCpu ? invocation.config.memory_budget : 0);
   if (invocation.config.num_threads > 0) at::set_num_threads(static_cast<int>(invocation.config.num_threads));
   session.phantom = invocation.phantom_gpu.has_value();
   if (invocation.device == config::Device::kCuda) {

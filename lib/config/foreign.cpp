@@ -156,7 +156,6 @@ constexpr Unsupported kUnsupported[] = {
     {"early_stopping_patience", "remove it"},
     {"report_to", "remove it: metrics are written to metrics.jsonl in output_dir"},
     {"wandb_project", "remove it: metrics are written to metrics.jsonl in output_dir"},
-    {"memory_budget", "remove it"},
     {"strategy", "remove it: one device trains"},
     {"deepspeed", "remove it: one device trains"},
     {"fsdp", "remove it: one device trains"},

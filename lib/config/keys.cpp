@@ -55,6 +55,14 @@ Key integer(std::string_view name, int64_t RunConfig::*member, Range range, std:
   return key;
 }
 
+// 0 stands for none.
+Key size(std::string_view name, int64_t RunConfig::*member, std::string_view unset, std::string_view meaning) {
+  Key key = make_key(name, "size, as 24GiB", member, meaning, unset);
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_size(value)); };
+  key.get = [=](const RunConfig& run) { return run.*member == 0 ? "null" : format_size(run.*member); };
+  return key;
+}
+
 Key number(std::string_view name, double RunConfig::*member, Range range, std::string_view meaning) {
   Key key = make_key(name, "number, " + in_words(range), member, meaning);
   key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_number(value, range)); };
@@ -141,6 +149,9 @@ std::vector<Key> model_keys() {
       choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
       integer("num_threads", &RunConfig::num_threads, kAtLeastZero,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
+      size("memory_budget", &RunConfig::memory_budget, "no bound",
+           "What the run may take: on the CPU live bytes and kernel scratch, beyond which its allocator refuses; on a "
+           "GPU what LibTorch's allocator may reserve."),
   };
 }
 

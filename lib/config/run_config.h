@@ -24,7 +24,8 @@ struct RunConfig {
   std::optional<DType> dtype;  // unset: float32 for full training, the checkpoint's for a frozen base
   Attention attn_implementation = Attention::kFlash;
   Device device = Device::kAuto;
-  int64_t num_threads = 0;  // 0: as many as LibTorch chooses
+  int64_t num_threads = 0;    // 0: as many as LibTorch chooses
+  int64_t memory_budget = 0;  // bytes; 0: no bound
   // method
   Method method = Method::kFull;
   int64_t lora_r = 8;

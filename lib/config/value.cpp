@@ -8,7 +8,10 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
+#include "base/bytes.h"
+#include "base/error.h"
 #include "config/text.h"
 
 namespace fathom::config {
@@ -124,6 +127,17 @@ Read<double> read_number(const Value& value, const Range& range) {
   return *number == 0 ? 0.0 : *number;  // no -0
 }
 
+Read<int64_t> read_size(const Value& value) {
+  const Mismatch mismatch{"a size above 0", describe(value), "write a number and a unit: 24GiB, 1.5MiB, 80GB"};
+  if (value.kind != Value::Kind::kScalar) return mismatch;
+  try {
+    const int64_t bytes = parse_bytes(value.text);
+    if (bytes > 0) return bytes;
+  } catch (const Error&) {  // which says of a text alone what the mismatch says with its key and place
+  }
+  return mismatch;
+}
+
 Read<std::string> read_text(const Value& value, const std::string& what) {
   if (value.kind != Value::Kind::kScalar) return Mismatch{what, describe(value), ""};
   if (value.text.empty()) return Mismatch{what, "an empty text", "remove the key"};
@@ -152,6 +166,14 @@ Read<std::vector<std::string>> read_modules(const Value& value) {
     names.push_back(item.text);
   }
   return names;
+}
+
+std::string format_size(int64_t bytes) {
+  constexpr std::array<std::pair<int64_t, const char*>, 3> kUnits{{{kGiB, "GiB"}, {kMiB, "MiB"}, {kKiB, "KiB"}}};
+  for (const auto& [unit, name] : kUnits) {
+    if (bytes % unit == 0) return std::to_string(bytes / unit) + name;
+  }
+  return std::to_string(bytes);
 }
 
 std::string format_number(double value) {

@@ -31,11 +31,15 @@ std::string describe(const Value& value);
 Read<bool> read_bool(const Value& value);
 Read<int64_t> read_integer(const Value& value, const Range& range);
 Read<double> read_number(const Value& value, const Range& range);
+// A size above 0 in bytes, as parse_bytes takes it: "24GiB".
+Read<int64_t> read_size(const Value& value);
 // One line of text; not empty.
 Read<std::string> read_text(const Value& value, const std::string& what);
 // Names of modules, or the word all-linear alone.
 Read<std::vector<std::string>> read_modules(const Value& value);
 
+// The size with the largest binary unit that holds it exactly: "24GiB", "1025".
+std::string format_size(int64_t bytes);
 // The shortest text that reads back as the same number, and that YAML 1.1 readers take for a number too.
 std::string format_number(double value);
 

@@ -38,6 +38,7 @@ std::string steps_identity(config::RunConfig config) {
   config.save_steps = plain.save_steps;
   config.save_total_limit = plain.save_total_limit;
   config.num_threads = plain.num_threads;
+  config.memory_budget = plain.memory_budget;
   return config::to_yaml(config);
 }
 

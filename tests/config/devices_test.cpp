@@ -37,7 +37,16 @@ TEST(Devices, TheShippedListIsSound) {
   EXPECT_LT(h100.memory_bytes, int64_t{80} << 30);
   for (const auto& [name, gpu] : gpus) {
     EXPECT_GE(std::stod(gpu.compute_capability), 8.0) << name << ": LibTorch's 16-bit kernels need it";
+    EXPECT_GE(gpu.memory_bytes_per_second, 100e9) << name;
+    EXPECT_GE(gpu.tf32_flops, gpu.fp32_flops) << name;
+    EXPECT_GT(gpu.bf16_flops, gpu.tf32_flops) << name;
+    EXPECT_GT(gpu.int8_ops, gpu.bf16_flops) << name;
+    EXPECT_EQ(gpu.fp8_flops > 0, std::stod(gpu.compute_capability) >= 8.9) << name;
+    EXPECT_GE(gpu.link_bytes_per_second, 32e9) << name;
+    EXPECT_GT(gpu.price_per_hour, 0) << name;
   }
+  EXPECT_DOUBLE_EQ(h100.bf16_flops, 989.4e12);
+  EXPECT_DOUBLE_EQ(h100.memory_bytes_per_second, 3.35e12);
 }
 
 TEST(Devices, UnknownNamesAreToldTheKnownOnes) {
@@ -53,6 +62,9 @@ TEST(Devices, UnknownNamesAreToldTheKnownOnes) {
 TEST(Devices, ASoundListIsRead) {
   EXPECT_EQ(problems("X: {compute_capability: \"8.6\", multiprocessors: 10, memory_gib: 1.5}\n"), "none");
   EXPECT_EQ(problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000}\n"), "none");
+  EXPECT_EQ(problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0.5, "
+                     "price_per_hour: 3}\n"),
+            "none");
 }
 
 TEST(Devices, EveryProblemIsTold) {
@@ -61,7 +73,13 @@ TEST(Devices, EveryProblemIsTold) {
       AllOf(HasSubstr(":2:23: compute_capability: expected a number like \"9.0\", got '9'"),
             HasSubstr(":3:20: multiprocessors: expected a whole number, at least 1 and at most 4096"),
             HasSubstr(":4:15: memory_gib: expected a number"), HasSubstr(":5:3: price: unknown key"),
+            HasSubstr("known are product, "), HasSubstr("price_per_hour"),
             HasSubstr(":6:1: Y: expected a map of the GPU's figures, got '5'")));
+  EXPECT_THAT(
+      problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0, "
+               "price_per_hour: .inf, memory_gb_per_second: fast}\n"),
+      AllOf(HasSubstr("bf16_tflops: expected a number, above 0"), HasSubstr("price_per_hour: expected a number"),
+            HasSubstr("memory_gb_per_second: expected a number")));
   EXPECT_THAT(problems("Z: {}\n"), AllOf(HasSubstr("has no compute_capability"), HasSubstr("has no multiprocessors"),
                                          HasSubstr("has no memory_bytes")));
 }

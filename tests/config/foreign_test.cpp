@@ -67,7 +67,6 @@ TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
                           "metric_for_best_model",
                           "early_stopping_patience",
                           "report_to",
-                          "memory_budget",
                           "strategy"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;

@@ -133,6 +133,19 @@ TEST(Load, NumbersAreDecimalAndInRange) {
   EXPECT_THAT(problems("max_steps: -2\n"), HasSubstr("-1 or at least 1"));
 }
 
+TEST(Load, TakesSizesWithTheirUnits) {
+  EXPECT_EQ(parse("").memory_budget, 0);
+  EXPECT_EQ(parse("memory_budget: 24GiB\n").memory_budget, int64_t{24} << 30);
+  EXPECT_EQ(parse("memory_budget: '1.5 MiB'\n").memory_budget, 3 << 19);
+  EXPECT_EQ(parse("memory_budget: 24GiB\n", {"memory_budget=1000"}).memory_budget, 1000);
+  EXPECT_EQ(parse("memory_budget: 24GiB\n", {"memory_budget="}).memory_budget, 0);
+  for (const char* text : {"0", "0GiB", "-1", "24G", "all", "[1GiB]", "9999999999GiB"}) {
+    EXPECT_THAT(problems(std::string("memory_budget: ") + text),
+                HasSubstr("4:16: memory_budget: expected a size above 0"))
+        << text;
+  }
+}
+
 TEST(Load, RefusesWhatYamlAllowsAndPeopleMisread) {
   EXPECT_THAT(problems("seed: 1\nseed: 2\n"), HasSubstr("run.yaml:5:1: seed: stands here again, first at 4:1"));
   EXPECT_THAT(problems("a: &x 1\n"), HasSubstr("run.yaml:4:4: a: an anchor (&name) is not taken"));

@@ -45,6 +45,7 @@ RunConfig any_config() {
   run.attn_implementation = *rc::gen::element(Attention::kFlash, Attention::kMath);
   run.device = *rc::gen::element(Device::kAuto, Device::kCpu, Device::kCuda);
   run.num_threads = integer(0);
+  if (truth()) run.memory_budget = integer(1) << *rc::gen::inRange(0, 32);
   run.method = *rc::gen::element(Method::kFull, Method::kLora);
   if (run.method == Method::kLora) {
     run.lora_r = integer(1);
