@@ -1,4 +1,5 @@
-// One map per GPU in the list: product, compute_capability, multiprocessors, memory_bytes (or memory_gib).
+// One map per GPU in the list: product, compute_capability, multiprocessors, memory_bytes (or memory_gib), and what
+// time and cost are reckoned from: bandwidth, arithmetic per precision, link, price.
 #include "config/devices.h"
 
 #include <algorithm>
@@ -35,6 +36,41 @@ bool is_compute_capability(const Value& value) {
          digits(dot + 1, text.size());
 }
 
+// Figures that a list may leave out.
+struct Figure {
+  const char* key;
+  double GpuSpec::*member;
+  double unit;  // of the listed number
+};
+constexpr double kGiga = 1e9, kTera = 1e12;
+constexpr std::array kFigures{Figure{"memory_gb_per_second", &GpuSpec::memory_bytes_per_second, kGiga},
+                              Figure{"fp32_tflops", &GpuSpec::fp32_flops, kTera},
+                              Figure{"tf32_tflops", &GpuSpec::tf32_flops, kTera},
+                              Figure{"bf16_tflops", &GpuSpec::bf16_flops, kTera},
+                              Figure{"fp8_tflops", &GpuSpec::fp8_flops, kTera},
+                              Figure{"int8_tops", &GpuSpec::int8_ops, kTera},
+                              Figure{"link_gb_per_second", &GpuSpec::link_bytes_per_second, kGiga},
+                              Figure{"price_per_hour", &GpuSpec::price_per_hour, 1}};
+constexpr double kMostFigure = 1e6;
+
+const Figure* find_figure(const std::string& key) {
+  const auto* found = std::find_if(kFigures.begin(), kFigures.end(), [&](const Figure& f) { return key == f.key; });
+  return found == kFigures.end() ? nullptr : found;
+}
+
+constexpr std::array kSizes{"product", "compute_capability", "multiprocessors", "memory_bytes", "memory_gib"};
+
+bool is_known(const std::string& key) {
+  return find_figure(key) != nullptr || std::find(kSizes.begin(), kSizes.end(), key) != kSizes.end();
+}
+
+std::string known_keys() {
+  std::string keys;
+  for (const char* key : kSizes) keys += std::string(keys.empty() ? "" : ", ") + key;
+  for (const Figure& figure : kFigures) keys += std::string(", ") + figure.key;
+  return keys;
+}
+
 std::optional<Mismatch> store(GpuSpec& gpu, const std::string& key, const Value& value) {
   const auto keep = [](auto read, auto& target) -> std::optional<Mismatch> {
     if (Mismatch* mismatch = std::get_if<Mismatch>(&read)) return *mismatch;
@@ -47,6 +83,11 @@ std::optional<Mismatch> store(GpuSpec& gpu, const std::string& key, const Value&
     if (!is_compute_capability(value)) return Mismatch{"a number like \"9.0\"", describe(value), ""};
     gpu.compute_capability = value.text;
     return std::nullopt;
+  }
+  if (const Figure* figure = find_figure(key)) {
+    auto mismatch = keep(read_number(value, {.low = 0, .open_low = true, .high = kMostFigure}), gpu.*figure->member);
+    gpu.*figure->member *= figure->unit;
+    return mismatch;
   }
   const bool in_gib = key == "memory_gib";
   double number = 0;
@@ -65,10 +106,8 @@ void read_gpu(const Entry& section, std::map<std::string, GpuSpec>& gpus, Proble
   gpu.name = section.key;
   gpu.product = section.key;
   for (const Entry& entry : section.value.entries) {
-    constexpr std::array kKnown{"product", "compute_capability", "multiprocessors", "memory_gib", "memory_bytes"};
-    if (std::find(kKnown.begin(), kKnown.end(), entry.key) == kKnown.end()) {
-      problems.add(entry.at, entry.key, "unknown key",
-                   "known are product, compute_capability, multiprocessors, memory_bytes, memory_gib");
+    if (!is_known(entry.key)) {
+      problems.add(entry.at, entry.key, "unknown key", "known are " + known_keys());
     } else if (const auto mismatch = store(gpu, entry.key, entry.value)) {
       problems.add(entry.value.kind == Value::Kind::kNull ? entry.at : entry.value.at, entry.key, *mismatch);
     }

@@ -15,6 +15,11 @@ struct GpuSpec {
   std::string compute_capability;  // "9.0"
   int64_t multiprocessors = 0;
   int64_t memory_bytes = 0;  // as CUDA reports it (cudaDeviceProp::totalGlobalMem)
+  // As the vendor sells it, dense (without sparsity); 0: not listed.
+  double memory_bytes_per_second = 0;
+  double fp32_flops = 0, tf32_flops = 0, bf16_flops = 0, fp8_flops = 0, int8_ops = 0;  // per second
+  double link_bytes_per_second = 0;                                                    // to the other GPUs, one way
+  double price_per_hour = 0;                                                           // US dollars
 
   bool operator==(const GpuSpec&) const = default;
 };
