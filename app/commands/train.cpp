@@ -86,6 +86,7 @@ class Recorder {
 plan::Measured measured_of(const train::RunResult& result, const Session& session, int64_t resident_before) {
   plan::Measured measured;
   measured.memory = result.memory;
+  measured.timeline = session.placement.ledger->peak_timeline();
   if (ledger::CudaDevice* cuda = session.placement.cuda) {
     const ledger::CudaDevice::Statistics statistics = cuda->statistics();
     measured.allocated = statistics.peak_allocated;

@@ -60,6 +60,7 @@ void Memory::merge(const Memory& later) {
     if (other.seen && (!phases[i].seen || other.peak > phases[i].peak)) phases[i] = other;
   }
   kernel_scratch = std::max(kernel_scratch, later.kernel_scratch);
+  peak_with_scratch = std::max(peak_with_scratch, later.peak_with_scratch);
 }
 
 }  // namespace fathom::ledger

@@ -52,7 +52,8 @@ struct Memory {
     bool operator==(const PhaseMemory&) const = default;
   };
   std::array<PhaseMemory, kPhaseCount> phases{};
-  int64_t kernel_scratch = 0;  // the largest sum of kernel scratch at one instant (CPU)
+  int64_t kernel_scratch = 0;     // the largest sum of kernel scratch at one instant (CPU)
+  int64_t peak_with_scratch = 0;  // the largest sum of live bytes and kernel scratch at one instant
   const PhaseMemory& phase(Phase p) const { return phases[static_cast<int>(p)]; }
   // Folds another stretch of the same run into this one: maxima of maxima, the first instant wins ties.
   void merge(const Memory& later);

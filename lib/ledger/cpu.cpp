@@ -80,12 +80,12 @@ class CpuAllocator final : public c10::Allocator {
       live = live_bytes_;
       budget = budget_bytes_;
     }
-    auto shown = [](int64_t n) { return format_bytes(n) + " (" + format_count(n) + " bytes)"; };
     int64_t asked = bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
+    ledger_.on_refusal(asked, current_kernel_call());
+    auto shown = [](int64_t n) { return format_bytes(n) + " (" + format_count(n) + " bytes)"; };
     C10_THROW_ERROR(OutOfMemoryError,
-                    "out of CPU memory: asked for " + shown(asked) + " while " + shown(live) + " are live" +
-                        (budget ? ", and the budget (memory_budget) is " + shown(budget) : std::string()) +
-                        ". A smaller batch, a shorter max_length, gradient_checkpointing or LoRA need less.");
+                    "asked for " + shown(asked) + " of the CPU while " + shown(live) + " are live" +
+                        (budget ? ", and the budget (memory_budget) is " + shown(budget) : std::string()));
   }
 
   std::mutex mutex_;

@@ -12,7 +12,7 @@ namespace fathom::ledger {
 class CudaDevice {
  public:
   virtual ~CudaDevice() = default;
-  // Listens to the caching allocator since this object was made.
+  // Listens to the caching allocator since this object was made, or started over.
   virtual Ledger& ledger() = 0;
 
   // Bytes, as the caching allocator counts them.
@@ -27,6 +27,10 @@ class CudaDevice {
   virtual void claim_workspaces() = 0;
   virtual void clear_workspaces() = 0;
   virtual void synchronize() = 0;
+  // Between two runs in one process, when the tensors of the first are gone: gives library workspaces and cached memory
+  // back to the driver, sets the statistics to zero and replaces the ledger by an empty one. References to the old ledger
+  // end here. Throws Error if tensors are still alive.
+  virtual void start_over() = 0;
 
   virtual std::string name() const = 0;                // "NVIDIA H100 80GB HBM3"
   virtual std::string compute_capability() const = 0;  // "9.0"

@@ -16,6 +16,7 @@ namespace {
 struct OpenCall {
   const at::RecordFunction* outermost;
   uint64_t number;
+  const char* op;
 };
 thread_local OpenCall open_call;
 
@@ -67,6 +68,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   if (!call.outermost && verdicts().of(function)) {
     call.outermost = &function;
     call.number++;
+    call.op = function.name();
   }
   return nullptr;
 }
@@ -97,8 +99,8 @@ void watch_kernel_calls() {
 KernelCall current_kernel_call() {
   // Workers first: what is open on them is only the at::empty that asks. The thread that entered the region is number
   // 0.
-  if (at::get_thread_num() != 0 && at::in_parallel_region()) return {nullptr, 0, true};
-  if (open_call.outermost) return {&open_call, open_call.number, false};
+  if (at::get_thread_num() != 0 && at::in_parallel_region()) return {nullptr, 0, true, nullptr};
+  if (open_call.outermost) return {&open_call, open_call.number, false, open_call.op};
   return {};
 }
 

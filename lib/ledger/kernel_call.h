@@ -11,6 +11,7 @@ struct KernelCall {
   const void* thread = nullptr;  // which thread; null outside of such a call
   uint64_t number = 0;           // counts the calls of that thread
   bool worker = false;           // asked on a worker thread of a parallel region
+  const char* op = nullptr;      // the operator's name ("aten::mm"), which lives as long as the process
   bool operator==(const KernelCall&) const = default;
 };
 

@@ -57,11 +57,6 @@ void find_activations(const std::vector<Record>& records, const std::vector<uint
   drop_dead(state.recomputed_blocks);
 }
 
-Component component_of(const Block& block) {
-  if (block.claim) return *block.claim;
-  return block.activation ? Component::kActivations : Component::kTemporaryBuffers;
-}
-
 // The running sums, and the largest ones.
 class Sums {
  public:
@@ -72,7 +67,7 @@ class Sums {
     live_ += block.bytes;
   }
   void start() {
-    memory_.peak = live_;
+    memory_.peak = memory_.peak_with_scratch = live_;
     memory_.at_peak = memory_.maximum = now_;
     if (phase_) open(*phase_);
   }
@@ -80,12 +75,14 @@ class Sums {
     if (block.kernel_scratch) {
       scratch_ += bytes;
       memory_.kernel_scratch = std::max(memory_.kernel_scratch, scratch_);
+      memory_.peak_with_scratch = std::max(memory_.peak_with_scratch, live_ + scratch_);
       return;
     }
     Component component = component_of(block);
     now_[component] += bytes;
     live_ += bytes;
     if (bytes < 0) return;
+    memory_.peak_with_scratch = std::max(memory_.peak_with_scratch, live_ + scratch_);
     memory_.maximum[component] = std::max(memory_.maximum[component], now_[component]);
     if (live_ > memory_.peak) {
       memory_.peak = live_;
@@ -119,6 +116,11 @@ class Sums {
 };
 
 }  // namespace
+
+Component component_of(const Block& block) {
+  if (block.claim) return *block.claim;
+  return block.activation ? Component::kActivations : Component::kTemporaryBuffers;
+}
 
 Memory label_stretch(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
                      std::vector<Block>& blocks, LabelState& state, std::vector<Ledger::Event>& events) {

@@ -21,7 +21,10 @@ struct Block {
   bool kernel_scratch = false;
   bool activation = false;
   bool carried = false;  // alive at the end of an earlier stretch
+  uint32_t module = 0;   // index into the ledger's module names
 };
+// Valid once the block's stretch has been labelled.
+Component component_of(const Block& block);
 
 struct Record {
   enum class Kind : uint8_t { kAllocate, kFree, kBeginPhase, kEndPhase, kBeginRecomputation, kBeginSegmentBackward };

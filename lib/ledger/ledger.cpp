@@ -10,11 +10,13 @@
 
 #include "ledger/label.h"
 #include "ledger/pointer_table.h"
+#include "ledger/stretch_timeline.h"
 
 namespace fathom::ledger {
 namespace {
 
 thread_local int claim_of_thread = -1;
+constexpr size_t kLargestOfRefusal = 10;
 
 }  // namespace
 
@@ -23,7 +25,11 @@ struct Ledger::State {
   PointerTable numbers;
   std::vector<Block> blocks;
   std::vector<uint32_t> free_slots, carried;
-  std::unordered_map<uint32_t, std::string> names;
+  std::unordered_map<uint32_t, std::string> names;  // of claimed blocks
+  Modules modules;
+  uint32_t module = 0;
+  Timeline peak_timeline;
+  std::optional<Refusal> refusal;
   std::vector<Record> records;
   std::vector<Event> events;
   LabelState label_state;
@@ -39,11 +45,24 @@ struct Ledger::State {
     cut();
     return std::exchange(since_label, {});
   }
+  void label_so_far() { cut(); }
+
+  std::string description_of(uint32_t number) const {
+    const auto name = names.find(number);
+    if (name != names.end()) return name->second;
+    const Block& block = blocks[number];
+    const std::string& where = modules.names[block.module];
+    if (block.call.op == nullptr) return where;
+    return where.empty() ? block.call.op : where + " (" + block.call.op + ")";
+  }
 
  private:
   void cut() {
     const Memory piece = label_stretch(records, carried, blocks, label_state, events);
     memory.merge(piece);
+    if (piece.phase(Phase::kBackward).seen && piece.peak > peak_timeline.peak) {
+      peak_timeline = make_timeline(records, carried, blocks, names, modules);
+    }
     since_label.merge(piece);
     // Slots that died in this stretch are free again; the rest is carried into the next.
     auto settle = [this](uint32_t number) {
@@ -83,7 +102,7 @@ void Ledger::on_allocate(const void* key, int64_t bytes, const KernelCall& call)
     s.free_slots.pop_back();
   }
   Block& block = s.blocks[number];
-  block = {.key = key, .bytes = bytes, .call = call, .claim = {}, .alive = true};
+  block = {.key = key, .bytes = bytes, .call = call, .claim = {}, .alive = true, .module = s.module};
   if (claim_of_thread >= 0) block.claim = static_cast<Component>(claim_of_thread);
   s.numbers.insert(key, number);
   s.live += bytes;
@@ -104,11 +123,13 @@ void Ledger::on_free(const void* key, const KernelCall& call) {
 
 void Ledger::begin_phase(Phase phase) {
   std::lock_guard guard(state_->mutex);
+  state_->module = 0;
   state_->note({.kind = Record::Kind::kBeginPhase, .phase = phase});
 }
 
 void Ledger::end_phase() {
   std::lock_guard guard(state_->mutex);
+  state_->module = 0;
   state_->note({.kind = Record::Kind::kEndPhase});
 }
 
@@ -147,22 +168,60 @@ int64_t Ledger::live_bytes() const {
 
 const std::vector<Ledger::Event>& Ledger::last_events() const { return state_->events; }
 
-std::vector<Ledger::LiveBlock> Ledger::largest_blocks(size_t count) const {
-  const State& s = *state_;
+void Ledger::forget() {
+  std::lock_guard guard(state_->mutex);
+  state_->label();
+  state_->memory = {};
+  state_->peak_timeline = {};
+  state_->refusal.reset();
+}
+
+const Timeline& Ledger::peak_timeline() const { return state_->peak_timeline; }
+
+void Ledger::enter(std::string_view module) {
+  std::lock_guard guard(state_->mutex);
+  state_->module = state_->modules.number_of(module);
+}
+
+std::string Ledger::entered() const {
+  std::lock_guard guard(state_->mutex);
+  return state_->modules.names[state_->module];
+}
+
+void Ledger::on_refusal(int64_t bytes, const KernelCall& call) {
+  State& s = *state_;
   std::lock_guard guard(s.mutex);
-  std::vector<LiveBlock> result;
+  Refusal refusal;
+  refusal.bytes = bytes;
+  refusal.module = s.modules.names[s.module];
+  refusal.op = call.op != nullptr ? call.op : "";
+  s.label_so_far();
+  refusal.phase = s.label_state.phase;
+  std::vector<bool> awaits_backward(s.blocks.size());
+  for (const auto* candidates : {&s.label_state.forward_blocks, &s.label_state.recomputed_blocks}) {
+    for (const uint32_t number : *candidates) awaits_backward[number] = true;
+  }
   for (uint32_t number = 0; number < s.blocks.size(); number++) {
     const Block& block = s.blocks[number];
     if (!block.alive) continue;
-    auto name = s.names.find(number);
-    result.push_back({block.bytes, block.claim, name == s.names.end() ? "" : name->second});
+    Component component = component_of(block);
+    if (awaits_backward[number] && !block.claim) component = Component::kActivations;
+    refusal.live[component] += block.bytes;
+    refusal.largest.push_back({block.bytes, component, s.description_of(number)});
   }
-  size_t kept = std::min(count, result.size());
-  std::partial_sort(
-      result.begin(), result.begin() + static_cast<std::ptrdiff_t>(kept), result.end(),
-      [](const LiveBlock& a, const LiveBlock& b) { return std::tie(b.bytes, a.name) < std::tie(a.bytes, b.name); });
-  result.resize(kept);
-  return result;
+  const auto larger = [](const Refusal::Holding& a, const Refusal::Holding& b) {
+    return std::tie(b.bytes, a.what) < std::tie(a.bytes, b.what);
+  };
+  const size_t kept = std::min<size_t>(kLargestOfRefusal, refusal.largest.size());
+  std::partial_sort(refusal.largest.begin(), refusal.largest.begin() + static_cast<std::ptrdiff_t>(kept),
+                    refusal.largest.end(), larger);
+  refusal.largest.resize(kept);
+  s.refusal = std::move(refusal);
+}
+
+std::optional<Ledger::Refusal> Ledger::refusal() const {
+  std::lock_guard guard(state_->mutex);
+  return state_->refusal;
 }
 
 ClaimScope::ClaimScope(Component component) : previous_(claim_of_thread) {

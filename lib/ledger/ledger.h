@@ -16,6 +16,7 @@
 
 #include "ledger/component.h"
 #include "ledger/kernel_call.h"
+#include "ledger/timeline.h"
 
 namespace fathom::ledger {
 
@@ -30,6 +31,8 @@ class Ledger {
   // call: current_kernel_call() where kernel scratch is told apart (the CPU and the phantom device), else empty.
   void on_allocate(const void* key, int64_t bytes, const KernelCall& call = {});
   void on_free(const void* key, const KernelCall& call = {});
+  // The allocator is about to refuse: keeps what is alive (`refusal`), before the exception releases it.
+  void on_refusal(int64_t bytes, const KernelCall& call = {});
 
   // ---- called by the program.
   void begin_phase(Phase phase);  // ends a phase that is open: phases do not nest
@@ -42,11 +45,20 @@ class Ledger {
   // name: shown in tables of the largest blocks ("model.layers.0.mlp.up_proj.weight").
   void claim(const at::Tensor& tensor, Component component, std::string_view name = "");
 
+  // Blocks taken from now on belong to this part of the model ("model.layers.3.mlp"), until the next call or the next
+  // phase. Only names in timelines and errors depend on it.
+  void enter(std::string_view module);
+  std::string entered() const;
+
   // ---- after a step (or a load, an evaluation, a save): labels what happened since the last call, adds it to
   // memory(), and returns the stretch alone. Blocks that are still alive stay known.
   Memory label();
   const Memory& memory() const;  // of everything labelled so far
-  int64_t live_bytes() const;    // now, kernel scratch included
+  // Forgets what was labelled so far: memory(), peak_timeline(), refusal(). Blocks that are alive stay known.
+  void forget();
+  // Of the stretch with the largest peak among those that held a backward phase; empty before there was one.
+  const Timeline& peak_timeline() const;
+  int64_t live_bytes() const;  // now, kernel scratch included
 
   // One event of the last labelled stretch, for timelines and comparisons.
   struct Event {
@@ -58,13 +70,23 @@ class Ledger {
   };
   const std::vector<Event>& last_events() const;
 
-  struct LiveBlock {
-    int64_t bytes = 0;
-    std::optional<Component> claim;
-    std::string name;
+  // What the allocator could not give, and what was alive then.
+  struct Refusal {
+    int64_t bytes = 0;   // asked for
+    std::string module;  // where in the model, and which operator; empty if unknown
+    std::string op;
+    std::optional<Phase> phase;
+    // Blocks of a forward pass whose backward had not begun count as activations.
+    ComponentBytes live;
+    struct Holding {
+      int64_t bytes = 0;
+      Component component = Component::kTemporaryBuffers;
+      std::string what;  // the tensor's name, else the module and the operator
+    };
+    std::vector<Holding> largest;  // largest first; of equal ones (layers), each
   };
-  // The largest blocks that are alive now, largest first.
-  std::vector<LiveBlock> largest_blocks(size_t count) const;
+  // The last one; nullopt if there was none.
+  std::optional<Refusal> refusal() const;
 
  private:
   struct State;

@@ -26,7 +26,8 @@ Json to_json(const Memory& memory) {
           {"at_peak", to_json(memory.at_peak)},
           {"maximum", to_json(memory.maximum)},
           {"phases", phases},
-          {"kernel_scratch", memory.kernel_scratch}};
+          {"kernel_scratch", memory.kernel_scratch},
+          {"peak_with_scratch", memory.peak_with_scratch}};
 }
 
 Memory memory_from_json(const Json& value) try {
@@ -35,6 +36,7 @@ Memory memory_from_json(const Json& value) try {
   memory.at_peak = bytes_from_json(value.at("at_peak"));
   memory.maximum = bytes_from_json(value.at("maximum"));
   memory.kernel_scratch = value.at("kernel_scratch").get<int64_t>();
+  memory.peak_with_scratch = value.at("peak_with_scratch").get<int64_t>();
   for (int i = 0; i < kPhaseCount; ++i) {
     const Json& phase = value.at("phases").at(i);
     memory.phases[i].seen = phase.at("seen").get<bool>();

@@ -21,13 +21,17 @@ at::Tensor add_to_stream(const at::Tensor& branch_TD, const at::Tensor& stream_T
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                      const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
-  auto heads_of = [&](const ops::Linear& projection, int64_t heads) {
+  auto heads_of = [&](const ops::Linear& projection, const char* name, int64_t heads) {
+    layer.names.forward(name);
     return ops::linear(x_TD, projection, compute, context.training)
         .view({context.rows, length, heads, context.head_size});
   };
-  const at::Tensor q_BSHE = ops::rotate(heads_of(layer.q, context.heads), context.cos_SE2, context.sin_SE2);
-  const at::Tensor k_BSKE = ops::rotate(heads_of(layer.k, context.key_heads), context.cos_SE2, context.sin_SE2);
-  const at::Tensor v_BSKE = heads_of(layer.v, context.key_heads);
+  const at::Tensor q_BSHE =
+      ops::rotate(heads_of(layer.q, "self_attn.q_proj", context.heads), context.cos_SE2, context.sin_SE2);
+  const at::Tensor k_BSKE =
+      ops::rotate(heads_of(layer.k, "self_attn.k_proj", context.key_heads), context.cos_SE2, context.sin_SE2);
+  const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", context.key_heads);
+  layer.names.forward("self_attn");
   if (cache == nullptr) {
     return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel)
         .view({tokens, context.heads * context.head_size});
@@ -42,9 +46,15 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
 
 at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                         const ops::ComputeScope& compute) {
+  layer.names.forward("mlp.gate_proj");
   const at::Tensor gate_TF = ops::linear(x_TD, layer.gate, compute, context.training);
+  layer.names.forward("mlp.up_proj");
   const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
-  return ops::linear(ops::LinearInput(ops::swiglu(gate_TF, up_TF)), layer.down, compute, context.training);
+  layer.names.forward("mlp.act_fn");
+  const ops::LinearInput gated_TF(ops::swiglu(gate_TF, up_TF));
+  layer.names.backward(gated_TF.tensor(), "mlp");
+  layer.names.forward("mlp.down_proj");
+  return ops::linear(gated_TF, layer.down, compute, context.training);
 }
 
 }  // namespace
@@ -54,12 +64,19 @@ at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, con
   const ops::ComputeScope compute(stream_TD.device(), layer.q.weight_ND.scalar_type());
   at::Tensor middle_TD;
   {
+    layer.names.forward("input_layernorm");
     const ops::LinearInput x_TD(ops::rms_norm(stream_TD, layer.input_norm_D, context.norm_eps, compute.dtype()));
     const ops::LinearInput attended_TD(attention(layer, x_TD, context, compute, cache));
+    layer.names.backward(attended_TD.tensor(), "self_attn");
+    layer.names.forward("self_attn.o_proj");
     middle_TD = add_to_stream(ops::linear(attended_TD, layer.o, compute, context.training), stream_TD);
+    layer.names.backward(middle_TD, "self_attn.o_proj");
   }
+  layer.names.forward("post_attention_layernorm");
   const ops::LinearInput x_TD(ops::rms_norm(middle_TD, layer.post_attention_norm_D, context.norm_eps, compute.dtype()));
-  return add_to_stream(feed_forward(layer, x_TD, context, compute), middle_TD);
+  const at::Tensor output_TD = add_to_stream(feed_forward(layer, x_TD, context, compute), middle_TD);
+  layer.names.backward(output_TD, "mlp.down_proj");
+  return output_TD;
 }
 
 }  // namespace fathom::model

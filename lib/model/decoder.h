@@ -5,10 +5,12 @@
 
 #include "ops/attention.h"
 #include "ops/linear.h"
+#include "ops/module_names.h"
 
 namespace fathom::model {
 
 struct DecoderLayer {
+  ops::ModuleNames names;
   at::Tensor input_norm_D;
   ops::Linear q, k, v, o;
   at::Tensor post_attention_norm_D;

@@ -54,11 +54,13 @@ struct Llama::State {
   State(const ModelShape& shape_in, const ModelOptions& options_in)
       : shape(shape_in),
         options(options_in),
+        names(options.ledger, ""),
         rotary(shape.rope_theta, shape.head_dim, options.device, options.ledger),
         anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {}
 
   ModelShape shape;
   ModelOptions options;
+  ops::ModuleNames names;
   std::vector<Parameter> parameters;
   size_t base_count = 0;  // of parameters; adapters follow
   bool training = false;
@@ -137,12 +139,21 @@ LayerContext Llama::State::context(int64_t rows, int64_t first, int64_t length) 
 }
 
 at::Tensor Llama::State::embed(const at::Tensor& ids_BS) const {
-  return at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size});
+  names.forward("model.embed_tokens");
+  const at::Tensor stream_TD = at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size});
+  names.backward(stream_TD, "model.embed_tokens");
+  return stream_TD;
 }
 
 at::Tensor Llama::State::head(const at::Tensor& stream_TD) const {
   const ops::ComputeScope compute(options.device, head_VD.scalar_type());
-  return at::linear(ops::rms_norm(stream_TD, norm_D, shape.rms_norm_eps, compute.dtype()), compute.weight(head_VD));
+  names.forward("model.norm");
+  const at::Tensor x_TD = ops::rms_norm(stream_TD, norm_D, shape.rms_norm_eps, compute.dtype());
+  names.backward(x_TD, "model.norm");
+  names.forward("lm_head");
+  at::Tensor logits_TV = at::linear(x_TD, compute.weight(head_VD));
+  names.backward(logits_TV, "lm_head");
+  return logits_TV;
 }
 
 Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std::make_shared<State>(shape, options)) {
@@ -163,6 +174,7 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
     auto linear = [&](const char* name) { return state.make_linear(prefix + name, base, adapted); };
     DecoderLayer layer;
+    layer.names = ops::ModuleNames(options.ledger, prefix);
     layer.input_norm_D = base.at(prefix + "input_layernorm.weight");
     layer.q = linear("self_attn.q_proj");
     layer.k = linear("self_attn.k_proj");
@@ -237,6 +249,7 @@ at::Tensor Llama::forward(const at::Tensor& ids_BS) {
     // The segment holds the state, so that the layer outlives the graph.
     auto segment = [state, i, context](const at::Tensor& x_TD) { return run_layer(state->layers[i], x_TD, context); };
     stream_TD = ops::checkpoint(segment, stream_TD, state->anchor, checkpoint);
+    state->layers[i].names.backward(stream_TD, "recomputed");
   }
   return state->head(stream_TD).view({rows, length, state->shape.vocab_size});
 }

@@ -42,7 +42,7 @@ Analytic Instant::written_out() const {
   for (const ledger::Component component : ledger::kComponents) {
     for (const Alive& alive : alive_) {
       if (alive.component != component) continue;
-      analytic.terms.push_back({component, alive.what + ": " + format_product(alive.product), alive.bytes});
+      analytic.terms.push_back({component, alive.what, format_product(alive.product), 0, alive.bytes, ""});
     }
   }
   return analytic;

@@ -81,6 +81,7 @@ DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, 
   for (const train::StepShape& step : workload.steps) play(trainer, step, config.learning_rate, result);
   if (!workload.evaluations.empty()) result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
   result.memory.merge(trainer.saving([] {}));
+  result.timeline = placement.ledger->peak_timeline();
   return result;
 }
 

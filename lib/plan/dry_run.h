@@ -19,6 +19,7 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
 
 struct DryRun {
   ledger::Memory memory;
+  ledger::Timeline timeline;  // of the step with the largest peak
   int64_t steps_played = 0;
 };
 

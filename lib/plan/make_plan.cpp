@@ -54,8 +54,9 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
   plan.target.attention_kernel = attention_kernel(subject.config, subject.shape, phantom::device());
   plan.workload = subject.workload;
   plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);
-  const DryRun played = dry_run_cpu(subject.config, subject.shape, &subject.folder, plan.workload);
+  DryRun played = dry_run_cpu(subject.config, subject.shape, &subject.folder, plan.workload);
   plan.dry_run = played.memory;
+  plan.timeline = std::move(played.timeline);
   plan.steps_played = played.steps_played;
   plan.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return plan;

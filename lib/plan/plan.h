@@ -8,6 +8,8 @@
 
 #include "config/run_config.h"
 #include "ledger/component.h"
+#include "ledger/timeline.h"
+#include "plan/arithmetic.h"
 #include "train/steps.h"
 
 namespace fathom::plan {
@@ -40,8 +42,11 @@ struct Analytic {
   std::string instant;             // in words: "start of the backward pass", "optimizer step", …
   struct Term {                    // one line of the derivation, numbers filled in
     ledger::Component component;
-    std::string formula;  // "8,030,261,248 parameters x 4 bytes"
-    int64_t bytes = 0;
+    std::string what;     // "queries"
+    std::string formula;  // "8,192 tokens × 4,096 × 2 bytes"; of one layer where `layers` is set
+    int64_t layers = 0;   // how many decoder layers hold it at this instant; 0: it belongs to no layer
+    int64_t bytes = 0;    // in all: the formula's, times `layers` where that is set
+    std::string source;   // "AdamW keeps two moments, Loshchilov and Hutter 2017, arXiv 1711.05101"
   };
   std::vector<Term> terms;  // of at_peak, in the order of components; they add up to `peak`
 };
@@ -71,6 +76,8 @@ struct Plan {
   Workload workload;
   Analytic analytic;
   ledger::Memory dry_run;       // without limit, where the GPU's capacity ran out
+  ledger::Timeline timeline;    // of the step with the largest peak, as played
+  Arithmetic arithmetic;        // of the step with the most of it, as played
   int64_t steps_played = 0;     // optimizer steps until two successive ones of the same shapes agreed
   double seconds = 0;           // that the dry run took
   std::optional<GpuBytes> gpu;  // for CUDA targets only
@@ -79,6 +86,7 @@ struct Plan {
 // What the ledger saw when the run was real (or played on a phantom GPU: Target::phantom).
 struct Measured {
   ledger::Memory memory;
+  ledger::Timeline timeline;  // of the step with the largest peak
   std::optional<int64_t> allocated, reserved;  // peaks of the caching allocator, CUDA only
   std::optional<int64_t> device_growth;        // of the driver's used bytes over the run's peak, CUDA only
   std::optional<int64_t> resident_growth;      // of the process's resident memory over the run, CPU only

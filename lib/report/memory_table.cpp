@@ -267,7 +267,7 @@ std::string format_derivation(const plan::Analytic& analytic) {
   bool first = true;
   for (const plan::Analytic::Term& term : analytic.terms) {
     const bool again = !first && term.component == shown;
-    table.add_row({again ? "" : name(component_name(term.component)), term.formula, format_count(term.bytes)});
+    table.add_row({again ? "" : name(component_name(term.component)), term.what + ": " + term.formula, format_count(term.bytes)});
     shown = term.component;
     first = false;
   }

@@ -48,7 +48,9 @@ Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& s
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return ops::cross_entropy(model_.forward(batch.ids_BS), batch.targets_BS, denominator);
+  const at::Tensor logits_BSV = model_.forward(batch.ids_BS);
+  placement_.ledger->enter("loss");
+  return ops::cross_entropy(logits_BSV, batch.targets_BS, denominator);
 }
 
 Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop) {
@@ -72,7 +74,8 @@ Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::
 Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
                  const Placement& placement)
     : config_(config), placement_(placement) {
-  label(placement_);  // what came before belongs to nobody's run
+  label(placement_);
+  placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(ledger::Phase::kLoad);
   evaluator_ = std::make_unique<Evaluator>(config, shape, capacity_tokens, placement);
   trained_ = model().trained_parameters();
@@ -97,6 +100,7 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
   at::Tensor loss = evaluator_->loss(batch, denominator);
   ledger.end_phase();
   ledger.begin_phase(ledger::Phase::kBackward);
+  ledger.enter("loss");
   torch::autograd::backward({loss}, {});
   for (const model::Parameter& parameter : trained_) {
     ledger.claim(parameter.tensor.grad(), ledger::Component::kGradients, parameter.name);

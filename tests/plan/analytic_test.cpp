@@ -89,8 +89,8 @@ TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
   for (const Analytic::Term& term : analytic.terms) sum += term.bytes;
   EXPECT_EQ(sum, analytic.peak);
   EXPECT_EQ(analytic.at_peak.total(), analytic.peak);
-  EXPECT_EQ(analytic.terms.at(0).formula, "weights: 8,030,261,248 parameters × 4 bytes");
-  EXPECT_EQ(analytic.terms.at(1).formula, "rotary tables: 2 of 1,024 positions × 64 × 4 bytes");
+  EXPECT_EQ(analytic.terms.at(0).formula, "8,030,261,248 parameters × 4 bytes");
+  EXPECT_EQ(analytic.terms.at(1).formula, "2 of 1,024 positions × 64 × 4 bytes");
 }
 
 TEST(Analytic, FullTrainingOf8BInEveryPrecision) {

@@ -47,9 +47,10 @@ inline plan::Plan example_plan() {
   plan.analytic.maximum = plan.analytic.at_peak;
   plan.analytic.peak = plan.analytic.at_peak.total();
   plan.analytic.instant = "start of the backward pass";
-  plan.analytic.terms = {{ledger::Component::kWeights, "1,024 parameters × 4 bytes", 4096},
-                         {ledger::Component::kActivations, "layers", 1500},
-                         {ledger::Component::kActivations, "logits", 500}};
+  plan.analytic.terms = {
+      {ledger::Component::kWeights, "weights", "1,024 parameters × 4 bytes", 0, 4096, "FP32 takes 4 bytes"},
+      {ledger::Component::kActivations, "layers", "750 bytes", 2, 1500, "kept for the backward pass"},
+      {ledger::Component::kActivations, "logits", "500 bytes", 0, 500, "kept for the backward pass"}};
   plan.steps_played = 3;
   plan.seconds = 0.25;
   return plan;

@@ -20,8 +20,10 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <shared_mutex>
 
+#include "base/error.h"
 #include "ledger/cuda/cublas_workspaces.h"
 
 namespace fathom::ledger {
@@ -45,6 +47,9 @@ at::Tensor view_of(const at::DataPtr& block) {
                                                   caffe2::TypeMeta::Make<uint8_t>());
 }
 
+// Names what asks. Kernel scratch is not told apart on CUDA, so the thread stays out of it.
+KernelCall operator_of_thread() { return {.op = current_kernel_call().op}; }
+
 class Device final : public CudaDevice {
  public:
   Device() {
@@ -57,14 +62,18 @@ class Device final : public CudaDevice {
     caching::attachAllocatorTraceTracker([this](const caching::TraceEntry& entry) {
       if (entry.device_ != kDevice) return;
       if (entry.action_ == caching::TraceEntry::ALLOC) {
-        ledger_.on_allocate(key_of(entry), static_cast<int64_t>(entry.size_));
+        ledger_->on_allocate(key_of(entry), static_cast<int64_t>(entry.size_), operator_of_thread());
       } else if (entry.action_ == caching::TraceEntry::FREE_COMPLETED) {
-        ledger_.on_free(key_of(entry));
+        ledger_->on_free(key_of(entry));
       }
     });
+    caching::attachOutOfMemoryObserver(
+        [this](c10::DeviceIndex device, size_t asked, size_t /*total*/, size_t /*free*/) {
+          if (device == kDevice) ledger_->on_refusal(static_cast<int64_t>(asked), operator_of_thread());
+        });
   }
 
-  Ledger& ledger() override { return ledger_; }
+  Ledger& ledger() override { return *ledger_; }
 
   Statistics statistics() const override {
     const auto stats = caching::getDeviceStats(kDevice);
@@ -87,13 +96,27 @@ class Device final : public CudaDevice {
          {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
       std::shared_lock lock(workspaces->mutex);
       for (const auto& [handle_and_stream, block] : workspaces->map) {
-        ledger_.claim(view_of(block), Component::kKernels, "cuBLAS workspace");
+        ledger_->claim(view_of(block), Component::kKernels, "cuBLAS workspace");
       }
     }
   }
 
   void clear_workspaces() override { at::cuda::clearCublasWorkspaces(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
+
+  void start_over() override {
+    synchronize();
+    clear_workspaces();
+    caching::emptyCache();
+    const Statistics left = statistics();
+    if (left.requested != 0 || left.reserved != 0) {
+      throw Error("the GPU cannot start over: " + std::to_string(left.requested) + " bytes are still in use, " +
+                  std::to_string(left.reserved) + " reserved");
+    }
+    caching::resetPeakStats(kDevice);
+    caching::resetAccumulatedStats(kDevice);
+    ledger_ = std::make_unique<Ledger>();
+  }
 
   std::string name() const override { return properties_.name; }
   std::string compute_capability() const override {
@@ -110,7 +133,7 @@ class Device final : public CudaDevice {
   }
 
   cudaDeviceProp properties_{};
-  Ledger ledger_;
+  std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>();
 };
 
 }  // namespace
