@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <set>
+#include <string_view>
 
 #include "base/split_mix.h"
 
@@ -127,8 +128,10 @@ model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
 }
 
 train::BatchShape ragged(const train::BatchShape& largest, SplitMix64& random) {
-  const auto up_to = [&](int64_t most) { return 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(most))); };
-  return {up_to(largest.rows), up_to(largest.length)};
+  const auto from = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random.below(static_cast<uint64_t>(most - least + 1)));
+  };
+  return {from(1, largest.rows), from(2, largest.length)};  // two tokens: one of them a target
 }
 
 // Two steps, the last often shorter, as at the end of a pass; the largest batch may come anywhere.
@@ -152,15 +155,21 @@ void draw_batches(MatrixRun& run, SplitMix64& random) {
 std::string name_of(size_t place, const Levels& levels) {
   std::array<char, 8> number{};
   std::snprintf(number.data(), number.size(), "%03zu", place);
-  const auto level = [&](AxisIndex axis) { return matrix_axes()[axis].levels[levels[axis]]; };
   std::string name = number.data();
-  for (const AxisIndex axis : {kMethod, kPrecision, kAttention, kHeads}) name += "_" + level(axis);
-  if (is_on(levels, kCheckpointing)) name += "_checkpointing";
-  if (is_on(levels, kTied)) name += "_tied";
-  name += "_" + level(kAccumulation) + "x" + level(kRows) + "x" + level(kLength) + "_layers" + level(kLayers);
-  if (levels[kEvaluation] > 0) name += "_" + level(kEvaluation);
-  if (is_on(levels, kClipping)) name += "_clipping";
-  return name + "_threads" + level(kThreads);
+  const auto append = [&](std::string_view before, AxisIndex axis) {
+    name.append(before).append(matrix_axes()[axis].levels[levels[axis]]);
+  };
+  for (const AxisIndex axis : {kMethod, kPrecision, kAttention, kHeads}) append("_", axis);
+  if (is_on(levels, kCheckpointing)) name.append("_checkpointing");
+  if (is_on(levels, kTied)) name.append("_tied");
+  append("_", kAccumulation);
+  append("x", kRows);
+  append("x", kLength);
+  append("_layers", kLayers);
+  if (levels[kEvaluation] > 0) append("_", kEvaluation);
+  if (is_on(levels, kClipping)) name.append("_clipping");
+  append("_threads", kThreads);
+  return name;
 }
 
 }  // namespace

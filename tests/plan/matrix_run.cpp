@@ -1,0 +1,156 @@
+// The two sides of a run of the matrix.
+#include "tests/plan/matrix_run.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/split_mix.h"
+#include "checkpoint/checkpoint.h"
+#include "train/random_state.h"
+#include "train/trainer.h"
+
+namespace fathom::plan::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ledger::Component;
+
+class Threads {
+ public:
+  explicit Threads(int64_t count) : before_(at::get_num_threads()) { at::set_num_threads(static_cast<int>(count)); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+// A folder for one checkpoint, beside a config.json as a model's folder has it.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_(fs::temp_directory_path() / ("fathom-matrix-" + std::to_string(getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_ / "model");
+    std::ofstream(path_ / "model" / "config.json") << "{}\n";
+  }
+  ~ScratchFolder() { fs::remove_all(path_); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// Rows of random lengths, the last of the whole length; a third of the targets masked, but never all.
+data::Batch random_batch(const train::BatchShape& shape, int64_t vocabulary, SplitMix64& random) {
+  data::Dataset dataset;
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    rows.push_back(row);
+    const bool whole = row + 1 == shape.rows;
+    const int64_t length = whole ? shape.length : 1 + static_cast<int64_t>(random.below(shape.length));
+    data::Example& example = dataset.examples.emplace_back();
+    for (int64_t i = 0; i < length; ++i) {
+      example.ids.push_back(static_cast<int32_t>(random.below(vocabulary)));
+      example.labels.push_back(i > 1 && random.below(3) == 0 ? data::kIgnored : example.ids.back());
+    }
+  }
+  return data::make_batch(dataset, rows, 0);
+}
+
+std::vector<data::Batch> random_batches(const std::vector<train::BatchShape>& shapes, int64_t vocabulary,
+                                        SplitMix64& random) {
+  std::vector<data::Batch> batches;
+  for (const train::BatchShape& shape : shapes) batches.push_back(random_batch(shape, vocabulary, random));
+  return batches;
+}
+
+ledger::Memory save(train::Trainer& trainer, int64_t step) {
+  const ScratchFolder folder;
+  return trainer.saving([&] {
+    checkpoint::Snapshot snapshot;
+    for (const model::Parameter& parameter : trainer.model().trained_parameters()) {
+      snapshot.parameters.emplace_back(parameter.name, parameter.tensor);
+    }
+    snapshot.optimizer = trainer.optimizer().state();
+    snapshot.state = {{"random", train::random_state(at::kCPU)}};
+    const checkpoint::ModelFiles files = {folder.path() / "model", trainer.model().options().lora};
+    checkpoint::save(folder.path() / "run", step, snapshot, files, 0);
+  });
+}
+
+void add(std::vector<Figure>& figures, const ledger::ComponentBytes& bytes, const std::string& when) {
+  for (const Component component : ledger::kComponents) {
+    figures.push_back({std::string(component_name(component)) + " " + when, bytes[component]});
+  }
+}
+
+}  // namespace
+
+Workload workload_of(const MatrixRun& run) {
+  return make_workload(run.config, run.shape, train::maximal_shapes(run.steps), run.evaluations);
+}
+
+ledger::Memory predict(const MatrixRun& run) {
+  const Threads threads(run.config.num_threads);
+  return dry_run_cpu(run.config, run.shape, nullptr, workload_of(run)).memory;
+}
+
+ledger::Memory measure(const MatrixRun& run) {
+  const Threads threads(run.config.num_threads);
+  ledger::Ledger& ledger = ledger::install_cpu();
+  ledger.label();  // what came before belongs to nobody's run
+  SplitMix64 random(1);
+  ledger::Memory memory;
+  train::Trainer trainer(run.config, run.shape, workload_of(run).capacity_tokens, {at::kCPU, &ledger, nullptr});
+  trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
+  memory.merge(trainer.loaded());
+  const auto evaluate = [&] {
+    const auto batches = random_batches(run.evaluations, run.shape.vocab_size, random);
+    memory.merge(trainer.evaluate(batches).memory);
+  };
+  if (run.config.eval_on_start) evaluate();
+  for (const train::StepShape& step : run.steps) {
+    memory.merge(trainer.step(random_batches(step, run.shape.vocab_size, random), run.config.learning_rate).memory);
+  }
+  if (!run.evaluations.empty()) evaluate();
+  memory.merge(save(trainer, static_cast<int64_t>(run.steps.size())));
+  return memory;
+}
+
+std::vector<Figure> figures(const ledger::Memory& memory) {
+  std::vector<Figure> figures = {{"peak", memory.peak}};
+  add(figures, memory.at_peak, "at the peak");
+  add(figures, memory.maximum, "at its maximum");
+  for (const ledger::Phase phase : ledger::kPhases) {
+    const std::string name(phase_name(phase));
+    figures.push_back({"peak of " + name, memory.phase(phase).peak});
+    add(figures, memory.phase(phase).at_peak, "at the peak of " + name);
+    add(figures, memory.phase(phase).end, "at the end of " + name);
+  }
+  return figures;
+}
+
+std::vector<std::string> differences(const ledger::Memory& predicted, const ledger::Memory& measured) {
+  const std::vector<Figure> left = figures(predicted), right = figures(measured);
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (size_t i = 0; i < left.size(); ++i) {
+    if (left[i].bytes == right[i].bytes) continue;
+    found.emplace_back(
+        std::abs(left[i].bytes - right[i].bytes),
+        left[i].name + ": dry run " + std::to_string(left[i].bytes) + ", measured " + std::to_string(right[i].bytes));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> sentences;
+  for (auto& [bytes, sentence] : found) sentences.push_back(std::move(sentence));
+  return sentences;
+}
+
+}  // namespace fathom::plan::testing

@@ -1,0 +1,76 @@
+// Plays every run of the memory matrix on the CPU, for scripts/memory_matrix: one JSON object per run on stdout.
+#include <ATen/ATen.h>
+
+#include <exception>
+#include <iostream>
+
+#include "base/json.h"
+#include "phantom/device.h"
+#include "plan/analytic.h"
+#include "plan/make_plan.h"
+#include "tests/plan/matrix_run.h"
+
+namespace fathom::plan::testing {
+namespace {
+
+Json settings_of(const std::vector<size_t>& levels) {
+  Json settings = Json::object();
+  for (size_t axis = 0; axis < levels.size(); ++axis) {
+    settings[matrix_axes()[axis].name] = matrix_axes()[axis].levels[levels[axis]];
+  }
+  return settings;
+}
+
+Json shape_of(const model::ModelShape& shape) {
+  return {{"hidden_size", shape.hidden_size},
+          {"intermediate_size", shape.intermediate_size},
+          {"vocab_size", shape.vocab_size},
+          {"num_attention_heads", shape.num_attention_heads},
+          {"num_key_value_heads", shape.num_key_value_heads},
+          {"head_dim", shape.head_dim},
+          {"parameters", model::parameter_count(shape)}};
+}
+
+Json components_of(const ledger::ComponentBytes& bytes) {
+  Json components = Json::object();
+  for (const ledger::Component component : ledger::kComponents) {
+    components[std::string(component_name(component))] = bytes[component];
+  }
+  return components;
+}
+
+ledger::ComponentBytes analytic_of(const MatrixRun& run) {
+  Target target;
+  target.threads = run.config.num_threads;
+  target.attention_kernel = attention_kernel(run.config, run.shape, phantom::device());
+  return estimate_analytic(run.shape, run.config, target, workload_of(run)).at_peak;
+}
+
+Json row_of(const MatrixRun& run, const std::vector<size_t>& levels) {
+  const ledger::Memory dry = predict(run), real = measure(run);
+  return {{"name", run.name},
+          {"settings", settings_of(levels)},
+          {"shape", shape_of(run.shape)},
+          {"dry_run", {{"peak", dry.peak}, {"components", components_of(dry.at_peak)}}},
+          {"measured", {{"peak", real.peak}, {"components", components_of(real.at_peak)}}},
+          {"analytic", components_of(analytic_of(run))},
+          {"differences", differences(dry, real)},
+          {"figures", figures(dry).size()},
+          {"kernel_scratch", {{"dry_run", dry.kernel_scratch}, {"measured", real.kernel_scratch}}}};
+}
+
+}  // namespace
+}  // namespace fathom::plan::testing
+
+int main() try {
+  fathom::ledger::install_cpu();
+  const auto runs = fathom::plan::testing::memory_matrix();
+  const auto levels = fathom::plan::testing::matrix_levels();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    std::cout << fathom::plan::testing::row_of(runs[i], levels[i]).dump() << std::endl;
+  }
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << error.what() << std::endl;
+  return 1;
+}
