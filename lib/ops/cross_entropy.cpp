@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "ops/rows.h"
+#include "ops/traffic.h"
 
 namespace fathom::ops {
 namespace {
@@ -39,6 +40,8 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
                             const at::Tensor& targets_T, double denominator, bool needs_gradient) {
     if (!has_kernel(logits_TV)) return by_operators(context, logits_TV, targets_T, denominator, needs_gradient);
     at::Tensor loss = at::empty({}, logits_TV.options().dtype(at::kFloat));
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::cross_entropy", needs_gradient ? traffic(logits_TV, targets_T, logits_TV)
+                                                                          : traffic(logits_TV, targets_T));
     if (logits_TV.is_cpu()) {
       const double sum = loss_by_kernel(logits_TV, targets_T, needs_gradient ? 1 / denominator : 0);
       *loss.data_ptr<float>() = static_cast<float>(sum / denominator);

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/rows.h"
+#include "ops/traffic.h"
 
 namespace fathom::ops {
 namespace {
@@ -18,6 +19,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     const int64_t tokens = x_TD.size(0), width = x_TD.size(1);
     at::Tensor out_TD = at::empty({tokens, width}, x_TD.options().dtype(out_dtype));
     at::Tensor rstd_T = at::empty({tokens}, x_TD.options().dtype(at::kFloat));
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::rms_norm", traffic(x_TD, weight_D, out_TD, rstd_T));
     if (x_TD.is_cpu()) {
       at::parallel_for(0, tokens, std::max<int64_t>(1, kElementsPerTask / width), [&](int64_t first, int64_t last) {
         kernels::rms_norm(rows(x_TD), rows(weight_D), eps, rows(out_TD), rstd_T.data_ptr<float>(), first, last, width);
@@ -35,6 +37,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     const int64_t tokens = x_TD.size(0), width = x_TD.size(1);
     at::Tensor grad_TD = at::empty_like(x_TD);
     at::Tensor grad_weight_D = context->needs_input_grad(1) ? at::empty_like(weight_D) : at::Tensor();
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::rms_norm_backward", traffic(grad_out_TD, x_TD, weight_D, rstd_T, grad_TD));
     if (!x_TD.is_cpu()) return {grad_TD, grad_weight_D, at::Tensor(), at::Tensor()};
 
     // One partial sum for each share of the rows, added in order: the same result in every run with as many threads.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/rows.h"
+#include "ops/traffic.h"
 
 namespace fathom::ops {
 namespace {
@@ -20,6 +21,7 @@ constexpr int64_t kElementsPerTask = 16384;
 at::Tensor turn_by_kernel(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2,
                           float direction) {
   at::Tensor out_BSHE = at::empty_like(x_BSHE);
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::rotate", traffic(x_BSHE, out_BSHE));
   if (!x_BSHE.is_cpu()) return out_BSHE;
   const int64_t positions = x_BSHE.size(1), heads = x_BSHE.size(2), head_size = x_BSHE.size(3);
   at::parallel_for(0, x_BSHE.numel() / head_size, std::max<int64_t>(1, kElementsPerTask / head_size),

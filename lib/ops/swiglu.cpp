@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/rows.h"
+#include "ops/traffic.h"
 
 namespace fathom::ops {
 namespace {
@@ -18,6 +19,7 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
     context->save_for_backward({gate_TF, up_TF});
     if (!has_kernel(gate_TF)) return at::silu(gate_TF).mul_(up_TF);
     at::Tensor out_TF = at::empty_like(gate_TF);
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::swiglu", traffic(gate_TF, up_TF, out_TF));
     if (gate_TF.is_cpu()) {
       at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
         kernels::swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), first, last);
@@ -36,6 +38,8 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
       return {at::silu_backward(grad_out_TF * up_TF, gate_TF), grad_up_TF};
     }
     at::Tensor grad_gate_TF = at::empty_like(gate_TF), grad_up_TF = at::empty_like(up_TF);
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::swiglu_backward",
+                                  traffic(grad_out_TF, gate_TF, up_TF, grad_gate_TF, grad_up_TF));
     if (gate_TF.is_cpu()) {
       at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
         kernels::swiglu_backward(rows(grad_out_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF), rows(grad_up_TF),

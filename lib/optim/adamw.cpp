@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "ops/rows.h"
+#include "ops/traffic.h"
 
 namespace fathom::optim {
 namespace {
@@ -36,6 +37,7 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients) {
   });
   if (!by_kernel) return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, at::kFloat)), 2);
   at::Tensor total = at::empty({}, gradients.front().options().dtype(at::kFloat));
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
   if (!total.is_cpu()) return total;
   double sum = 0;
   for (const at::Tensor& gradient : gradients) sum += sum_of_squares(gradient);

@@ -11,13 +11,17 @@ namespace fathom::plan {
 
 // A multiplication and an addition are two operations.
 struct Arithmetic {
-  int64_t matrix_flops = 0;     // of products with weights, forward, backward and recomputed
-  int64_t attention_flops = 0;  // of attention's two products; of a causal mask, the half that is needed
-  int64_t bytes_moved = 0;      // that operators other than those products read and write
+  int64_t matrix_flops = 0;  // of products with weights, forward, backward and recomputed
+  // Of attention's products of queries, keys and values. Fused kernels compute the half that a causal mask leaves, two
+  // products forward and five backward (Dao 2023, arXiv 2307.08691, section 3.1: they recompute the scores); math
+  // attention computes both halves, two products forward and four backward.
+  int64_t attention_flops = 0;
+  int64_t bytes_moved = 0;  // that operators other than those products read and write
   bool operator==(const Arithmetic&) const = default;
 };
 
-// By closed formula, of one optimizer step; what the operators of the dry run add up to (DryRun::arithmetic).
+// By closed formula, of one optimizer step. Operations are exactly those of the operators that a dry run dispatches
+// (plan/arithmetic_count.h), bytes within a quarter of theirs. Throws Error where a number leaves int64.
 Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::RunConfig& run,
                                const train::StepShape& step);
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "phantom/device.h"
 #include "plan/analytic.h"
+#include "plan/arithmetic_count.h"
 
 namespace fathom::plan {
 namespace {
@@ -41,6 +43,40 @@ void play(train::Trainer& trainer, const train::StepShape& step, double learning
   }
   throw Error("the dry run of a step did not settle in " + std::to_string(kMostRepetitions) + " repetitions",
               "this is a defect of the program; please report the config");
+}
+
+// The step that computes most, by formula.
+const train::StepShape& longest_step(const config::RunConfig& config, const model::ModelShape& shape,
+                                     const std::vector<train::StepShape>& steps) {
+  const auto flops = [&](const train::StepShape& step) {
+    const Arithmetic arithmetic = estimate_arithmetic(shape, config, step);
+    return arithmetic.matrix_flops + arithmetic.attention_flops;
+  };
+  return *std::max_element(steps.begin(), steps.end(),
+                           [&](const auto& a, const auto& b) { return flops(a) < flops(b); });
+}
+
+Arithmetic count_step(train::Trainer& trainer, const train::StepShape& step, const config::RunConfig& config) {
+  const ArithmeticCount count(trainer.placement().device.type());
+  trainer.step(batches_of(step), config.learning_rate);
+  return count.sum();
+}
+
+// Played steps have at most two micro-batches: those that are missing are counted by one more.
+Arithmetic count_whole_step(train::Trainer& trainer, train::StepShape step, const config::RunConfig& config) {
+  Arithmetic sum = count_step(trainer, step, config);
+  const auto missing = config.gradient_accumulation_steps - static_cast<int64_t>(step.size());
+  if (step.size() < 2 || missing < 1) return sum;
+  step.push_back(step.back());
+  const Arithmetic longer = count_step(trainer, step, config);
+  const auto extend = [&](int64_t& value, int64_t with_one_more) {
+    value = checked_add(value, checked_multiply(missing, with_one_more - value, "arithmetic of a step"),
+                        "arithmetic of a step");
+  };
+  extend(sum.matrix_flops, longer.matrix_flops);
+  extend(sum.attention_flops, longer.attention_flops);
+  extend(sum.bytes_moved, longer.bytes_moved);
+  return sum;
 }
 
 }  // namespace
@@ -79,6 +115,9 @@ DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, 
     result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
   }
   for (const train::StepShape& step : workload.steps) play(trainer, step, config.learning_rate, result);
+  if (!workload.steps.empty()) {
+    result.arithmetic = count_whole_step(trainer, longest_step(config, shape, workload.steps), config);
+  }
   if (!workload.evaluations.empty()) result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
   result.memory.merge(trainer.saving([] {}));
   result.timeline = placement.ledger->peak_timeline();

@@ -20,6 +20,9 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
 struct DryRun {
   ledger::Memory memory;
   ledger::Timeline timeline;  // of the step with the largest peak
+  // Of the step with the most of it, as its operators were dispatched; micro-batches beyond those that are played (see
+  // train::maximal_shapes) count as the last one.
+  Arithmetic arithmetic;
   int64_t steps_played = 0;
 };
 

@@ -1,0 +1,171 @@
+// Walks through the model as autograd does: what needs a gradient, and what that costs.
+#include "plan/arithmetic.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <string>
+
+#include "base/bytes.h"
+#include "plan/analytic.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+constexpr const char* kWhat = "arithmetic of a step";
+
+int64_t product(std::initializer_list<int64_t> factors) {
+  int64_t result = 1;
+  for (const int64_t factor : factors) result = checked_multiply(result, factor, kWhat);
+  return result;
+}
+
+void add(int64_t& sum, std::initializer_list<int64_t> factors) { sum = checked_add(sum, product(factors), kWhat); }
+
+// One micro-batch, then the update.
+class Walk {
+ public:
+  Walk(const model::ModelShape& shape, const config::RunConfig& run)
+      : shape_(shape),
+        run_(run),
+        trains_base_(run.method == config::Method::kFull),
+        stored_(size_of(train::storage_dtype(run, shape))),
+        computed_(run.bf16 ? 2 : stored_) {
+    if (trains_base_) return;
+    for (std::string& name : model::adapted_modules(shape, run.target_modules)) adapted_.insert(std::move(name));
+  }
+
+  void micro_batch(const train::BatchShape& batch, bool first) {
+    batch_ = batch;
+    tokens_ = product({batch.rows, batch.length});
+    move(tokens_, {2, shape_.hidden_size, stored_});  // the embedding's rows
+    bool needs_gradient = trains_base_;
+    for (int64_t layer = 0; layer < shape_.num_hidden_layers; ++layer)
+      needs_gradient = run_layer(layer, needs_gradient);
+    norm(needs_gradient, 1);
+    linear("lm_head", shape_.hidden_size, shape_.vocab_size, needs_gradient, 1);
+    move(tokens_, {needs_gradient || trains_base_ ? 2 : 1, shape_.vocab_size, computed_});  // the loss, in place
+    if (!trains_base_) return;
+    // The gradient of the embedding: zeros, then a row for each token; a tied head adds its own.
+    move(shape_.vocab_size, {shape_.tie_word_embeddings ? 4 : 1, shape_.hidden_size, stored_});
+    move(tokens_, {3, shape_.hidden_size, stored_});
+    if (!first) accumulate_gradients();
+  }
+
+  // Clipping reads the gradients twice and writes them once; AdamW reads four numbers of each parameter and writes
+  // three (the fourth, the gradient, is written by no one, but the operator may).
+  void update() {
+    const int64_t elements = trains_base_ ? model::parameter_count(shape_) : adapter_parameter_count(shape_, run_);
+    const int64_t bytes = trains_base_ ? stored_ : 4;
+    move(elements, {1 + 2 + 4 + 4, bytes});
+  }
+
+  const Arithmetic& sum() const { return sum_; }
+
+ private:
+  void move(int64_t count, std::initializer_list<int64_t> factors) {
+    sum_.bytes_moved = checked_add(sum_.bytes_moved, checked_multiply(count, product(factors), kWhat), kWhat);
+  }
+
+  // forwards: how often the forward pass runs, 2 where it is recomputed. Returns whether the output needs a gradient.
+  bool linear(const std::string& module, int64_t in, int64_t out, bool input_needs, int64_t forwards) {
+    const bool adapted = adapted_.contains(module);
+    const int64_t gradients = (trains_base_ ? 1 : 0) + (input_needs ? 1 : 0);
+    add(sum_.matrix_flops, {forwards + gradients, 2, tokens_, in, out});
+    if (computed_ != stored_) move(product({in, out}), {trains_base_ ? 1 : forwards, stored_ + computed_});
+    if (computed_ != stored_ && trains_base_) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
+    if (adapted) adapter(in, out, input_needs, forwards);
+    return input_needs || trains_base_ || adapted;
+  }
+
+  // Two products with a width of r. Both matrices are trained, and the inner product needs a gradient for the first.
+  void adapter(int64_t in, int64_t out, bool input_needs, int64_t forwards) {
+    add(sum_.matrix_flops, {forwards + 1 + (input_needs ? 1 : 0), 2, tokens_, in, run_.lora_r});
+    add(sum_.matrix_flops, {forwards + 2, 2, tokens_, run_.lora_r, out});
+    const int64_t width = run_.bf16 ? 2 : 4;
+    if (width != computed_) move(tokens_, {forwards, in + 2 * out, width + computed_});
+    if (input_needs) move(tokens_, {3, in, computed_});  // added to the gradient of the input
+  }
+
+  void norm(bool input_needs, int64_t forwards) {
+    move(tokens_, {forwards, shape_.hidden_size, stored_ + computed_});
+    if (input_needs) move(tokens_, {shape_.hidden_size, computed_ + 2 * stored_});
+  }
+
+  // Of `width` numbers a token: another branch's gradient is added, a sum written.
+  void residual(bool needs, int64_t forwards) {
+    const int64_t cast = computed_ == stored_ ? 0 : computed_ + stored_;
+    move(tokens_, {forwards, shape_.hidden_size, 3 * stored_ + cast});
+    if (needs) move(tokens_, {shape_.hidden_size, 3 * stored_ + cast});
+  }
+
+  bool run_layer(int64_t layer, bool stream_needs) {
+    const std::string name = "model.layers." + std::to_string(layer) + ".";
+    const int64_t width = shape_.hidden_size, inner = shape_.intermediate_size;
+    const int64_t queries = shape_.num_attention_heads * shape_.head_dim;
+    const int64_t keys = shape_.num_key_value_heads * shape_.head_dim;
+    const int64_t forwards = run_.gradient_checkpointing ? 2 : 1;
+    norm(stream_needs, forwards);
+    const bool q = linear(name + "self_attn.q_proj", width, queries, stream_needs, forwards);
+    const bool k = linear(name + "self_attn.k_proj", width, keys, stream_needs, forwards);
+    const bool v = linear(name + "self_attn.v_proj", width, keys, stream_needs, forwards);
+    if (stream_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
+    rotate(queries, q, forwards);
+    rotate(keys, k, forwards);
+    attention(q, k, v, forwards);
+    const bool attended = linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards);
+    residual(stream_needs && attended, forwards);
+    const bool middle = stream_needs || attended;
+    norm(middle, forwards);
+    const bool gate = linear(name + "mlp.gate_proj", width, inner, middle, forwards);
+    const bool up = linear(name + "mlp.up_proj", width, inner, middle, forwards);
+    if (middle) move(tokens_, {3, width, computed_});
+    move(tokens_, {3 * forwards + (gate || up ? 5 : 0), inner, computed_});
+    const bool down = linear(name + "mlp.down_proj", inner, width, gate || up, forwards);
+    residual(middle && down, forwards);
+    return middle || down;
+  }
+
+  void rotate(int64_t width, bool needs, int64_t forwards) {
+    move(tokens_, {forwards + (needs ? 1 : 0), 2, width, computed_});
+  }
+
+  void attention(bool q, bool k, bool v, int64_t forwards) {
+    const int64_t heads = product({batch_.rows, shape_.num_attention_heads});
+    if (run_.attn_implementation == config::Attention::kMath) {
+      const int64_t scores = product({heads, batch_.length, batch_.length});
+      // Backward: the product for v alone, that for the scores where q or k needs one, then theirs. The function's
+      // backward pass makes all of them where it runs at all.
+      const int64_t backward = q || k || v ? 4 : 0;
+      add(sum_.attention_flops, {2 * forwards + backward, 2, scores, shape_.head_dim});
+      move(scores, {(2 + 2 + 2) * forwards + (backward > 0 ? 3 : 0), computed_});
+      return;
+    }
+    const int64_t pairs = product({batch_.length, batch_.length + 1}) / 2;
+    add(sum_.attention_flops, {2 * forwards + (q || k || v ? 5 : 0), 2, heads, pairs, shape_.head_dim});
+  }
+
+  void accumulate_gradients() { move(model::parameter_count(shape_), {3, stored_}); }
+
+  const model::ModelShape& shape_;
+  const config::RunConfig& run_;
+  bool trains_base_;
+  int64_t stored_, computed_;
+  std::set<std::string> adapted_;
+  train::BatchShape batch_;
+  int64_t tokens_ = 0;
+  Arithmetic sum_;
+};
+
+}  // namespace
+
+Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::RunConfig& run,
+                               const train::StepShape& step) {
+  Walk walk(shape, run);
+  for (size_t i = 0; i < step.size(); ++i) walk.micro_batch(step[i], i == 0);
+  walk.update();
+  return walk.sum();
+}
+
+}  // namespace fathom::plan
