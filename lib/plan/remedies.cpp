@@ -1,0 +1,164 @@
+// Each remedy's saving is the difference of two closed formulas.
+#include "plan/remedies.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "plan/analytic.h"
+#include "plan/techniques.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using config::RunConfig;
+
+bool computes_in_fp32(const RunConfig& run, const model::ModelShape& shape) {
+  return !run.bf16 && train::storage_dtype(run, shape) == DType::kF32;
+}
+
+int64_t longest(const Workload& workload) {
+  int64_t length = 0;
+  for (const train::StepShape& step : workload.steps) {
+    for (const train::BatchShape& batch : step) length = std::max(length, batch.length);
+  }
+  return length;
+}
+
+// The shapes of `workload` cut to the other run's batch and length; accumulated where it accumulates.
+Workload workload_with(Workload workload, const RunConfig& to) {
+  const auto cut = [&](train::BatchShape& batch, int64_t rows) {
+    batch = {std::min(batch.rows, rows), std::min(batch.length, to.max_length)};
+    workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
+  };
+  workload.capacity_tokens = 0;
+  for (train::StepShape& step : workload.steps) {
+    for (train::BatchShape& batch : step) cut(batch, to.per_device_train_batch_size);
+    if (step.size() == 1 && to.gradient_accumulation_steps > 1) step.push_back(step.front());
+  }
+  for (train::BatchShape& batch : workload.evaluations) cut(batch, to.per_device_eval_batch_size);
+  return workload;
+}
+
+class Remedies {
+ public:
+  Remedies(const model::ModelShape& shape, const RunConfig& run, const Target& target, const Workload& workload)
+      : shape_(shape),
+        run_(run),
+        target_(target),
+        workload_(workload),
+        peak_(estimate_analytic(shape, run, target_of(target, run, shape), workload).peak),
+        operations_(operations(run)) {}
+
+  std::vector<Remedy> take() {
+    for (const Technique& technique : smaller_batches(techniques(run_, shape_))) {
+      if (const auto changed = technique.apply(run_)) add(technique.name, technique.note, *changed, true);
+    }
+    halve_length();
+    if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
+      RunConfig changed = run_;
+      changed.per_device_eval_batch_size = 1;
+      add("single rows in evaluations", "the same losses", changed, true);
+    }
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Remedy& a, const Remedy& b) { return a.saved_bytes > b.saved_bytes; });
+    return std::move(found_);
+  }
+
+ private:
+  double operations(const RunConfig& run) const {
+    const train::BatchShape batch{run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_))};
+    const Arithmetic arithmetic =
+        estimate_arithmetic(shape_, run, train::StepShape(run.gradient_accumulation_steps, batch));
+    return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
+  }
+
+  // Of the rows of batches, the next smaller one and the smallest.
+  std::vector<Technique> smaller_batches(std::vector<Technique> rows) const {
+    std::vector<Technique> others, smaller;
+    for (Technique& row : rows) {
+      if (row.group != "batch") {
+        others.push_back(std::move(row));
+      } else if (row.apply(run_)->per_device_train_batch_size < run_.per_device_train_batch_size) {
+        smaller.push_back(std::move(row));
+      }
+    }
+    if (!smaller.empty()) others.push_back(smaller.back());
+    if (smaller.size() > 1) others.push_back(smaller.front());
+    return others;
+  }
+
+  void halve_length() {
+    RunConfig changed = run_;
+    changed.max_length = longest(workload_) / 2;
+    if (changed.max_length > 0) add("half the length", "longer samples are cut", changed, false);
+  }
+
+  void add(const std::string& name, const std::string& note, const RunConfig& changed, bool same_data) {
+    Remedy remedy;
+    remedy.name = name;
+    remedy.note = note;
+    remedy.settings = settings_between(run_, changed);
+    if (remedy.settings.empty()) return;
+    remedy.peak =
+        estimate_analytic(shape_, changed, target_of(target_, changed, shape_), workload_with(workload_, changed)).peak;
+    remedy.saved_bytes = peak_ - remedy.peak;
+    if (remedy.saved_bytes <= 0) return;
+    if (same_data) remedy.work = operations(changed) / operations_;
+    found_.push_back(std::move(remedy));
+  }
+
+  const model::ModelShape& shape_;
+  const RunConfig& run_;
+  const Target& target_;
+  const Workload& workload_;
+  const int64_t peak_;
+  const double operations_;
+  std::vector<Remedy> found_;
+};
+
+}  // namespace
+
+Target target_of(const Target& target, const RunConfig& run, const model::ModelShape& shape) {
+  Target result = target;
+  if (run.attn_implementation == config::Attention::kMath) {
+    result.attention_kernel = "math attention";
+  } else if (target.device == config::Device::kCuda && computes_in_fp32(run, shape)) {
+    result.attention_kernel = "memory-efficient attention";
+  } else {
+    result.attention_kernel = "flash attention";
+  }
+  return result;
+}
+
+std::vector<Remedy> remedies(const model::ModelShape& shape, const RunConfig& run, const Target& target,
+                             const Workload& workload) {
+  return Remedies(shape, run, target, workload).take();
+}
+
+std::string describe_remedies(const std::vector<Remedy>& remedies, size_t count) {
+  std::string text;
+  size_t width = 0;
+  std::vector<std::string> settings;
+  for (size_t i = 0; i < std::min(count, remedies.size()); ++i) {
+    std::string& joined = settings.emplace_back();
+    for (const std::string& setting : remedies[i].settings) joined += (joined.empty() ? "" : " ") + setting;
+    width = std::max(width, joined.size());
+  }
+  for (size_t i = 0; i < settings.size(); ++i) {
+    const Remedy& remedy = remedies[i];
+    text += "  " + settings[i] + std::string(width - settings[i].size(), ' ') + "  saves " +
+            format_bytes(remedy.saved_bytes) + ": " + remedy.note;
+    if (remedy.work && (*remedy.work > 1.005 || *remedy.work < 0.995)) {
+      std::array<char, 32> times{};
+      std::snprintf(times.data(), times.size(), "; %.2f times the arithmetic", *remedy.work);
+      text += times.data();
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,36 @@
+// What would help a run that takes too much: each change alone, by closed formula. No torch header.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+struct Remedy {
+  std::string name;                   // "gradient checkpointing"
+  std::vector<std::string> settings;  // as the command line takes them: {"gradient_checkpointing=true"}
+  std::string note;                   // what it changes besides memory and time
+  int64_t saved_bytes = 0;            // of the live peak
+  int64_t peak = 0;                   // what remains
+  std::optional<double> work;         // arithmetic of a step, 1: as before; unset where the data change with it
+};
+
+// All techniques that the run does not have, a smaller micro-batch at the same effective batch, and, where they matter,
+// half the length and single rows in evaluations; those that save something, largest saving first. target and workload
+// are those of the run as it is; data of other settings are derived from the workload's shapes.
+std::vector<Remedy> remedies(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                             const Workload& workload);
+
+// One line for each of the first `count`: "  gradient_checkpointing=true  saves 3.20 GiB: the same result; …". Empty
+// for none.
+std::string describe_remedies(const std::vector<Remedy>& remedies, size_t count = 5);
+
+// A target for a run with other settings: its attention kernel follows them.
+Target target_of(const Target& target, const config::RunConfig& run, const model::ModelShape& shape);
+
+}  // namespace fathom::plan

@@ -1,0 +1,107 @@
+// The table of techniques. What a row does is a function of the run alone, so that rows combine freely.
+#include "plan/techniques.h"
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "config/checks.h"
+#include "config/keys.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using config::RunConfig;
+
+std::optional<RunConfig> full_training(RunConfig run) {
+  const RunConfig plain;
+  run.method = config::Method::kFull;
+  run.lora_r = plain.lora_r;
+  run.lora_alpha = plain.lora_alpha;
+  run.lora_dropout = plain.lora_dropout;
+  run.target_modules = plain.target_modules;
+  return run;
+}
+
+std::optional<RunConfig> lora(RunConfig run) {
+  run.method = config::Method::kLora;
+  return run;
+}
+
+// `dtype` is set only where the weights would be stored in another type without it.
+std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape, DType stored, bool autocast) {
+  if (autocast && stored == DType::kBF16 && run.method == config::Method::kFull) return std::nullopt;
+  if (train::storage_dtype(run, shape) != stored) run.dtype = stored;
+  run.bf16 = autocast;
+  return run;
+}
+
+Technique precision_row(const model::ModelShape& shape, const char* name, const char* note, DType stored,
+                        bool autocast) {
+  return {"precision", name, note, [=](const RunConfig& run) { return precision(run, shape, stored, autocast); }};
+}
+
+// One way to set a member.
+template <typename T>
+Technique setting_row(const char* group, const char* name, const char* note, T RunConfig::*member, T value) {
+  return {group, name, note, [=](RunConfig run) -> std::optional<RunConfig> {
+            run.*member = value;
+            return run;
+          }};
+}
+
+void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
+  const int64_t effective = checked_multiply(run.per_device_train_batch_size, run.gradient_accumulation_steps,
+                                             "per_device_train_batch_size × gradient_accumulation_steps");
+  const auto add = [&](int64_t batch) {
+    const int64_t accumulation = effective / batch;
+    rows.push_back({"batch", std::to_string(batch) + " × " + std::to_string(accumulation) + " accumulated",
+                    "the same effective batch", [=](RunConfig changed) -> std::optional<RunConfig> {
+                      changed.per_device_train_batch_size = batch;
+                      changed.gradient_accumulation_steps = accumulation;
+                      return changed;
+                    }});
+  };
+  std::vector<int64_t> larger;
+  for (int64_t divisor = 1; divisor <= effective / divisor; ++divisor) {
+    if (effective % divisor != 0) continue;
+    add(divisor);
+    if (divisor != effective / divisor) larger.push_back(effective / divisor);
+  }
+  for (size_t i = larger.size(); i > 0; --i) add(larger[i - 1]);
+}
+
+}  // namespace
+
+std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape& shape) {
+  std::vector<Technique> rows = {
+      {"method", "full training", "every weight is trained", full_training},
+      {"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
+      precision_row(shape, "FP32", "everything in FP32", DType::kF32, false),
+      precision_row(shape, "BF16 autocast", "matrix products in BF16 over FP32 weights", DType::kF32, true),
+      precision_row(shape, "BF16 weights", "weights, activations and their gradients in BF16, no FP32 copy",
+                    DType::kBF16, false),
+      precision_row(shape, "BF16 weights and autocast", "frozen weights in BF16, adapters multiply in BF16 too",
+                    DType::kBF16, true),
+      setting_row("checkpointing", "no checkpointing", "the same result", &RunConfig::gradient_checkpointing, false),
+      setting_row("checkpointing", "gradient checkpointing", "the same result; the forward pass is computed twice",
+                  &RunConfig::gradient_checkpointing, true),
+      setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
+                  config::Attention::kMath),
+      setting_row("attention", "flash attention", "the same result up to rounding", &RunConfig::attn_implementation,
+                  config::Attention::kFlash)};
+  add_batches(rows, run);
+  return rows;
+}
+
+std::vector<std::string> settings_between(const RunConfig& from, const RunConfig& to) {
+  std::vector<std::string> settings;
+  for (const config::Key& key : config::keys()) {
+    const std::string value = key.get(to);
+    if (value != key.get(from) && config::applies(key.name, to))
+      settings.push_back(std::string(key.name) + "=" + value);
+  }
+  return settings;
+}
+
+}  // namespace fathom::plan

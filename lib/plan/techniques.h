@@ -1,0 +1,31 @@
+// Ways to train with more or less memory, as rows of one table: the search combines them, remedies name them one by
+// one. No torch header.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+
+namespace fathom::plan {
+
+struct Technique {
+  std::string group;  // a run has one technique of each group: "precision"
+  std::string name;   // "BF16 autocast"
+  std::string note;   // what it changes besides memory and time
+  // The run with it, equal to the run that has it already; nullopt where the rest of the run excludes it.
+  std::function<std::optional<config::RunConfig>(const config::RunConfig&)> apply;
+};
+
+// All rows that make sense for the run, in the order in which groups are applied: method, precision, checkpointing,
+// attention, batch. The rows of `batch` split the run's effective batch, smallest micro-batch first.
+std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape);
+
+// The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean
+// nothing in `to` are left out.
+std::vector<std::string> settings_between(const config::RunConfig& from, const config::RunConfig& to);
+
+}  // namespace fathom::plan

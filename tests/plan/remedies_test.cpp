@@ -1,0 +1,154 @@
+// Remedies: what they are called, that their settings make the run they are reckoned for, and what that run saves.
+#include "plan/remedies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "config/load.h"
+#include "plan/analytic.h"
+#include "plan/techniques.h"
+
+namespace fathom::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+model::ModelShape llama_8b() {
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.vocab_size = 128256;
+  shape.hidden_size = 4096;
+  shape.intermediate_size = 14336;
+  shape.num_hidden_layers = 32;
+  shape.num_attention_heads = 32;
+  shape.num_key_value_heads = 8;
+  shape.head_dim = 128;
+  shape.dtype = DType::kBF16;
+  return shape;
+}
+
+Target h100() {
+  Target target;
+  target.device = config::Device::kCuda;
+  target.name = "H100";
+  target.compute_capability = "9.0";
+  target.attention_kernel = "memory-efficient attention";
+  return target;
+}
+
+Workload batches(const train::BatchShape& batch) {
+  Workload workload;
+  workload.steps = {{batch}};
+  workload.capacity_tokens = batch.rows * batch.length;
+  return workload;
+}
+
+config::RunConfig plain_run() {
+  config::RunConfig run;
+  run.model_name_or_path = "m";
+  run.max_length = 2048;
+  return run;
+}
+
+const Remedy* find(const std::vector<Remedy>& all, const std::string& name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Remedy& remedy) { return remedy.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
+  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches({8, 2048}));
+  ASSERT_GE(found.size(), 6U);
+  for (size_t i = 1; i < found.size(); ++i) EXPECT_GE(found[i - 1].saved_bytes, found[i].saved_bytes);
+  for (const Remedy& remedy : found) EXPECT_GT(remedy.saved_bytes, 0) << remedy.name;
+  EXPECT_EQ(find(found, "flash attention"), nullptr) << "the run has it";
+  EXPECT_EQ(find(found, "math attention"), nullptr) << "it saves nothing";
+  EXPECT_EQ(find(found, "FP32"), nullptr) << "the run has it";
+  EXPECT_THAT(find(found, "LoRA")->settings, ElementsAre("method=lora"));
+  EXPECT_THAT(find(found, "1 × 8 accumulated")->settings,
+              ElementsAre("per_device_train_batch_size=1", "gradient_accumulation_steps=8"));
+  EXPECT_NE(find(found, "4 × 2 accumulated"), nullptr);
+  EXPECT_EQ(find(found, "2 × 4 accumulated"), nullptr) << "the next smaller micro-batch and the smallest are enough";
+}
+
+// What a remedy says is what the closed formula says of the run that its settings make.
+TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
+  const model::ModelShape shape = llama_8b();
+  const config::RunConfig run = plain_run();
+  const int64_t before = estimate_analytic(shape, run, h100(), batches({8, 2048})).peak;
+  for (const Remedy& remedy : remedies(shape, run, h100(), batches({8, 2048}))) {
+    const config::RunConfig changed = config::parse_config("model_name_or_path: m\nmax_length: 2048\n", "run.yaml",
+                                                           remedy.settings, config::Purpose::kEstimate);
+    Workload workload = batches({changed.per_device_train_batch_size, changed.max_length});
+    if (changed.gradient_accumulation_steps > 1) workload.steps = {{workload.steps[0][0], workload.steps[0][0]}};
+    const int64_t after = estimate_analytic(shape, changed, target_of(h100(), changed, shape), workload).peak;
+    EXPECT_EQ(remedy.peak, after) << remedy.name;
+    EXPECT_EQ(remedy.saved_bytes, before - after) << remedy.name;
+  }
+}
+
+TEST(Remedies, TellWhatTheyCost) {
+  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches({8, 2048}));
+  // A third pass besides forward and the two of backward; the head is outside of checkpoints.
+  EXPECT_NEAR(*find(found, "gradient checkpointing")->work, 4.0 / 3, 0.05);
+  EXPECT_LT(*find(found, "LoRA")->work, 0.75) << "no gradients of weights";
+  EXPECT_FALSE(find(found, "half the length")->work.has_value()) << "other data are no cost in time";
+  const std::string text = describe_remedies(found, 2);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_THAT(text, StartsWith("  method=lora"));
+  EXPECT_THAT(text, HasSubstr("times the arithmetic\n"));
+  EXPECT_EQ(describe_remedies({}), "");
+}
+
+TEST(Remedies, FollowWhatDecidesThePeak) {
+  config::RunConfig run = plain_run();
+  run.method = config::Method::kLora;
+  run.bf16 = true;
+  run.dtype = DType::kBF16;
+  run.gradient_checkpointing = true;
+  run.per_device_train_batch_size = 1;
+  run.per_device_eval_batch_size = 64;
+  Workload workload = batches({1, 512});
+  workload.evaluations = {{64, 512}};
+  workload.capacity_tokens = 64 * 512;
+  const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), workload);
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found.front().settings, ElementsAre("per_device_eval_batch_size=1"));
+  EXPECT_EQ(find(found, "LoRA"), nullptr);
+  EXPECT_EQ(find(found, "gradient checkpointing"), nullptr);
+}
+
+TEST(Techniques, SettingsNameOnlyWhatMattersAfterwards) {
+  config::RunConfig from = plain_run();
+  from.method = config::Method::kLora;
+  from.lora_r = 64;
+  const auto rows = techniques(from, llama_8b());
+  const auto full =
+      std::find_if(rows.begin(), rows.end(), [](const Technique& row) { return row.name == "full training"; });
+  const auto autocast = std::find_if(rows.begin(), rows.end(),
+                                     [](const Technique& row) { return row.name == "BF16 weights and autocast"; });
+  EXPECT_THAT(settings_between(from, *full->apply(from)), ElementsAre("method=full"));
+  EXPECT_THAT(settings_between(from, *autocast->apply(from)), ElementsAre("bf16=true"))
+      << "a frozen base is stored as in the checkpoint, in BF16 here";
+  EXPECT_FALSE(autocast->apply(*full->apply(from)).has_value()) << "full training has no frozen weights";
+}
+
+TEST(Techniques, BatchesSplitTheEffectiveBatch) {
+  config::RunConfig run = plain_run();
+  run.per_device_train_batch_size = 6;
+  run.gradient_accumulation_steps = 2;
+  std::vector<int64_t> batches;
+  for (const Technique& row : techniques(run, llama_8b())) {
+    if (row.group != "batch") continue;
+    const config::RunConfig changed = *row.apply(run);
+    EXPECT_EQ(changed.per_device_train_batch_size * changed.gradient_accumulation_steps, 12);
+    batches.push_back(changed.per_device_train_batch_size);
+  }
+  EXPECT_THAT(batches, ElementsAre(1, 2, 3, 4, 6, 12));
+}
+
+}  // namespace
+}  // namespace fathom::plan
