@@ -1,6 +1,8 @@
 // The program's own files, found from the path of the running program.
 #include "app/installation.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace fathom::app {
@@ -11,15 +13,33 @@ fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_pat
 
 fs::path library_folder() { return program_folder() / "lib"; }
 
-fs::path gpus_file() {
-  const fs::path beside = program_folder() / "configs" / "gpus.yaml";
-  const fs::path source = fs::path(FATHOM_SOURCE_DIR) / "configs" / "gpus.yaml";
-  const fs::path copy = library_folder() / "gpus.yaml";
+namespace {
+
+// A file or folder of configs/.
+fs::path config_path(const std::string& name, const std::string& what) {
+  const fs::path beside = program_folder() / "configs" / name;
+  const fs::path source = fs::path(FATHOM_SOURCE_DIR) / "configs" / name;
+  const fs::path copy = library_folder() / name;
   for (const fs::path& path : {beside, source, copy}) {
     if (fs::exists(path)) return path;
   }
-  throw Error("the list of GPUs is missing: neither " + beside.string() + " nor " + copy.string() + " is there",
-              "copy configs/gpus.yaml of fathom to one of them");
+  throw Error(what + " is missing: neither " + beside.string() + " nor " + copy.string() + " is there",
+              "copy configs/" + name + " of fathom to one of them");
+}
+
+}  // namespace
+
+fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }
+
+fs::path models_folder() { return config_path("models", "the folder of known models"); }
+
+std::vector<std::string> known_models() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(models_folder())) {
+    if (fs::exists(entry.path() / "config.json")) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace fathom::app

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace fathom::app {
 
@@ -12,5 +14,9 @@ std::filesystem::path library_folder();
 // configs/gpus.yaml beside the program, else of the source tree that it was built in, else the copy in lib/ (of a
 // program that was copied to another machine). Throws Error if there is none.
 std::filesystem::path gpus_file();
+// configs/models likewise: a folder with config.json for each well-known shape.
+std::filesystem::path models_folder();
+// Their names, sorted.
+std::vector<std::string> known_models();
 
 }  // namespace fathom::app

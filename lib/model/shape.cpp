@@ -88,8 +88,9 @@ std::string read_architecture(const Reader& reader) {
   return kOnly;
 }
 
-void refuse_scaled_rope(const Reader& reader, const std::string& key, const Json& rope) {
+void refuse_scaled_rope(const Reader& reader, const std::string& key, const Json& rope, ScaledPositions scaled) {
   if (!rope.is_object()) reader.refuse(key, "expected an object, got " + rope.dump());
+  if (scaled == ScaledPositions::kIgnored) return;
   for (const char* name : {"rope_type", "type"}) {
     if (rope.contains(name) && !rope[name].is_null() && rope[name] != "default") {
       reader.refuse(key + "." + name, rope[name].dump() + " (scaled positions) is not supported");
@@ -101,11 +102,11 @@ void refuse_scaled_rope(const Reader& reader, const std::string& key, const Json
 }
 
 // transformers 5: rope_parameters {rope_theta, rope_type}; transformers 4: rope_theta beside rope_scaling.
-double read_rope_theta(const Reader& reader) {
-  if (const Json* scaling = reader.find("rope_scaling")) refuse_scaled_rope(reader, "rope_scaling", *scaling);
+double read_rope_theta(const Reader& reader, ScaledPositions scaled) {
+  if (const Json* scaling = reader.find("rope_scaling")) refuse_scaled_rope(reader, "rope_scaling", *scaling, scaled);
   std::optional<double> theta;
   if (const Json* rope = reader.find("rope_parameters")) {
-    refuse_scaled_rope(reader, "rope_parameters", *rope);
+    refuse_scaled_rope(reader, "rope_parameters", *rope, scaled);
     if (rope->contains("rope_theta")) theta = reader.as_number("rope_parameters.rope_theta", (*rope)["rope_theta"], 1);
   }
   const double old_spelling = reader.number("rope_theta", theta.value_or(10000), 1);
@@ -205,7 +206,7 @@ bool ends_with_module(const std::string& name, const std::string& target) {
 
 }  // namespace
 
-ModelShape parse_model_shape(const Json& config, std::string_view origin) {
+ModelShape parse_model_shape(const Json& config, std::string_view origin, ScaledPositions scaled) {
   const Reader reader(config, origin);
   ModelShape shape;
   shape.architecture = read_architecture(reader);
@@ -217,7 +218,7 @@ ModelShape parse_model_shape(const Json& config, std::string_view origin) {
   if (shape.num_hidden_layers > kMaxLayers) reader.refuse("num_hidden_layers", "expected at most 10000");
   read_heads(reader, shape);
   shape.rms_norm_eps = reader.number("rms_norm_eps", 1e-6, 0);
-  shape.rope_theta = read_rope_theta(reader);
+  shape.rope_theta = read_rope_theta(reader, scaled);
   shape.tie_word_embeddings = reader.flag("tie_word_embeddings");
   shape.initializer_range = reader.number("initializer_range", 0.02, 0);
   shape.max_position_embeddings = reader.size("max_position_embeddings", 2048);

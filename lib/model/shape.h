@@ -31,10 +31,14 @@ struct ModelShape {
   std::vector<int64_t> eos_token_ids;
 };
 
+// Scaled positions (rope_scaling of Llama 3.1 and later) change the numbers that a model computes, not how many there
+// are: estimates ignore them, everything that computes refuses them.
+enum class ScaledPositions { kRefused, kIgnored };
 // Reads the spellings of transformers 4 (rope_theta, torch_dtype) and 5 (rope_parameters, dtype). Throws Error naming
 // the key for what this decoder cannot express (other architectures, rope scaling, biases, sliding windows) and for
 // absurd numbers.
-ModelShape parse_model_shape(const Json& config, std::string_view origin);
+ModelShape parse_model_shape(const Json& config, std::string_view origin,
+                             ScaledPositions scaled = ScaledPositions::kRefused);
 
 struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"

@@ -42,7 +42,9 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
   inputs.folder =
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
-  inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  inputs.shape =
+      model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string(),
+                               weights_required ? model::ScaledPositions::kRefused : model::ScaledPositions::kIgnored);
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   if (!config.train_file.empty()) inputs.train = read(config.train_file, inputs, config);
   if (!config.validation_file.empty()) inputs.validation = read(config.validation_file, inputs, config);

@@ -23,7 +23,7 @@ struct RunInputs {
 };
 
 // Opens the folder and reads the files that the config names. A file whose key is empty is left empty.
-// weights_required: false for plans, which need no more than config.json.
+// weights_required: false for plans, which need no more than config.json; they ignore scaled positions.
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
 
 // The storage type of the base weights: the config's, else float32 for full training, the checkpoint's for a frozen

@@ -64,6 +64,10 @@ void refuse_phantom(const std::filesystem::path& folder) {
 }
 
 ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(path) {
+  if (!weights_required && path_.extension() == ".json" && std::filesystem::is_regular_file(path_)) {
+    config_ = read_json(path_);
+    return;
+  }
   refuse_phantom(path_);
   if (!std::filesystem::is_directory(path_)) {
     throw Error(path_.string() + ": not a folder", "Give the path of a model folder in Hugging Face's layout.");
