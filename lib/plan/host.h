@@ -1,0 +1,27 @@
+// What a run takes of the host's memory to load, to train and to save. No torch header.
+#pragma once
+
+#include <cstdint>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+// Bytes of the process in each part of a run. Mapped pages of the model's files are the kernel's to take back: they
+// count as resident where there is room, and a run does without them where there is not.
+struct HostMemory {
+  int64_t program = 0;       // code and libraries, before there is a tensor
+  int64_t mapped_files = 0;  // weights that are read by mapping, whole
+  int64_t load_peak = 0;     // program, tensors on the CPU, the copy in hand; without mapped_files
+  int64_t train_peak = 0;    // without kernel scratch, which depends on the machine
+  int64_t save_peak = 0;     // with the buffer through which tensors go to disk, one by one
+};
+
+// program_bytes: resident before any tensor, on a CPU as measured in this process; of CUDA runs the libraries' code and
+// pinned memory add to it. mapped_bytes: of the folder's tensors; 0 for random_init.
+HostMemory estimate_host(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+                         int64_t program_bytes, int64_t mapped_bytes);
+
+}  // namespace fathom::plan

@@ -1,0 +1,39 @@
+// Parameters times bytes; tokens times bytes.
+#include "plan/inference.h"
+
+#include <cmath>
+
+#include "base/bytes.h"
+
+namespace fathom::plan {
+
+int64_t weight_bytes(int64_t parameters, const WeightFormat& format) {
+  checked_multiply(parameters, 4, "bytes of the weights");
+  return std::llround(static_cast<double>(parameters) * format.bytes_per_parameter);
+}
+
+int64_t cache_bytes_per_token(const model::ModelShape& shape) {
+  constexpr int64_t kKeysAndValues = 2, kBytes = 2;
+  return kKeysAndValues * kBytes *
+         checked_multiply(shape.num_hidden_layers, shape.num_key_value_heads * shape.head_dim, "cache of a token");
+}
+
+Inference estimate_inference(const model::ModelShape& shape, const std::vector<int64_t>& batches,
+                             const std::vector<int64_t>& lengths) {
+  Inference inference;
+  inference.parameters = model::parameter_count(shape);
+  inference.cache_bytes_per_token = cache_bytes_per_token(shape);
+  for (const WeightFormat& format : kWeightFormats) {
+    inference.weights.push_back({format.name, weight_bytes(inference.parameters, format)});
+  }
+  for (const int64_t length : lengths) {
+    for (const int64_t batch : batches) {
+      const int64_t tokens = checked_multiply(batch, length, "tokens of the cache");
+      inference.caches.push_back(
+          {batch, length, checked_multiply(tokens, inference.cache_bytes_per_token, "bytes of the cache")});
+    }
+  }
+  return inference;
+}
+
+}  // namespace fathom::plan
