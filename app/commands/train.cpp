@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "plan/dry_run.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
 #include "report/metrics.h"
@@ -122,6 +123,7 @@ int run_train(const Invocation& invocation) {
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
 
   train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
+  trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
   const train::RunResult result = train::run(config, inputs, trainer, resume, recorder.observer());
   if (result.signal != 0) {
     log_info("stopped by a signal after step " + std::to_string(result.steps) +

@@ -234,6 +234,8 @@ void Llama::initialise(uint64_t seed) {
   state_->initialise_adapters();
 }
 
+void Llama::reserve_positions(int64_t length) { state_->rotary.reserve(length); }
+
 at::Tensor Llama::forward(const at::Tensor& ids_BS) {
   const std::shared_ptr<State> state = state_;
   const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);

@@ -57,6 +57,10 @@ class Llama {
   // Draws the base weights as transformers would (normal of initializer_range, norms one), adapters as above.
   void initialise(uint64_t seed);
 
+  // Makes the tables of positions for sequences of `length` tokens now, instead of in the first pass that needs them:
+  // what a run takes then does not depend on the order of its batches.
+  void reserve_positions(int64_t length);
+
   // ids_BS: int64 on the device. Returns logits_BSV in the type of the computation. Under autocast if the caller says
   // so.
   at::Tensor forward(const at::Tensor& ids_BS);

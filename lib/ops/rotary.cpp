@@ -70,8 +70,12 @@ struct Rotate : torch::autograd::Function<Rotate> {
 RotaryTable::RotaryTable(double theta, int64_t head_size, at::Device device, ledger::Ledger* ledger)
     : theta_(theta), head_size_(head_size), device_(device), ledger_(ledger) {}
 
+void RotaryTable::reserve(int64_t length) {
+  if (length > length_) grow(length);
+}
+
 std::pair<at::Tensor, at::Tensor> RotaryTable::rows(int64_t first, int64_t count) {
-  if (first + count > length_) grow(first + count);
+  reserve(first + count);
   return {cos_SE2_.narrow(0, first, count), sin_SE2_.narrow(0, first, count)};
 }
 

@@ -9,11 +9,13 @@
 
 namespace fathom::ops {
 
-// cos and sin of position * theta^(-2i/E) in FP32, [length, E/2] each, as long as the longest sequence so far.
+// cos and sin of position * theta^(-2i/E) in FP32, [length, E/2] each, as long as the longest sequence so far or as was
+// reserved, rounded up to a power of two and to 64.
 class RotaryTable {
  public:
   // The ledger (may be null) is told that the tables are weights: they are buffers of the model.
   RotaryTable(double theta, int64_t head_size, at::Device device, ledger::Ledger* ledger);
+  void reserve(int64_t length);
   // The rows of positions [first, first + count).
   std::pair<at::Tensor, at::Tensor> rows(int64_t first, int64_t count);
 

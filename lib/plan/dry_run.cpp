@@ -45,28 +45,19 @@ void play(train::Trainer& trainer, const train::StepShape& step, double learning
               "this is a defect of the program; please report the config");
 }
 
-// The step that computes most, by formula.
-const train::StepShape& longest_step(const config::RunConfig& config, const model::ModelShape& shape,
-                                     const std::vector<train::StepShape>& steps) {
-  const auto flops = [&](const train::StepShape& step) {
-    const Arithmetic arithmetic = estimate_arithmetic(shape, config, step);
-    return arithmetic.matrix_flops + arithmetic.attention_flops;
-  };
-  return *std::max_element(steps.begin(), steps.end(),
-                           [&](const auto& a, const auto& b) { return flops(a) < flops(b); });
-}
-
 Arithmetic count_step(train::Trainer& trainer, const train::StepShape& step, const config::RunConfig& config) {
   const ArithmeticCount count(trainer.placement().device.type());
   trainer.step(batches_of(step), config.learning_rate);
   return count.sum();
 }
 
-// Played steps have at most two micro-batches: those that are missing are counted by one more.
+// The third and later micro-batches are alike: two steps that differ by one of them tell what each adds.
 Arithmetic count_whole_step(train::Trainer& trainer, train::StepShape step, const config::RunConfig& config) {
+  constexpr size_t kPlayed = 2;
+  const auto missing = static_cast<int64_t>(step.size()) - static_cast<int64_t>(std::min(step.size(), kPlayed));
+  step.resize(std::min(step.size(), kPlayed));
   Arithmetic sum = count_step(trainer, step, config);
-  const auto missing = config.gradient_accumulation_steps - static_cast<int64_t>(step.size());
-  if (step.size() < 2 || missing < 1) return sum;
+  if (missing == 0) return sum;
   step.push_back(step.back());
   const Arithmetic longer = count_step(trainer, step, config);
   const auto extend = [&](int64_t& value, int64_t with_one_more) {
@@ -101,10 +92,19 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   return workload;
 }
 
+int64_t longest_sequence(const Workload& workload) {
+  int64_t longest = 0;
+  const auto widen = [&](const train::BatchShape& batch) { longest = std::max(longest, batch.length); };
+  for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
+  std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
+  return longest;
+}
+
 DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, const weights::ModelFolder* folder,
                const Workload& workload, const train::Placement& placement) {
   DryRun result;
   train::Trainer trainer(config, shape, workload.capacity_tokens, placement);
+  trainer.model().reserve_positions(longest_sequence(workload));
   if (folder != nullptr && folder->has_weights() && !config.random_init) {
     trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
   } else {
@@ -116,7 +116,7 @@ DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, 
   }
   for (const train::StepShape& step : workload.steps) play(trainer, step, config.learning_rate, result);
   if (!workload.steps.empty()) {
-    result.arithmetic = count_whole_step(trainer, longest_step(config, shape, workload.steps), config);
+    result.arithmetic = count_whole_step(trainer, longest_step(shape, config, workload.steps), config);
   }
   if (!workload.evaluations.empty()) result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
   result.memory.merge(trainer.saving([] {}));
@@ -128,11 +128,7 @@ DryRun dry_run_cpu(const config::RunConfig& config, const model::ModelShape& sha
                    const Workload& workload) {
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
-  ledger::Ledger* previous = phantom::set_ledger(&ledger);
-  struct Restore {
-    ledger::Ledger* ledger;
-    ~Restore() { phantom::set_ledger(ledger); }
-  } const restore{previous};
+  const phantom::LedgerScope scope(ledger);
   return dry_run(config, shape, folder, workload, {device, &ledger, nullptr});
 }
 

@@ -17,6 +17,9 @@ namespace fathom::plan {
 Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
                        const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations);
 
+// Tokens of the longest sequence of a workload; a run reserves positions for it, as its dry run does.
+int64_t longest_sequence(const Workload& workload);
+
 struct DryRun {
   ledger::Memory memory;
   ledger::Timeline timeline;  // of the step with the largest peak

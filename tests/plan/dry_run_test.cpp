@@ -25,10 +25,11 @@ config::RunConfig accumulating_config() {
 
 // Every step of every pass for real, each with its own ragged batches, an evaluation after each pass.
 ledger::Memory measure(const config::RunConfig& config, const model::ModelShape& shape, const data::Dataset& dataset,
-                       int64_t capacity_tokens) {
+                       const Workload& workload) {
   ledger::Memory memory;
   train::testing::cpu_ledger().label();
-  train::Trainer trainer(config, shape, capacity_tokens, {at::kCPU, &train::testing::cpu_ledger(), nullptr});
+  train::Trainer trainer(config, shape, workload.capacity_tokens, {at::kCPU, &train::testing::cpu_ledger(), nullptr});
+  trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(1);
   memory.merge(trainer.loaded());
   const auto examples = static_cast<int64_t>(dataset.examples.size());
@@ -55,7 +56,7 @@ TEST(DryRun, EqualsARunOverADatasetToTheByte) {
   const Workload workload =
       make_workload(config, shape, train::maximal_steps(config, dataset), train::evaluation_shapes(config, dataset));
   const DryRun dry = dry_run_cpu(config, shape, nullptr, workload);
-  const ledger::Memory real = measure(config, shape, dataset, workload.capacity_tokens);
+  const ledger::Memory real = measure(config, shape, dataset, workload);
   EXPECT_THAT(testing::differences(dry.memory, real), ::testing::IsEmpty());
   EXPECT_GT(real.peak, 0);
   EXPECT_LT(dry.steps_played, 40);

@@ -109,7 +109,9 @@ ledger::Memory measure(const MatrixRun& run) {
   ledger.label();  // what came before belongs to nobody's run
   SplitMix64 random(1);
   ledger::Memory memory;
-  train::Trainer trainer(run.config, run.shape, workload_of(run).capacity_tokens, {at::kCPU, &ledger, nullptr});
+  const Workload workload = workload_of(run);
+  train::Trainer trainer(run.config, run.shape, workload.capacity_tokens, {at::kCPU, &ledger, nullptr});
+  trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
   memory.merge(trainer.loaded());
   const auto evaluate = [&] {
