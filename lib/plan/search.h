@@ -1,0 +1,78 @@
+// What fits: the largest value of one setting, or the combination of techniques that takes least time, found by the
+// closed formulas and proved by dry runs. No torch header.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "plan/expected_time.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+// What a dry run said of a run.
+struct Proof {
+  int64_t need = 0;  // bytes that the bound is held against: live with kernel scratch on a CPU, reserved on a GPU
+  bool fits = false;
+};
+
+struct Question {
+  const model::ModelShape& shape;
+  config::RunConfig run;  // as it is; what the search does not vary stays
+  Target target;          // capacity_bytes is the bound
+  // The workload of the run's data under other settings.
+  std::function<Workload(const config::RunConfig&)> workload_of;
+  std::function<Proof(const config::RunConfig&)> prove;
+  // Of the hardware in the type in which a run computes; empty, or nullopt for any: ordered by arithmetic alone.
+  std::function<std::optional<Throughput>(const config::RunConfig&)> throughput;
+};
+
+struct Candidate {
+  config::RunConfig run;
+  int64_t formula = 0;  // bytes at the live peak, by the closed formula
+  std::optional<Proof> proof;
+};
+
+enum class Vary { kBatch, kLength, kRank };
+// "per_device_train_batch_size", "max_length", "lora_r".
+const char* key_of(Vary vary);
+int64_t value_of(Vary vary, const config::RunConfig& run);
+config::RunConfig with_value(Vary vary, config::RunConfig run, int64_t value);
+
+struct Largest {
+  std::optional<Candidate> fits;     // proved; nullopt: not even 1 fits
+  std::optional<Candidate> exceeds;  // the next value, proved not to fit; nullopt: `limit` fits
+  int64_t limit = 0;
+  int64_t reckoned = 0;  // values whose formula was worked out
+  int64_t dry_runs = 0;
+};
+// Of 1 … limit. The formula says where to look; the dry run of the answer and of the next value decide. Memory grows
+// with each of the three settings; where ragged data make an exception, the answer and the next value are still proved.
+Largest largest_that_fits(Vary vary, int64_t limit, const Question& question);
+
+struct Combination : Candidate {
+  std::vector<std::string> techniques;  // their names, one of each group
+  Arithmetic arithmetic;                // of one optimizer step with batches of the longest samples
+  std::optional<double> seconds;        // expected for such a step
+};
+
+struct Advice {
+  std::optional<Combination> best;   // proved to fit: of the least expected time; nullopt: nothing fits
+  std::optional<Combination> next;   // the one before it in the order of time, proved not to fit; nullopt: best is the
+                                     // fastest of all
+  std::vector<Combination> fitting;  // the fastest of each method and precision that fits (best first; the others by
+                                     // formula unless they carry a proof)
+  std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
+  int64_t combinations = 0;             // covered by the search
+  int64_t reckoned = 0;                 // of those, worked out; the others are decided by monotonicity
+  int64_t dry_runs = 0;
+};
+// Over all combinations of techniques. keep: groups of which the run's own technique stays ("method").
+Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep = {});
+
+}  // namespace fathom::plan

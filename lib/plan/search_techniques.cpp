@@ -1,0 +1,237 @@
+// The combination of techniques that fits and takes least time.
+#include <algorithm>
+#include <map>
+
+#include "plan/analytic.h"
+#include "plan/remedies.h"
+#include "plan/search.h"
+#include "plan/techniques.h"
+
+namespace fathom::plan {
+namespace {
+
+using config::RunConfig;
+
+// Faster combinations within this share above the bound are dry-run too: the formula may be wrong about them.
+constexpr double kDoubt = 0.05;
+constexpr int64_t kMostDryRuns = 40;
+
+// One choice of every group but the batch; its micro-batches grow, and with them memory.
+struct Family {
+  std::vector<std::string> techniques;
+  std::vector<Combination> batches;  // smallest first
+  size_t fitting = 0;                // the first so many fit, by formula or by proof
+};
+
+bool uses_seconds(const std::vector<Family>& families) {
+  return std::all_of(families.begin(), families.end(), [](const Family& family) {
+    return std::all_of(family.batches.begin(), family.batches.end(),
+                       [](const Combination& each) { return each.seconds.has_value(); });
+  });
+}
+
+class TechniqueSearch {
+ public:
+  TechniqueSearch(const Question& question, const std::set<std::string>& keep) : question_(question) {
+    group(keep);
+    combine({}, question.run, groups_.begin());
+    by_seconds_ = uses_seconds(families_);
+    for (Family& family : families_) count_fitting(family);
+  }
+
+  Advice take() {
+    while (advice_.dry_runs < kMostDryRuns) {
+      Combination* best = fastest(families_);
+      if (best != nullptr ? settled(*best) : !smallest_fits()) break;
+    }
+    report();
+    return std::move(advice_);
+  }
+
+ private:
+  using Groups = std::vector<std::vector<Technique>>;
+
+  void group(const std::set<std::string>& keep) {
+    for (Technique& row : techniques(question_.run, question_.shape)) {
+      const auto changed = row.apply(question_.run);
+      if (keep.count(row.group) > 0 && changed != question_.run) continue;
+      if (groups_.empty() || groups_.back().front().group != row.group) groups_.emplace_back();
+      groups_.back().push_back(std::move(row));
+    }
+  }
+
+  void combine(const std::vector<std::string>& chosen, const RunConfig& run, Groups::const_iterator group) {
+    if (group->front().group == "batch") {
+      Family& family = families_.emplace_back();
+      family.techniques = chosen;
+      for (const Technique& row : *group) family.batches.push_back(combination(chosen, row, *row.apply(run)));
+      return;
+    }
+    for (const Technique& row : *group) {
+      const auto changed = row.apply(run);
+      if (!changed) continue;
+      std::vector<std::string> longer = chosen;
+      longer.push_back(row.name);
+      combine(longer, *changed, std::next(group));
+    }
+  }
+
+  Combination combination(std::vector<std::string> names, const Technique& batch, const RunConfig& run) {
+    Combination result;
+    names.push_back(batch.name);
+    result.techniques = std::move(names);
+    result.run = run;
+    const train::BatchShape micro_batch{run.per_device_train_batch_size, longest_sample(run)};
+    result.arithmetic =
+        estimate_arithmetic(question_.shape, run, train::StepShape(run.gradient_accumulation_steps, micro_batch));
+    const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
+    if (throughput) result.seconds = expected_time(result.arithmetic, *throughput).seconds();
+    ++advice_.combinations;
+    return result;
+  }
+
+  int64_t longest_sample(const RunConfig& run) {
+    if (longest_ > 0) return longest_;
+    for (const train::StepShape& step : question_.workload_of(run).steps) {
+      for (const train::BatchShape& batch : step) longest_ = std::max(longest_, batch.length);
+    }
+    return longest_;
+  }
+
+  int64_t formula(Combination& combination) {
+    if (combination.formula > 0) return combination.formula;
+    const Target target = target_of(question_.target, combination.run, question_.shape);
+    combination.formula =
+        estimate_analytic(question_.shape, combination.run, target, question_.workload_of(combination.run)).peak;
+    ++advice_.reckoned;
+    return combination.formula;
+  }
+
+  void count_fitting(Family& family) {
+    const auto first_beyond =
+        std::partition_point(family.batches.begin(), family.batches.end(),
+                             [this](Combination& each) { return formula(each) <= question_.target.capacity_bytes; });
+    family.fitting = static_cast<size_t>(first_beyond - family.batches.begin());
+  }
+
+  // By time, then by bytes moved, then by the fewest changes to the run as it is.
+  bool faster(const Combination& a, const Combination& b) const {
+    const auto time = [this](const Combination& each) {
+      if (by_seconds_) return *each.seconds;
+      return static_cast<double>(each.arithmetic.matrix_flops) + static_cast<double>(each.arithmetic.attention_flops);
+    };
+    if (time(a) != time(b)) return time(a) < time(b);
+    if (a.arithmetic.bytes_moved != b.arithmetic.bytes_moved) {
+      return a.arithmetic.bytes_moved < b.arithmetic.bytes_moved;
+    }
+    return settings_between(question_.run, a.run).size() < settings_between(question_.run, b.run).size();
+  }
+
+  Combination* fastest(std::vector<Family>& families) {
+    Combination* best = nullptr;
+    for (Family& family : families) {
+      if (family.fitting == 0) continue;
+      Combination& candidate = family.batches[family.fitting - 1];
+      if (best == nullptr || faster(candidate, *best)) best = &candidate;
+    }
+    return best;
+  }
+
+  // The faster ones that are taken not to fit: the nearest in time, then all those within doubt.
+  std::vector<Combination*> refused_before(const Combination& best) {
+    std::vector<Combination*> refused;
+    for (Family& family : families_) {
+      if (family.fitting == family.batches.size()) continue;
+      Combination& candidate = family.batches[family.fitting];
+      if (faster(candidate, best)) refused.push_back(&candidate);
+    }
+    std::sort(refused.begin(), refused.end(), [this](auto* a, auto* b) { return faster(*b, *a); });
+    const double doubtful = (1 + kDoubt) * static_cast<double>(question_.target.capacity_bytes);
+    const auto clear = [&](Combination* each) { return static_cast<double>(formula(*each)) > doubtful; };
+    if (!refused.empty()) refused.erase(std::remove_if(refused.begin() + 1, refused.end(), clear), refused.end());
+    return refused;
+  }
+
+  // Whether the dry runs agree that `best` fits and that what is faster does not. Where they do not, they change what
+  // is taken to fit.
+  bool settled(Combination& best) {
+    Family& home = family_of(best);
+    if (!prove(best)) {
+      --home.fitting;
+      return false;
+    }
+    for (Combination* refused : refused_before(best)) {
+      if (advice_.dry_runs >= kMostDryRuns && !refused->proof) break;
+      if (!prove(*refused)) continue;
+      ++family_of(*refused).fitting;
+      return false;
+    }
+    return true;
+  }
+
+  // The last word where the formula lets nothing in.
+  bool smallest_fits() {
+    Combination& least = smallest();
+    if (!prove(least)) return false;
+    ++family_of(least).fitting;
+    return true;
+  }
+
+  Combination& smallest() {
+    return std::min_element(
+               families_.begin(), families_.end(),
+               [this](Family& a, Family& b) { return formula(a.batches.front()) < formula(b.batches.front()); })
+        ->batches.front();
+  }
+
+  bool prove(Combination& combination) {
+    formula(combination);
+    if (!combination.proof) {
+      combination.proof = question_.prove(combination.run);
+      ++advice_.dry_runs;
+    }
+    return combination.proof->fits;
+  }
+
+  Family& family_of(const Combination& combination) {
+    return *std::find_if(families_.begin(), families_.end(), [&](const Family& family) {
+      return &combination >= family.batches.data() && &combination < family.batches.data() + family.batches.size();
+    });
+  }
+
+  void report() {
+    const Combination* best = fastest(families_);
+    if (best == nullptr || !best->proof) {
+      advice_.smallest = smallest();
+      return;
+    }
+    advice_.best = *best;
+    const std::vector<Combination*> refused = refused_before(*best);
+    if (!refused.empty()) advice_.next = *refused.front();
+    std::map<std::pair<std::string, std::string>, const Combination*> fastest_of;  // method and precision
+    for (Family& family : families_) {
+      if (family.fitting == 0) continue;
+      const Combination& candidate = family.batches[family.fitting - 1];
+      const Combination*& known = fastest_of[{family.techniques[0], family.techniques[1]}];
+      if (known == nullptr || faster(candidate, *known)) known = &candidate;
+    }
+    for (const auto& [names, combination] : fastest_of) advice_.fitting.push_back(*combination);
+    std::sort(advice_.fitting.begin(), advice_.fitting.end(),
+              [this](const Combination& a, const Combination& b) { return faster(a, b); });
+  }
+
+  const Question& question_;
+  Groups groups_;
+  std::vector<Family> families_;
+  Advice advice_;
+  bool by_seconds_ = false;
+  int64_t longest_ = 0;
+};
+
+}  // namespace
+
+Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep) {
+  return TechniqueSearch(question, keep).take();
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,258 @@
+// The search: that memory grows with what it is pruned by, that it finds what trying everything finds, and that dry
+// runs have the last word.
+#include "plan/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/bytes.h"
+#include "base/split_mix.h"
+#include "plan/analytic.h"
+#include "plan/remedies.h"
+#include "plan/techniques.h"
+#include "tests/plan/memory_matrix.h"
+
+namespace fathom::plan {
+namespace {
+
+using config::RunConfig;
+using ::testing::Contains;
+
+model::ModelShape llama_8b() {
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.vocab_size = 128256;
+  shape.hidden_size = 4096;
+  shape.intermediate_size = 14336;
+  shape.num_hidden_layers = 32;
+  shape.num_attention_heads = 32;
+  shape.num_key_value_heads = 8;
+  shape.head_dim = 128;
+  shape.dtype = DType::kBF16;
+  return shape;
+}
+
+Target target_with(config::Device device, int64_t capacity) {
+  Target target;
+  target.device = device;
+  target.capacity_bytes = capacity;
+  if (device == config::Device::kCuda) target.compute_capability = "9.0";
+  return target;
+}
+
+Workload full_batches(const RunConfig& run) {
+  Workload workload;
+  const train::BatchShape batch{run.per_device_train_batch_size, run.max_length};
+  workload.steps = {train::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
+  workload.capacity_tokens = batch.rows * batch.length;
+  return workload;
+}
+
+int64_t formula(const model::ModelShape& shape, const RunConfig& run, const Target& target) {
+  return estimate_analytic(shape, run, target_of(target, run, shape), full_batches(run)).peak;
+}
+
+// A question whose truth is `true_need` of the formula.
+Question question_about(const model::ModelShape& shape, const RunConfig& run, const Target& target,
+                        const std::function<int64_t(int64_t formula)>& true_need) {
+  Question question{shape, run, target, full_batches, {}, {}};
+  question.prove = [=, &shape](const RunConfig& tried) {
+    const int64_t need = true_need(formula(shape, tried, target));
+    return Proof{need, need <= target.capacity_bytes};
+  };
+  return question;
+}
+
+int64_t as_it_is(int64_t formula) { return formula; }
+
+// Of every run of the memory matrix: widths, heads, ties, methods, precisions, attention and evaluation.
+TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
+  SplitMix64 random(20260601);
+  int64_t compared = 0;
+  for (const testing::MatrixRun& each : testing::memory_matrix()) {
+    for (const config::Device device : {config::Device::kCpu, config::Device::kCuda}) {
+      const Target target = target_with(device, 0);
+      for (const Vary vary : {Vary::kBatch, Vary::kLength, Vary::kRank}) {
+        if (vary == Vary::kRank && each.config.method != config::Method::kLora) continue;
+        for (int i = 0; i < 4; ++i) {
+          const auto value = static_cast<int64_t>(1 + random.below(i < 2 ? 40 : 3000));
+          const int64_t larger = value + 1 + static_cast<int64_t>(random.below(i % 2 == 0 ? 1 : 100));
+          const int64_t small = formula(each.shape, with_value(vary, each.config, value), target);
+          const int64_t large = formula(each.shape, with_value(vary, each.config, larger), target);
+          EXPECT_LE(small, large) << each.name << " " << key_of(vary) << " " << value << " against " << larger;
+          ++compared;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 4000);
+}
+
+TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
+  SplitMix64 random(7);
+  const std::vector<testing::MatrixRun> runs = testing::sample_of_matrix(3, 40);
+  for (const testing::MatrixRun& each : runs) {
+    const Target unbounded = target_with(config::Device::kCpu, 0);
+    for (const Vary vary : {Vary::kBatch, Vary::kLength}) {
+      const auto at = [&](int64_t value) {
+        return formula(each.shape, with_value(vary, each.config, value), unbounded);
+      };
+      const int64_t limit = 300;
+      const auto chosen = static_cast<int64_t>(1 + random.below(limit));
+      const double wrong_by = 0.9 + 0.2 * static_cast<double>(random.below(1000)) / 1000;
+      const auto truth = [&](int64_t bytes) {
+        return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)) + 999;
+      };
+      const Target target = target_with(config::Device::kCpu, truth(at(chosen)));
+      const Largest found = largest_that_fits(vary, limit, question_about(each.shape, each.config, target, truth));
+      int64_t expected = chosen;
+      while (expected < limit && truth(at(expected + 1)) <= target.capacity_bytes) ++expected;
+      ASSERT_TRUE(found.fits) << each.name;
+      EXPECT_EQ(value_of(vary, found.fits->run), expected) << each.name << " " << key_of(vary);
+      EXPECT_TRUE(found.fits->proof->fits);
+      if (expected < limit) {
+        ASSERT_TRUE(found.exceeds) << each.name;
+        EXPECT_EQ(value_of(vary, found.exceeds->run), expected + 1);
+        EXPECT_FALSE(found.exceeds->proof->fits);
+      } else {
+        EXPECT_FALSE(found.exceeds && value_of(vary, found.exceeds->run) <= limit);
+      }
+      EXPECT_LE(found.dry_runs, 16) << each.name << " " << key_of(vary);
+    }
+  }
+}
+
+TEST(Search, ValuesAtBothEnds) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  const Target none = target_with(config::Device::kCpu, kGiB);
+  const Largest nothing = largest_that_fits(Vary::kBatch, 1000, question_about(shape, run, none, as_it_is));
+  EXPECT_FALSE(nothing.fits);
+  ASSERT_TRUE(nothing.exceeds);
+  EXPECT_EQ(nothing.exceeds->run.per_device_train_batch_size, 1);
+  const Target endless = target_with(config::Device::kCpu, kGiB << 20);
+  const Largest all = largest_that_fits(Vary::kLength, 512, question_about(shape, run, endless, as_it_is));
+  ASSERT_TRUE(all.fits);
+  EXPECT_EQ(all.fits->run.max_length, 512);
+  EXPECT_FALSE(all.exceeds);
+  EXPECT_EQ(all.dry_runs, 1);
+}
+
+// Every combination, tried one by one.
+std::optional<Combination> by_trying_all(const Question& question, int64_t& count) {
+  std::optional<Combination> best;
+  const std::vector<Technique> rows = techniques(question.run, question.shape);
+  std::vector<std::pair<RunConfig, size_t>> open = {{question.run, 0}};
+  while (!open.empty()) {
+    const auto [run, from] = open.back();
+    open.pop_back();
+    if (from == rows.size()) {
+      ++count;
+      if (!question.prove(run).fits) continue;
+      Combination each;
+      each.run = run;
+      each.arithmetic =
+          estimate_arithmetic(question.shape, run,
+                              train::StepShape(run.gradient_accumulation_steps,
+                                               {run.per_device_train_batch_size, question.run.max_length}));
+      each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
+      if (!best || *each.seconds < *best->seconds) best = each;
+      continue;
+    }
+    size_t next = from;
+    while (next < rows.size() && rows[next].group == rows[from].group) ++next;
+    for (size_t row = from; row < next; ++row) {
+      if (const auto changed = rows[row].apply(run)) open.emplace_back(*changed, next);
+    }
+  }
+  return best;
+}
+
+std::optional<Throughput> throughput_of_example(const RunConfig& run) {
+  Throughput throughput;
+  const bool narrow = run.bf16 || run.dtype == DType::kBF16;
+  throughput.matrix_flops_per_second = narrow ? 600e12 : 60e12;
+  throughput.attention_flops_per_second = throughput.matrix_flops_per_second / 2;
+  throughput.bytes_per_second = 3e12;
+  return throughput;
+}
+
+TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
+  int64_t answers = 0;
+  for (const testing::MatrixRun& each : testing::sample_of_matrix(11, 6)) {
+    RunConfig run = each.config;
+    run.per_device_train_batch_size = 6;
+    run.gradient_accumulation_steps = 4;
+    const int64_t as_configured = formula(each.shape, run, target_with(config::Device::kCpu, 0));
+    for (const double share : {0.4, 0.7, 1.2}) {
+      const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
+      for (const double wrong_by : {0.98, 1.0, 1.03}) {
+        const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
+        Question question = question_about(each.shape, run, target_with(config::Device::kCpu, capacity), truth);
+        question.throughput = throughput_of_example;
+        int64_t combinations = 0;
+        const std::optional<Combination> expected = by_trying_all(question, combinations);
+        const Advice advice = least_time_that_fits(question);
+        EXPECT_EQ(advice.combinations, combinations);
+        EXPECT_EQ(advice.best.has_value(), expected.has_value()) << each.name << " " << share << " " << wrong_by;
+        if (!advice.best || !expected) continue;
+        ++answers;
+        EXPECT_DOUBLE_EQ(*advice.best->seconds, *expected->seconds) << each.name << " " << share << " " << wrong_by;
+        EXPECT_TRUE(advice.best->proof->fits);
+        if (advice.next) {
+          EXPECT_FALSE(advice.next->proof->fits);
+          EXPECT_LE(*advice.next->seconds, *advice.best->seconds);
+        }
+      }
+    }
+  }
+  EXPECT_GT(answers, 40);
+}
+
+TEST(Search, KeepsWhatItIsToldTo) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  run.max_length = 2048;
+  Question question = question_about(shape, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
+  question.throughput = throughput_of_example;
+  const Advice free = least_time_that_fits(question);
+  ASSERT_TRUE(free.best);
+  EXPECT_EQ(free.best->run.method, config::Method::kLora);
+  const Advice kept = least_time_that_fits(question, {"method"});
+  ASSERT_TRUE(kept.best);
+  EXPECT_EQ(kept.best->run.method, config::Method::kFull);
+  EXPECT_EQ(kept.best->run.dtype, DType::kBF16) << "8B parameters take 12 bytes each and more otherwise";
+  EXPECT_GE(*kept.best->seconds, *free.best->seconds);
+  const Advice nothing = least_time_that_fits(question, {"method", "precision"});
+  EXPECT_FALSE(nothing.best);
+  ASSERT_TRUE(nothing.smallest);
+  EXPECT_GT(nothing.smallest->formula, 80 * kGiB);
+  EXPECT_FALSE(nothing.smallest->proof->fits);
+  EXPECT_THAT(nothing.smallest->techniques, Contains("gradient checkpointing"));
+}
+
+TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  run.max_length = 2048;
+  run.per_device_train_batch_size = 180;  // of 18 divisors
+  Question question = question_about(shape, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
+  question.throughput = throughput_of_example;
+  const auto start = std::chrono::steady_clock::now();
+  const Advice advice = least_time_that_fits(question);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_GE(advice.combinations, 500);
+  EXPECT_LT(advice.reckoned, advice.combinations / 2) << "monotonicity decides the rest";
+  EXPECT_TRUE(advice.best);
+  EXPECT_LT(seconds, 15);
+  RecordProperty("combinations", static_cast<int>(advice.combinations));
+  RecordProperty("reckoned", static_cast<int>(advice.reckoned));
+  RecordProperty("milliseconds", static_cast<int>(seconds * 1000));
+  std::printf("%ld combinations, %ld reckoned, %.0f ms\n", advice.combinations, advice.reckoned, seconds * 1000);
+}
+
+}  // namespace
+}  // namespace fathom::plan
