@@ -168,4 +168,22 @@ Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::Run
   return walk.sum();
 }
 
+train::StepShape longest_step(const model::ModelShape& shape, const config::RunConfig& run,
+                              const std::vector<train::StepShape>& steps) {
+  train::StepShape longest;
+  int64_t most = -1;
+  for (train::StepShape step : steps) {
+    // A step of one micro-batch is all that there is: a workload with larger steps gives two.
+    while (step.size() > 1 && static_cast<int64_t>(step.size()) < run.gradient_accumulation_steps) {
+      step.push_back(step.back());
+    }
+    const Arithmetic arithmetic = estimate_arithmetic(shape, run, step);
+    const int64_t flops = checked_add(arithmetic.matrix_flops, arithmetic.attention_flops, kWhat);
+    if (flops <= most) continue;
+    most = flops;
+    longest = std::move(step);
+  }
+  return longest;
+}
+
 }  // namespace fathom::plan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "config/run_config.h"
 #include "model/shape.h"
@@ -24,5 +25,10 @@ struct Arithmetic {
 // (plan/arithmetic_count.h), bytes within a quarter of theirs. Throws Error where a number leaves int64.
 Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::RunConfig& run,
                                const train::StepShape& step);
+
+// Of a workload's steps the one that computes most, with as many micro-batches as the run accumulates: those beyond the
+// ones given (see train::maximal_shapes) are like the last. Empty for no steps.
+train::StepShape longest_step(const model::ModelShape& shape, const config::RunConfig& run,
+                              const std::vector<train::StepShape>& steps);
 
 }  // namespace fathom::plan

@@ -1,0 +1,70 @@
+// Puts the estimates beside a plan together.
+#include "plan/outlook.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/bytes.h"
+
+namespace fathom::plan {
+namespace {
+
+int64_t tokens_of(const train::StepShape& step) {
+  int64_t tokens = 0;
+  for (const train::BatchShape& batch : step) {
+    tokens = checked_add(tokens, checked_multiply(batch.rows, batch.length, "tokens of a step"), "tokens of a step");
+  }
+  return tokens;
+}
+
+// One row, a few, many; short, medium, and as long as the model's positions go.
+Inference usual_inference(const model::ModelShape& shape) {
+  std::set<int64_t> lengths;
+  for (const int64_t length : {int64_t{2048}, int64_t{8192}, shape.max_position_embeddings}) {
+    lengths.insert(std::min(length, shape.max_position_embeddings));
+  }
+  return estimate_inference(shape, {1, 8, 32}, {lengths.begin(), lengths.end()});
+}
+
+}  // namespace
+
+std::optional<double> Outlook::tokens_per_second() const {
+  if (!step || step->seconds() <= 0) return std::nullopt;
+  return static_cast<double>(step_tokens) / step->seconds();
+}
+
+ExpectedRun expected_run(const model::ModelShape& shape, const config::RunConfig& run,
+                         const std::vector<train::StepShape>& steps, const Throughput& throughput) {
+  std::map<train::StepShape, double> known;
+  ExpectedRun expected;
+  for (const train::StepShape& step : steps) {
+    auto found = known.find(step);
+    if (found == known.end()) {
+      const double seconds = expected_time(estimate_arithmetic(shape, run, step), throughput).seconds();
+      found = known.emplace(step, seconds).first;
+    }
+    expected.steps += 1;
+    expected.tokens += tokens_of(step);
+    expected.seconds += found->second;
+  }
+  return expected;
+}
+
+Outlook look_ahead(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+                   const OutlookQuestion& question) {
+  Outlook outlook;
+  outlook.host = estimate_host(shape, run, plan, question.program_bytes, question.mapped_bytes);
+  outlook.step_tokens = tokens_of(longest_step(shape, run, plan.workload.steps));
+  outlook.throughput = question.throughput;
+  if (question.throughput) outlook.step = expected_time(plan.arithmetic, *question.throughput);
+  if (question.throughput && !question.steps.empty()) {
+    outlook.run = expected_run(shape, run, question.steps, *question.throughput);
+  }
+  outlook.budget = question.budget;
+  outlook.cost = cost_of(question.budget, outlook.tokens_per_second(), question.listed_price);
+  if (question.inference) outlook.inference = usual_inference(shape);
+  return outlook;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,50 @@
+// What an estimate tells besides bytes on the device: the host's memory, time, cost, inference. No torch header.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/cost.h"
+#include "plan/expected_time.h"
+#include "plan/host.h"
+#include "plan/inference.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+// The whole run, step by step with the lengths of its examples.
+struct ExpectedRun {
+  int64_t steps = 0;
+  int64_t tokens = 0;  // padding included
+  double seconds = 0;  // of all steps; evaluations and saves come on top
+};
+
+struct Outlook {
+  HostMemory host;
+  int64_t step_tokens = 0;               // of the step whose arithmetic Plan::arithmetic is, padding included
+  std::optional<Throughput> throughput;  // unset: neither listed nor calibrated
+  std::optional<ExpectedTime> step;      // where the throughput is known
+  std::optional<ExpectedRun> run;        // where there are data besides
+  Budget budget;
+  std::optional<Cost> cost;            // of the budget, else of the run
+  std::optional<Inference> inference;  // where it is asked for
+  std::optional<double> tokens_per_second() const;
+};
+
+struct OutlookQuestion {
+  Budget budget;
+  double listed_price = 0;  // of one GPU for an hour
+  std::optional<Throughput> throughput;
+  int64_t program_bytes = 0;  // see estimate_host
+  int64_t mapped_bytes = 0;
+  std::vector<train::StepShape> steps;  // of the whole run; empty: no data
+  bool inference = false;
+};
+Outlook look_ahead(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+                   const OutlookQuestion& question);
+
+// Seconds of every step, by formula.
+ExpectedRun expected_run(const model::ModelShape& shape, const config::RunConfig& run,
+                         const std::vector<train::StepShape>& steps, const Throughput& throughput);
+
+}  // namespace fathom::plan

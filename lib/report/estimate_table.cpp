@@ -1,0 +1,307 @@
+// Lays out what an estimate tells besides bytes on the device.
+#include "report/estimate_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include "base/bytes.h"
+#include "base/count.h"
+#include "plan/rules.h"
+#include "report/table.h"
+
+namespace fathom::report {
+namespace {
+
+std::string formatted(const char* format, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+// Three digits and a decimal prefix: "402 TFLOP", "45.2 GB/s".
+std::string quantity(double value, const std::string& unit) {
+  constexpr std::array<const char*, 7> kPrefixes{"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  while (value >= 999.5 && prefix + 1 < kPrefixes.size()) {
+    value /= 1000;
+    ++prefix;
+  }
+  const char* format = value >= 99.95 ? "%.0f " : value >= 9.995 ? "%.1f " : "%.2f ";
+  return formatted(format, value) + kPrefixes[prefix] + unit;
+}
+
+std::string duration(double seconds) {
+  if (seconds < 1) return formatted("%.3g ms", seconds * 1e3);
+  if (seconds < 120) return formatted("%.3g s", seconds);
+  if (seconds < 7200) return formatted("%.1f min", seconds / 60);
+  return seconds < 48 * 3600 ? formatted("%.1f hours", seconds / 3600) : formatted("%.1f days", seconds / 86400);
+}
+
+std::string rounded_count(double count) { return format_count(std::llround(count)); }
+
+std::string gigabytes(int64_t bytes) {
+  const double value = static_cast<double>(bytes) / 1e9;
+  return formatted(value >= 99.95 ? "%.1f GB" : value >= 0.995 ? "%.2f GB" : "%.3g GB", value);
+}
+
+std::string share(double efficiency, double peak, const std::string& unit) {
+  if (efficiency == 1) return quantity(peak, unit);
+  return formatted("%.0f %% of ", 100 * efficiency) + quantity(peak, unit);
+}
+
+// "model.layers.3.mlp" as "model.layers.*.mlp", so that layers are alike.
+std::string any_layer(const std::string& name) {
+  std::string text;
+  std::istringstream parts(name);
+  for (std::string part; std::getline(parts, part, '.');) {
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    if (!text.empty()) text.push_back('.');
+    text.append(number ? std::string("*") : part);
+  }
+  return text;
+}
+
+struct BlockGroup {
+  int64_t bytes = 0, count = 0;
+  ledger::Component component = ledger::Component::kTemporaryBuffers;
+  std::string what;
+};
+
+std::string describe(const ledger::Timeline& timeline, const ledger::Timeline::Block& block) {
+  if (block.name != 0) return any_layer(timeline.names[block.name]);
+  const std::string module = any_layer(timeline.names[block.module]), &op = timeline.names[block.op];
+  if (module.empty()) return op;
+  return op.empty() ? module : module + ", " + op;
+}
+
+// In the order of their largest block.
+std::vector<BlockGroup> group_blocks(const ledger::Timeline& timeline) {
+  std::vector<BlockGroup> groups;
+  std::map<std::tuple<int64_t, ledger::Component, std::string>, size_t> known;
+  for (const auto& block : largest_at_peak(timeline, std::numeric_limits<size_t>::max())) {
+    const std::string what = describe(timeline, block);
+    const auto [found, is_new] = known.try_emplace({block.bytes, block.component, what}, groups.size());
+    if (is_new) groups.push_back({block.bytes, 0, block.component, what});
+    groups[found->second].count += 1;
+  }
+  return groups;
+}
+
+Json time_json(const plan::Outlook& outlook) {
+  if (!outlook.throughput || !outlook.step) return nullptr;
+  const plan::Throughput& throughput = *outlook.throughput;
+  return {{"source", throughput.source},
+          {"matrix_flops_per_second", throughput.matrix_flops_per_second},
+          {"attention_flops_per_second", throughput.attention_flops_per_second},
+          {"bytes_per_second", throughput.bytes_per_second},
+          {"matrix_efficiency", throughput.matrix_efficiency},
+          {"attention_efficiency", throughput.attention_efficiency},
+          {"memory_efficiency", throughput.memory_efficiency},
+          {"matrix_seconds", outlook.step->matrix_seconds},
+          {"attention_seconds", outlook.step->attention_seconds},
+          {"memory_seconds", outlook.step->memory_seconds},
+          {"step_seconds", outlook.step->seconds()},
+          {"tokens_per_second", outlook.tokens_per_second() ? Json(*outlook.tokens_per_second()) : Json(nullptr)}};
+}
+
+Json inference_json(const plan::Inference& inference) {
+  Json weights = Json::array(), caches = Json::array();
+  for (const auto& each : inference.weights) weights.push_back({{"format", each.format}, {"bytes", each.bytes}});
+  for (const auto& each : inference.caches) {
+    caches.push_back({{"batch", each.batch}, {"length", each.length}, {"bytes", each.bytes}});
+  }
+  return {{"parameters", inference.parameters},
+          {"cache_bytes_per_token", inference.cache_bytes_per_token},
+          {"weights", weights},
+          {"caches", caches}};
+}
+
+// The rules say nothing but a multiple of the parameters where there is no run to hold them against.
+std::vector<plan::RuleOfThumb> rules_of(int64_t parameters) {
+  plan::Comparison comparison;
+  comparison.plan.workload.parameters = comparison.plan.workload.trained_parameters = parameters;
+  return plan::rules_of_thumb(comparison);
+}
+
+}  // namespace
+
+std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
+  const plan::Arithmetic& work = plan.arithmetic;
+  const auto& speed = outlook.throughput;
+  Table table({{"work of a step", Align::kLeft}, {"amount"}, {speed ? "speed" : ""}, {speed ? "time" : ""}});
+  const auto add = [&](const char* name, int64_t amount, const char* unit, double peak, double efficiency,
+                       double seconds) {
+    table.add_row({name, quantity(static_cast<double>(amount), unit),
+                   speed ? share(efficiency, peak, std::string(unit) + "/s") : "", speed ? duration(seconds) : ""});
+  };
+  const plan::Throughput at = speed.value_or(plan::Throughput{});
+  const plan::ExpectedTime time = outlook.step.value_or(plan::ExpectedTime{});
+  add("matrix products", work.matrix_flops, "FLOP", at.matrix_flops_per_second, at.matrix_efficiency,
+      time.matrix_seconds);
+  add("attention", work.attention_flops, "FLOP", at.attention_flops_per_second, at.attention_efficiency,
+      time.attention_seconds);
+  add("everything else", work.bytes_moved, "B", at.bytes_per_second, at.memory_efficiency, time.memory_seconds);
+  if (speed) {
+    table.add_rule();
+    table.add_row({format_count(outlook.step_tokens) + " tokens", "", "", duration(time.seconds())});
+  }
+  std::string text = table.format();
+  if (!speed) {
+    return text + (plan.target.device == config::Device::kCpu
+                       ? "No expected time: this CPU is not calibrated (fathom doctor --calibrate).\n"
+                       : "No expected time: configs/gpus.yaml does not list this GPU's speed.\n");
+  }
+  text += "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
+  if (outlook.run) {
+    text += "; all " + format_count(outlook.run->steps) + " steps " + duration(outlook.run->seconds) +
+            " besides evaluation and saving";
+  }
+  return text + ".\n";
+}
+
+std::string format_cost(const plan::Outlook& outlook) {
+  if (!outlook.cost) return "";
+  const plan::Cost& cost = *outlook.cost;
+  std::string text;
+  if (outlook.budget.tokens && !outlook.budget.gpu_hours) text += short_count(*outlook.budget.tokens) + " tokens: ";
+  const auto hours = [](double count) { return count >= 100 ? rounded_count(count) : formatted("%.3g", count); };
+  text += hours(cost.gpu_hours) + " GPU hours";
+  if (outlook.budget.gpus > 1) {
+    text += ", " + hours(cost.hours) + " hours on " + format_count(outlook.budget.gpus) + " GPUs";
+  }
+  if (cost.price_per_hour > 0) {
+    text += ", $" + (cost.dollars() >= 100 ? rounded_count(cost.dollars()) : formatted("%.2f", cost.dollars()));
+    text += formatted(" at $%.2f an hour", cost.price_per_hour);
+    if (outlook.budget.gpus > 1) text += " for all of them";
+  } else {
+    text += "; no price is known (--price-per-hour)";
+  }
+  if (outlook.budget.gpus > 1 && !outlook.budget.gpu_hours) {
+    text += ". Communication between GPUs is not taken off";
+  }
+  return text + ".\n";
+}
+
+std::string format_host(const plan::HostMemory& host) {
+  std::string text = "Host memory: " + format_bytes(host.load_peak) + " to load, " + format_bytes(host.train_peak) +
+                     " to train, " + format_bytes(host.save_peak) + " to save";
+  text += "; the program itself takes " + format_bytes(host.program);
+  if (host.mapped_files > 0) {
+    text += ". The weights' files, " + format_bytes(host.mapped_files) + ", are mapped and need no memory of their own";
+  }
+  return text + ".\n";
+}
+
+std::string format_inference(const plan::Inference& inference) {
+  std::vector<Table::Column> columns = {{"inference", Align::kLeft}, {"weights"}};
+  for (const auto& cache : inference.caches) {
+    columns.push_back({format_count(cache.batch) + " × " + short_count(static_cast<double>(cache.length))});
+  }
+  Table table(columns);
+  for (const auto& weights : inference.weights) {
+    std::vector<std::string> cells = {weights.format, gigabytes(weights.bytes)};
+    for (const auto& cache : inference.caches) cells.push_back(gigabytes(weights.bytes + cache.bytes));
+    table.add_row(cells);
+  }
+  table.add_rule();
+  std::vector<std::string> cells = {"cache alone", ""};
+  for (const auto& cache : inference.caches) cells.push_back(gigabytes(cache.bytes));
+  table.add_row(cells);
+  return table.format() + "Sequences × tokens, with a 16-bit cache of keys and values: " +
+         format_bytes(inference.cache_bytes_per_token) + " a token. 8- and 4-bit weights without their scales.\n";
+}
+
+std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows) {
+  const std::vector<BlockGroup> groups = group_blocks(timeline);
+  if (groups.empty()) return "";
+  Table table({{"largest at the peak", Align::kLeft}, {"component", Align::kLeft}, {"each"}, {""}, {"in all"}});
+  for (size_t i = 0; i < std::min(rows, groups.size()); ++i) {
+    const BlockGroup& group = groups[i];
+    table.add_row({group.what.empty() ? std::string(kMissing) : group.what,
+                   std::string(component_name(group.component)), format_count(group.bytes),
+                   group.count > 1 ? std::string("× ").append(format_count(group.count)) : std::string(), format_bytes(group.bytes * group.count)});
+  }
+  return table.format();
+}
+
+std::string format_parameters(int64_t parameters) {
+  std::string text = format_count(parameters) + " parameters\n\n";
+  Table formats({{"to load", Align::kLeft}, {"bytes each"}, {""}});
+  for (const plan::WeightFormat& format : plan::kWeightFormats) {
+    formats.add_row(
+        {format.name, formatted("%g", format.bytes_per_parameter), gigabytes(plan::weight_bytes(parameters, format))});
+  }
+  Table rules({{"rules of thumb", Align::kLeft}, {""}});
+  for (const plan::RuleOfThumb& rule : rules_of(parameters)) rules.add_row({rule.name, gigabytes(rule.bytes)});
+  return text + formats.format() + "\n" + rules.format() +
+         "\nA shape says more: fathom estimate llama-2-7b, or a folder with config.json.\n";
+}
+
+std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook) {
+  std::string text;
+  const std::string cost = format_cost(outlook);
+  const auto add = [&](const std::string& section) {
+    if (!section.empty()) text.append("\n").append(section);
+  };
+  add(format_largest_blocks(plan.timeline));
+  add(format_host(outlook.host));
+  text.append("\n").append(format_time(plan, outlook)).append(cost);
+  if (outlook.inference) add(format_inference(*outlook.inference));
+  return text;
+}
+
+Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
+  Json json;
+  json["arithmetic"] = {{"matrix_flops", plan.arithmetic.matrix_flops},
+                        {"attention_flops", plan.arithmetic.attention_flops},
+                        {"bytes_moved", plan.arithmetic.bytes_moved},
+                        {"tokens", outlook.step_tokens}};
+  json["time"] = time_json(outlook);
+  json["run"] = nullptr;
+  if (outlook.run) {
+    json["run"] = {{"steps", outlook.run->steps}, {"tokens", outlook.run->tokens}, {"seconds", outlook.run->seconds}};
+  }
+  json["cost"] = nullptr;
+  if (outlook.cost) {
+    const plan::Cost& cost = *outlook.cost;
+    json["cost"] = {{"gpu_hours", cost.gpu_hours},
+                    {"gpus", outlook.budget.gpus},
+                    {"hours", cost.hours},
+                    {"price_per_hour", cost.price_per_hour > 0 ? Json(cost.price_per_hour) : Json(nullptr)},
+                    {"dollars", cost.price_per_hour > 0 ? Json(cost.dollars()) : Json(nullptr)}};
+  }
+  json["host"] = {{"program", outlook.host.program},
+                  {"mapped_files", outlook.host.mapped_files},
+                  {"load_peak", outlook.host.load_peak},
+                  {"train_peak", outlook.host.train_peak},
+                  {"save_peak", outlook.host.save_peak}};
+  json["inference"] = outlook.inference ? inference_json(*outlook.inference) : Json(nullptr);
+  json["largest_blocks"] = Json::array();
+  for (const BlockGroup& group : group_blocks(plan.timeline)) {
+    if (json["largest_blocks"].size() == 10) break;
+    json["largest_blocks"].push_back({{"what", group.what},
+                                      {"component", component_name(group.component)},
+                                      {"bytes", group.bytes},
+                                      {"count", group.count}});
+  }
+  return json;
+}
+
+Json parameters_json(int64_t parameters) {
+  Json json = {{"parameters", parameters}, {"weights", Json::array()}, {"rules_of_thumb", Json::array()}};
+  for (const plan::WeightFormat& format : plan::kWeightFormats) {
+    json["weights"].push_back({{"format", format.name}, {"bytes", plan::weight_bytes(parameters, format)}});
+  }
+  for (const plan::RuleOfThumb& rule : rules_of(parameters)) {
+    json["rules_of_thumb"].push_back({{"name", rule.name}, {"bytes", rule.bytes}});
+  }
+  return json;
+}
+
+}  // namespace fathom::report
