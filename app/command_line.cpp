@@ -65,6 +65,9 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   train->add_option("--phantom-gpu", raw.phantom_gpu, "Play the run on a GPU of configs/gpus.yaml that is not there")
       ->type_name("NAME");
   add_gpu_memory(train, raw);
+  train->add_option("--placement", invocation.placement)->group("");
+  train->add_option("--segments", invocation.segments)->group("");
+  train->add_option("--trace", invocation.trace)->group("");
   train->add_flag("--force", invocation.force, "Also what is predicted not to fit");
   add_overrides(train, raw);
 
@@ -77,17 +80,19 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   add_subject(estimate, raw.subject, "CONFIG|MODEL", "A YAML file, or a folder with config.json");
   estimate->add_option("--gpu", raw.gpu, "Plan for a GPU of configs/gpus.yaml")->type_name("NAME");
   add_gpu_memory(estimate, raw);
+  estimate->add_option("--placements", invocation.placements, "Of memory segments that a GPU's ranges are taken over")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   add_json(estimate, raw);
   add_overrides(estimate, raw);
 
-  CLI::App* answer = app.add_subcommand("answer-plan", "")->group("");  // the child process that plays a plan
+  CLI::App* answer = app.add_subcommand("answer-plan", "")->group("");  // the child process that plays plans
   config::GpuSpec& gpu = raw.answering_gpu;
   answer->add_option("--name", gpu.name)->required();
   answer->add_option("--capability", gpu.compute_capability)->required();
   answer->add_option("--multiprocessors", gpu.multiprocessors)->required();
   answer->add_option("--memory", gpu.memory_bytes)->required();
-  answer->add_option("--placement", invocation.placement);
-  answer->add_flag("--unlimited", invocation.unlimited);
 }
 
 void add_model_commands(CLI::App& app, Raw& raw) {

@@ -22,16 +22,16 @@ struct Invocation {
   // for every name visible (RTLD_GLOBAL); a phantom GPU's stubs stand beneath them if phantom_gpu is set.
   config::Device device = config::Device::kCpu;
   std::optional<config::GpuSpec> phantom_gpu;  // train, answer-plan: the pretended GPU
+  uint64_t placement = 0;                      // train on a phantom GPU: where its segments lie,
+  std::filesystem::path segments;              //   or the trace of a run whose segments lie there
+  std::filesystem::path trace;                 // train on CUDA: a file for the allocator's events; empty: none
   bool force = false;                          // train: also what is predicted not to fit
 
   // estimate
   bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
+  int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
   bool json = false;                   // estimate, inspect, doctor
-
-  // answer-plan: the child that plays a plan on a phantom GPU
-  uint64_t placement = 0;
-  bool unlimited = false;
 
   // generate, logits
   std::filesystem::path adapter;     // a folder with adapter_config.json; empty: none

@@ -92,8 +92,8 @@ void load_stubs(const Invocation& invocation) {
   gpu.compute_capability = spec.compute_capability;
   gpu.multiprocessors = spec.multiprocessors;
   gpu.memory_bytes = spec.memory_bytes;
-  gpu.unlimited = invocation.unlimited;
   gpu.placement = invocation.placement;
+  gpu.segments = invocation.segments;
   phantom::load_stubs(library_folder() / "fathom-phantom", gpu);
 }
 

@@ -2,39 +2,25 @@
 #include "app/planning.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "app/machine.h"
+#include "app/phantom_children.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "phantom/child.h"
 #include "plan/dry_run.h"
 
 namespace fathom::app {
-namespace {
 
-constexpr std::chrono::minutes kPatience{5};  // of a child that plays a plan
-
-Json ask_phantom(const plan::PhantomQuestion& question) {
-  const config::GpuSpec& gpu = question.gpu;
-  std::vector<std::string> arguments = {"answer-plan",
-                                        "--name",
-                                        gpu.name,
-                                        "--capability",
-                                        gpu.compute_capability,
-                                        "--multiprocessors",
-                                        std::to_string(gpu.multiprocessors),
-                                        "--memory",
-                                        std::to_string(gpu.memory_bytes),
-                                        "--placement",
-                                        std::to_string(question.placement)};
-  if (question.unlimited) arguments.push_back("--unlimited");
-  return phantom::run_child(phantom::this_program(), arguments, question.request, kPatience);
+plan::AskPhantom ask_phantom_children() {
+  // A second one halves the time of a plan with many placements; each takes a core and about 300 MB while it lives.
+  constexpr size_t kChildren = 2;
+  const auto children = std::make_shared<PhantomChildren>(kChildren);
+  return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-}  // namespace
-
 plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements) {
-  return plan::plan_gpu(subject, gpu, placements, ask_phantom);
+  return plan::plan_gpu(subject, gpu, placements, ask_phantom_children());
 }
 
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
@@ -43,7 +29,8 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
                               plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
                                                   train::evaluation_shapes(config, inputs.validation))};
   if (session.placement.cuda == nullptr) return plan::plan_cpu(subject, available_memory_bytes());
-  const config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
+  config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
+  gpu.memory_bytes = session.placement.cuda->free_bytes();
   plan::Plan plan = plan_for_gpu(subject, gpu, 1);
   plan.target.phantom = session.phantom;
   return plan;

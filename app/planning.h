@@ -8,7 +8,11 @@
 
 namespace fathom::app {
 
-// The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it.
+// Asks child processes of this program, which start at the first question and end with the last copy of this function.
+plan::AskPhantom ask_phantom_children();
+
+// The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
+// memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation);
 // The plan for a GPU that need not be there.

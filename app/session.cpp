@@ -27,6 +27,7 @@ Session open_session(const Invocation& invocation) {
   session.phantom = invocation.phantom_gpu.has_value();
   if (invocation.device == config::Device::kCuda) {
     ledger::CudaDevice& cuda = open_cuda();
+    if (!invocation.trace.empty()) cuda.trace_to(invocation.trace);
     session.placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
   } else {
     session.placement = {at::Device(at::kCPU), &cpu, nullptr};

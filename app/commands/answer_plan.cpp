@@ -1,18 +1,19 @@
-// `fathom answer-plan`: the child that plays a plan on the phantom GPU of its process; a JSON question on stdin, the
-// answer on stdout.
+// `fathom answer-plan`: the child that plays plans on the phantom GPU of its process. A line of stdin is a question, a
+// line of stdout its answer, until stdin ends.
 #include <iostream>
-#include <iterator>
+#include <string>
 
 #include "app/commands.h"
 #include "app/session.h"
-#include "plan/make_plan.h"
+#include "plan/answer.h"
 
 namespace fathom::app {
 
 int run_answer_plan(const Invocation& invocation) {
-  const Session session = open_session(invocation);
-  const std::string question{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  std::cout << plan::answer_dry_run(parse_json(question, "stdin"), session.placement).dump() << std::endl;
+  plan::PhantomGpuPlayer player(open_session(invocation).placement);
+  for (std::string line; player.can_go_on() && std::getline(std::cin, line);) {
+    std::cout << player.answer(parse_json(line, "stdin")).dump() << std::endl;
+  }
   return 0;
 }
 

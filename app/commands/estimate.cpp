@@ -12,8 +12,6 @@
 namespace fathom::app {
 namespace {
 
-constexpr int kPlacements = 4;  // of segments, for the ranges of allocated and reserved bytes
-
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const model::ModelShape& shape) {
   const train::BatchShape batch{config.per_device_train_batch_size, config.max_length};
@@ -38,7 +36,7 @@ int run_estimate(const Invocation& invocation) {
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = spec_of(*session.placement.cuda);
   const plan::Plan plan =
-      gpu ? plan_for_gpu(subject, *gpu, kPlacements) : plan::plan_cpu(subject, available_memory_bytes());
+      gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan::plan_cpu(subject, available_memory_bytes());
   if (invocation.json) {
     std::cout << format_json(report::memory_json({plan, std::nullopt}));
   } else {

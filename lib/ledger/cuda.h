@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "ledger/ledger.h"
@@ -28,9 +29,12 @@ class CudaDevice {
   virtual void clear_workspaces() = 0;
   virtual void synchronize() = 0;
   // Between two runs in one process, when the tensors of the first are gone: gives library workspaces and cached memory
-  // back to the driver, sets the statistics to zero and replaces the ledger by an empty one. References to the old ledger
-  // end here. Throws Error if tensors are still alive.
+  // back to the driver, sets the statistics to zero and replaces the ledger by an empty one. References to the old
+  // ledger end here. Throws Error if tensors are still alive.
   virtual void start_over() = 0;
+  // From now on writes what the caching allocator does to a file of text (ledger/cuda/trace.h says in which form), until
+  // the process ends. Call before the first allocation.
+  virtual void trace_to(const std::filesystem::path& file) = 0;
 
   virtual std::string name() const = 0;                // "NVIDIA H100 80GB HBM3"
   virtual std::string compute_capability() const = 0;  // "9.0"

@@ -23,6 +23,14 @@ constexpr std::array kLibraries = {"libcudart.so.13", "libcuda.so.1",      "libc
 constexpr std::array<std::string_view, 10> kCapabilities = {"7.5", "8.0",  "8.6",  "8.7",  "8.9",
                                                             "9.0", "10.0", "10.3", "12.0", "12.1"};
 
+void check_memory(const std::string& name, int64_t memory_bytes) {
+  if (memory_bytes < 1 || memory_bytes > kUnlimitedBytes) {
+    throw Error("the GPU '" + name + "' has " + std::to_string(memory_bytes) + " bytes of memory; expected 1 to " +
+                    std::to_string(kUnlimitedBytes),
+                "Correct its entry in the list of GPUs.");
+  }
+}
+
 void check(const PhantomGpu& gpu) {
   if (std::find(kCapabilities.begin(), kCapabilities.end(), gpu.compute_capability) == kCapabilities.end()) {
     std::string known;
@@ -36,11 +44,7 @@ void check(const PhantomGpu& gpu) {
                     " multiprocessors; expected 1 to 1024",
                 "Correct its entry in the list of GPUs.");
   }
-  if (!gpu.unlimited && (gpu.memory_bytes < 1 || gpu.memory_bytes > kUnlimitedBytes)) {
-    throw Error("the GPU '" + gpu.name + "' has " + std::to_string(gpu.memory_bytes) +
-                    " bytes of memory; expected 1 to " + std::to_string(kUnlimitedBytes),
-                "Correct its entry in the list of GPUs.");
-  }
+  if (!gpu.unlimited) check_memory(gpu.name, gpu.memory_bytes);
 }
 
 void set_environment(const char* name, const std::string& value) { setenv(name, value.c_str(), /*overwrite=*/1); }
@@ -61,6 +65,7 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
   set_environment("FATHOM_PHANTOM_MULTIPROCESSORS", std::to_string(gpu.multiprocessors));
   set_environment("FATHOM_PHANTOM_MEMORY", std::to_string(gpu.unlimited ? kUnlimitedBytes : gpu.memory_bytes));
   set_environment("FATHOM_PHANTOM_PLACEMENT", std::to_string(gpu.placement));
+  set_environment("FATHOM_PHANTOM_SEGMENTS", gpu.segments.string());
   for (const char* library : kLibraries) {
     const std::string path = (folder / library).string();
     // Global, so that the symbols are found whatever asks for them; never closed.
@@ -68,6 +73,17 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
       throw Error("the phantom GPU's library " + path + " cannot be loaded: " + dlerror(),
                   "Build fathom completely; lib/fathom-phantom belongs beside the binary.");
     }
+  }
+}
+
+void pretend(int64_t memory_bytes, uint64_t placement) {
+  check_memory("Phantom", memory_bytes);
+  using Pretend = bool(size_t, unsigned long long);
+  const auto pretend = reinterpret_cast<Pretend*>(dlsym(RTLD_DEFAULT, "phantom_pretend"));
+  if (!pretend) throw Error("no phantom GPU is loaded in this process");
+  if (!pretend(static_cast<size_t>(memory_bytes), placement)) {
+    throw Error("the phantom GPU cannot start over with " + std::to_string(memory_bytes) + " bytes of memory",
+                "Either memory of an earlier run is still in use, or `ulimit -v` is too low.");
   }
 }
 

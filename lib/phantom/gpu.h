@@ -22,6 +22,9 @@ struct PhantomGpu {
   // 0: segments at ascending addresses. Otherwise the seed of scattered ones: the caching allocator breaks ties between
   // equal blocks by address, so allocated and reserved bytes may differ between placements; requested bytes never do.
   uint64_t placement = 0;
+  // A trace of a run on a real GPU (ledger::CudaDevice::trace_to): its segments' addresses instead of a placement. The
+  // process ends if the run asks for other segments than that one did. Empty: none.
+  std::filesystem::path segments;
   bool operator==(const PhantomGpu&) const = default;
 };
 
@@ -29,9 +32,15 @@ struct PhantomGpu {
 inline constexpr int64_t kUnlimitedBytes = int64_t{8} << 40;
 
 // Loads the stub libraries of `folder` (lib/fathom-phantom beside the binary) into this process and sets
-// FATHOM_PHANTOM_{NAME,CAPABILITY,MULTIPROCESSORS,MEMORY,PLACEMENT} for them; FATHOM_PHANTOM_LOG=1 (launches) or 2
-// (memory calls too) is the user's. Call once, before LibTorch is loaded: the dynamic loader then satisfies LibTorch's
-// dependencies with what is already there. Throws Error when CUDA's own runtime is already loaded or a stub is missing.
+// FATHOM_PHANTOM_{NAME,CAPABILITY,MULTIPROCESSORS,MEMORY,PLACEMENT,SEGMENTS} for them; FATHOM_PHANTOM_LOG=1 (launches)
+// or 2 (memory calls too) is the user's. Call once, before LibTorch is loaded: the dynamic loader then satisfies
+// LibTorch's dependencies with what is already there. Throws Error when CUDA's own runtime is already loaded or a stub
+// is missing.
 void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
+
+// The stubs of this process pretend another amount of memory and another placement from now on, as if it had been
+// started with them. Everything must have been given back to the driver (ledger::CudaDevice::start_over does that).
+// Throws Error when something has not, when no stubs are loaded, or when the process may not have the address space.
+void pretend(int64_t memory_bytes, uint64_t placement);
 
 }  // namespace fathom::phantom

@@ -1,30 +1,108 @@
-// Step shapes to JSON and back.
+// Questions to a phantom GPU and its answers, to JSON and back.
 #include "plan/exchange.h"
 
+#include <vector>
+
 #include "base/error.h"
+#include "ledger/memory_json.h"
 
 namespace fathom::plan {
+namespace {
 
-Json to_json(const std::vector<train::StepShape>& steps) {
+Json to_json(const train::BatchShape& batch) { return {batch.rows, batch.length}; }
+
+train::BatchShape batch_from_json(const Json& value) {
+  return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>()};
+}
+
+Json to_json(const std::vector<train::BatchShape>& batches) {
   Json result = Json::array();
-  for (const train::StepShape& step : steps) {
-    Json batches = Json::array();
-    for (const train::BatchShape& batch : step) batches.push_back({batch.rows, batch.length});
-    result.push_back(batches);
-  }
+  for (const train::BatchShape& batch : batches) result.push_back(to_json(batch));
   return result;
 }
 
-std::vector<train::StepShape> steps_from_json(const Json& value) try {
-  std::vector<train::StepShape> steps;
-  for (const Json& step : value) {
-    train::StepShape shape;
-    for (const Json& batch : step) shape.push_back({batch.at(0).get<int64_t>(), batch.at(1).get<int64_t>()});
-    steps.push_back(std::move(shape));
-  }
-  return steps;
+std::vector<train::BatchShape> batches_from_json(const Json& value) {
+  std::vector<train::BatchShape> batches;
+  for (const Json& batch : value) batches.push_back(batch_from_json(batch));
+  return batches;
+}
+
+Json to_json(const Arithmetic& arithmetic) {
+  return {{"matrix_flops", arithmetic.matrix_flops},
+          {"attention_flops", arithmetic.attention_flops},
+          {"bytes_moved", arithmetic.bytes_moved}};
+}
+
+Arithmetic arithmetic_from_json(const Json& value) {
+  return {.matrix_flops = value.at("matrix_flops").get<int64_t>(),
+          .attention_flops = value.at("attention_flops").get<int64_t>(),
+          .bytes_moved = value.at("bytes_moved").get<int64_t>()};
+}
+
+}  // namespace
+
+Json to_json(const PhantomQuestion& question) {
+  Json steps = Json::array();
+  for (const train::StepShape& step : question.workload.steps) steps.push_back(to_json(step));
+  return {{"config", question.config},
+          {"memory_bytes", question.memory_bytes},
+          {"placement", question.placement},
+          {"timeline", question.timeline},
+          {"steps", steps},
+          {"evaluations", to_json(question.workload.evaluations)},
+          {"capacity_tokens", question.workload.capacity_tokens}};
+}
+
+PhantomQuestion question_from_json(const Json& value) try {
+  PhantomQuestion question;
+  question.config = value.at("config").get<std::string>();
+  question.memory_bytes = value.at("memory_bytes").get<int64_t>();
+  question.placement = value.at("placement").get<uint64_t>();
+  question.timeline = value.at("timeline").get<bool>();
+  for (const Json& step : value.at("steps")) question.workload.steps.push_back(batches_from_json(step));
+  question.workload.evaluations = batches_from_json(value.at("evaluations"));
+  question.workload.capacity_tokens = value.at("capacity_tokens").get<int64_t>();
+  return question;
 } catch (const nlohmann::json::exception& error) {
-  throw Error(std::string("the steps to play have another form than expected: ") + error.what());
+  throw Error(std::string("the question to a phantom GPU has another form than expected: ") + error.what());
+}
+
+Json to_json(const PhantomAnswer& answer) {
+  Json value = {{"attention_kernel", answer.attention_kernel},
+                {"requested", answer.requested},
+                {"allocated", answer.allocated},
+                {"reserved", answer.reserved}};
+  if (!answer.out_of_memory.empty()) {
+    value["out_of_memory"] = answer.out_of_memory;
+    return value;
+  }
+  value["memory"] = ledger::to_json(answer.memory);
+  value["arithmetic"] = to_json(answer.arithmetic);
+  value["steps_played"] = answer.steps_played;
+  value["seconds"] = answer.seconds;
+  if (!answer.timeline.blocks.empty()) value["timeline"] = ledger::to_json(answer.timeline);
+  return value;
+}
+
+PhantomAnswer answer_from_json(const Json& value) try {
+  if (value.contains("error")) throw Error(value.at("error").get<std::string>());
+  PhantomAnswer answer;
+  answer.attention_kernel = value.at("attention_kernel").get<std::string>();
+  answer.requested = value.at("requested").get<int64_t>();
+  answer.allocated = value.at("allocated").get<int64_t>();
+  answer.reserved = value.at("reserved").get<int64_t>();
+  if (value.contains("out_of_memory")) {
+    answer.out_of_memory = value.at("out_of_memory").get<std::string>();
+    return answer;
+  }
+  answer.memory = ledger::memory_from_json(value.at("memory"));
+  answer.arithmetic = arithmetic_from_json(value.at("arithmetic"));
+  answer.steps_played = value.at("steps_played").get<int64_t>();
+  answer.seconds = value.at("seconds").get<double>();
+  if (value.contains("timeline")) answer.timeline = ledger::timeline_from_json(value.at("timeline"));
+  return answer;
+} catch (const nlohmann::json::exception& error) {
+  throw Error(std::string("the answer of a phantom GPU has another form than expected: ") + error.what());
 }
 
 }  // namespace fathom::plan

@@ -1,12 +1,44 @@
-// Step shapes as JSON, to carry the steps to play to the child that plays them. No torch header.
+// What is said between a plan for a GPU and the child process that plays it on a phantom GPU, and its form as JSON.
+// No torch header.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "base/json.h"
-#include "train/steps.h"
+#include "config/devices.h"
+#include "ledger/component.h"
+#include "ledger/timeline.h"
+#include "plan/plan.h"
 
 namespace fathom::plan {
 
-Json to_json(const std::vector<train::StepShape>& steps);
-std::vector<train::StepShape> steps_from_json(const Json& value);  // throws Error for a value of another form
+// One run to play. Every question stands for itself: an answer does not depend on the questions before it.
+struct PhantomQuestion {
+  config::GpuSpec gpu;       // what the child's process pretends to be; its memory_bytes do not count here
+  int64_t memory_bytes = 0;  // that this run may have; phantom::kUnlimitedBytes: what would it need?
+  uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
+  bool timeline = false;     // whether the answer shall have it: it is the larger part of an answer
+  std::string config;        // YAML
+  Workload workload;         // its steps, evaluations and capacity
+};
+
+struct PhantomAnswer {
+  std::string out_of_memory;  // LibTorch's message where the memory did not suffice; the figures are those until then
+  ledger::Memory memory;      // this and the following: only of a run that came to its end
+  ledger::Timeline timeline;
+  Arithmetic arithmetic;
+  int64_t steps_played = 0;
+  double seconds = 0;
+  std::string attention_kernel;
+  int64_t requested = 0, allocated = 0, reserved = 0;  // peaks of the caching allocator, bytes
+};
+
+// gpu is not part of it: the child is told when it starts.
+Json to_json(const PhantomQuestion& question);
+PhantomQuestion question_from_json(const Json& value);  // throws Error for a value of another form
+Json to_json(const PhantomAnswer& answer);
+// Throws Error for a value of another form, and for {"error": message}, which says why a question has no answer.
+PhantomAnswer answer_from_json(const Json& value);
 
 }  // namespace fathom::plan

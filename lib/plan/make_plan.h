@@ -5,12 +5,11 @@
 #include <functional>
 #include <string>
 
-#include "base/json.h"
 #include "config/devices.h"
 #include "config/run_config.h"
 #include "model/shape.h"
+#include "plan/exchange.h"
 #include "plan/plan.h"
-#include "train/trainer.h"
 #include "weights/folder.h"
 
 namespace fathom::plan {
@@ -30,22 +29,16 @@ std::string attention_kernel(const config::RunConfig& config, const model::Model
 // In this process, on the phantom device. capacity_bytes: of the machine's memory; 0: unknown.
 Plan plan_cpu(const Subject& subject, int64_t capacity_bytes);
 
-// How a phantom GPU is asked: a child process that runs over the stub libraries gets `request` and gives
-// `answer_dry_run` of it.
-struct PhantomQuestion {
-  config::GpuSpec gpu;
-  bool unlimited = false;  // memory without end
-  int placement = 0;       // where segments lie in the address space: other numbers, other addresses
-  Json request;
-};
-// Called from several threads at once.
-using AskPhantom = std::function<Json(const PhantomQuestion&)>;
+// How a phantom GPU is asked: a child process over the stub libraries gives a PhantomGpuPlayer's answer. May be called
+// from several threads at once. Throws Error where there is no answer.
+using AskPhantom = std::function<PhantomAnswer(const PhantomQuestion&)>;
 
-// For a GPU that need not be there. Asks at the GPU's real capacity first; where that runs out, again without limit.
-// placements: how many placements of segments are tried, side by side, for the ranges of allocated and reserved bytes.
-// The plan's seconds are the child's own, its start apart.
+// The question that plays the subject within `gpu.memory_bytes`, in the first placement.
+PhantomQuestion question_of(const Subject& subject, const config::GpuSpec& gpu);
+
+// For a GPU that need not be there. Asks within gpu.memory_bytes first; where that runs out, again without limit.
+// placements: how many placements of segments are tried for the ranges of allocated and reserved bytes. The plan's
+// seconds are those of the first run, the child's start apart.
 Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements, const AskPhantom& ask);
-// The child's side: plays the request on the CUDA device of this process.
-Json answer_dry_run(const Json& request, const train::Placement& placement);
 
 }  // namespace fathom::plan

@@ -25,6 +25,7 @@
 
 #include "base/error.h"
 #include "ledger/cuda/cublas_workspaces.h"
+#include "ledger/cuda/trace.h"
 
 namespace fathom::ledger {
 namespace {
@@ -61,6 +62,7 @@ class Device final : public CudaDevice {
     // Called under the allocator's lock; the ledger takes only its own and calls nobody while it holds it.
     caching::attachAllocatorTraceTracker([this](const caching::TraceEntry& entry) {
       if (entry.device_ != kDevice) return;
+      if (trace_) trace_->write(entry);
       if (entry.action_ == caching::TraceEntry::ALLOC) {
         ledger_->on_allocate(key_of(entry), static_cast<int64_t>(entry.size_), operator_of_thread());
       } else if (entry.action_ == caching::TraceEntry::FREE_COMPLETED) {
@@ -104,6 +106,11 @@ class Device final : public CudaDevice {
   void clear_workspaces() override { at::cuda::clearCublasWorkspaces(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
+  void trace_to(const std::filesystem::path& file) override {
+    // Never closed, like this object: the events of the process's end would come too late.
+    trace_ = std::make_unique<TraceFile>(file);
+  }
+
   void start_over() override {
     synchronize();
     clear_workspaces();
@@ -133,6 +140,7 @@ class Device final : public CudaDevice {
   }
 
   cudaDeviceProp properties_{};
+  std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>();
 };
 

@@ -32,6 +32,12 @@ void phantom_unreserve(void* begin);
 // Counts `bytes` of the device's memory as used; false if the device has no more.
 bool phantom_take(size_t bytes);
 void phantom_give_back(size_t bytes);
+// From now on the device has this much memory, and segments lie elsewhere. An exported function, for phantom::pretend
+// (lib/phantom/gpu.h). False, and nothing is changed, while something is still allocated or if the process has too
+// little address space.
+bool phantom_pretend(size_t memory_bytes, unsigned long long placement);
+void phantom_set(size_t memory_bytes, unsigned long long placement);  // in what phantom_gpu tells; no checks
+
 // False if the process may not reserve enough address space to pretend anything.
 bool phantom_has_address_space(void);
 // Whether a launch of these sizes would be accepted; the answer is a cudaError_t.

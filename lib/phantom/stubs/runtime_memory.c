@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "phantom.h"
 
@@ -42,6 +43,59 @@ __attribute__((constructor(102))) static void reserve_space(void) {
   }
 }
 
+// ---- segments where a real driver once put them ----
+
+// What cudaMalloc hands out, in this order, instead of choosing: read from a trace (lib/ledger/cuda/trace.h). Addresses
+// count from the lowest of them, because only their order matters to the caching allocator.
+static struct listed {
+  size_t bytes;
+  uintptr_t address;
+} * listed;
+static size_t listed_count, listed_taken;
+
+__attribute__((constructor(103))) static void read_segments(void) {
+  const char* path = getenv("FATHOM_PHANTOM_SEGMENTS");
+  if (!path || !*path) return;
+  FILE* file = fopen(path, "r");
+  if (!file) {
+    fprintf(stderr, "phantom: the list of segments %s cannot be read\n", path);
+    _exit(3);
+  }
+  uintptr_t lowest = UINTPTR_MAX;
+  char line[256];
+  while (fgets(line, sizeof line, file)) {
+    struct listed segment;
+    if (sscanf(line, "segment_alloc %zu %*u %lu", &segment.bytes, &segment.address) != 2) continue;
+    struct listed* longer = realloc(listed, (listed_count + 1) * sizeof *listed);
+    if (!longer) abort();
+    listed = longer;
+    listed[listed_count++] = segment;
+    if (segment.address < lowest) lowest = segment.address;
+  }
+  fclose(file);
+  for (size_t i = 0; i < listed_count; i++) listed[i].address -= lowest & ~(uintptr_t)(PHANTOM_GRANULE - 1);
+}
+
+// The address that the list has for the next segment. A run that asks for other segments than the list's is not the run
+// that was recorded: the process ends and says so.
+static char* listed_address(size_t bytes) {
+  if (listed_taken == listed_count) {
+    fprintf(stderr, "phantom: a segment of %zu bytes is asked for after the %zu of the list\n", bytes, listed_count);
+    _exit(3);
+  }
+  const struct listed* next = &listed[listed_taken++];
+  if (next->address > space_bytes - bytes) {
+    fprintf(stderr, "phantom: the listed segments are too far apart for the address space\n");
+    _exit(3);
+  }
+  if (next->bytes != bytes) {
+    fprintf(stderr, "phantom: segment %zu is asked for with %zu bytes, in the list it has %zu\n", listed_taken, bytes,
+            next->bytes);
+    _exit(3);
+  }
+  return space + next->address;
+}
+
 bool phantom_has_address_space(void) { return space != NULL; }
 
 static size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -70,13 +124,20 @@ static char* find_gap(char* from, size_t bytes, size_t alignment, struct segment
   }
 }
 
-static void* place(size_t bytes, size_t alignment, size_t physical_bytes) {
-  bytes = round_up(bytes ? bytes : 1, PHANTOM_GRANULE);
+static void* place(size_t asked, size_t alignment, size_t physical_bytes) {
+  const size_t bytes = round_up(asked ? asked : 1, PHANTOM_GRANULE);
   if (alignment < PHANTOM_GRANULE) alignment = PHANTOM_GRANULE;
   if (!space || bytes > space_bytes) return NULL;
   struct segment** link = NULL;
   char* begin = NULL;
-  if (phantom_gpu()->placement) {
+  if (listed_count && physical_bytes) {
+    char* wanted = listed_address(asked);
+    begin = find_gap(wanted, bytes, 1, &link);
+    if (begin != wanted) {
+      fprintf(stderr, "phantom: segment %zu of the list lies upon another one\n", listed_taken);
+      _exit(3);
+    }
+  } else if (phantom_gpu()->placement) {
     const size_t positions = (space_bytes - bytes) / PHANTOM_GRANULE + 1;
     begin = find_gap(space + next_random() % positions * PHANTOM_GRANULE, bytes, alignment, &link);
   }
@@ -105,6 +166,18 @@ static bool remove_segment(const void* begin) {
     return true;
   }
   return false;
+}
+
+bool phantom_pretend(size_t memory_bytes, unsigned long long placement) {
+  pthread_mutex_lock(&mutex);
+  const bool possible = !segments && !used_bytes && space && space_bytes / 2 >= memory_bytes;
+  if (possible) {
+    phantom_set(memory_bytes, placement);
+    random_state = placement;
+    listed_taken = 0;
+  }
+  pthread_mutex_unlock(&mutex);
+  return possible;
 }
 
 void* phantom_reserve(size_t bytes, size_t alignment) {

@@ -55,3 +55,8 @@ __attribute__((constructor(101))) static void read_environment(void) {
 }
 
 const struct phantom_gpu* phantom_gpu(void) { return &gpu; }
+
+void phantom_set(size_t memory_bytes, unsigned long long placement) {
+  gpu.memory_bytes = memory_bytes;
+  gpu.placement = placement;
+}

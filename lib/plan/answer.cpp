@@ -1,0 +1,75 @@
+// Dry runs on the phantom GPU of this process, each as if it were the process's first.
+#include "plan/answer.h"
+
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "phantom/gpu.h"
+#include "plan/dry_run.h"
+#include "plan/make_plan.h"
+
+namespace fathom::plan {
+
+PhantomGpuPlayer::PhantomGpuPlayer(const train::Placement& placement) : placement_(placement) {}
+
+const weights::ModelFolder& PhantomGpuPlayer::folder_of(const std::string& path) {
+  if (!folder_ || folder_path_ != path) {
+    auto folder = std::make_unique<weights::ModelFolder>(path, /*weights_required=*/false);
+    shape_ = model::parse_model_shape(folder->config(), (folder->path() / "config.json").string(),
+                                      model::ScaledPositions::kIgnored);
+    folder_ = std::move(folder);
+    folder_path_ = path;
+  }
+  return *folder_;
+}
+
+PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
+  phantom::pretend(question.memory_bytes, question.placement);
+  const config::RunConfig config =
+      config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
+  const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
+  PhantomAnswer answer;
+  answer.attention_kernel = attention_kernel(config, shape_, placement_.device);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    DryRun played = dry_run(config, shape_, &folder, question.workload, placement_);
+    answer.memory = played.memory;
+    answer.arithmetic = played.arithmetic;
+    answer.arithmetic = played.arithmetic;
+    answer.steps_played = played.steps_played;
+    if (question.timeline) answer.timeline = std::move(played.timeline);
+  } catch (const c10::OutOfMemoryError& error) {
+    answer.out_of_memory = error.what_without_backtrace();
+  }
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const ledger::CudaDevice::Statistics statistics = placement_.cuda->statistics();
+  answer.requested = statistics.peak_requested;
+  answer.allocated = statistics.peak_allocated;
+  answer.reserved = statistics.peak_reserved;
+  return answer;
+}
+
+Json PhantomGpuPlayer::answer(const Json& question) {
+  Json answer;
+  try {
+    answer = to_json(play(question_from_json(question)));
+  } catch (const c10::Error& error) {
+    answer = {{"error", std::string("LibTorch: ") + error.what_without_backtrace()}};
+  } catch (const std::exception& error) {
+    answer = {{"error", error.what()}};
+  }
+  try {
+    placement_.cuda->start_over();
+    placement_.ledger = &placement_.cuda->ledger();
+  } catch (const Error&) {
+    clean_ = false;
+    answer["last"] = true;
+  }
+  return answer;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,143 @@
+// `fathom answer-plan`, the child that plays plans: many questions of one process, each answered as if it were the
+// first.
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "phantom/child.h"
+#include "phantom/gpu.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::minutes kPatience{2};
+
+class PhantomChild : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("model/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 1003,
+        "hidden_size": 256, "intermediate_size": 688, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})");
+  }
+
+  static phantom::Child start(const std::string& before = "") {
+    return phantom::Child("/bin/sh", {"-c", before + "exec '" FATHOM_PROGRAM
+                                                     "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
+                                                     "--memory 85899345920"});
+  }
+  Json question(const std::string& settings = "", int64_t rows = 4, int64_t length = 192) const {
+    return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},
+            {"memory_bytes", int64_t{80} << 30},
+            {"placement", 0},
+            {"timeline", false},
+            {"steps", {{{rows, length}, {rows, length}}}},
+            {"evaluations", {{2, 100}}},
+            {"capacity_tokens", rows * length}};
+  }
+  static Json changed(Json question, const Json& changes) {
+    question.update(changes);
+    return question;
+  }
+  // Without what the clock says.
+  static Json ask(phantom::Child& child, const Json& question) {
+    Json answer = child.ask(question, kPatience);
+    answer.erase("seconds");
+    return answer;
+  }
+};
+
+// One process plays one after the other: other methods and lengths, placements, capacities that do not suffice,
+// questions that have no answer. The same question has the same answer in every byte, before, between and after them,
+// and in a process of its own.
+TEST_F(PhantomChild, AnswersAsIfEachQuestionWereItsFirst) {
+  const Json subject = changed(question("bf16: true\n"), {{"timeline", true}});
+  const std::vector<Json> others = {question("method: lora\ngradient_checkpointing: true\n", 2, 700),
+                                    changed(question("bf16: true\n"), {{"placement", 7}}),
+                                    changed(question(), {{"memory_bytes", int64_t{48} << 20}}),
+                                    question("no_such_key: 1\n"),
+                                    changed(question("bf16: true\n", 64, 1024), {{"memory_bytes", int64_t{1} << 30}}),
+                                    changed(question(), {{"memory_bytes", phantom::kUnlimitedBytes}})};
+  phantom::Child child = start();
+  const Json first = ask(child, subject);
+  ASSERT_TRUE(first.contains("memory")) << first;
+  std::vector<Json> seen;
+  for (const Json& other : others) {
+    seen.push_back(ask(child, other));
+    EXPECT_EQ(ask(child, subject), first) << "after " << other;
+  }
+  for (size_t i = 0; i < others.size(); ++i) {
+    phantom::Child fresh = start();
+    EXPECT_EQ(ask(fresh, others[i]), seen[i]) << others[i];
+  }
+}
+
+TEST_F(PhantomChild, RunsOutOfItsPretendedMemoryAndGoesOn) {
+  phantom::Child child = start();
+  const Json answer = ask(child, changed(question(), {{"memory_bytes", int64_t{48} << 20}}));
+  EXPECT_THAT(answer.at("out_of_memory").get<std::string>(),
+              AllOf(HasSubstr("CUDA out of memory"), HasSubstr("total capacity of 48.00 MiB")));
+  EXPECT_LE(answer.at("reserved").get<int64_t>(), int64_t{48} << 20);
+  EXPECT_FALSE(answer.contains("memory"));
+  EXPECT_FALSE(answer.contains("last"));
+  EXPECT_TRUE(ask(child, question()).contains("memory"));
+}
+
+// The least memory that the run fits into is found by asking; one granule less is not enough, and the run that fits so
+// tightly has asked for the same bytes.
+TEST_F(PhantomChild, PlaysManyCapacities) {
+  phantom::Child child = start();
+  const Json plenty = ask(child, question());
+  int64_t fits = plenty.at("reserved").get<int64_t>() >> 21, not_enough = 0;
+  while (fits - not_enough > 1) {
+    const int64_t middle = (fits + not_enough) / 2;
+    const Json answer = ask(child, changed(question(), {{"memory_bytes", middle << 21}}));
+    (answer.contains("out_of_memory") ? not_enough : fits) = middle;
+  }
+  const Json tight = ask(child, changed(question(), {{"memory_bytes", fits << 21}}));
+  EXPECT_EQ(tight.at("requested"), plenty.at("requested"));
+  EXPECT_EQ(tight.at("memory"), plenty.at("memory"));
+  EXPECT_LE(tight.at("reserved").get<int64_t>(), fits << 21);
+  EXPECT_GE(fits << 21, plenty.at("requested").get<int64_t>());
+}
+
+TEST_F(PhantomChild, GivesTheTimelineOfTheLargestStepWhenAsked) {
+  phantom::Child child = start();
+  const Json without = ask(child, question("bf16: true\n"));
+  EXPECT_FALSE(without.contains("timeline"));
+  Json with = ask(child, changed(question("bf16: true\n"), {{"timeline", true}}));
+  EXPECT_EQ(with.at("timeline").at("peak"), with.at("memory").at("peak"));
+  EXPECT_GT(with.at("timeline").at("blocks").size(), 100U);
+  with.erase("timeline");
+  EXPECT_EQ(with, without);
+}
+
+TEST_F(PhantomChild, SaysWhyAQuestionHasNoAnswer) {
+  phantom::Child child = start();
+  const auto error = [&](const Json& question) { return ask(child, question).value("error", "no error"); };
+  EXPECT_THAT(error(Json::object()), HasSubstr("another form than expected"));
+  EXPECT_THAT(error(question("lora_r: many\n")), HasSubstr("lora_r"));
+  EXPECT_THAT(error(changed(question(), {{"memory_bytes", 0}})), HasSubstr("0 bytes of memory"));
+  EXPECT_THAT(error(changed(question(), {{"config", "model_name_or_path: nowhere\n"}})), HasSubstr("nowhere"));
+  EXPECT_TRUE(ask(child, question()).contains("memory"));
+}
+
+TEST_F(PhantomChild, DiesWithAReason) {
+  const auto error = [&](phantom::Child& child) {
+    try {
+      return "no error, but " + child.ask(question(), kPatience).dump();
+    } catch (const Error& failure) {
+      return std::string(failure.what());
+    }
+  };
+  phantom::Child poor = start("ulimit -v 8000000; ");  // KiB: too little to pretend 80 GiB
+  EXPECT_THAT(error(poor), AllOf(HasSubstr("exit status"), HasSubstr("ulimit -v")));
+  phantom::Child without_torch = start("FATHOM_TORCH=/nowhere ");
+  EXPECT_THAT(error(without_torch), AllOf(HasSubstr("exit status"), HasSubstr("FATHOM_TORCH")));
+}
+
+}  // namespace
+}  // namespace fathom
