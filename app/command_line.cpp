@@ -3,6 +3,8 @@
 #include "app/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <iostream>
@@ -12,6 +14,7 @@
 #include "app/installation.h"
 #include "app/machine.h"
 #include "base/bytes.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "config/describe.h"
@@ -33,6 +36,7 @@ struct Raw {
   std::string ids;
   std::string gpu, phantom_gpu;   // names in configs/gpus.yaml
   std::string gpu_memory;         // in place of that GPU's
+  std::string tokens, gpu_hours;  // of estimate's budget
   config::GpuSpec answering_gpu;  // answer-plan: any, listed or not
 };
 
@@ -58,6 +62,19 @@ void add_gpu_memory(CLI::App* command, Raw& raw) {
   command->add_option("--gpu-memory", raw.gpu_memory, "Memory in place of that GPU's, as 24GiB")->type_name("SIZE");
 }
 
+void add_budget(CLI::App* command, Raw& raw) {
+  plan::Budget& budget = raw.invocation.budget;
+  command->add_option("--tokens", raw.tokens, "Time and cost to train on so many, as 300M or 2T")->type_name("N");
+  command->add_option("--gpu-hours", raw.gpu_hours, "Cost of so many, instead of reckoned ones")->type_name("N");
+  command->add_option("--gpus", budget.gpus, "That share the work")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--price-per-hour", budget.price_per_hour, "Dollars for all of them, instead of the listed price")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 1e9));
+}
+
 void add_training_commands(CLI::App& app, Raw& raw) {
   Invocation& invocation = raw.invocation;
   CLI::App* train = app.add_subcommand("train", "Fine-tune: plans first, refuses what cannot fit, resumes if told");
@@ -76,14 +93,17 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   add_adapter(eval, raw);
   add_overrides(eval, raw);
 
-  CLI::App* estimate = app.add_subcommand("estimate", "Memory before the run, by formula and by dry run");
-  add_subject(estimate, raw.subject, "CONFIG|MODEL", "A YAML file, or a folder with config.json");
+  CLI::App* estimate = app.add_subcommand("estimate", "Memory, time and cost before the run, without weights");
+  add_subject(estimate, raw.subject, "CONFIG|MODEL",
+              "A YAML file, a folder with config.json, a .json file, a known model (llama-2-7b), or a number (7B)");
   estimate->add_option("--gpu", raw.gpu, "Plan for a GPU of configs/gpus.yaml")->type_name("NAME");
   add_gpu_memory(estimate, raw);
   estimate->add_option("--placements", invocation.placements, "Of memory segments that a GPU's ranges are taken over")
       ->type_name("N")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  add_budget(estimate, raw);
+  estimate->add_flag("--inference", invocation.inference, "Also memory to use the model: weights and cache");
   add_json(estimate, raw);
   add_overrides(estimate, raw);
 
@@ -212,7 +232,51 @@ void read_config(Raw& raw) {
   if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
   if (command == "eval")
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
-  invocation.model_alone = command == "estimate" && std::filesystem::is_directory(raw.subject);
+bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
+
+// The model that `estimate` is to look at: a folder, a .json file, or a name of configs/models; nothing for a config.
+std::optional<std::string> model_of(const std::string& subject) {
+  const std::filesystem::path path = subject;
+  if (std::filesystem::is_directory(path)) return subject;
+  if (std::filesystem::is_regular_file(path)) {
+    if (path.extension() != ".json") return std::nullopt;
+    if (path.filename() != "config.json") return subject;
+    return path.has_parent_path() ? path.parent_path().string() : ".";
+  }
+  if (is_yaml(path) || path.has_parent_path()) return std::nullopt;  // the config's reader says what is wrong
+  std::string lower = subject, known;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string& name : known_models()) {
+    if (name == lower) return (models_folder() / name).string();
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  throw UsageError("'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
+                   "known are " + known + " (configs/models), or a number of parameters like 7B");
+}
+
+// "7B": a bare number of parameters. A file or folder of that name comes first.
+int64_t parameters_of(const std::string& subject) {
+  constexpr double kMost = 1e15;
+  if (std::filesystem::exists(subject)) return 0;
+  const std::optional<double> count = parse_count(subject);
+  return count && *count >= 1 && *count <= kMost ? std::llround(*count) : 0;
+}
+
+std::optional<double> count_of(const std::string& option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<double> count = parse_count(text);
+  if (!count || *count <= 0) {
+    throw UsageError("--" + option + ": expected a number above 0 like 184320, 300M or 2T, got '" + text.substr(0, 64) +
+                     "'");
+  }
+  return count;
+}
+
+  if (command == "estimate") {
+    const std::optional<std::string> model = model_of(raw.subject);
+    invocation.model_alone = model.has_value();
+    if (model) raw.subject = *model;
+  }
   if (command == "estimate" && !invocation.model_alone) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
   }

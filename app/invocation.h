@@ -9,6 +9,7 @@
 
 #include "config/devices.h"
 #include "config/run_config.h"
+#include "plan/cost.h"
 
 namespace fathom::app {
 
@@ -33,6 +34,9 @@ struct Invocation {
   int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
   bool json = false;                   // estimate, inspect, doctor
 
+  plan::Budget budget;                 // tokens or GPU hours, GPUs and price
+  bool inference = false;              // memory to use the model, besides
+  int64_t parameters = 0;              // > 0: a bare number of them instead of a model
   // generate, logits
   std::filesystem::path adapter;     // a folder with adapter_config.json; empty: none
   std::vector<std::string> prompts;  // at least one
@@ -42,7 +46,7 @@ struct Invocation {
   double top_p = 1;
   uint64_t seed = 42;
   std::vector<int64_t> ids;   // logits: at least one
-  std::filesystem::path out;  // logits: the safetensors file to write
+  std::filesystem::path out;  // logits: the safetensors file to write; report: the page, empty: in the run's folder
 
   std::filesystem::path subject;  // inspect: a folder or a file
 };

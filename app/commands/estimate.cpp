@@ -2,10 +2,15 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/installation.h"
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/session.h"
+#include "base/bytes.h"
+#include "config/devices.h"
 #include "plan/dry_run.h"
+#include "plan/outlook.h"
+#include "report/estimate_table.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
 
@@ -26,21 +31,65 @@ plan::Workload workload_of(const Invocation& invocation, const train::RunInputs&
                              train::evaluation_shapes(config, inputs.validation));
 }
 
+// A GPU of this machine with speed and price as the list has them for its product.
+config::GpuSpec with_listed_figures(config::GpuSpec gpu) {
+  for (const auto& [name, listed] : config::load_gpus(gpus_file())) {
+    if (listed.product != gpu.product) continue;
+    config::GpuSpec merged = listed;
+    merged.name = gpu.name;
+    merged.multiprocessors = gpu.multiprocessors;
+    merged.memory_bytes = gpu.memory_bytes;
+    return merged;
+  }
+  return gpu;
+}
+
+// Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
+// 13; measured on a machine without a GPU.
+constexpr int64_t kCudaProgramBytes = 470 * kMiB;
+
+plan::OutlookQuestion question_of(const Invocation& invocation, const train::RunInputs& inputs,
+                                  const std::optional<config::GpuSpec>& gpu, int64_t program_bytes) {
+  plan::OutlookQuestion question;
+  question.budget = invocation.budget;
+  question.inference = invocation.inference;
+  question.program_bytes = gpu ? kCudaProgramBytes : program_bytes;
+  if (!invocation.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
+  if (!inputs.train.examples.empty()) question.steps = train::step_shapes(invocation.config, inputs.train);
+  if (gpu) {
+    question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.shape);
+    question.listed_price = gpu->price_per_hour;
+  }
+  return question;
+}
+
+int print_parameters(const Invocation& invocation) {
+  std::cout << (invocation.json ? format_json(report::parameters_json(invocation.parameters))
+                                : report::format_parameters(invocation.parameters));
+  return 0;
+}
+
 }  // namespace
 
 int run_estimate(const Invocation& invocation) {
+  if (invocation.parameters > 0) return print_parameters(invocation);
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
+  const int64_t program_bytes = resident_bytes();
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   const plan::Subject subject{config, inputs.shape, *inputs.folder, workload_of(invocation, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
-  if (!gpu && session.placement.cuda != nullptr) gpu = spec_of(*session.placement.cuda);
+  if (!gpu && session.placement.cuda != nullptr) gpu = with_listed_figures(spec_of(*session.placement.cuda));
   const plan::Plan plan =
       gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan::plan_cpu(subject, available_memory_bytes());
+  const plan::Outlook outlook =
+      plan::look_ahead(inputs.shape, config, plan, question_of(invocation, inputs, gpu, program_bytes));
   if (invocation.json) {
-    std::cout << format_json(report::memory_json({plan, std::nullopt}));
+    Json json = report::memory_json({plan, std::nullopt});
+    json.update(report::outlook_json(plan, outlook));
+    std::cout << format_json(json);
   } else {
-    std::cout << report::format_memory({plan, std::nullopt});
+    std::cout << report::format_memory({plan, std::nullopt}) << report::format_outlook(plan, outlook);
   }
   return 0;
 }

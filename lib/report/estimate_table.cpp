@@ -201,7 +201,7 @@ std::string format_host(const plan::HostMemory& host) {
 std::string format_inference(const plan::Inference& inference) {
   std::vector<Table::Column> columns = {{"inference", Align::kLeft}, {"weights"}};
   for (const auto& cache : inference.caches) {
-    columns.push_back({format_count(cache.batch) + " × " + short_count(static_cast<double>(cache.length))});
+    columns.push_back({format_count(cache.batch) + " × " + format_count(cache.length)});
   }
   Table table(columns);
   for (const auto& weights : inference.weights) {
@@ -225,7 +225,8 @@ std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows)
     const BlockGroup& group = groups[i];
     table.add_row({group.what.empty() ? std::string(kMissing) : group.what,
                    std::string(component_name(group.component)), format_count(group.bytes),
-                   group.count > 1 ? std::string("× ").append(format_count(group.count)) : std::string(), format_bytes(group.bytes * group.count)});
+                   group.count > 1 ? std::string("× ").append(format_count(group.count)) : std::string(),
+                   format_bytes(group.bytes * group.count)});
   }
   return table.format();
 }

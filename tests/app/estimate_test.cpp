@@ -1,0 +1,125 @@
+// `fathom estimate` of bare shapes: an 8B model's largest allocations as a person counts them, known models by name,
+// time and cost by arithmetic.
+#include <gmock/gmock.h>
+
+#include "base/json.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Estimate : public ProgramTest {
+ protected:
+  Json estimate(const std::string& arguments) {
+    const Outcome outcome = run("estimate " + arguments + " --json", "OMP_NUM_THREADS=2 ");
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.status == 0 ? parse_json(outcome.output, arguments) : Json();
+  }
+};
+
+// Llama 3 8B in BF16 under LoRA of q and v, one row of 4,096 tokens; V = 128,256, D = 4,096, F = 14,336, 32 layers. The
+// peak is the loss, at the end of the forward pass:
+//   the head's product              4,096 x 128,256 x 2 bytes = 1,050,673,152
+//   its copy in FP32, for the loss  4,096 x 128,256 x 4 bytes = 2,101,346,304
+//   its logarithm of the softmax    4,096 x 128,256 x 4 bytes = 2,101,346,304
+//   the embedding and the head      128,256 x 4,096 x 2 bytes = 1,050,673,152 each
+// and of each layer the three weights of the feed-forward, 14,336 x 4,096 x 2 bytes = 117,440,512 each, and what its
+// two inner products made of 4,096 tokens, as many bytes, kept for the backward pass.
+TEST_F(Estimate, AgreesWithAnAccountOfTheTenLargestAllocations) {
+  const Json json = estimate(
+      "llama-3-8b --gpu H100 --placements 1 method=lora dtype=bfloat16 per_device_train_batch_size=1 max_length=4096");
+  struct Row {
+    const char* what;
+    const char* component;
+    int64_t bytes, count;
+  };
+  const std::vector<Row> by_hand = {
+      {"loss, aten::empty_strided", "temporary_buffers", 2'101'346'304, 1},
+      {"loss, aten::_log_softmax", "temporary_buffers", 2'101'346'304, 1},
+      {"model.embed_tokens.weight", "weights", 1'050'673'152, 1},
+      {"lm_head.weight", "weights", 1'050'673'152, 1},
+      {"lm_head, aten::mm", "temporary_buffers", 1'050'673'152, 1},
+      {"model.layers.*.mlp.gate_proj.weight", "weights", 117'440'512, 32},
+      {"model.layers.*.mlp.up_proj.weight", "weights", 117'440'512, 32},
+      {"model.layers.*.mlp.down_proj.weight", "weights", 117'440'512, 32},
+      {"model.layers.*.mlp.gate_proj, aten::mm", "activations", 117'440'512, 32},
+      {"model.layers.*.mlp.up_proj, aten::mm", "activations", 117'440'512, 32},
+  };
+  ASSERT_EQ(json.at("largest_blocks").size(), by_hand.size());
+  for (size_t i = 0; i < by_hand.size(); ++i) {
+    const Json& block = json.at("largest_blocks")[i];
+    EXPECT_EQ(block.at("what"), by_hand[i].what);
+    EXPECT_EQ(block.at("component"), by_hand[i].component) << by_hand[i].what;
+    EXPECT_EQ(block.at("bytes"), by_hand[i].bytes) << by_hand[i].what;
+    EXPECT_EQ(block.at("count"), by_hand[i].count) << by_hand[i].what;
+  }
+  // 6 x 7.5e9 weights of products would be full training; frozen ones take no gradient: about 4.
+  EXPECT_NEAR(json.at("arithmetic").at("matrix_flops").get<double>(), 4.0 * 7.505e9 * 4096, 0.01 * 4 * 7.505e9 * 4096);
+  EXPECT_EQ(json.at("time").at("matrix_flops_per_second"), 989.4e12);
+  EXPECT_NEAR(json.at("time").at("tokens_per_second").get<double>() * json.at("time").at("step_seconds").get<double>(),
+              4096, 1e-6);
+}
+
+TEST_F(Estimate, PricesAKnownModel) {
+  const Json json = estimate("Llama-2-7B --gpu-hours 184320 --gpus 8 --price-per-hour 33 max_length=16");
+  EXPECT_EQ(json.at("cost").at("hours"), 23'040);
+  EXPECT_EQ(json.at("cost").at("dollars"), 760'320);
+}
+
+// Two trillion tokens took 184,320 hours on A100s (Touvron et al. 2023, arXiv 2307.09288, table 2).
+TEST_F(Estimate, ReckonsTheHoursOfLlama2WithinATenth) {
+  const Json json = estimate(
+      "llama-2-7b --gpu A100-80GB --placements 1 bf16=true per_device_train_batch_size=1 max_length=4096 --tokens 2T");
+  EXPECT_NEAR(json.at("cost").at("gpu_hours").get<double>(), 184'320, 18'432);
+}
+
+TEST_F(Estimate, TakesAShapeInAnyForm) {
+  const Json by_name = estimate("smollm2-135m max_length=64");
+  std::filesystem::create_directories(folder_ / "m");
+  for (const char* name : {"m/config.json", "shape.json"}) {
+    std::filesystem::copy_file(FATHOM_SOURCE_DIR "/configs/models/smollm2-135m/config.json", folder_ / name);
+  }
+  for (const char* subject : {"m", "m/config.json", "shape.json"}) {
+    const Json json = estimate(std::string(subject) + " max_length=64");
+    EXPECT_EQ(json.at("peak"), by_name.at("peak")) << subject;
+    EXPECT_EQ(json.at("largest_blocks"), by_name.at("largest_blocks")) << subject;
+  }
+}
+
+TEST_F(Estimate, TellsTheKnownModels) {
+  const Outcome outcome = run("estimate lama-2-7b");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("lama-2-7b"), HasSubstr("llama-2-7b, llama-3-70b"), HasSubstr("yi-6b")));
+}
+
+TEST_F(Estimate, KnowsRulesForBareNumbers) {
+  const Outcome one = run("estimate 1B");
+  EXPECT_EQ(one.status, 0) << one.errors;
+  EXPECT_THAT(one.output, AllOf(HasSubstr("4.00 GB"), HasSubstr("2.00 GB"), HasSubstr("1.00 GB"), HasSubstr("0.5 GB"),
+                                HasSubstr("16.00 GB"), HasSubstr("24.00 GB")));
+  EXPECT_THAT(run("estimate 7B").output, HasSubstr("168.0 GB"));
+  EXPECT_EQ(estimate("7B").at("weights")[1].at("bytes"), 14'000'000'000);
+}
+
+TEST_F(Estimate, ShowsInferenceWhenAsked) {
+  const Json json = estimate("llama-3.2-1b --inference per_device_train_batch_size=1 max_length=16");
+  // Two of keys and values, 16 layers, 8 heads of 64, 2 bytes.
+  EXPECT_EQ(json.at("inference").at("cache_bytes_per_token"), 32'768);
+  EXPECT_EQ(json.at("inference").at("weights")[0].at("bytes"), 4 * int64_t{1'235'814'400});
+  EXPECT_THAT(run("estimate llama-3.2-1b --inference max_length=16").output, HasSubstr("cache alone"));
+  EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("cache alone")));
+}
+
+TEST_F(Estimate, RefusesWrongBudgets) {
+  for (const char* options : {"--tokens many", "--tokens -3", "--tokens 0", "--gpus 0", "--gpu-hours x",
+                              "--price-per-hour -1", "--price-per-hour nan"}) {
+    EXPECT_EQ(run(std::string("estimate smollm2-135m ") + options).status, 2) << options;
+  }
+}
+
+}  // namespace
+}  // namespace fathom
