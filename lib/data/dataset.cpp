@@ -130,6 +130,26 @@ void check_ids(const Line& line, const Example& example, int64_t vocabulary_size
   }
 }
 
+// Cuts the example and keeps it if a target is left.
+void add(Dataset& dataset, Example example, int64_t max_length) {
+  const auto limit = static_cast<size_t>(max_length);
+  if (example.ids.size() > limit) {
+    example.ids.resize(limit);
+    example.labels.resize(limit);
+    ++dataset.truncated;
+  }
+  // The first label is never a target: no token comes before it.
+  const auto later = example.labels.begin() + std::min<int64_t>(1, static_cast<int64_t>(example.labels.size()));
+  const bool has_target = std::any_of(later, example.labels.end(), [](int32_t label) { return label != kIgnored; });
+  if (!has_target) {
+    ++dataset.without_target;
+    return;
+  }
+  example.ids.shrink_to_fit();
+  example.labels.shrink_to_fit();
+  dataset.examples.push_back(std::move(example));
+}
+
 class Reader {
  public:
   Reader(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer, const DatasetOptions& options)
@@ -147,7 +167,7 @@ class Reader {
     }
     Example example = read_example(line, kind);
     check_ids(line, example, options_.vocabulary_size);
-    add(std::move(example));
+    add(dataset_, std::move(example), options_.max_length);
   }
 
   Dataset finish() {
@@ -176,25 +196,6 @@ class Reader {
     return tokenize(*tokenizer_, line.text("text"));
   }
 
-  void add(Example example) {
-    const auto limit = static_cast<size_t>(options_.max_length);
-    if (example.ids.size() > limit) {
-      example.ids.resize(limit);
-      example.labels.resize(limit);
-      ++dataset_.truncated;
-    }
-    // The first label is never a target: no token comes before it.
-    const auto later = example.labels.begin() + std::min<int64_t>(1, static_cast<int64_t>(example.labels.size()));
-    const bool has_target = std::any_of(later, example.labels.end(), [](int32_t label) { return label != kIgnored; });
-    if (!has_target) {
-      ++dataset_.without_target;
-      return;
-    }
-    example.ids.shrink_to_fit();
-    example.labels.shrink_to_fit();
-    dataset_.examples.push_back(std::move(example));
-  }
-
   std::filesystem::path file_;
   const tokenizer::Tokenizer* tokenizer_;
   DatasetOptions options_;
@@ -219,6 +220,14 @@ Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokeniz
     start = end + 1;
   }
   return reader.finish();
+}
+
+Dataset cut(const Dataset& dataset, int64_t max_length) {
+  Dataset result;
+  result.truncated = dataset.truncated;
+  result.without_target = dataset.without_target;
+  for (const Example& example : dataset.examples) add(result, example, max_length);
+  return result;
 }
 
 std::string fingerprint(const Dataset& dataset) {

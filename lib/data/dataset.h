@@ -36,6 +36,9 @@ struct Dataset {
 Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,
                      const DatasetOptions& options);
 
+// The dataset as it would have been read with a smaller max_length; may be left without examples.
+Dataset cut(const Dataset& dataset, int64_t max_length);
+
 // XXH3-128 of all ids and labels in their order: two datasets of one fingerprint train alike, so a resumed run can tell
 // that its file or tokenizer has changed.
 std::string fingerprint(const Dataset& dataset);

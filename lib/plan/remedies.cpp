@@ -138,7 +138,7 @@ std::vector<Remedy> remedies(const model::ModelShape& shape, const RunConfig& ru
   return Remedies(shape, run, target, workload).take();
 }
 
-std::string describe_remedies(const std::vector<Remedy>& remedies, size_t count) {
+std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes, size_t count) {
   std::string text;
   size_t width = 0;
   std::vector<std::string> settings;
@@ -150,7 +150,8 @@ std::string describe_remedies(const std::vector<Remedy>& remedies, size_t count)
   for (size_t i = 0; i < settings.size(); ++i) {
     const Remedy& remedy = remedies[i];
     text += "  " + settings[i] + std::string(width - settings[i].size(), ' ') + "  saves " +
-            format_bytes(remedy.saved_bytes) + ": " + remedy.note;
+            format_bytes(remedy.saved_bytes) +
+            (missing_bytes > 0 && remedy.saved_bytes >= missing_bytes ? ", enough by itself: " : ": ") + remedy.note;
     if (remedy.work && (*remedy.work > 1.005 || *remedy.work < 0.995)) {
       std::array<char, 32> times{};
       std::snprintf(times.data(), times.size(), "; %.2f times the arithmetic", *remedy.work);

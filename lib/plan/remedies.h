@@ -26,9 +26,9 @@ struct Remedy {
 std::vector<Remedy> remedies(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
                              const Workload& workload);
 
-// One line for each of the first `count`: "  gradient_checkpointing=true  saves 3.20 GiB: the same result; …". Empty
-// for none.
-std::string describe_remedies(const std::vector<Remedy>& remedies, size_t count = 5);
+// One line for each of the first `count`: "  gradient_checkpointing=true  saves 3.20 GiB: the same result; …". Those
+// that save at least missing_bytes (0: not known) are said to be enough. Empty for none.
+std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes = 0, size_t count = 5);
 
 // A target for a run with other settings: its attention kernel follows them.
 Target target_of(const Target& target, const config::RunConfig& run, const model::ModelShape& shape);

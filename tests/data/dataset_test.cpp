@@ -175,6 +175,25 @@ TEST_F(DatasetTest, RefusesOptionsThatDoNotFitTheLines) {
   EXPECT_THAT(refusal("{\"prompt\": \"p\", \"completion\": \"c\"}"), HasSubstr("tokenizer"));
 }
 
+TEST_F(DatasetTest, IsCutAsItIsRead) {
+  const std::string lines =
+      "{\"prompt\": \"a question\", \"completion\": \"c\"}\n{\"prompt\": \"q\", \"completion\": \"an answer\"}\n"
+      "{\"prompt\": \"q\", \"completion\": \"\"}\n";
+  const Dataset whole = read(lines);
+  for (int64_t length = 2; length < 20; ++length) {
+    options_.max_length = length;
+    const Dataset cut_later = cut(whole, length);
+    if (cut_later.examples.empty()) {
+      EXPECT_THAT(refusal(lines), HasSubstr("no example has a token to learn")) << length;
+      continue;
+    }
+    const Dataset cut_at_once = read(lines);
+    EXPECT_EQ(fingerprint(cut_later), fingerprint(cut_at_once)) << length;
+    EXPECT_EQ(cut_later.truncated, cut_at_once.truncated) << length;
+    EXPECT_EQ(cut_later.without_target, cut_at_once.without_target) << length;
+  }
+}
+
 TEST(Fingerprint, ChangesWithEveryIdLabelBorderAndOrder) {
   auto of = [](std::vector<Example> examples) {
     Dataset dataset;

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 model::ModelShape llama_8b() {
@@ -96,10 +97,15 @@ TEST(Remedies, TellWhatTheyCost) {
   EXPECT_NEAR(*find(found, "gradient checkpointing")->work, 4.0 / 3, 0.05);
   EXPECT_LT(*find(found, "LoRA")->work, 0.75) << "no gradients of weights";
   EXPECT_FALSE(find(found, "half the length")->work.has_value()) << "other data are no cost in time";
-  const std::string text = describe_remedies(found, 2);
+  const std::string text = describe_remedies(found, 0, 2);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_THAT(text, StartsWith("  method=lora"));
   EXPECT_THAT(text, HasSubstr("times the arithmetic\n"));
+  EXPECT_THAT(text, Not(HasSubstr("enough")));
+  const std::string enough = describe_remedies(found, found[1].saved_bytes, 3);
+  size_t marked = 0;
+  for (size_t at = 0; (at = enough.find("enough by itself", at)) != std::string::npos; ++at) ++marked;
+  EXPECT_EQ(marked, 2U);
   EXPECT_EQ(describe_remedies({}), "");
 }
 

@@ -1,0 +1,59 @@
+// The comparison of a plan with its target, the same for commands and reports.
+#include "plan/fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "plan/remedies.h"
+
+namespace fathom::plan {
+
+int64_t needed_bytes(const Plan& plan) {
+  if (plan.gpu) return plan.gpu->reserved_range.lowest;
+  return std::max(plan.dry_run.peak, plan.dry_run.peak_with_scratch);
+}
+
+bool fits(const Plan& plan) { return missing_bytes(plan) == 0; }
+
+int64_t missing_bytes(const Plan& plan) {
+  if (plan.gpu) return plan.gpu->fits ? 0 : plan.gpu->missing_bytes;
+  if (plan.target.capacity_bytes == 0) return 0;
+  return std::max<int64_t>(0, needed_bytes(plan) - plan.target.capacity_bytes);
+}
+
+std::string describe_capacity(const Target& target) {
+  if (target.within_budget) return "memory_budget";
+  return target.device == config::Device::kCuda ? "GPU " + target.name : "this machine";
+}
+
+std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const model::ModelShape& shape) {
+  const ledger::ComponentBytes& bytes = plan.dry_run.at_peak;
+  const ledger::Component largest = *std::max_element(ledger::kComponents.begin(), ledger::kComponents.end(),
+                                                      [&](auto a, auto b) { return bytes[a] < bytes[b]; });
+  std::array<char, 16> share{};
+  std::snprintf(
+      share.data(), share.size(), "%.0f %%",
+      100.0 * static_cast<double>(bytes[largest]) / static_cast<double>(std::max<int64_t>(1, plan.dry_run.peak)));
+  const int64_t missing = missing_bytes(plan);
+  std::string text = "the run does not fit: it needs " + format_bytes(plan.target.capacity_bytes + missing) +
+                     (plan.gpu ? " reserved" : "") + ", " + describe_capacity(plan.target) +
+                     (plan.target.within_budget ? " is " : " has ") + format_bytes(plan.target.capacity_bytes) +
+                     ", and " + format_bytes(missing) + " are missing (" + format_count(missing) + " bytes)\n" + "Of " +
+                     format_bytes(plan.dry_run.peak) + " live at its peak, the largest part is " +
+                     std::string(component_name(largest)) + ": " + format_bytes(bytes[largest]) + " (" + share.data() +
+                     ").";
+  const std::string help = describe_remedies(remedies(shape, run, plan.target, plan.workload), missing);
+  if (!help.empty()) text += "\nWhat would help most, each alone, by formula:\n" + help;
+  if (text.back() == '\n') text.pop_back();
+  return text;
+}
+
+void bound_by_budget(Target& target, int64_t memory_budget) {
+  if (memory_budget == 0 || (target.capacity_bytes != 0 && target.capacity_bytes <= memory_budget)) return;
+  target.capacity_bytes = memory_budget;
+  target.within_budget = true;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,29 @@
+// Whether a plan fits its target, and what to say and do where it does not. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+// What the target's capacity is held against: on a CPU the largest sum of live bytes and kernel scratch, on a GPU what
+// the caching allocator reserves, lowest over placements.
+int64_t needed_bytes(const Plan& plan);
+// A target of unknown capacity takes everything.
+bool fits(const Plan& plan);
+int64_t missing_bytes(const Plan& plan);  // 0 where it fits
+
+// "memory_budget", "this machine", "GPU H100": who sets the capacity.
+std::string describe_capacity(const Target& target);
+// What is needed, what there is, the component to blame, and the settings that help most with the bytes each saves.
+// Several lines; of a plan that does not fit.
+std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const model::ModelShape& shape);
+
+// The smaller of a capacity and the run's memory_budget (0: unknown, unset), told in the target.
+void bound_by_budget(Target& target, int64_t memory_budget);
+
+}  // namespace fathom::plan
