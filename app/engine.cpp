@@ -8,6 +8,8 @@
 
 #include "app/commands.h"
 #include "app/exit_status.h"
+#include "app/out_of_memory.h"
+#include "app/session.h"
 #include "base/error.h"
 
 namespace fathom::app {
@@ -35,11 +37,9 @@ extern "C" __attribute__((visibility("default"))) int fathom_engine_main(const f
   try {
     return fathom::app::run(invocation);
   } catch (const c10::OutOfMemoryError& error) {
-    const std::string message = error.what_without_backtrace();
     return fathom::app::report_failure(
-        fathom::Error("out of memory: " + message.substr(0, message.find(" If reserved but unallocated")),
-                      "lower per_device_train_batch_size or max_length, set gradient_checkpointing: true or method: "
-                      "lora; checkpoints that were saved are untouched"));
+        fathom::app::explain_out_of_memory(error, fathom::app::ledger_of(invocation),
+                                           "Lower the batch size or the length, or store the weights in fewer bits."));
   } catch (const c10::Error& error) {
     // Without the backtrace, which says nothing to a user.
     return fathom::app::report_failure(fathom::Error(std::string("LibTorch: ") + error.what_without_backtrace()));

@@ -4,6 +4,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,8 +16,12 @@ int report_failure(const std::exception& error) {
     log_error("out of memory; lower per_device_train_batch_size or max_length, or set gradient_checkpointing: true");
     return kFailure;
   }
-  std::istringstream lines(error.what());
+  // Tables follow an empty line, and stay as they are.
+  const std::string_view message = error.what();
+  const size_t tables = message.find("\n\n");
+  std::istringstream lines{std::string(message.substr(0, tables))};
   for (std::string line; std::getline(lines, line);) log_error(line);
+  if (tables != std::string_view::npos) log_info(message.substr(tables + 1));
   return dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kFailure;
 }
 

@@ -35,6 +35,10 @@ Session open_session(const Invocation& invocation) {
   return session;
 }
 
+const ledger::Ledger& ledger_of(const Invocation& invocation) {
+  return invocation.device == config::Device::kCuda ? open_cuda().ledger() : ledger::install_cpu();
+}
+
 config::GpuSpec spec_of(const ledger::CudaDevice& device) {
   return {device.name(), device.name(), device.compute_capability(), device.multiprocessors(), device.total_bytes()};
 }

@@ -18,6 +18,9 @@ struct Session {
 // CUDA if the loader brought it. Call once, before any tensor exists.
 Session open_session(const Invocation& invocation);
 
+// Of the device that open_session opened.
+const ledger::Ledger& ledger_of(const Invocation& invocation);
+
 // What a phantom must pretend to be this device; it need not be in configs/gpus.yaml.
 config::GpuSpec spec_of(const ledger::CudaDevice& device);
 

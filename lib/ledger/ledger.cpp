@@ -16,7 +16,6 @@ namespace fathom::ledger {
 namespace {
 
 thread_local int claim_of_thread = -1;
-constexpr size_t kLargestOfRefusal = 10;
 
 }  // namespace
 
@@ -207,15 +206,12 @@ void Ledger::on_refusal(int64_t bytes, const KernelCall& call) {
     Component component = component_of(block);
     if (awaits_backward[number] && !block.claim) component = Component::kActivations;
     refusal.live[component] += block.bytes;
-    refusal.largest.push_back({block.bytes, component, s.description_of(number)});
+    refusal.blocks.push_back({block.bytes, component, s.description_of(number)});
   }
   const auto larger = [](const Refusal::Holding& a, const Refusal::Holding& b) {
     return std::tie(b.bytes, a.what) < std::tie(a.bytes, b.what);
   };
-  const size_t kept = std::min<size_t>(kLargestOfRefusal, refusal.largest.size());
-  std::partial_sort(refusal.largest.begin(), refusal.largest.begin() + static_cast<std::ptrdiff_t>(kept),
-                    refusal.largest.end(), larger);
-  refusal.largest.resize(kept);
+  std::sort(refusal.blocks.begin(), refusal.blocks.end(), larger);
   s.refusal = std::move(refusal);
 }
 

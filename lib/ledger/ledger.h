@@ -83,7 +83,7 @@ class Ledger {
       Component component = Component::kTemporaryBuffers;
       std::string what;  // the tensor's name, else the module and the operator
     };
-    std::vector<Holding> largest;  // largest first; of equal ones (layers), each
+    std::vector<Holding> blocks;  // largest first
   };
   // The last one; nullopt if there was none.
   std::optional<Refusal> refusal() const;

@@ -22,6 +22,18 @@ at::Device device();
 // From now on phantom allocations are told to `ledger` (null: to nobody). Returns the previous one.
 ledger::Ledger* set_ledger(ledger::Ledger* ledger);
 
+// While alive, phantom allocations are told to `ledger`.
+class LedgerScope {
+ public:
+  explicit LedgerScope(ledger::Ledger& ledger) : previous_(set_ledger(&ledger)) {}
+  ~LedgerScope() { set_ledger(previous_); }
+  LedgerScope(const LedgerScope&) = delete;
+  LedgerScope& operator=(const LedgerScope&) = delete;
+
+ private:
+  ledger::Ledger* previous_;
+};
+
 // Whether the dry run can play the operator: a kernel of the device's own, a Meta kernel or a composite one.
 bool has_rule(const c10::OperatorHandle& op);
 

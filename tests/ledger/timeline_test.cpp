@@ -125,8 +125,8 @@ TEST(Refusal, KeepsWhatWasAliveAndWhereItHappened) {
   EXPECT_EQ(refusal->phase, Phase::kForward);
   EXPECT_EQ(refusal->live[Component::kActivations], 300) << "the backward pass would have needed it";
   EXPECT_EQ(refusal->live.total(), 1300);
-  ASSERT_EQ(refusal->largest.size(), 2u);
-  EXPECT_EQ(refusal->largest[1].what, "model.layers.0.mlp (aten::mm)");
+  ASSERT_EQ(refusal->blocks.size(), 2u);
+  EXPECT_EQ(refusal->blocks[1].what, "model.layers.0.mlp (aten::mm)");
 }
 
 }  // namespace
