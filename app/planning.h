@@ -15,11 +15,15 @@ plan::AskPhantom ask_phantom_children();
 // memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation);
-// The plan for a GPU that need not be there.
-plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements);
+// The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has.
+plan::Plan plan_for_gpu(const plan::Subject& subject, config::GpuSpec gpu, int placements,
+                        const plan::AskPhantom& ask = ask_phantom_children());
+// The plan for the CPU, within memory_budget or what the machine has left.
+plan::Plan plan_for_cpu(const plan::Subject& subject);
 
-// Throws Error naming the largest component if the plan's peak of live bytes exceeds the target's capacity, unless
-// forced.
-void refuse_what_cannot_fit(const plan::Plan& plan, bool force);
+// Throws Error if the plan does not fit its target, unless forced: it names the component to blame and the settings
+// that would help most.
+void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config, const model::ModelShape& shape,
+                            bool force);
 
 }  // namespace fathom::app

@@ -81,7 +81,7 @@ int run_estimate(const Invocation& invocation) {
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = with_listed_figures(spec_of(*session.placement.cuda));
   const plan::Plan plan =
-      gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan::plan_cpu(subject, available_memory_bytes());
+      gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan_for_cpu(subject);
   const plan::Outlook outlook =
       plan::look_ahead(inputs.shape, config, plan, question_of(invocation, inputs, gpu, program_bytes));
   if (invocation.json) {

@@ -113,7 +113,7 @@ int run_train(const Invocation& invocation) {
   const train::RunInputs inputs = train::open_inputs(config);
   const plan::Plan plan = plan_of(config, inputs, session, invocation);
   std::cout << report::format_memory({plan, std::nullopt}) << std::flush;
-  refuse_what_cannot_fit(plan, invocation.force);
+  refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());

@@ -1,5 +1,5 @@
 // The comparison of a plan with its target, the same for commands and reports.
-#include "plan/fit.h"
+#include "plan/bound.h"
 
 #include <algorithm>
 #include <array>
@@ -15,8 +15,6 @@ int64_t needed_bytes(const Plan& plan) {
   return std::max(plan.dry_run.peak, plan.dry_run.peak_with_scratch);
 }
 
-bool fits(const Plan& plan) { return missing_bytes(plan) == 0; }
-
 int64_t missing_bytes(const Plan& plan) {
   if (plan.gpu) return plan.gpu->fits ? 0 : plan.gpu->missing_bytes;
   if (plan.target.capacity_bytes == 0) return 0;
@@ -24,8 +22,9 @@ int64_t missing_bytes(const Plan& plan) {
 }
 
 std::string describe_capacity(const Target& target) {
-  if (target.within_budget) return "memory_budget";
-  return target.device == config::Device::kCuda ? "GPU " + target.name : "this machine";
+  const std::string bytes = format_bytes(target.capacity_bytes);
+  if (target.within_budget) return "memory_budget is " + bytes;
+  return (target.device == config::Device::kCuda ? target.name : "this machine") + " has " + bytes;
 }
 
 std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const model::ModelShape& shape) {
@@ -38,9 +37,8 @@ std::string describe_misfit(const Plan& plan, const config::RunConfig& run, cons
       100.0 * static_cast<double>(bytes[largest]) / static_cast<double>(std::max<int64_t>(1, plan.dry_run.peak)));
   const int64_t missing = missing_bytes(plan);
   std::string text = "the run does not fit: it needs " + format_bytes(plan.target.capacity_bytes + missing) +
-                     (plan.gpu ? " reserved" : "") + ", " + describe_capacity(plan.target) +
-                     (plan.target.within_budget ? " is " : " has ") + format_bytes(plan.target.capacity_bytes) +
-                     ", and " + format_bytes(missing) + " are missing (" + format_count(missing) + " bytes)\n" + "Of " +
+                     (plan.gpu ? " reserved" : "") + ", " + describe_capacity(plan.target) + ", and " +
+                     format_bytes(missing) + " are missing (" + format_count(missing) + " bytes)\n" + "Of " +
                      format_bytes(plan.dry_run.peak) + " live at its peak, the largest part is " +
                      std::string(component_name(largest)) + ": " + format_bytes(bytes[largest]) + " (" + share.data() +
                      ").";

@@ -1,5 +1,5 @@
 // What fits, and what is said of a plan that does not.
-#include "plan/fit.h"
+#include "plan/bound.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,29 +24,29 @@ Plan plan_on_cpu(int64_t peak, int64_t with_scratch, int64_t capacity) {
   return plan;
 }
 
-TEST(Fit, OnACpuKernelScratchCounts) {
-  EXPECT_TRUE(fits(plan_on_cpu(1000, 1200, 1200)));
-  EXPECT_FALSE(fits(plan_on_cpu(1000, 1200, 1199)));
+TEST(Bound, OnACpuKernelScratchCounts) {
+  EXPECT_EQ(missing_bytes(plan_on_cpu(1000, 1200, 1200)), 0);
+  EXPECT_GT(missing_bytes(plan_on_cpu(1000, 1200, 1199)), 0);
   EXPECT_EQ(missing_bytes(plan_on_cpu(1000, 1200, 900)), 300);
   EXPECT_EQ(needed_bytes(plan_on_cpu(1000, 0, 1)), 1000) << "a dry run without scratch";
-  EXPECT_TRUE(fits(plan_on_cpu(1000, 1200, 0))) << "capacity unknown";
+  EXPECT_EQ(missing_bytes(plan_on_cpu(1000, 1200, 0)), 0) << "capacity unknown";
 }
 
-TEST(Fit, OnAGpuTheAllocatorDecides) {
+TEST(Bound, OnAGpuTheAllocatorDecides) {
   Plan plan = plan_on_cpu(1000, 0, 4096);
   plan.target.device = config::Device::kCuda;
   plan.gpu.emplace();
   plan.gpu->reserved = 8192;
   plan.gpu->reserved_range = {2048, 8192};
-  EXPECT_TRUE(fits(plan)) << "it ended within the capacity, with whatever it had to give back on the way";
+  EXPECT_EQ(missing_bytes(plan), 0) << "it ended within the capacity, with whatever it had to give back on the way";
   EXPECT_EQ(needed_bytes(plan), 2048);
   plan.gpu->fits = false;
   plan.gpu->missing_bytes = 1;
-  EXPECT_FALSE(fits(plan));
+  EXPECT_GT(missing_bytes(plan), 0);
   EXPECT_EQ(missing_bytes(plan), 1);
 }
 
-TEST(Fit, TheSmallerOfBudgetAndCapacityBounds) {
+TEST(Bound, TheSmallerOfBudgetAndCapacityBounds) {
   Target target;
   target.capacity_bytes = 100;
   bound_by_budget(target, 0);
@@ -62,7 +62,7 @@ TEST(Fit, TheSmallerOfBudgetAndCapacityBounds) {
   EXPECT_TRUE(unknown.within_budget);
 }
 
-TEST(Fit, ARefusalNamesWhatIsToBlameAndWhatHelps) {
+TEST(Bound, ARefusalNamesWhatIsToBlameAndWhatHelps) {
   model::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 1000;

@@ -1,4 +1,4 @@
-// Whether a plan fits its target, and what to say and do where it does not. No torch header.
+// What bounds a run (the hardware, or memory_budget), what a plan is short of, and what to say then. No torch header.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,10 @@ namespace fathom::plan {
 // What the target's capacity is held against: on a CPU the largest sum of live bytes and kernel scratch, on a GPU what
 // the caching allocator reserves, lowest over placements.
 int64_t needed_bytes(const Plan& plan);
-// A target of unknown capacity takes everything.
-bool fits(const Plan& plan);
-int64_t missing_bytes(const Plan& plan);  // 0 where it fits
+// 0 where the plan fits; a target of unknown capacity takes everything.
+int64_t missing_bytes(const Plan& plan);
 
-// "memory_budget", "this machine", "GPU H100": who sets the capacity.
+// "memory_budget is 24.00 GiB", "this machine has 15.50 GiB", "H100 has 79.10 GiB".
 std::string describe_capacity(const Target& target);
 // What is needed, what there is, the component to blame, and the settings that help most with the bytes each saves.
 // Several lines; of a plan that does not fit.
