@@ -1,5 +1,7 @@
-// Memory by closed formulas that a person can check by hand, from a model's shape and a run's settings.
-// Neither ATen nor a phantom is used: where the dry run differs, one of the two is wrong.
+// Memory by formulas that a person can check by hand, from a model's shape and a run's settings: the size of every
+// tensor is a product of a few numbers, and which tensors are alive together follows from the order of the step's
+// operators (plan/analytic_operators.h), written down without ATen and without a phantom. Where the dry run differs,
+// one of the two is wrong.
 #pragma once
 
 #include "config/run_config.h"

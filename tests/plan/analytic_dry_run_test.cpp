@@ -91,7 +91,7 @@ TEST_P(AnalyticDryRun, AreClose) {
   const ledger::Memory dry_run = dry_run_cpu(each.config, each.shape, nullptr, workload).memory;
   std::string terms = "analytic, " + analytic.instant + "\n";
   for (const Analytic::Term& term : analytic.terms)
-    terms += "  " + std::to_string(term.bytes) + "  " + term.formula + "\n";
+    terms += "  " + std::to_string(term.bytes) + "  " + term.what + ": " + term.formula + "\n";
   EXPECT_LT(std::abs(relative(analytic.peak, dry_run.peak)), 0.02)
       << analytic.peak << " against " << dry_run.peak << "\n"
       << terms;

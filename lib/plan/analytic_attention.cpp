@@ -1,0 +1,239 @@
+// Attention by the tensors of each kernel: lib/ops/attention.cpp over LibTorch 2.11.
+#include <array>
+#include <utility>
+
+#include "plan/analytic_operators.h"
+
+namespace fathom::plan {
+namespace {
+
+constexpr const char* kFlash =
+    "flash attention keeps queries, keys, values, output and logsumexp (Dao 2023, arXiv 2307.08691)";
+constexpr const char* kFlashBackward =
+    "flash attention's backward pass sums in FP32, over padded queries; flash_api.cpp of LibTorch 2.11";
+constexpr const char* kEfficient =
+    "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
+constexpr const char* kEfficientBackward =
+    "tiles of the gradient of queries in FP32; kernel_backward.h of LibTorch 2.11";
+constexpr const char* kMath =
+    "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
+constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
+
+constexpr int64_t kTile = 64;  // of the memory-efficient kernel's backward pass, columns and (up to a head of 64) rows
+
+int64_t divided_up(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+int64_t round_up(int64_t value, int64_t multiple) { return divided_up(value, multiple) * multiple; }
+
+}  // namespace
+
+Value Operators::attention(Value queries, Value keys, Value values) {
+  if (s_.math) return math_attention(queries, keys, values);
+  if (!s_.cuda) return cpu_flash(queries, keys, values);
+  return s_.flash ? cuda_flash(queries, keys, values) : memory_efficient(queries, keys, values);
+}
+
+// Hands the gradient of queries, keys or values on; without a slot nobody wants it. pads: the kernel's heads are
+// longer. strided: whoever needs the heads of a token side by side copies.
+void Operators::give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool queries, bool pads, bool strided) {
+  if (!slot) return;
+  const Product product = wide(queries ? s_.queries() : s_.keys(), s_.compute_bytes);
+  if (pads) made = take("gradient of heads, without padding", kBackward, product);
+  slot->strided = strided;
+  accumulate(slot, std::move(made), product);
+}
+
+Value Operators::cuda_flash(const Value& queries, const Value& keys, const Value& values) {
+  constexpr int64_t kVector = 8;  // 16-bit numbers that the kernel reads at once: heads are padded to a multiple
+  const model::ModelShape& shape = s_.shape;
+  const int64_t bytes = s_.compute_bytes, size = round_up(shape.head_dim, kVector);
+  const Product q = wide(shape.num_attention_heads * size, bytes), k = wide(shape.num_key_value_heads * size, bytes);
+  const bool pads = size != shape.head_dim;
+  Tensor kept_q = queries.data, kept_k = keys.data, kept_v = values.data;
+  if (pads) {
+    kept_q = take("queries, padded", kFlash, q);
+    kept_k = take("keys, padded", kFlash, k);
+    kept_v = take("values, padded", kFlash, k);
+  }
+  Tensor output = take("attention's output", kFlash, q), sums = take("logsumexp", kFlash, each_query(1, 4));
+  Tensor seed = take("flash attention's random state", kFlash, {{16, "bytes"}});
+  Tensor offset = take("flash attention's random state", kFlash, {{8, "bytes"}});
+  Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
+  if (pads) result.data = take("attention's output, joined", kFlash, wide(s_.queries(), bytes));
+  if (!result.slot) return result;
+  remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
+    Tensor gradient = std::move(out->gradient);
+    Tensor joined, joined_output;
+    if (pads) {
+      gradient = take("gradient of attention's output, padded", kBackward, q);
+      joined = take("gradient of attention's output, padded", kBackward, q);
+      joined_output = take("attention's output, padded", kBackward, q);
+    }
+    std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
+                                  take("gradients of queries, keys, values", kBackward, k),
+                                  take("gradients of queries, keys, values", kBackward, k)};
+    const int64_t rows = round_up(batch_.length, 128);
+    {
+      const Product heads = {{batch_.rows, "rows"}, {shape.num_attention_heads, "heads"}, {rows, "queries"}};
+      Product one = heads, sum = heads;
+      one.push_back({4, "bytes"});
+      sum.push_back({round_up(shape.head_dim, 32), ""});
+      sum.push_back({4, "bytes"});
+      const Tensor softmax = take("flash attention's sums for softmax", kFlashBackward, one);
+      const Tensor sum_q = take("flash attention's sum of queries' gradients", kFlashBackward, sum);
+      Tensor every_k, every_v;
+      if (s_.grouped()) {
+        every_k = take("gradients of keys and values for every head", kFlashBackward, q);
+        every_v = take("gradients of keys and values for every head", kFlashBackward, q);
+      }
+    }
+    for (Tensor* done :
+         {&joined, &joined_output, &gradient, &kept_q, &kept_k, &kept_v, &output, &sums, &seed, &offset}) {
+      done->reset();
+    }
+    for (const int i : {2, 1, 0}) give_heads(slots[i], std::move(made[i]), i == 0, pads, pads);
+  });
+  return result;
+}
+
+Value Operators::memory_efficient(const Value& queries, const Value& keys, const Value& values) {
+  constexpr int64_t kVector = 4;  // FP32 numbers
+  const model::ModelShape& shape = s_.shape;
+  const int64_t bytes = s_.compute_bytes, size = round_up(shape.head_dim, kVector);
+  const bool pads = size != shape.head_dim;
+  const bool repeats = s_.grouped() && shape.num_key_value_heads > 1;  // a single one is shared by a stride of 0
+  const Product q = wide(shape.num_attention_heads * size, bytes), k = wide(shape.num_key_value_heads * size, bytes);
+  auto prepare = [&](const Tensor& data, const Product& padded, bool repeated, const char* what) {
+    Tensor prepared = data;
+    if (pads) prepared = take(what, kEfficient, padded);
+    if (repeated && repeats) prepared = take(what, kEfficient, q);
+    return prepared;
+  };
+  Tensor kept_v = prepare(values.data, k, true, "keys and values for every head");
+  Tensor kept_k = prepare(keys.data, k, true, "keys and values for every head");
+  Tensor kept_q = prepare(queries.data, q, false, "queries, padded");
+  Tensor output = take("attention's output", kEfficient, q);
+  Tensor sums = take("logsumexp", kEfficient,
+                     {{batch_.rows, "rows"},
+                      {shape.num_attention_heads, "heads"},
+                      {round_up(batch_.length, 32), "queries"},
+                      {4, "bytes"}});
+  Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
+  if (pads) result.data = take("attention's output, joined", kEfficient, wide(s_.queries(), bytes));
+  if (!result.slot) return result;
+  remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
+    Tensor gradient = std::move(out->gradient);
+    gradient = take("gradient of attention's output", kBackward, q);  // a view's gradient fills the whole
+    Tensor joined = take("gradient of attention's output, joined", kBackward, q);
+    std::array<Tensor, 3> made;  // of queries, keys and values, for every query head
+    for (Tensor& each : made) each = take("gradients of queries, keys, values", kBackward, q);
+    {
+      Tensor product = take("product of output and gradient", kEfficientBackward, q);
+      const Tensor sum = take("sums of output times gradient", kEfficientBackward, each_query(1, 4));
+      Tensor turned = take("sums of output times gradient", kEfficientBackward, each_query(1, 4));
+      turned.reset();
+      product.reset();
+      const int64_t rows = size > kTile && s_.wide_tiles ? 2 * kTile : kTile;
+      take("tiles of queries' gradients", kEfficientBackward,
+           {{batch_.rows * shape.num_attention_heads, "heads"},
+            {divided_up(batch_.length, rows) * divided_up(size, kTile), "tiles"},
+            {4 * rows * kTile + 16, "bytes"}});
+    }
+    joined.reset();
+    gradient.reset();
+    for (Tensor* kept : {&kept_q, &kept_k, &kept_v, &output, &sums}) kept->reset();
+    for (const int i : {2, 1, 0}) {
+      const bool sums_groups = slots[i] && i > 0 && s_.grouped();
+      if (sums_groups) made[i] = take("gradients of keys and values, summed in groups", kBackward, k);
+      give_heads(slots[i], std::move(made[i]), i == 0, pads, pads || sums_groups);
+    }
+  });
+  return result;
+}
+
+// Groups of query heads are folded: each key head becomes a row of the batch whose query heads share it.
+Value Operators::cpu_flash(const Value& queries, const Value& keys, const Value& values) {
+  const model::ModelShape& shape = s_.shape;
+  const Product q = wide(s_.queries(), s_.compute_bytes), k = wide(s_.keys(), s_.compute_bytes);
+  const bool copies =
+      s_.grouped() && shape.num_key_value_heads > 1 && batch_.rows > 1 && batch_.length > 1;  // not a view
+  Tensor kept_q = queries.data, kept_k = keys.data, kept_v = values.data;
+  if (copies) {
+    kept_v = take("values, rows of one head", kFlash, k);
+    kept_k = take("keys, rows of one head", kFlash, k);
+    kept_q = take("queries, rows of one group", kFlash, q);
+  }
+  Tensor output = take("attention's output", kFlash, q), sums = take("logsumexp", kFlash, each_query(1, 4));
+  Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
+  if (copies) result.data = take("attention's output, joined", kFlash, q);
+  if (!result.slot) return result;
+  remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
+    Tensor gradient = std::move(out->gradient);
+    if (copies) gradient = take("gradient of attention's output, folded", kBackward, q);
+    std::array<Tensor, 3> made;  // of queries, keys and values, for every query head
+    for (Tensor& each : made) each = take("gradients of queries, keys, values", kBackward, q);
+    gradient.reset();
+    for (const int i : {1, 2}) {
+      if (!slots[i]) made[i].reset();
+    }
+    for (Tensor* kept : {&kept_q, &kept_k, &kept_v, &output, &sums}) kept->reset();
+    if (slots[0] && copies) made[0] = take("gradient of queries, unfolded", kBackward, q);
+    give_heads(slots[0], std::move(made[0]), true, false, copies);
+    for (const int i : {2, 1}) {
+      if (slots[i] && s_.grouped()) made[i] = take("gradients of keys and values, summed in groups", kBackward, k);
+      give_heads(slots[i], std::move(made[i]), false, false, copies);
+    }
+  });
+  return result;
+}
+
+Value Operators::math_attention(const Value& queries, const Value& keys, const Value& values) {
+  const model::ModelShape& shape = s_.shape;
+  const int64_t bytes = s_.compute_bytes, rows = batch_.rows, length = batch_.length;
+  const Product q = wide(s_.queries(), bytes), k = wide(s_.keys(), bytes), pairs = each_query(length, bytes);
+  const bool copies_k = length > 1 && rows > 1 && shape.num_key_value_heads > 1;  // else a view has the order
+  const bool copies_q = length > 1 && (s_.grouped() || copies_k);
+  const bool joins = length > 1 && shape.num_attention_heads > 1;
+  Tensor kept_q = queries.data, kept_k = keys.data, kept_v = values.data;
+  if (copies_k) {
+    kept_v = take("values, rows of one head", kMath, k);
+    kept_k = take("keys, rows of one head", kMath, k);
+  }
+  if (copies_q) kept_q = take("queries, rows of one group", kMath, q);
+  Value result = {nullptr, new_slot(queries.slot || keys.slot || values.slot)};
+  Tensor probabilities, output;
+  {
+    const Tensor scores = take("scores", kMath, pairs);
+    const Tensor mask = take("mask of the future", kMath, {{length, ""}, {length, ""}, {1, "bytes"}});
+    probabilities = take("probabilities", kMath, pairs);
+    output = take("attention's output", kMath, q);
+  }
+  if (!result.slot) probabilities.reset();
+  result.data = joins ? take("attention's output, joined", kMath, q) : output;
+  if (!result.slot) return result;
+  remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
+    Tensor gradient = std::move(out->gradient);
+    if (joins) gradient = take("gradient of attention's output, by heads", kBackward, q);
+    std::array<Tensor, 3> made;
+    made[2] = take("gradients of queries, keys, values", kBackward, k);
+    {
+      Tensor of_probabilities = take("gradient of probabilities", kBackward, pairs);
+      {
+        Tensor product;
+        if (s_.cuda) product = take("probabilities times their gradient", kMath, pairs);
+        of_probabilities = take("gradient of scores", kBackward, pairs);
+      }
+      made[0] = take("gradients of queries, keys, values", kBackward, q);
+      made[1] = take("gradients of queries, keys, values", kBackward, k);
+    }
+    gradient.reset();
+    for (Tensor* kept : {&kept_q, &kept_k, &kept_v, &probabilities}) kept->reset();
+    for (const int i : {2, 1, 0}) {
+      const int64_t heads = i == 0 ? shape.num_attention_heads : shape.num_key_value_heads;
+      give_heads(slots[i], std::move(made[i]), i == 0, false, length > 1 && heads > 1);
+    }
+  });
+  output.reset();
+  return result;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,335 @@
+// Norms, linear layers with adapters, rotary positions, the gate and the sums of the stream.
+#include "plan/analytic_operators.h"
+
+#include <utility>
+
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+
+constexpr int64_t kStoredAdapterBytes = 4;  // adapters are FP32 whatever the base
+
+constexpr const char* kAutograd = "the backward pass of a product needs both factors; lib/ops/linear.cpp";
+constexpr const char* kNorm = "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467)";
+constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
+constexpr const char* kCast = "autocast computes in BF16 and keeps copies of FP32 weights (torch.amp)";
+constexpr const char* kSwiGlu = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
+constexpr const char* kGradient = "one gradient for each trained number, in its type";
+constexpr const char* kRotary = "rotary positions turn queries and keys (Su et al. 2021, arXiv 2104.09864)";
+constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
+constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
+constexpr const char* kDropout = "dropout keeps its mask (Srivastava et al. 2014)";
+
+Product matrix(int64_t rows, int64_t columns, int64_t bytes) { return {{rows, ""}, {columns, ""}, {bytes, "bytes"}}; }
+
+}  // namespace
+
+StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunConfig& run_in, const Target& target)
+    : shape(shape_in),
+      run(run_in),
+      cuda(target.device == config::Device::kCuda),
+      math(target.attention_kernel.starts_with("math")),
+      flash(target.attention_kernel.starts_with("flash")),
+      wide_tiles(target.compute_capability == "8.0" || target.compute_capability == "9.0" ||
+                 target.compute_capability.starts_with("10.")),
+      lora(run_in.method == config::Method::kLora),
+      checkpointing(run_in.gradient_checkpointing),
+      stored_bytes(size_of(train::storage_dtype(run_in, shape_in))),
+      compute_bytes(run_in.bf16 ? 2 : stored_bytes),
+      adapter_bytes(run_in.bf16 ? 2 : 4),
+      casts_base(run_in.bf16 && stored_bytes != 2) {}
+
+Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool adapted_in)
+    : name(std::move(name_in)),
+      copy_name("autocast's copy of " + name),
+      gradient_name("gradient of " + name),
+      adapter_name("adapter of " + name),
+      adapter_copy_name("autocast's copy of the adapter of " + name),
+      adapter_gradient_name("gradient of the adapter of " + name),
+      rows(rows_in),
+      columns(columns_in),
+      adapted(adapted_in) {}
+
+Operators::Operators(const StepSettings& settings, Account& account, const train::BatchShape& batch)
+    : s_(settings), account_(account), batch_(batch), tokens_(batch.rows * batch.length) {}
+
+Product Operators::each_query(int64_t width, int64_t bytes) const {
+  Product product = {{batch_.rows, "rows"}, {s_.shape.num_attention_heads, "heads"}, {batch_.length, "queries"}};
+  if (width != 1) product.push_back({width, ""});
+  product.push_back({bytes, "bytes"});
+  return product;
+}
+
+std::shared_ptr<Slot> Operators::new_slot(bool needed) const {
+  return needed && gradients_ ? std::make_shared<Slot>() : nullptr;
+}
+
+void Operators::announce(const char* pass, const char* part, int64_t layer) {
+  account_.enter_layer(layer);
+  account_.enter(std::string(pass) + " of " + part + (layer > 0 ? " in layer " + std::to_string(layer) : ""));
+}
+
+void Operators::enter(const char* part, int64_t layer) {
+  part_ = part;
+  announce(pass_, part, layer);
+}
+
+void Operators::run_backward(size_t first) {
+  while (graph_.size() > first) {
+    Node node = std::move(graph_.back());
+    graph_.pop_back();
+    announce("backward pass", node.part, node.layer);
+    node.backward();
+  }
+}
+
+// Autograd adds in place into whichever of the two nobody else holds.
+void Operators::accumulate(const std::shared_ptr<Slot>& slot, Tensor gradient, const Product& product) {
+  if (!slot) return;
+  if (!slot->gradient || (slot->gradient.use_count() > 1 && gradient.use_count() == 1)) {
+    slot->gradient = std::move(gradient);
+  } else if (slot->gradient.use_count() > 1) {
+    slot->gradient = take("sum of gradients", kBackward, product);
+  }
+}
+
+void Operators::give_gradient(Tensor& gradient, Tensor made) {
+  if (gradient) return;  // added to what is there
+  account_.claim(made, Component::kGradients);
+  gradient = std::move(made);
+}
+
+void Operators::clear_cache() {
+  for (Tensor* copy : cache_) copy->reset();
+  cache_.clear();
+}
+
+// Autocast remembers the copies of weights that are trained until its scope ends.
+Tensor Operators::cast_weight(Tensor& cached, bool trained, const std::string& name, const Product& product) {
+  if (cached) return cached;
+  Tensor copy = account_.take(Component::kFunctionality, name.c_str(), kCast, product);
+  if (trained) {
+    cached = copy;
+    cache_.push_back(&cached);
+  }
+  return copy;
+}
+
+Value Operators::norm(const Value& stream, const char* name, Tensor& weight_gradient) {
+  const int64_t width = s_.shape.hidden_size;
+  const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;  // CUDA's norm answers in the stream's type
+  Tensor wide_output;
+  Value result;
+  if (casts) {
+    wide_output = take("output of a norm, before its cast", kNorm, wide(width, s_.stored_bytes));
+  } else {
+    result.data = take(name, kNorm, wide(width, s_.compute_bytes));
+  }
+  Tensor rms = take("1/rms of norms", kNorm, {{tokens_, "tokens"}, {4, "bytes"}});
+  if (casts) {
+    result.data = take(name, kNorm, wide(width, s_.compute_bytes));
+    wide_output.reset();
+  }
+  result.slot = new_slot(stream.slot || !s_.lora);
+  if (!result.slot) return result;
+  remember([this, casts, width, x = stream.data, rms, input = stream.slot, output = result.slot,
+            &weight_gradient]() mutable {
+    Tensor gradient = std::move(output->gradient);
+    if (casts) gradient = take("gradient of a norm's output, cast", kBackward, wide(width, s_.stored_bytes));
+    Tensor made = take("gradient of a norm's input", kBackward, wide(width, s_.stored_bytes));
+    if (!s_.lora) {
+      give_gradient(weight_gradient, take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}}));
+    }
+    gradient.reset();
+    x.reset();
+    rms.reset();
+    accumulate(input, std::move(made), wide(width, s_.stored_bytes));
+  });
+  return result;
+}
+
+Value Operators::linear(LinearInput& input, Weight& weight, const char* output_name) {
+  const Product copied = matrix(weight.rows, weight.columns, s_.compute_bytes);
+  Tensor copy = s_.casts_base ? cast_weight(weight.copy, !s_.lora, weight.copy_name, copied) : nullptr;
+  Value result = {take(output_name, kAutograd, wide(weight.rows, s_.compute_bytes)),
+                  new_slot(input.x.slot || !s_.lora)};
+  if (result.slot) {
+    if (!input.x.slot) copy.reset();
+    Tensor kept = s_.lora ? nullptr : input.x.data;
+    remember([this, copy, kept, x = input.x.slot, columns = weight.columns, output = result.slot, &weight]() mutable {
+      Tensor gradient = std::move(output->gradient), of_weight, of_input;
+      if (output->strided)
+        gradient = take("gradient of values, joined", kBackward, wide(weight.rows, s_.compute_bytes));
+      if (!s_.lora) {
+        of_weight = take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.compute_bytes));
+      }
+      if (x) of_input = take("gradient of a linear layer's input", kBackward, wide(columns, s_.compute_bytes));
+      gradient.reset();
+      copy.reset();
+      kept.reset();
+      accumulate(x, std::move(of_input), wide(columns, s_.compute_bytes));
+      if (of_weight && !s_.casts_base) return give_gradient(weight.gradient, std::move(of_weight));
+      if (!of_weight) return;
+      give_gradient(weight.gradient,
+                    take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.stored_bytes)));
+    });
+  }
+  copy.reset();
+  return weight.adapted ? adapt(input, weight, std::move(result), output_name) : result;
+}
+
+Value Operators::dropped_out(const Value& x, int64_t width, const char* name) {
+  if (!training_ || s_.run.lora_dropout == 0) return x;
+  Tensor mask = take("masks of dropout", kDropout, wide(width, s_.cuda ? 1 : s_.adapter_bytes));
+  Value result = {take(name, kDropout, wide(width, s_.adapter_bytes)), new_slot(x.slot != nullptr)};
+  if (!result.slot) return result;
+  remember([this, mask, width, input = x.slot, output = result.slot]() mutable {
+    Tensor made = take("gradient through dropout", kBackward, wide(width, s_.adapter_bytes));
+    output->gradient.reset();
+    mask.reset();
+    accumulate(input, std::move(made), wide(width, s_.adapter_bytes));
+  });
+  return result;
+}
+
+Value Operators::adapt(LinearInput& input, Weight& weight, Value product, const char* output_name) {
+  const int64_t rank = s_.run.lora_r, bytes = s_.adapter_bytes;
+  const bool copies = bytes != kStoredAdapterBytes, casts = bytes != s_.compute_bytes;
+  const Product a = {{rank, "ranks"}, {weight.columns, ""}, {bytes, "bytes"}};
+  const Product b = {{weight.rows, ""}, {rank, "ranks"}, {bytes, "bytes"}};
+  Tensor copy_a, copy_b;
+  if (copies) {
+    copy_a = cast_weight(weight.copy_a, true, weight.adapter_copy_name, a);
+    copy_b = cast_weight(weight.copy_b, true, weight.adapter_copy_name, b);
+    if (gradients_) {
+      remember([this, &weight, a, b] {  // the gradients of the copies, cast
+        Product wide_a = a, wide_b = b;
+        wide_a.back().count = wide_b.back().count = kStoredAdapterBytes;
+        give_gradient(weight.gradient_b, take(weight.adapter_gradient_name.c_str(), kGradient, wide_b));
+        weight.made_b.reset();
+        give_gradient(weight.gradient_a, take(weight.adapter_gradient_name.c_str(), kGradient, wide_a));
+        weight.made_a.reset();
+      });
+    }
+  }
+  if (casts && !input.cast.data) {
+    input.cast = {take("adapters' input, cast", kLora, wide(weight.columns, bytes)), new_slot(input.x.slot != nullptr)};
+    if (input.cast.slot) {
+      remember([this, columns = weight.columns, x = input.x.slot, cast = input.cast.slot] {
+        Tensor made = take("gradient of adapters' input, cast", kBackward, wide(columns, s_.compute_bytes));
+        cast->gradient.reset();
+        accumulate(x, std::move(made), wide(columns, s_.compute_bytes));
+      });
+    }
+  }
+  const Value x = dropped_out(casts ? input.cast : input.x, weight.columns, "adapters' input, dropped out");
+  const Value hidden = {take("adapters' inner products", kLora, wide(rank, bytes)), new_slot(true)};
+  if (gradients_) {
+    remember([this, &weight, a, copies, kept = x.data, copy = x.slot ? copy_a : nullptr, x = x.slot,
+              hidden = hidden.slot, columns = weight.columns]() mutable {
+      Tensor made = take(weight.adapter_gradient_name.c_str(), kGradient, a), of_input;
+      if (x) of_input = take("gradient of adapters' input", kBackward, wide(columns, s_.adapter_bytes));
+      if (copies) {
+        weight.made_a = std::move(made);
+      } else {
+        give_gradient(weight.gradient_a, std::move(made));
+      }
+      hidden->gradient.reset();
+      copy.reset();
+      kept.reset();
+      accumulate(x, std::move(of_input), wide(columns, s_.adapter_bytes));
+    });
+  }
+  Value result = product;
+  result.slot = new_slot(true);
+  Tensor wide_sum;
+  if (casts) wide_sum = take("output of a linear layer, with its adapter", kLora, wide(weight.rows, bytes));
+  if (gradients_) {
+    remember([this, &weight, b, casts, copies, kept = hidden.data, copy = copy_b, output = result.slot,
+              product = product.slot, hidden = hidden.slot]() mutable {
+      Tensor gradient = std::move(output->gradient);
+      if (casts) gradient = take("gradient of an adapted output, cast", kBackward, wide(weight.rows, s_.adapter_bytes));
+      const Product inner = wide(s_.run.lora_r, s_.adapter_bytes);
+      Tensor unscaled = take("gradient of adapters' inner products", kBackward, inner);
+      hidden->gradient = take("gradient of adapters' inner products", kBackward, inner);
+      unscaled.reset();
+      unscaled = take(weight.adapter_gradient_name.c_str(), kGradient, b);
+      Tensor made = take(weight.adapter_gradient_name.c_str(), kGradient, b);
+      if (copies) {
+        weight.made_b = std::move(made);
+      } else {
+        give_gradient(weight.gradient_b, std::move(made));
+      }
+      unscaled.reset();
+      kept.reset();
+      copy.reset();
+      if (casts && product) {
+        gradient = take("gradient of a product of weights", kBackward, wide(weight.rows, s_.compute_bytes));
+      }
+      if (product) product->gradient = std::move(gradient);
+    });
+  }
+  if (casts) result.data = take(output_name, kLora, wide(weight.rows, s_.compute_bytes));
+  wide_sum.reset();
+  return result;
+}
+
+Value Operators::rotate(const Value& x, int64_t width, const char* name) {
+  Value result = {take(name, kRotary, wide(width, s_.compute_bytes)), new_slot(x.slot != nullptr)};
+  if (!result.slot) return result;
+  remember([this, width, input = x.slot, output = result.slot] {
+    const Product product = wide(width, s_.compute_bytes);
+    Tensor gradient = std::move(output->gradient);
+    if (output->strided) gradient = take("gradient of rotated heads, joined", kBackward, product);
+    Tensor made = take("gradient of heads, turned back", kBackward, product);
+    gradient.reset();
+    accumulate(input, std::move(made), product);
+  });
+  return result;
+}
+
+Value Operators::swiglu(const Value& gate, const Value& up) {
+  const Product product = wide(s_.shape.intermediate_size, s_.compute_bytes);
+  Value result = {take("gated product", kSwiGlu, product), new_slot(gate.slot || up.slot)};
+  if (!result.slot) return result;
+  remember([this, product, kept_gate = gate.data, kept_up = up.data, gate = gate.slot, up = up.slot,
+            output = result.slot]() mutable {
+    Tensor gradient = std::move(output->gradient);
+    Tensor of_gate, of_up = take("gradients of gate and up", kBackward, product);
+    if (s_.cuda) {
+      Tensor of_silu = take("gradient of silu", kBackward, product);
+      of_gate = take("gradients of gate and up", kBackward, product);
+    } else {
+      of_gate = take("gradients of gate and up", kBackward, product);
+    }
+    gradient.reset();
+    kept_gate.reset();
+    kept_up.reset();
+    accumulate(gate, std::move(of_gate), product);
+    accumulate(up, std::move(of_up), product);
+  });
+  return result;
+}
+
+Value Operators::add(Value branch, const Value& stream, const char* name) {
+  const Product product = wide(s_.shape.hidden_size, s_.stored_bytes);
+  const bool casts = s_.compute_bytes != s_.stored_bytes;
+  Value result = {branch.data, new_slot(branch.slot || stream.slot)};
+  if (casts) result.data = take(name, kStream, product);
+  if (!result.slot) return result;
+  remember([this, product, casts, branch = branch.slot, stream = stream.slot, output = result.slot] {
+    Tensor gradient = std::move(output->gradient);
+    if (branch && casts) {
+      branch->gradient = take("gradient of a branch, cast", kBackward, wide(s_.shape.hidden_size, s_.compute_bytes));
+    } else if (branch) {
+      branch->gradient = gradient;
+    }
+    accumulate(stream, std::move(gradient), product);
+  });
+  return result;
+}
+
+}  // namespace fathom::plan

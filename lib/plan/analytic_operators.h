@@ -1,0 +1,133 @@
+// The operators of the training step by the tensors that they take, keep and give back, in the order of lib/ops and
+// LibTorch 2.11: a second telling of the step, in sizes alone. No torch header.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "model/shape.h"
+#include "plan/analytic_account.h"
+
+namespace fathom::plan {
+
+// Sizes of elements and the switches that decide what is kept. Letters are those of base/shapes.h.
+struct StepSettings {
+  StepSettings(const model::ModelShape& shape, const config::RunConfig& run, const Target& target);
+
+  const model::ModelShape& shape;
+  const config::RunConfig& run;
+  bool cuda = false;
+  bool math = false, flash = false;  // the attention kernel; neither: memory-efficient
+  bool wide_tiles = false;           // the GPU's shared memory holds 128 rows of a tile of that kernel
+  bool lora = false;
+  bool checkpointing = false;
+  int64_t stored_bytes = 4;   // an element of base weights and of the stream from layer to layer
+  int64_t compute_bytes = 4;  // of matrix products: 2 under autocast
+  int64_t adapter_bytes = 4;  // in which adapters compute
+  bool casts_base = false;    // autocast copies the base weights
+  int64_t queries() const { return shape.num_attention_heads * shape.head_dim; }  // H * E
+  int64_t keys() const { return shape.num_key_value_heads * shape.head_dim; }     // K * E
+  bool grouped() const { return shape.num_key_value_heads != shape.num_attention_heads; }
+};
+
+// A value of the step. Its gradient adds up in the slot; no slot: it needs none.
+struct Slot {
+  Tensor gradient;
+  bool strided = false;  // not contiguous: who needs it so copies it
+};
+struct Value {
+  Tensor data;
+  std::shared_ptr<Slot> slot;
+};
+
+// A matrix of the model, with its adapter where it has one.
+struct Weight {
+  Weight(std::string name, int64_t rows, int64_t columns, bool adapted);
+  std::string name, copy_name, gradient_name, adapter_name, adapter_copy_name, adapter_gradient_name;
+  int64_t rows, columns;  // output and input features
+  bool adapted;
+  Tensor gradient, gradient_a, gradient_b;
+  Tensor made_a, made_b;        // the gradients of autocast's copies of the adapter, until they are cast
+  Tensor copy, copy_a, copy_b;  // in autocast's cache
+};
+
+// What a linear layer reads: cast to the adapters' type at most once.
+struct LinearInput {
+  Value x;
+  Value cast;
+};
+
+class Operators {
+ public:
+  Operators(const StepSettings& settings, Account& account, const train::BatchShape& batch);
+
+  // ---- as in lib/ops; each remembers its backward pass if gradients are on and its input or weight needs one.
+  Value norm(const Value& stream, const char* name, Tensor& weight_gradient);
+  Value linear(LinearInput& input, Weight& weight, const char* output_name);
+  Value rotate(const Value& x, int64_t width, const char* name);
+  Value attention(Value queries, Value keys, Value values);  // lets go of its arguments as its code does
+  Value swiglu(const Value& gate, const Value& up);
+  // The branch is of the compute type; the sum is the stream.
+  Value add(Value branch, const Value& stream, const char* name);
+
+  void set_gradients(bool on) { gradients_ = on; }
+  bool gradients() const { return gradients_; }
+  void set_training(bool on) { training_ = on; }
+  Account& account() { return account_; }
+  const StepSettings& settings() const { return s_; }
+  const train::BatchShape& batch() const { return batch_; }
+  int64_t tokens() const { return tokens_; }
+
+  // The part of the step that comes next, "attention"; layer: from 1, 0 for none.
+  void enter(const char* part, int64_t layer);
+  void set_pass(const char* pass) { pass_ = pass; }  // "forward pass"
+
+  // ---- the graph.
+  using Backward = std::function<void()>;
+  void remember(Backward backward) { graph_.push_back({std::move(backward), account_.layer(), part_}); }
+  // Runs and forgets what was remembered since `first`, the latest first.
+  size_t remembered() const { return graph_.size(); }
+  void run_backward(size_t first);
+  void accumulate(const std::shared_ptr<Slot>& slot, Tensor gradient, const Product& product);
+  void give_gradient(Tensor& gradient, Tensor made);  // to a weight
+  std::shared_ptr<Slot> new_slot(bool needed) const;
+
+  // ---- autocast.
+  void clear_cache();
+  Tensor cast_weight(Tensor& cached, bool trained, const std::string& name, const Product& product);
+
+  Tensor take(const char* what, const char* source, const Product& product) {
+    return account_.take(what, source, product);
+  }
+  Product wide(int64_t width, int64_t bytes) const { return {{tokens_, "tokens"}, {width, ""}, {bytes, "bytes"}}; }
+  Product each_query(int64_t width, int64_t bytes) const;  // for each query of each head
+
+ private:
+  Value adapt(LinearInput& input, Weight& weight, Value product, const char* output_name);
+  Value dropped_out(const Value& x, int64_t width, const char* name);
+  void give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool queries, bool pads, bool strided);
+  Value cuda_flash(const Value& queries, const Value& keys, const Value& values);
+  Value memory_efficient(const Value& queries, const Value& keys, const Value& values);
+  Value cpu_flash(const Value& queries, const Value& keys, const Value& values);
+  Value math_attention(const Value& queries, const Value& keys, const Value& values);
+
+  struct Node {
+    Backward backward;
+    int64_t layer;
+    const char* part;
+  };
+  void announce(const char* pass, const char* part, int64_t layer);
+  const StepSettings& s_;
+  Account& account_;
+  const train::BatchShape batch_;
+  const int64_t tokens_;
+  bool gradients_ = true, training_ = true;
+  std::vector<Node> graph_;
+  std::vector<Tensor*> cache_;
+  const char *part_ = "", *pass_ = "forward pass";
+};
+
+}  // namespace fathom::plan

@@ -1,0 +1,346 @@
+// From the embedding to the optimizer.
+#include "plan/analytic_step.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <string>
+
+#include "plan/analytic.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+
+constexpr int64_t kRingSlots = 2;               // train::BatchRing
+constexpr int64_t kFewestRotaryPositions = 64;  // ops::RotaryTable grows in powers of two from here
+constexpr int64_t kStoredAdapterBytes = 4;      // FP32 whatever the base
+constexpr int64_t kUnsortedTokens = 3072;       // LibTorch sorts more than these in the backward pass of an embedding
+
+constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
+constexpr const char* kRotary = "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)";
+constexpr const char* kAdamW = "AdamW keeps two moments (Loshchilov and Hutter 2017, arXiv 1711.05101)";
+constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
+constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
+constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for batches of one token";
+constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
+constexpr const char* kLoss =
+    "cross-entropy, whose gradient is ready when the forward pass ends; lib/ops/cross_entropy.cpp";
+constexpr const char* kGradient = "one gradient for each trained number, in its type";
+constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
+constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
+const std::string kHeadCopy = "autocast's copy of the head";
+constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
+
+}  // namespace
+
+AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                           const Workload& workload)
+    : s_(shape, run, target) {
+  std::set<std::string> adapted;
+  if (s_.lora) {
+    for (const std::string& module : model::adapted_modules(shape, run.target_modules)) {
+      adapted.insert(module.substr(module.rfind('.') + 1));
+    }
+  }
+  const auto weight = [&](const char* name, int64_t rows, int64_t columns) {
+    return Weight(name, rows, columns, adapted.contains(name));
+  };
+  const int64_t width = shape.hidden_size, inner = shape.intermediate_size, q = s_.queries(), k = s_.keys();
+  for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
+    layers_.push_back({weight("q_proj", q, width), weight("k_proj", k, width), weight("v_proj", k, width),
+                       weight("o_proj", width, q), weight("gate_proj", inner, width), weight("up_proj", inner, width),
+                       weight("down_proj", width, inner), nullptr, nullptr});
+  }
+  standing(target, workload);
+}
+
+// What is there from the first step to the last.
+void AccountOfRun::standing(const Target& target, const Workload& workload) {
+  const auto stand = [&](Component component, const char* what, const char* source, const Product& product) {
+    account_.keep(account_.take(component, what, source, product));
+  };
+  const int64_t base = model::parameter_count(s_.shape), adapters = adapter_parameter_count(s_.shape, s_.run);
+  const int64_t trained = s_.lora ? adapters : base, trained_bytes = s_.lora ? kStoredAdapterBytes : s_.stored_bytes;
+  account_.enter("start");
+  stand(Component::kWeights, "weights", kWeights, {{base, "parameters"}, {s_.stored_bytes, "bytes"}});
+  stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
+  stand(Component::kOptimizerStates, "moments", kAdamW, {{2, "of"}, {trained, "parameters"}, {trained_bytes, "bytes"}});
+  stand(Component::kOptimizerStates, "step count", kAdamW, {{4, "bytes"}});
+  stand(Component::kFunctionality, "ring of batches, ids and targets", kRing,
+        {{2, "of"}, {kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
+  if (!s_.cuda) return;
+  const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
+  stand(Component::kKernels, "cuBLAS workspaces, forward and backward thread", kWorkspace,
+        {{2, "of"}, {workspace, "bytes"}});
+  const auto is_one_token = [](const train::BatchShape& batch) { return batch.rows * batch.length == 1; };
+  bool one_token = std::any_of(workload.evaluations.begin(), workload.evaluations.end(), is_one_token);
+  for (const train::StepShape& step : workload.steps) {
+    one_token = one_token || std::any_of(step.begin(), step.end(), is_one_token);
+  }
+  if (s_.lora && one_token && s_.run.lora_r > 1) {
+    stand(Component::kKernels, "cuBLASLt workspaces", kWorkspaceLt,
+          {{s_.checkpointing ? 2 : 1, "of"}, {1048576, "bytes"}});
+  }
+}
+
+Product AccountOfRun::vocabulary(int64_t bytes) const {
+  return {{s_.shape.vocab_size, "tokens of the vocabulary"}, {s_.shape.hidden_size, ""}, {bytes, "bytes"}};
+}
+
+Value AccountOfRun::embed(Operators& operators) {
+  operators.enter("the embedding", 0);
+  const Product product = operators.wide(s_.shape.hidden_size, s_.stored_bytes);
+  Value stream = {operators.take("stream, from the embedding", kStream, product), operators.new_slot(!s_.lora)};
+  if (!stream.slot) return stream;
+  operators.remember([this, &operators, output = stream.slot] {
+    Tensor gradient = std::move(output->gradient);
+    Tensor made = operators.take("gradient of the embedding", kGradient, vocabulary(s_.stored_bytes));
+    const int64_t tokens = operators.tokens();
+    if (s_.cuda && tokens > kUnsortedTokens) {
+      const int64_t sums = tokens + tokens / 10;
+      const Tensor ids = operators.take("sorted ids", kSorted, {{5, "of"}, {tokens, "tokens"}, {8, "bytes"}});
+      const Tensor places = operators.take("places of partial sums", kSorted, {{sums, "sums"}, {8, "bytes"}});
+      operators.take("partial sums", kSorted, {{sums, "sums"}, {s_.shape.hidden_size, ""}, {4, "bytes"}});
+    }
+    gradient.reset();
+    if (waiting_head_ && s_.casts_base) {  // the head's, a fresh cast, takes the embedding's in
+      made = std::move(waiting_head_);
+    } else if (waiting_head_) {
+      made = operators.take("gradient of embedding and head", kGradient, vocabulary(s_.stored_bytes));
+      waiting_head_.reset();
+    }
+    operators.give_gradient(embedding_gradient_, std::move(made));
+  });
+  return stream;
+}
+
+Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& stream) {
+  const int64_t number = account_.layer();
+  Value middle;
+  {
+    operators.enter("queries, keys and values", number);
+    LinearInput x = {operators.norm(stream, "first norm's output", layer.first_norm), {}};
+    LinearInput attended;
+    {
+      const auto turned = [&](Weight& weight, int64_t columns, const char* name) {
+        return operators.rotate(operators.linear(x, weight, "heads, not yet turned"), columns, name);
+      };
+      Value q = turned(layer.q, s_.queries(), "queries"), k = turned(layer.k, s_.keys(), "keys");
+      Value v = operators.linear(x, layer.v, "values");
+      operators.enter("attention", number);
+      attended.x = operators.attention(std::move(q), std::move(k), std::move(v));
+    }
+    operators.enter("attention's output projection", number);
+    middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection"), stream,
+                           "stream, after attention");
+  }
+  operators.enter("gate and up", number);
+  LinearInput x = {operators.norm(middle, "second norm's output", layer.second_norm), {}};
+  Value branch;
+  {
+    const Value gate = operators.linear(x, layer.gate, "gate and up");
+    const Value up = operators.linear(x, layer.up, "gate and up");
+    operators.enter("the gate", number);
+    LinearInput product = {operators.swiglu(gate, up), {}};
+    operators.enter("the down projection", number);
+    branch = operators.linear(product, layer.down, "output of the down projection");
+  }
+  return operators.add(std::move(branch), middle, "stream, after the feed-forward layer");
+}
+
+// Keeps the input alone and runs the layer again in the backward pass (Chen et al. 2016, arXiv 1604.06174).
+Value AccountOfRun::checkpointed(Operators& operators, Layer& layer, const Value& stream) {
+  const int64_t number = account_.layer();
+  operators.set_gradients(false);
+  Value result = run_layer(operators, layer, {stream.data, nullptr});
+  operators.set_gradients(true);
+  result.slot = operators.new_slot(true);
+  operators.enter("a checkpoint", number);
+  operators.remember(
+      [this, &operators, &layer, number, input = stream.data, below = stream.slot, output = result.slot] {
+        const Tensor gradient = std::move(output->gradient);
+        const size_t first = operators.remembered();
+        operators.set_pass("repeated forward pass");
+        account_.enter_layer(number);
+        account_.begin_forward();
+        const Value again = run_layer(operators, layer, {input, below});
+        operators.clear_cache();
+        account_.end_forward();
+        again.slot->gradient = gradient;
+        operators.run_backward(first);
+      });
+  return result;
+}
+
+Value AccountOfRun::head(Operators& operators, const Value& stream) {
+  operators.enter("the head", 0);
+  const Product logits = operators.wide(s_.shape.vocab_size, s_.compute_bytes);
+  const Product input = operators.wide(s_.shape.hidden_size, s_.compute_bytes);
+  Tensor copy;
+  if (s_.casts_base) {
+    copy = operators.cast_weight(head_copy_, !s_.lora, kHeadCopy, vocabulary(s_.compute_bytes));
+    if (operators.gradients() && !s_.lora) {
+      operators.remember([this, &operators] {
+        give_head_gradient(operators, operators.take("gradient of the head", kGradient, vocabulary(s_.stored_bytes)));
+        made_head_.reset();
+      });
+    }
+  }
+  const Value x = operators.norm(stream, "last norm's output", last_norm_);
+  Value result = {operators.take("logits", kStream, logits), operators.new_slot(x.slot != nullptr)};
+  if (!result.slot) return result;
+  operators.remember([this, &operators, copy, input, kept = s_.lora ? nullptr : x.data, below = x.slot,
+                      output = result.slot]() mutable {
+    Tensor gradient = std::move(output->gradient);
+    if (!s_.lora) made_head_ = operators.take("gradient of the head", kGradient, vocabulary(s_.compute_bytes));
+    Tensor made = operators.take("gradient of the last norm's output", kBackward, input);
+    gradient.reset();
+    copy.reset();
+    kept.reset();
+    operators.accumulate(below, std::move(made), input);
+    if (!s_.lora && !s_.casts_base) give_head_gradient(operators, std::move(made_head_));
+  });
+  return result;
+}
+
+// A tied head's gradient waits for the embedding's.
+void AccountOfRun::give_head_gradient(Operators& operators, Tensor made) {
+  if (s_.shape.tie_word_embeddings) {
+    waiting_head_ = std::move(made);
+  } else {
+    operators.give_gradient(head_gradient_, std::move(made));
+  }
+}
+
+// On the CPU the logits become their own gradient; on CUDA they go through FP32 scores, which LibTorch makes from an
+// FP32 copy of 16-bit logits.
+Tensor AccountOfRun::loss(Operators& operators, const Value& logits) {
+  operators.enter("the loss", 0);
+  const Product types = operators.wide(s_.shape.vocab_size, s_.compute_bytes);
+  const Product scores_size = operators.wide(s_.shape.vocab_size, 4);
+  const Product scalar = {{4, "bytes"}};
+  Tensor kept = logits.data, result;
+  if (s_.cuda) {
+    Tensor scores;
+    {
+      const Tensor wide = s_.compute_bytes == 2 ? operators.take("logits in FP32", kLoss, scores_size) : nullptr;
+      scores = operators.take("scores", kLoss, scores_size);
+    }
+    result = operators.take("loss", kLoss, scalar);
+    operators.take("sum of the targets' weights", kLoss, scalar);
+    if (!logits.slot) return result;
+    const auto each_token = [&](const char* what, int64_t bytes) {
+      return operators.take(what, kLoss, {{operators.tokens(), "tokens"}, {bytes, "bytes"}});
+    };
+    const Tensor targets = each_token("targets, clamped", 8);
+    Tensor counted = each_token("which targets count", 1);
+    const Tensor scales = each_token("scales of the gradient", 4);
+    counted.reset();
+    each_token("the targets' part of the gradient", 4);
+    kept = s_.compute_bytes == 2 ? operators.take("gradient of the logits", kLoss, types) : scores;
+  } else {
+    result = operators.take("loss", kLoss, scalar);
+  }
+  if (!logits.slot) return result;
+  operators.remember([this, &operators, types, kept, output = logits.slot]() mutable {
+    output->gradient = s_.cuda ? operators.take("gradient of the logits, scaled", kLoss, types) : kept;
+    kept.reset();
+  });
+  return result;
+}
+
+// The tables hold a power of two of positions and grow when a longer batch comes.
+void AccountOfRun::grow_rotary_tables(int64_t length) {
+  if (length <= rotary_positions_) return;
+  rotary_positions_ =
+      std::max(kFewestRotaryPositions, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
+  account_.enter_layer(0);
+  for (Tensor* table : {&cosines_, &sines_}) {
+    table->reset();
+    *table = account_.take(Component::kWeights, "rotary tables", kRotary,
+                           {{rotary_positions_, "positions"}, {s_.shape.head_dim / 2, ""}, {4, "bytes"}});
+  }
+}
+
+Tensor AccountOfRun::forward(Operators& operators) {
+  grow_rotary_tables(operators.batch().length);
+  Value logits;
+  {
+    Value stream = embed(operators);
+    int64_t number = 0;
+    for (Layer& layer : layers_) {
+      account_.enter_layer(++number);
+      const bool repeats = s_.checkpointing && operators.gradients();
+      stream = repeats ? checkpointed(operators, layer, stream) : run_layer(operators, layer, stream);
+    }
+    logits = head(operators, stream);
+  }
+  Tensor result = loss(operators, logits);
+  logits.data.reset();
+  operators.clear_cache();
+  return result;
+}
+
+void AccountOfRun::step(const train::StepShape& step) {
+  Tensor sum;
+  for (const train::BatchShape& batch : step) {
+    Operators operators(s_, account_, batch);
+    account_.begin_forward();
+    Tensor loss = forward(operators);
+    account_.end_forward();
+    const Tensor upstream = operators.take("gradient of the loss", kBackward, {{4, "bytes"}});
+    operators.run_backward(0);
+    if (!sum) sum = std::move(loss);
+  }
+  update();
+}
+
+void AccountOfRun::evaluation(const train::BatchShape& batch) {
+  Operators operators(s_, account_, batch);
+  operators.set_pass("evaluation");
+  operators.set_gradients(false);
+  operators.set_training(false);
+  forward(operators);
+}
+
+// The norm of the gradients; LibTorch's multi-tensor kernels give one number for each chunk of 65,536.
+void AccountOfRun::update() {
+  account_.enter_layer(0);
+  account_.enter("optimizer step");
+  int64_t tensors = 0, chunks = 1;
+  const auto see = [&](int64_t elements) {
+    ++tensors;
+    chunks = std::max(chunks, (elements + 65535) / 65536);
+  };
+  for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {
+    if (!s_.lora) see(spec.elements());
+  }
+  for (Layer& layer : layers_) {
+    for (Weight* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      if (!weight->adapted) continue;
+      see(weight->columns * s_.run.lora_r);
+      see(weight->rows * s_.run.lora_r);
+    }
+  }
+  if (s_.cuda) {
+    const Tensor parts =
+        account_.take("norms of chunks", kNorms, {{tensors, "tensors"}, {chunks, "chunks"}, {4, "bytes"}});
+    const Tensor norms = account_.take("norms of gradients", kNorms, {{tensors, "tensors"}, {4, "bytes"}});
+  }
+  embedding_gradient_.reset();
+  head_gradient_.reset();
+  last_norm_.reset();
+  for (Layer& layer : layers_) {
+    layer.first_norm.reset();
+    layer.second_norm.reset();
+    for (Weight* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      weight->gradient.reset();
+      weight->gradient_a.reset();
+      weight->gradient_b.reset();
+    }
+  }
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,49 @@
+// The training step and the evaluation of one batch, told in tensors: lib/model and lib/train in sizes alone. No torch
+// header.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "plan/analytic_operators.h"
+
+namespace fathom::plan {
+
+class AccountOfRun {
+ public:
+  AccountOfRun(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+               const Workload& workload);
+  void step(const train::StepShape& step);
+  void evaluation(const train::BatchShape& batch);
+  Analytic largest() const { return account_.largest(); }
+
+ private:
+  struct Layer {
+    Weight q, k, v, o, gate, up, down;
+    Tensor first_norm, second_norm;  // gradients
+  };
+  void standing(const Target& target, const Workload& workload);
+  Value embed(Operators& operators);
+  Value run_layer(Operators& operators, Layer& layer, const Value& stream);
+  Value checkpointed(Operators& operators, Layer& layer, const Value& stream);
+  Value head(Operators& operators, const Value& stream);
+  Tensor forward(Operators& operators);
+  Tensor loss(Operators& operators, const Value& logits);
+  void give_head_gradient(Operators& operators, Tensor made);
+  void grow_rotary_tables(int64_t length);
+  void update();
+  Product vocabulary(int64_t bytes) const;  // embedding or head
+
+  const StepSettings s_;
+  Account account_;
+  std::list<Layer> layers_;
+  int64_t rotary_positions_ = 0;
+  Tensor cosines_, sines_;
+  Tensor embedding_gradient_, head_gradient_, last_norm_;  // gradients of weights
+  Tensor made_head_;                                       // the gradient of autocast's copy of the head
+  Tensor waiting_head_;                                    // a tied head's gradient, until the embedding's
+  Tensor head_copy_;                                       // in autocast's cache
+};
+
+}  // namespace fathom::plan
