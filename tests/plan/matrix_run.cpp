@@ -80,7 +80,7 @@ ledger::Memory save(train::Trainer& trainer, int64_t step) {
       snapshot.parameters.emplace_back(parameter.name, parameter.tensor);
     }
     snapshot.optimizer = trainer.optimizer().state();
-    snapshot.state = {{"random", train::random_state(at::kCPU)}};
+    snapshot.state = {{"random", train::random_state(trainer.placement().device)}};
     const checkpoint::ModelFiles files = {folder.path() / "model", trainer.model().options().lora};
     checkpoint::save(folder.path() / "run", step, snapshot, files, 0);
   });
@@ -103,28 +103,34 @@ ledger::Memory predict(const MatrixRun& run) {
   return dry_run_cpu(run.config, run.shape, nullptr, workload_of(run)).memory;
 }
 
-ledger::Memory measure(const MatrixRun& run) {
-  const Threads threads(run.config.num_threads);
-  ledger::Ledger& ledger = ledger::install_cpu();
-  ledger.label();  // what came before belongs to nobody's run
+ledger::Memory play(const MatrixRun& run, const train::Placement& placement, const std::function<void()>& after_stage) {
   SplitMix64 random(1);
   ledger::Memory memory;
+  const auto add_stage = [&](const ledger::Memory& stage) {
+    memory.merge(stage);
+    if (after_stage) after_stage();
+  };
   const Workload workload = workload_of(run);
-  train::Trainer trainer(run.config, run.shape, workload.capacity_tokens, {at::kCPU, &ledger, nullptr});
+  train::Trainer trainer(run.config, run.shape, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
-  memory.merge(trainer.loaded());
+  add_stage(trainer.loaded());
   const auto evaluate = [&] {
     const auto batches = random_batches(run.evaluations, run.shape.vocab_size, random);
-    memory.merge(trainer.evaluate(batches).memory);
+    add_stage(trainer.evaluate(batches).memory);
   };
   if (run.config.eval_on_start) evaluate();
   for (const train::StepShape& step : run.steps) {
-    memory.merge(trainer.step(random_batches(step, run.shape.vocab_size, random), run.config.learning_rate).memory);
+    add_stage(trainer.step(random_batches(step, run.shape.vocab_size, random), run.config.learning_rate).memory);
   }
   if (!run.evaluations.empty()) evaluate();
-  memory.merge(save(trainer, static_cast<int64_t>(run.steps.size())));
+  add_stage(save(trainer, static_cast<int64_t>(run.steps.size())));
   return memory;
+}
+
+ledger::Memory measure(const MatrixRun& run) {
+  const Threads threads(run.config.num_threads);
+  return play(run, {at::kCPU, &ledger::install_cpu(), nullptr}, nullptr);
 }
 
 std::vector<Figure> figures(const ledger::Memory& memory) {

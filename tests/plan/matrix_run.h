@@ -1,6 +1,7 @@
-// One run of the memory matrix, played on the phantom device and for real on the CPU, and what differs between the two.
+// One run of the memory matrix, played on the phantom device and for real, and what differs between the two.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,11 @@ Workload workload_of(const MatrixRun& run);
 // The dry run, with as many threads as the run's config says.
 ledger::Memory predict(const MatrixRun& run);
 
-// The run itself with as many threads: load, every step and evaluation with batches of random tokens, ragged rows and
-// masked targets, and the save of a checkpoint, which is removed again. Installs the CPU's ledger.
+// The run itself: load, every step and evaluation with batches of random tokens, ragged rows and masked targets, and
+// the save of a checkpoint, which is removed again. after_stage: called after each of these (may be null).
+ledger::Memory play(const MatrixRun& run, const train::Placement& placement, const std::function<void()>& after_stage);
+
+// The run on the CPU with as many threads as its config says. Installs the CPU's ledger.
 ledger::Memory measure(const MatrixRun& run);
 
 // One figure of a run's memory that two accounts may disagree about.

@@ -40,7 +40,8 @@ Json answer(const Json& request) {
                                                           .multiprocessors = gpu.at("multiprocessors"),
                                                           .memory_bytes = gpu.at("memory_bytes"),
                                                           .unlimited = gpu.at("unlimited"),
-                                                          .placement = gpu.at("placement")});
+                                                          .placement = gpu.at("placement"),
+                                                          .segments = gpu.value("segments", "")});
   load(FATHOM_TORCH_DIR "/lib/libtorch_cpu.so");
   load(FATHOM_TORCH_DIR "/lib/libtorch_cuda.so");
   void* scenarios = load(FATHOM_BINARY_DIR "/tests/libphantom_gpu_scenarios.so");

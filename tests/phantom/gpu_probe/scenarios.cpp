@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "ledger/cuda.h"
+#include "phantom/gpu_probe/matrix.h"
 #include "phantom/gpu_probe/training.h"
 
 namespace fathom::phantom {
@@ -121,6 +122,7 @@ Json play(const Json& request) {
   if (scenario == "copies") return copies();
   if (scenario == "launches") return launches();
   if (scenario == "training") return play_training(request);
+  if (scenario == "matrix") return play_matrix(request);
   throw Error("no scenario '" + scenario + "'");
 }
 

@@ -1,0 +1,56 @@
+// A sample of the memory matrix on phantom GPUs of three generations: what the components add up to is what the caching
+// allocator counts, at every event.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "phantom/child.h"
+#include "tests/plan/matrix_sample.h"
+
+namespace fathom::plan::testing {
+namespace {
+
+constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom/gpu_probe/phantom_gpu_probe";
+
+struct Gpu {
+  const char* test;
+  const char* name;
+  const char* compute_capability;
+  int multiprocessors;
+};
+void PrintTo(const Gpu& gpu, std::ostream* out) { *out << gpu.name; }
+
+class MemoryMatrixOnGpu : public ::testing::TestWithParam<Gpu> {};
+
+TEST_P(MemoryMatrixOnGpu, ASampleIsCountedAsTheAllocatorCounts) {
+  const Gpu& gpu = GetParam();
+  Json names = Json::array();
+  for (const MatrixRun& run : draw_sample()) names.push_back(run.name);
+  const Json request = {{"scenario", "matrix"},
+                        {"runs", names},
+                        {"gpu",
+                         {{"name", gpu.name},
+                          {"compute_capability", gpu.compute_capability},
+                          {"multiprocessors", gpu.multiprocessors},
+                          {"memory_bytes", int64_t{80} << 30},
+                          {"unlimited", false},
+                          {"placement", 0}}}};
+  const Json rows = phantom::run_child(kProbe, {}, request, std::chrono::minutes(5));
+  ASSERT_EQ(rows.size(), names.size());
+  for (const Json& row : rows) {
+    SCOPED_TRACE(row.at("name").get<std::string>());
+    EXPECT_GT(row.at("events"), 100);
+    EXPECT_EQ(row.at("differences"), 0);
+    EXPECT_EQ(row.at("negative"), 0);
+    EXPECT_EQ(row.at("peak_live"), row.at("peak_requested"));
+    EXPECT_EQ(row.at("left"), Json({0, 0, 0}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Generations, MemoryMatrixOnGpu,
+                         ::testing::Values(Gpu{"compute_8_0", "A100", "8.0", 108},
+                                           Gpu{"compute_9_0", "H100", "9.0", 132},
+                                           Gpu{"compute_12_0", "RTX 5090", "12.0", 170}),
+                         [](const auto& each) { return std::string(each.param.test); });
+
+}  // namespace
+}  // namespace fathom::plan::testing
