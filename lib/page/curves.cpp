@@ -1,0 +1,181 @@
+// Picks series and axes.
+#include "page/curves.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "page/html.h"
+#include "page/line_figure.h"
+
+namespace fathom::page {
+namespace {
+
+using Points = std::vector<std::pair<double, double>>;
+
+constexpr size_t kPoints = 600;
+
+std::string loss_text(double value) { return decimal(value, 4); }
+std::string count_text(double value) { return format_count(std::llround(std::clamp(value, -9e18, 9e18))); }
+std::string step_text(double value) { return count_text(value); }
+std::string speed_text(double value) { return count_text(value) + " tokens/s"; }
+std::string length_text(double value) { return count_text(value); }
+std::string bytes_text(double value) { return format_bytes(std::llround(std::clamp(value, 0.0, 9e18))); }
+// Powers of two, so without decimals.
+std::string bytes_label(double value) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    unit++;
+  }
+  return decimal(value, 0) + " " + kUnits[unit];
+}
+std::string length_label(double value) { return value >= 1024 ? decimal(value / 1024, 0) + "K" : decimal(value, 0); }
+
+template <typename Metrics, typename Of>
+Points points_of(const std::vector<Metrics>& metrics, Of of) {
+  Points points;
+  for (const Metrics& one : metrics) {
+    const double value = of(one);
+    if (std::isfinite(value)) points.emplace_back(static_cast<double>(one.step), value);
+  }
+  std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return points;
+}
+
+std::pair<double, double> range_of(const std::vector<LineFigure::Series>& series, bool of_y) {
+  double lowest = INFINITY, highest = -INFINITY;
+  for (const auto& one : series) {
+    for (const auto& point : one.points) {
+      const double value = of_y ? point.second : point.first;
+      lowest = std::min(lowest, value);
+      highest = std::max(highest, value);
+    }
+  }
+  return {lowest, highest};
+}
+
+// Steps from the first to the last, without empty margins.
+Axis step_axis(const std::vector<LineFigure::Series>& series) {
+  const auto [lowest, highest] = range_of(series, false);
+  Axis axis = linear_axis(lowest, std::max(highest, lowest + 1), 8);
+  Axis tight{.first = lowest, .last = std::max(highest, lowest + 1), .ticks = {}};
+  for (const Tick& tick : axis.ticks) {
+    const double at = axis.first + tick.share * (axis.last - axis.first);
+    if (at >= tight.first - 1e-9 && at <= tight.last + 1e-9 && std::abs(at - std::round(at)) < 1e-6) {
+      tight.ticks.push_back({tight.share(at), tick.label});
+    }
+  }
+  return tight;
+}
+
+std::string loss_figure(const RunRecord& record) {
+  LineFigure figure;
+  figure.title = "Loss";
+  figure.x_title = "step";
+  figure.value = loss_text;
+  figure.position = step_text;
+  const Points training = points_of(record.steps, [](const report::StepMetrics& metrics) { return metrics.loss; });
+  const Points evaluation =
+      points_of(record.evaluations, [](const report::EvaluationMetrics& metrics) { return metrics.eval_loss; });
+  if (!training.empty())
+    figure.series.push_back({"training", "s0", thinned(training, kPoints), LineFigure::Marks::kLine});
+  if (!evaluation.empty())
+    figure.series.push_back({"evaluation", "s1", thinned(evaluation, kPoints), LineFigure::Marks::kBoth});
+  if (figure.series.empty()) return "";
+  const auto [lowest, highest] = range_of(figure.series, true);
+  figure.x = step_axis(figure.series);
+  figure.y = linear_axis(lowest > 0 && lowest < highest * 0.5 ? 0 : lowest, highest, 5);
+  figure.label = "Loss over steps";
+  if (!training.empty()) {
+    figure.label +=
+        ": training from " + loss_text(training.front().second) + " to " + loss_text(training.back().second);
+  }
+  if (evaluation.size() > 1) {
+    figure.label +=
+        "; evaluation from " + loss_text(evaluation.front().second) + " to " + loss_text(evaluation.back().second);
+  }
+  return figure.format();
+}
+
+std::string speed_figure(const RunRecord& record) {
+  const Points speed =
+      points_of(record.steps, [](const report::StepMetrics& metrics) { return metrics.tokens_per_second; });
+  if (speed.empty()) return "";
+  LineFigure figure;
+  figure.title = "Throughput";
+  figure.x_title = "step";
+  figure.value = speed_text;
+  figure.position = step_text;
+  figure.series.push_back({"tokens per second", "s2", thinned(speed, kPoints), LineFigure::Marks::kLine});
+  figure.x = step_axis(figure.series);
+  figure.y = linear_axis(0, range_of(figure.series, true).second, 5);
+  figure.label = "Throughput over steps, at the end " + speed_text(speed.back().second);
+  return figure.format();
+}
+
+// Lengths and figures of one kernel, of those rows that have them.
+Points attention_points(const Json& attention, const char* kernel, const char* what) {
+  Points points;
+  for (const Json& row : attention) {
+    const auto length = number_at(row, {"length"}), figure = number_at(row, {kernel, what});
+    if (length && figure && *length > 0 && *figure > 0) points.emplace_back(*length, *figure);
+  }
+  std::stable_sort(points.begin(), points.end());
+  return points;
+}
+
+// The dry run as lines and measured figures as dots; what has no dry run is measured as lines with dots.
+void add_attention(LineFigure& figure, const Json& attention, const char* dry_run, const char* measured) {
+  for (const auto& [kernel, style] : {std::pair{"math", "s1"}, std::pair{"flash", "s0"}}) {
+    const Points lines = attention_points(attention, kernel, dry_run);
+    const Points dots = attention_points(attention, kernel, measured);
+    const std::string name = kernel;
+    if (!lines.empty()) figure.series.push_back({name + ", dry run", style, lines, LineFigure::Marks::kLine});
+    if (!dots.empty()) {
+      const auto marks = lines.empty() ? LineFigure::Marks::kBoth : LineFigure::Marks::kDots;
+      figure.series.push_back({name + ", measured", style, dots, marks});
+    }
+  }
+}
+
+std::string attention_figure(LineFigure figure, double base, std::string (*tick)(double)) {
+  if (figure.series.empty()) return "";
+  const auto [shortest, longest] = range_of(figure.series, false);
+  const auto [lowest, highest] = range_of(figure.series, true);
+  figure.x_title = "tokens in a sequence";
+  figure.position = length_text;
+  figure.x = logarithmic_axis(shortest, longest, 2, length_label, 9);
+  figure.y = logarithmic_axis(lowest, highest, base, tick, 6);
+  figure.label = figure.title + " of attention over the length of a sequence, both axes logarithmic";
+  return figure.format();
+}
+
+}  // namespace
+
+std::string training_section(const RunRecord& record) {
+  const std::string figures = loss_figure(record) + speed_figure(record);
+  if (figures.empty()) return "";
+  return "<section id=\"training\">\n<h2>Loss and throughput</h2>\n<div class=\"pair\">" + figures +
+         "</div></section>\n";
+}
+
+std::string attention_section(const Json& memory) {
+  const Json& attention = list_at(memory, {"attention"});
+  LineFigure bytes, seconds;
+  bytes.title = "Memory";
+  bytes.value = bytes_text;
+  add_attention(bytes, attention, "dry_run", "measured");
+  seconds.title = "Time";
+  seconds.value = seconds_text;
+  add_attention(seconds, attention, "", "seconds");
+  const std::string figures = attention_figure(bytes, 2, bytes_label) + attention_figure(seconds, 10, seconds_text);
+  if (figures.empty()) return "";
+  return "<section id=\"attention\">\n<h2>Attention: math against flash</h2>\n<p>One layer, one sequence, forward and "
+         "backward. Math attention keeps a score for every pair of tokens, flash attention none: memory grows with the "
+         "square of the length, or with the length.</p>\n<div class=\"pair\">" +
+         figures + "</div></section>\n";
+}
+
+}  // namespace fathom::page

@@ -1,0 +1,107 @@
+// Draws polylines; a dot is a line of no length with round ends, which keeps its shape however the drawing is
+// stretched.
+#include "page/line_figure.h"
+
+#include <algorithm>
+#include <map>
+
+#include "page/html.h"
+#include "page/plot.h"
+
+namespace fathom::page {
+namespace {
+
+constexpr double kDrawnWidth = 1000;
+constexpr size_t kTableRows = 24;
+
+std::string path_of(const LineFigure::Series& series, const Axis& x, const Axis& y) {
+  std::string line, dots;
+  for (const auto& [at, value] : series.points) {
+    const std::string place =
+        coordinate(kDrawnWidth * x.share(at)) + " " + coordinate(kDrawnHeight * (1 - y.share(value)));
+    line += (line.empty() ? "M" : "L") + place;
+    dots += "M" + place + "h0";
+  }
+  const bool single = series.points.size() == 1;  // would be a line of no length
+  std::string text;
+  if (series.marks != LineFigure::Marks::kDots) {
+    text += "<path class=\"line " + series.style + "\" d=\"" + line + "\"/>";
+  }
+  if (series.marks != LineFigure::Marks::kLine || single) {
+    text += "<path class=\"dots " + series.style + "\" d=\"" + dots + "\"/>";
+  }
+  return text;
+}
+
+std::string table_of(const LineFigure& figure) {
+  std::map<double, std::vector<std::string>> rows;
+  const size_t count = figure.series.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto& points = figure.series[i].points;
+    const size_t every = std::max<size_t>((points.size() + kTableRows - 1) / kTableRows, 1);
+    for (size_t k = 0; k < points.size(); ++k) {
+      if (k % every != 0 && k + 1 != points.size()) continue;
+      auto& row = rows.try_emplace(points[k].first, count, "").first->second;
+      row[i] = escaped(figure.value(points[k].second));
+    }
+  }
+  HtmlTable table;
+  table.columns.push_back({escaped(figure.x_title), false});
+  for (const auto& series : figure.series) table.columns.push_back({escaped(series.name), true});
+  for (const auto& [at, cells] : rows) {
+    table.rows.push_back({escaped(figure.position(at))});
+    table.rows.back().insert(table.rows.back().end(), cells.begin(), cells.end());
+  }
+  return "<details><summary>As a table</summary>" + table.format() + "</details>\n";
+}
+
+// What the script tells of the point that is nearest to the pointer.
+Json data_of(const LineFigure& figure) {
+  Json data = Json::array();
+  for (const auto& series : figure.series) {
+    Json points = Json::array();
+    for (const auto& [at, value] : series.points) {
+      points.push_back({figure.x.share(at), figure.position(at), figure.value(value)});
+    }
+    data.push_back({{"name", series.name}, {"points", points}});
+  }
+  return data;
+}
+
+}  // namespace
+
+std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, size_t count) {
+  if (points.size() <= count) return points;
+  std::vector<std::pair<double, double>> result = {points.front()};
+  const size_t inner = points.size() - 2, stretches = count - 2;
+  for (size_t i = 0; i < stretches; ++i) {
+    const size_t begin = 1 + inner * i / stretches, end = 1 + inner * (i + 1) / stretches;
+    double x = 0, y = 0;
+    for (size_t k = begin; k < end; ++k) {
+      x += points[k].first;
+      y += points[k].second;
+    }
+    const auto of = static_cast<double>(end - begin);
+    result.emplace_back(x / of, y / of);
+  }
+  result.push_back(points.back());
+  return result;
+}
+
+std::string LineFigure::format() const {
+  Plot plot;
+  plot.label = label;
+  plot.drawn_width = kDrawnWidth;
+  for (const Series& one : series) plot.drawing += path_of(one, x, y);
+  plot.y = y;
+  plot.beneath = x_ticks(x, x_title);
+  std::string text = "<figure class=\"lines\"><figcaption><b>" + escaped(title) + "</b>";
+  if (series.size() > 1) {
+    for (const Series& one : series) const std::string dotted = one.marks == Marks::kDots ? " dotted" : "";
+    text += "<span class=\"key " + one.style + dotted + "\"><i></i>" + escaped(one.name) + "</span>";
+  }
+  return text + "<span class=\"aside readout\"></span></figcaption>" + plot.format() + table_of(*this) +
+         "<script type=\"application/json\">" + script_json(data_of(*this)) + "</script></figure>\n";
+}
+
+}  // namespace fathom::page

@@ -1,0 +1,294 @@
+// Sets predicted beside measured.
+#include "page/memory_tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "page/html.h"
+#include "page/run_record.h"
+#include "page/scale.h"
+#include "page/timeline_section.h"
+
+namespace fathom::page {
+namespace {
+
+using Cells = std::vector<std::string>;
+using ledger::Component;
+
+const std::string kNone = "—";
+
+std::string title_of(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string count_cell(const std::optional<int64_t>& bytes) { return bytes ? format_count(*bytes) : kNone; }
+
+std::string size_cell(const std::optional<int64_t>& bytes) {
+  return bytes ? "<span class=\"soft\">" + format_bytes(*bytes) + "</span>" : "";
+}
+
+// measured − dry run.
+std::string difference_cell(const std::optional<int64_t>& from, const std::optional<int64_t>& to) {
+  if (!from || !to) return kNone;
+  if (*from == *to) return "<span class=\"equal\">0</span>";
+  return "<span class=\"unequal\">" + std::string(*to > *from ? "+" : "−") + format_count(std::abs(*to - *from)) +
+         "</span>";
+}
+
+// What the rules say of one component; most are about totals only.
+std::string rule_cell(const Json& memory, std::string_view component) {
+  for (const Json& rule : list_at(memory, {"rules_of_thumb"})) {
+    if (text_at(rule, {"component"}) != component) continue;
+    if (const auto bytes = bytes_at(rule, {"bytes"})) return format_count(*bytes);
+  }
+  return kNone;
+}
+
+Cells figure_cells(const std::string& title, const std::string& rule, const Json& figures) {
+  const auto analytic = bytes_at(figures, {"analytic"}), dry_run = bytes_at(figures, {"dry_run"}),
+             measured = bytes_at(figures, {"measured"});
+  return {title,
+          rule,
+          count_cell(analytic),
+          count_cell(dry_run),
+          count_cell(measured),
+          difference_cell(dry_run, measured),
+          size_cell(measured ? measured : dry_run)};
+}
+
+const Json& at(const Json& object, const std::string& key) {
+  static const Json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
+std::string derivation(const Json& memory) {
+  const Json& terms = list_at(memory, {"derivation"});
+  if (terms.empty()) return "";
+  HtmlTable table{
+      .caption = "",
+      .columns = {{"what", false}, {"formula", false}, {"layers", true}, {"bytes", true}, {"source", false}},
+      .rows = {},
+      .total = {}};
+  for (const Json& term : terms) {
+    const auto layers = bytes_at(term, {"layers"}).value_or(0);
+    table.rows.push_back({escaped(text_at(term, {"what"})), escaped(text_at(term, {"formula"})),
+                          layers > 0 ? format_count(layers) : "", count_cell(bytes_at(term, {"bytes"})),
+                          escaped(text_at(term, {"source"}))});
+  }
+  return "<details><summary>The analytic figure, term by term</summary>" + table.format() + "</details>\n";
+}
+
+// Requested, allocated and reserved of a GPU's caching allocator.
+std::string allocator_table(const Json& memory) {
+  HtmlTable table{.caption = "",
+                  .columns = {{"caching allocator, peak", false},
+                              {"dry run", true},
+                              {"range over placements", true},
+                              {"measured", true}},
+                  .rows = {},
+                  .total = {}};
+  for (const char* figure : {"allocated", "reserved"}) {
+    const auto dry_run = bytes_at(memory, {figure, "dry_run"});
+    if (!dry_run) continue;
+    std::string range;
+    for (const Json& end : list_at(memory, {figure, "range"})) {
+      if (end.is_number_integer()) range += (range.empty() ? "" : " … ") + format_count(end.get<int64_t>());
+    }
+    table.rows.push_back({figure, format_count(*dry_run), range, count_cell(bytes_at(memory, {figure, "measured"}))});
+  }
+  return table.rows.empty() ? "" : table.format();
+}
+
+std::string beside_the_components(const Json& memory) {
+  std::string text;
+  if (const auto scratch = bytes_at(memory, {"kernel_scratch", "measured"}); scratch && *scratch > 0) {
+    text += "<li>Kernel scratch, which operators take and give back within one call: at most " +
+            format_bytes(*scratch) + ", not part of the figures above.</li>";
+  }
+  if (const auto both = bytes_at(memory, {"peak_with_scratch", "measured"})) {
+    text += "<li>Largest sum of live bytes and kernel scratch at one instant: " + format_bytes(*both) + ".</li>";
+  }
+  if (const auto unexplained = number_at(memory, {"unexplained"})) {
+    const auto bytes = static_cast<int64_t>(std::abs(*unexplained));
+    text += std::string("<li>The process's memory grew by ") + format_bytes(bytes) +
+            (*unexplained < 0 ? " less" : " more") +
+            " than the tensors: code, libraries, scratch, freed memory that is kept.</li>";
+  }
+  return text.empty() ? "" : "<ul class=\"notes\">" + text + "</ul>\n";
+}
+
+// One rule, its ratio to the truth as a bar that starts at 1.
+struct Rule {
+  std::string name, against, reason;
+  int64_t bytes = 0;
+  double ratio = 1;  // rule / figure
+};
+
+std::vector<Rule> read_rules(const Json& memory) {
+  std::vector<Rule> rules;
+  for (const Json& value : list_at(memory, {"rules_of_thumb"})) {
+    const auto bytes = bytes_at(value, {"bytes"});
+    const auto error = number_at(value, {"relative_error"});
+    if (!bytes || !error) continue;
+    rules.push_back({text_at(value, {"name"}), text_at(value, {"against"}), text_at(value, {"reason"}), *bytes,
+                     std::max(1 + *error, 0.0)});
+  }
+  return rules;
+}
+
+// "+54 %" while it reads well, then "× 12".
+std::string error_text(double ratio) {
+  if (std::abs(ratio - 1) < 0.0005) return "<span class=\"equal\">exact</span>";
+  if (ratio >= 3) return "× " + decimal(ratio, ratio < 10 ? 1 : 0);
+  const double error = 100 * (ratio - 1);
+  return (error > 0 ? "+" : "−") + decimal(std::abs(error), 1) + " %";
+}
+
+std::string ratio_label(double ratio) { return ratio >= 1 ? "× " + decimal(ratio, 0) : "× 1/" + decimal(1 / ratio, 0); }
+
+std::string ratio_bar(double ratio, const Axis& axis) {
+  const double one = axis.share(1), end = axis.share(ratio);
+  return "<div class=\"ratio\"><u style=\"left:" + percent(one) + "\"></u><i class=\"" +
+         (ratio < 1 ? "below" : "above") + "\" style=\"left:" + percent(std::min(one, end)) +
+         ";width:" + percent(std::abs(end - one)) + "\"></i></div>";
+}
+
+Axis ratio_axis(const std::vector<Rule>& rules) {
+  double lowest = 0.5, highest = 2;
+  for (const Rule& rule : rules) {
+    if (rule.ratio > 0) lowest = std::min(lowest, rule.ratio);
+    highest = std::max(highest, rule.ratio);
+  }
+  return logarithmic_axis(lowest, highest, 2, ratio_label, 6);
+}
+
+std::string fact_text(const std::string& key, const Json& value) {
+  const auto ends_in = [&](std::string_view end) { return key.ends_with(end); };
+  if (value.is_null()) return kNone;
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_string()) return escaped(value.get<std::string>());
+  const double number = value.get<double>();
+  if (ends_in("bytes") && std::abs(number) < 9e18) return format_bytes(static_cast<int64_t>(number));
+  if (ends_in("seconds")) return seconds_text(number);
+  if (ends_in("usd") || ends_in("dollars")) return "$" + format_count(std::llround(std::clamp(number, -9e18, 9e18)));
+  if (value.is_number_integer()) return format_count(value.get<int64_t>());
+  return decimal(number, 3);
+}
+
+// Keys of memory.json with a place of their own on the page.
+bool is_shown_elsewhere(const std::string& key) {
+  constexpr const char* kElsewhere[] = {"target", "workload",       "run",        "peak",      "components",
+                                        "phases", "maximum",        "allocated",  "reserved",  "rules_of_thumb",
+                                        "device", "kernel_scratch", "derivation", "attention", "peak_with_scratch"};
+  return std::find(std::begin(kElsewhere), std::end(kElsewhere), key) != std::end(kElsewhere);
+}
+
+}  // namespace
+
+std::string component_section(const Json& memory) {
+  const Json& components = at(memory, "components");
+  if (!components.is_object()) return "";
+  HtmlTable table{.caption = "",
+                  .columns = {{"at the peak, bytes", false},
+                              {"rule of thumb", true},
+                              {"analytic", true},
+                              {"dry run", true},
+                              {"measured", true},
+                              {"difference", true},
+                              {"", true}},
+                  .rows = {},
+                  .total = {}};
+  for (const Component component : ledger::kComponents) {
+    const std::string name(component_name(component));
+    table.rows.push_back(
+        figure_cells("<i class=\"swatch " + component_class(component) + "\"></i>" + component_title(component),
+                     rule_cell(memory, name), at(components, name)));
+  }
+  table.total = figure_cells("total", rule_cell(memory, "total"), at(memory, "peak"));
+  return "<section id=\"components\">\n<h2>Seven components</h2>\n<p>Every byte belongs to one of them; they add up to "
+         "the "
+         "peak. The difference is measured less dry run.</p>\n" +
+         table.format() + allocator_table(memory) + beside_the_components(memory) + derivation(memory) + "</section>\n";
+}
+
+std::string phase_section(const Json& memory) {
+  const Json& phases = at(memory, "phases");
+  if (!phases.is_object() || phases.empty()) return "";
+  HtmlTable table{.caption = "",
+                  .columns = {{"phase", false},
+                              {"peak, dry run", true},
+                              {"measured", true},
+                              {"difference", true},
+                              {"", true},
+                              {"left at its end", true},
+                              {"difference", true}},
+                  .rows = {},
+                  .total = {}};
+  for (const auto& [name, phase] : phases.items()) {
+    const auto dry_run = bytes_at(phase, {"peak", "dry_run"}), measured = bytes_at(phase, {"peak", "measured"});
+    std::optional<int64_t> end_dry_run, end_measured;
+    for (const Component component : ledger::kComponents) {
+      const Json& end = at(at(phase, "end"), std::string(component_name(component)));
+      const auto add = [](std::optional<int64_t>& sum, const std::optional<int64_t>& bytes) {
+        if (bytes) sum = checked_add(sum.value_or(0), *bytes, "what a phase leaves");
+      };
+      add(end_dry_run, bytes_at(end, {"dry_run"}));
+      add(end_measured, bytes_at(end, {"measured"}));
+    }
+    table.rows.push_back({escaped(title_of(name)), count_cell(dry_run), count_cell(measured),
+                          difference_cell(dry_run, measured), size_cell(measured ? measured : dry_run),
+                          count_cell(end_measured ? end_measured : end_dry_run),
+                          difference_cell(end_dry_run, end_measured)});
+  }
+  return "<section id=\"phases\">\n<h2>Phases</h2>\n<p>The largest live bytes in each, and what it leaves "
+         "behind.</p>\n" +
+         table.format() + "</section>\n";
+}
+
+std::string rules_section(const Json& memory) {
+  const std::vector<Rule> rules = read_rules(memory);
+  if (rules.empty()) return "";
+  const Axis axis = ratio_axis(rules);
+  std::string ticks;
+  for (const Tick& tick : axis.ticks) {
+    ticks += "<span style=\"left:" + percent(tick.share) + "\">" + tick.label + "</span>";
+  }
+  HtmlTable table{.caption = "",
+                  .columns = {{"rule", false},
+                              {"it says", true},
+                              {"<div class=\"ratio ticks\">" + ticks + "</div>", false},
+                              {"off by", true}},
+                  .rows = {},
+                  .total = {}};
+  for (const Rule& rule : rules) {
+    std::string name = escaped(rule.name);
+    if (!rule.reason.empty()) name += "<small>" + escaped(rule.reason) + "</small>";
+    table.rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, axis), error_text(rule.ratio)});
+  }
+  return "<section id=\"rules\">\n<h2>Rules of thumb against the truth</h2>\n<p>A bar to the right says too much, one "
+         "to "
+         "the left too little. Rules of loading are held against the weights, rules of training against the "
+         "peak.</p>\n" +
+         table.format() + "</section>\n";
+}
+
+std::string fact_section(const Json& memory) {
+  std::string text;
+  for (const auto& [key, value] : memory.items()) {
+    if (!value.is_object() || is_shown_elsewhere(key)) continue;
+    std::string facts;
+    for (const auto& [name, fact] : value.items()) {
+      if (fact.is_structured()) continue;
+      facts += "<dt>" + escaped(title_of(name)) + "</dt><dd>" + fact_text(name, fact) + "</dd>";
+    }
+    if (!facts.empty()) text += "<div><h3>" + escaped(title_of(key)) + "</h3><dl>" + facts + "</dl></div>\n";
+  }
+  if (text.empty()) return "";
+  return "<section id=\"facts\">\n<h2>Host, time and cost</h2>\n<div class=\"facts\">" + text + "</div></section>\n";
+}
+
+}  // namespace fathom::page

@@ -1,0 +1,209 @@
+// Puts the sections together.
+#include "page/page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "page/curves.h"
+#include "page/html.h"
+#include "page/memory_tables.h"
+#include "page/parts.h"
+#include "page/timeline_section.h"
+
+namespace fathom::page {
+namespace {
+
+// "org/name" of a path or a hub's name.
+std::string short_name(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+  const std::string name = whole.filename().string(), parent = whole.parent_path().filename().string();
+  if (name.empty()) return path;
+  return parent.empty() || parent == "/" || parent == ".." ? name : parent + "/" + name;
+}
+
+std::string title_of(const RunRecord& record) {
+  const std::string model = text_at(record.memory, {"run", "model"});
+  return model.empty() ? record.name : short_name(model);
+}
+
+std::string precision_text(const Json& memory) {
+  const auto run = memory.find("run");
+  if (run != memory.end() && run->is_object() && run->value("bf16", Json()) == true) return "BF16 autocast";
+  const std::string dtype = text_at(memory, {"run", "dtype"});
+  return dtype == "float32" ? "FP32" : dtype == "bfloat16" ? "BF16" : dtype == "float16" ? "FP16" : dtype;
+}
+
+std::string method_text(const Json& memory) {
+  const std::string method = text_at(memory, {"run", "method"}), precision = precision_text(memory);
+  std::string text;
+  if (!method.empty()) text = method == "full" ? "Full fine-tuning" : method == "lora" ? "LoRA fine-tuning" : method;
+  if (!text.empty() && !precision.empty()) text += " in " + precision;
+  return text;
+}
+
+std::string device_text(const Json& memory) {
+  const std::string name = text_at(memory, {"target", "name"});
+  if (name.empty()) return "";
+  const auto threads = bytes_at(memory, {"target", "threads"}).value_or(0);
+  if (threads > 0) return name + ", " + format_count(threads) + (threads == 1 ? " thread" : " threads");
+  const auto capacity = bytes_at(memory, {"target", "capacity"}).value_or(0);
+  return name + (capacity > 0 ? ", " + format_bytes(capacity) : "");
+}
+
+std::string batch_text(const Json& memory) {
+  int64_t rows = 0, length = 0;
+  size_t micro_batches = 0;
+  for (const Json& step : list_at(memory, {"workload", "steps"})) {
+    if (!step.is_array()) continue;
+    micro_batches = std::max(micro_batches, step.size());
+    for (const Json& batch : step) {
+      if (!batch.is_array() || batch.size() != 2 || !batch[0].is_number_integer() || !batch[1].is_number_integer())
+        continue;
+      const auto batch_rows = batch[0].get<int64_t>(), batch_length = batch[1].get<int64_t>();
+      if (static_cast<double>(batch_rows) * static_cast<double>(batch_length) >
+          static_cast<double>(rows) * static_cast<double>(length)) {
+        rows = batch_rows;
+        length = batch_length;
+      }
+    }
+  }
+  if (rows == 0) return "";
+  std::string text = "batches of up to " + format_count(rows) + " × " + format_count(length) + " tokens";
+  if (micro_batches > 1) text += ", " + std::to_string(micro_batches) + " in a step";
+  return text;
+}
+
+std::string parameter_text(const Json& memory) {
+  const auto all = bytes_at(memory, {"workload", "parameters"}),
+             trained = bytes_at(memory, {"workload", "trained_parameters"});
+  if (!all) return "";
+  std::string text = format_count(*all) + " parameters";
+  if (trained) text += trained == all ? ", all trained" : ", " + format_count(*trained) + " trained";
+  return text;
+}
+
+std::string header(const RunRecord& record) {
+  std::string facts;
+  for (const std::string& fact : {method_text(record.memory), device_text(record.memory), parameter_text(record.memory),
+                                  batch_text(record.memory), text_at(record.memory, {"target", "attention_kernel"})}) {
+    if (!fact.empty()) facts += "<li>" + escaped(fact) + "</li>";
+  }
+  std::string text = "<header>\n<p class=\"mark\">fathom<span>memory report</span></p>\n<h1>" +
+                     escaped(title_of(record)) + "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n";
+  const Json& memory = record.memory;
+  if (memory.contains("target") && memory["target"].is_object() &&
+      memory["target"].value("phantom", Json(false)) == true) {
+    text +=
+        "<p class=\"notice\">Played on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing, so "
+        "losses and times are no real device's.</p>\n";
+  }
+  if (!bytes_at(memory, {"peak", "measured"})) {
+    text += "<p class=\"notice\">This run has not ended: what was measured is missing.</p>\n";
+  }
+  return text + "</header>\n";
+}
+
+struct Headline {
+  std::string title, figure, detail;
+};
+
+std::optional<Headline> peak_headline(const Json& memory) {
+  const auto predicted = bytes_at(memory, {"peak", "dry_run"}), measured = bytes_at(memory, {"peak", "measured"});
+  if (!predicted) return std::nullopt;
+  Headline headline{"Peak memory", format_bytes(measured.value_or(*predicted)), ""};
+  if (!measured) {
+    headline.detail = format_count(*predicted) + " bytes predicted";
+  } else if (*measured == *predicted) {
+    headline.detail = "predicted = measured, <em>0 bytes off</em>";
+  } else {
+    headline.detail = format_count(*predicted) + " bytes predicted, measured " + (*measured > *predicted ? "+" : "−") +
+                      format_count(std::abs(*measured - *predicted));
+  }
+  return headline;
+}
+
+std::optional<Headline> loss_headline(const RunRecord& record) {
+  const auto headline = [](const char* title, double first, double last, size_t count) {
+    Headline result{title, decimal(last, 3), ""};
+    if (count > 1) {
+      result.detail = "from " + decimal(first, 3);
+      if (first > 0 && last != first) {
+        const double change = 100 * (last / first - 1);
+        result.detail += (change > 0 ? ", +" : ", −") + decimal(std::abs(change), 0) + " %";
+      }
+    }
+    return result;
+  };
+  if (record.evaluations.size() > 1) {
+    return headline("Evaluation loss", record.evaluations.front().eval_loss, record.evaluations.back().eval_loss,
+                    record.evaluations.size());
+  }
+  if (record.steps.empty()) return std::nullopt;
+  return headline("Training loss", record.steps.front().loss, record.steps.back().loss, record.steps.size());
+}
+
+std::optional<Headline> speed_headline(const RunRecord& record) {
+  if (record.steps.empty()) return std::nullopt;
+  std::vector<double> speeds;
+  for (const report::StepMetrics& step : record.steps) speeds.push_back(step.tokens_per_second);
+  std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
+  const double median = std::clamp(speeds[speeds.size() / 2], 0.0, 9e18);
+  return Headline{"Throughput", format_count(std::llround(median)), "tokens per second, median of logged steps"};
+}
+
+std::optional<Headline> time_headline(const RunRecord& record) {
+  const auto seconds = number_at(record.memory, {"run", "seconds"});
+  if (record.steps.empty()) return std::nullopt;
+  const report::StepMetrics& last = record.steps.back();
+  Headline headline{seconds ? "Time" : "Steps", seconds ? seconds_text(*seconds) : format_count(last.step), ""};
+  headline.detail = (seconds ? format_count(last.step) + " steps, " : "") + format_count(last.tokens) + " tokens";
+  return headline;
+}
+
+std::string headlines(const RunRecord& record) {
+  std::string text;
+  for (const auto& headline :
+       {peak_headline(record.memory), loss_headline(record), speed_headline(record), time_headline(record)}) {
+    if (!headline) continue;
+    text += "<div><dt>" + headline->title + "</dt><dd><b>" + headline->figure + "</b><span>" + headline->detail +
+            "</span></dd></div>\n";
+  }
+  return text.empty() ? "" : "<dl class=\"headlines\">\n" + text + "</dl>\n";
+}
+
+std::string config_section(const std::string& config) {
+  if (config.empty()) return "";
+  return "<section id=\"config\">\n<h2>Configuration</h2>\n<details><summary>config.yaml</summary><pre>" +
+         escaped(config) + "</pre></details>\n</section>\n";
+}
+
+}  // namespace
+
+std::string report_page(const RunRecord& record) {
+  std::string page =
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+      // Nothing is fetched, whatever the page holds.
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'\">\n<title>";
+  page += escaped(title_of(record)) + " · fathom</title>\n<style>\n" + std::string(page_style()) +
+          "</style>\n</head>\n<body>\n<main>\n";
+  page += header(record) + headlines(record) + timeline_section(record) + component_section(record.memory) +
+          phase_section(record.memory) + rules_section(record.memory) + training_section(record) +
+          attention_section(record.memory) + fact_section(record.memory) + config_section(record.config);
+  page +=
+      "<footer>Bytes are exact, KiB, MiB and GiB binary. Every figure is from memory.json, timeline.json and "
+      "metrics.jsonl beside this page.</footer>\n</main>\n<script>\n" +
+      std::string(page_script()) + "</script>\n</body>\n</html>\n";
+  return page;
+}
+
+void write_report(const std::filesystem::path& folder, const std::filesystem::path& out) {
+  write_file_atomically(out, report_page(read_run_record(folder)));
+}
+
+}  // namespace fathom::page

@@ -1,0 +1,198 @@
+// Reads the files of a run's folder.
+#include "page/run_record.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fathom::page {
+namespace {
+
+namespace fs = std::filesystem;
+using ledger::Timeline;
+
+// Far above what a run writes: a folder that exceeds them is none of ours.
+constexpr size_t kLargestText = size_t{64} << 20;
+constexpr size_t kLargestTimelines = size_t{1} << 30;
+constexpr int64_t kLargestEvents = int64_t{1} << 27;
+constexpr int kKnownSchema = 1;
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& what) {
+  throw Error(file.string() + ": " + what, "only files that fathom wrote can be reported; remove it or restore it");
+}
+
+// Everything that is drawn later relies on: positions within the stretch, sums that do not overflow.
+void check(const Timeline& timeline) {
+  if (timeline.events < 0 || timeline.events > kLargestEvents) throw Error("a timeline has an impossible length");
+  if (timeline.peak < 0 || timeline.peak_position < 0 || timeline.peak_position > timeline.events) {
+    throw Error("a timeline has its peak where it is not");
+  }
+  int64_t sum = 0;
+  for (const Timeline::Block& block : timeline.blocks) {
+    sum = checked_add(sum, block.bytes, "the blocks of a timeline");
+    if (block.given_back != Timeline::kNever && block.given_back > timeline.events) {
+      throw Error("a timeline has a block that is given back after its end");
+    }
+  }
+  int64_t before = 0;
+  for (const Timeline::Span& span : timeline.phases) {
+    if (span.begin < before || span.end < span.begin || span.end > timeline.events) {
+      throw Error("a timeline has phases out of order");
+    }
+    before = span.end;
+  }
+}
+
+std::optional<Timeline> timeline_of(const Json& file, const char* key) {
+  const auto found = file.find(key);
+  if (found == file.end() || found->is_null()) return std::nullopt;
+  Timeline timeline = ledger::timeline_from_json(*found);
+  check(timeline);
+  return timeline;
+}
+
+Json parse_object(const fs::path& file, size_t limit) {
+  Json value = parse_json(read_file(file, limit), file.string());
+  if (!value.is_object()) refuse(file, "expected a JSON object");
+  return value;
+}
+
+void read_timelines(const fs::path& file, RunRecord& record) try {
+  const Json timelines = parse_object(file, kLargestTimelines);
+  record.predicted = timeline_of(timelines, "predicted");
+  record.measured = timeline_of(timelines, "measured");
+} catch (const Error& error) {
+  refuse(file, error.what());
+}
+
+void read_metrics_line(const Json& line, RunRecord& record) {
+  const auto number = [&](const char* key) {
+    const double value = line.value(key, 0.0);
+    return std::isfinite(value) ? value : 0.0;
+  };
+  const auto step = line.at("step").get<int64_t>();
+  if (line.contains("eval_loss")) {
+    record.evaluations.push_back({step, number("epoch"), line.at("eval_loss").get<double>(),
+                                  line.value("eval_tokens", int64_t{0}), number("eval_seconds")});
+    return;
+  }
+  report::StepMetrics metrics;
+  metrics.step = step;
+  metrics.epoch = number("epoch");
+  metrics.loss = line.at("loss").get<double>();
+  metrics.learning_rate = number("learning_rate");
+  metrics.grad_norm = number("grad_norm");
+  metrics.tokens = line.value("tokens", int64_t{0});
+  metrics.tokens_per_second = number("tokens_per_second");
+  metrics.step_seconds = number("step_seconds");
+  metrics.live_bytes = line.value("live_bytes", int64_t{0});
+  metrics.peak_bytes = line.value("peak_bytes", int64_t{0});
+  record.steps.push_back(metrics);
+}
+
+// A line without its end is what a killed run leaves: it does not count.
+void read_metrics(const fs::path& file, RunRecord& record) {
+  const std::string text = read_file(file, kLargestText);
+  size_t begin = 0;
+  for (int64_t number = 1; begin < text.size(); ++number) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return;
+    try {
+      read_metrics_line(parse_json(std::string_view(text).substr(begin, end - begin), file.string()), record);
+    } catch (const nlohmann::json::exception& error) {
+      refuse(file, "line " + std::to_string(number) + ": " + error.what());
+    }
+    begin = end + 1;
+  }
+}
+
+const Json* find(const Json& memory, std::initializer_list<const char*> keys) {
+  const Json* at = &memory;
+  for (const char* key : keys) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(key);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at->is_null() ? nullptr : at;
+}
+
+[[noreturn]] void refuse_value(std::initializer_list<const char*> keys, const char* expected) {
+  std::string place;
+  for (const char* key : keys) place += (place.empty() ? "" : ".") + std::string(key);
+  refuse("memory.json", place + ": expected " + expected);
+}
+
+}  // namespace
+
+RunRecord read_run_record(const fs::path& folder) {
+  RunRecord record;
+  record.memory = Json::object();
+  std::error_code error;
+  record.name = fs::weakly_canonical(folder, error).filename().string();
+  bool found = false;
+  const auto when_there = [&](const char* name, auto read) {
+    const fs::path file = folder / name;
+    if (!fs::exists(file)) return;
+    found = true;
+    read(file);
+  };
+  when_there("config.yaml", [&](const fs::path& file) { record.config = read_file(file, kLargestText); });
+  when_there("metrics.jsonl", [&](const fs::path& file) { read_metrics(file, record); });
+  when_there("timeline.json", [&](const fs::path& file) { read_timelines(file, record); });
+  when_there("memory.json", [&](const fs::path& file) {
+    record.memory = parse_object(file, kLargestText);
+    if (const auto version = number_at(record.memory, {"schema_version"}); version != kKnownSchema) {
+      refuse(file, "expected schema_version " + std::to_string(kKnownSchema));
+    }
+  });
+  if (!found) {
+    throw UsageError(folder.string() + " holds no config.yaml, metrics.jsonl, timeline.json or memory.json",
+                     "give the output_dir of a run");
+  }
+  return record;
+}
+
+void write_timelines(const fs::path& folder, const Timeline& predicted, const Timeline* measured) {
+  Json timelines = Json::object();
+  if (!predicted.blocks.empty()) timelines["predicted"] = ledger::to_json(predicted);
+  if (measured != nullptr && !measured->blocks.empty()) timelines["measured"] = ledger::to_json(*measured);
+  write_file_atomically(folder / "timeline.json",
+                        timelines.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<int64_t> bytes_at(const Json& memory, std::initializer_list<const char*> keys) {
+  const Json* value = find(memory, keys);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number_integer()) refuse_value(keys, "an integer");
+  const auto bytes = value->get<int64_t>();
+  if (bytes < 0) refuse_value(keys, "at least 0");
+  return bytes;
+}
+
+std::optional<double> number_at(const Json& memory, std::initializer_list<const char*> keys) {
+  const Json* value = find(memory, keys);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number() || !std::isfinite(value->get<double>())) refuse_value(keys, "a number");
+  return value->get<double>();
+}
+
+std::string text_at(const Json& memory, std::initializer_list<const char*> keys) {
+  const Json* value = find(memory, keys);
+  if (value == nullptr) return "";
+  if (!value->is_string()) refuse_value(keys, "a text");
+  return value->get<std::string>();
+}
+
+const Json& list_at(const Json& memory, std::initializer_list<const char*> keys) {
+  static const Json none = Json::array();
+  const Json* value = find(memory, keys);
+  if (value == nullptr) return none;
+  if (!value->is_array()) refuse_value(keys, "a list");
+  return *value;
+}
+
+}  // namespace fathom::page

@@ -1,0 +1,18 @@
+// The memory of one step over time, predicted and measured, and what was alive at its peak.
+#pragma once
+
+#include <string>
+
+#include "page/run_record.h"
+
+namespace fathom::page {
+
+// Colours of components: classes c0 … c6 of page.css, in the order of ledger::kComponents.
+std::string component_class(ledger::Component component);
+// "optimizer states".
+std::string component_title(ledger::Component component);
+
+// One section of the page with its data for the script; empty if the run left no timeline.
+std::string timeline_section(const RunRecord& record);
+
+}  // namespace fathom::page
