@@ -97,8 +97,10 @@ std::string LineFigure::format() const {
   plot.beneath = x_ticks(x, x_title);
   std::string text = "<figure class=\"lines\"><figcaption><b>" + escaped(title) + "</b>";
   if (series.size() > 1) {
-    for (const Series& one : series) const std::string dotted = one.marks == Marks::kDots ? " dotted" : "";
-    text += "<span class=\"key " + one.style + dotted + "\"><i></i>" + escaped(one.name) + "</span>";
+    for (const Series& one : series) {
+      const std::string dotted = one.marks == Marks::kDots ? " dotted" : "";
+      text += "<span class=\"key " + one.style + dotted + "\"><i></i>" + escaped(one.name) + "</span>";
+    }
   }
   return text + "<span class=\"aside readout\"></span></figcaption>" + plot.format() + table_of(*this) +
          "<script type=\"application/json\">" + script_json(data_of(*this)) + "</script></figure>\n";
