@@ -152,6 +152,12 @@ void add_model_commands(CLI::App& app, Raw& raw) {
   add_subject(inspect, raw.subject, "PATH", "A folder or a file");
   add_json(inspect, raw);
 
+  CLI::App* report = app.add_subcommand("report", "The page of a run, report.html, anew from the files in its folder");
+  add_subject(report, raw.subject, "RUN", "A run's output_dir");
+  report->add_option("--out", invocation.out, "The page to write, instead of RUN/report.html")->type_name("FILE");
+  report->add_option("--snapshot", invocation.snapshot, "Also the largest step for `python -m torch.cuda._memory_viz`")
+      ->type_name("FILE.pickle");
+
   CLI::App* doctor = app.add_subcommand("doctor", "What this machine offers, and what is missing");
   add_json(doctor, raw);
 }
@@ -288,7 +294,9 @@ std::optional<double> count_of(const std::string& option, const std::string& tex
 Invocation complete(Raw& raw) {
   Invocation& invocation = raw.invocation;
   invocation.subject = raw.subject;
-  if (invocation.command == "inspect" || invocation.command == "doctor") return invocation;
+  if (invocation.command == "inspect" || invocation.command == "doctor" || invocation.command == "report") {
+    return invocation;
+  }
   read_config(raw);
   if (!raw.gpu_memory.empty() && raw.gpu.empty() && raw.phantom_gpu.empty()) {
     throw UsageError("--gpu-memory is for a GPU that is not there", "add --gpu NAME or --phantom-gpu NAME");

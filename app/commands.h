@@ -9,6 +9,7 @@ namespace fathom::app {
 // Without LibTorch, in the program itself.
 int run_inspect(const Invocation& invocation);
 int run_doctor(const Invocation& invocation);
+int run_report(const Invocation& invocation);
 
 // In the engine.
 int run_train(const Invocation& invocation);

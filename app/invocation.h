@@ -15,7 +15,8 @@ namespace fathom::app {
 
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
-  std::string command;  // "train", "eval", "generate", "logits", "estimate", "inspect", "doctor", "answer-plan"
+  std::string command;  // "train", "eval", "generate", "logits", "estimate", "inspect", "doctor", "report",
+                        // "answer-plan"
 
   // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
   config::RunConfig config;
@@ -48,7 +49,8 @@ struct Invocation {
   std::vector<int64_t> ids;   // logits: at least one
   std::filesystem::path out;  // logits: the safetensors file to write; report: the page, empty: in the run's folder
 
-  std::filesystem::path subject;  // inspect: a folder or a file
+  std::filesystem::path subject;   // inspect: a folder or a file; report: a run's folder
+  std::filesystem::path snapshot;  // report: the snapshot to write too; empty: none
 };
 
 }  // namespace fathom::app

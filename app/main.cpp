@@ -14,6 +14,7 @@ namespace {
 int run(const fathom::app::Invocation& invocation) {
   if (invocation.command == "inspect") return fathom::app::run_inspect(invocation);
   if (invocation.command == "doctor") return fathom::app::run_doctor(invocation);
+  if (invocation.command == "report") return fathom::app::run_report(invocation);
   return fathom::app::run_in_engine(invocation);
 }
 
