@@ -1,4 +1,4 @@
-// Rules of thumb: bytes per parameter, as they are passed on, beside what this run takes. No torch header.
+// Rules of thumb as they are passed on, beside what this run takes. No torch header.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,15 @@ namespace fathom::plan {
 struct RuleOfThumb {
   std::string name;   // "training takes 16 bytes per parameter"
   int64_t bytes = 0;  // what the rule says of this model
-  double relative_error =
-      0;  // (rule - figure) / figure; the figure is measured where there is a measurement, else dry run
+  // (rule - figure) / figure; the figure is measured where there is a measurement, else dry run. 0 without a figure.
+  double relative_error = 0;
+  std::string against;  // the figure: "weights" or "peak"
+  bool meant = false;   // for a run like this one: its precision and its method
+  std::string reason;   // what the rule counts, and what is different here
 };
 
-// Rules of loading are held against the weights, rules of training against the peak.
+// Rules of loading are held against the weights, rules of training against the peak. The rule for the largest models
+// comes from 50 billion parameters on.
 std::vector<RuleOfThumb> rules_of_thumb(const Comparison& comparison);
 
 }  // namespace fathom::plan

@@ -120,8 +120,14 @@ Json memory_json(const plan::Comparison& comparison) {
   json["unexplained"] = or_null(unexplained(measured));
   json["rules_of_thumb"] = Json::array();
   for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
-    json["rules_of_thumb"].push_back(
-        {{"name", rule.name}, {"bytes", rule.bytes}, {"relative_error", rule.relative_error}});
+    Json value = {{"name", rule.name},
+                  {"bytes", rule.bytes},
+                  {"relative_error", rule.relative_error},
+                  {"against", rule.against},
+                  {"reason", rule.reason}};
+    // A rule that is meant for such a run is the one to show beside the figure.
+    if (rule.meant) value["component"] = rule.against == "weights" ? "weights" : "total";
+    json["rules_of_thumb"].push_back(std::move(value));
   }
   return json;
 }

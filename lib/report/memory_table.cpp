@@ -261,19 +261,4 @@ std::string format_memory(const plan::Comparison& comparison) {
   return text.str();
 }
 
-std::string format_derivation(const plan::Analytic& analytic) {
-  Table table({{"component", Align::kLeft}, {"analytic, " + analytic.instant, Align::kLeft}, {"bytes"}});
-  Component shown = Component::kKernels;
-  bool first = true;
-  for (const plan::Analytic::Term& term : analytic.terms) {
-    const bool again = !first && term.component == shown;
-    table.add_row({again ? "" : name(component_name(term.component)), term.what + ": " + term.formula, format_count(term.bytes)});
-    shown = term.component;
-    first = false;
-  }
-  table.add_rule();
-  table.add_row({"total", "", format_count(analytic.peak)});
-  return table.format();
-}
-
 }  // namespace fathom::report

@@ -17,7 +17,4 @@ std::string describe_agreement(const ledger::Memory& dry_run, const ledger::Memo
 // its columns are left out, and analytic is compared with the dry run.
 std::string format_memory(const plan::Comparison& comparison);
 
-// The analytic formula with its numbers filled in, one line per term, adding up to its peak.
-std::string format_derivation(const plan::Analytic& analytic);
-
 }  // namespace fathom::report

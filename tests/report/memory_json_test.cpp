@@ -70,13 +70,26 @@ TEST(MemoryJson, OfAGpu) {
 
 TEST(MemoryJson, HoldsRulesOfThumbAgainstTheFigures) {
   const Json rules = memory_json({example_plan(), {}})["rules_of_thumb"];
-  ASSERT_EQ(rules.size(), 5U);
-  EXPECT_EQ(rules[0]["bytes"], 4096);
-  EXPECT_EQ(rules[0]["relative_error"], 0.0);
-  EXPECT_EQ(rules[1]["bytes"], 2048);
-  EXPECT_EQ(rules[1]["relative_error"], -0.5);
-  EXPECT_EQ(rules[3]["bytes"], 16384);
-  EXPECT_DOUBLE_EQ(rules[3]["relative_error"].get<double>(), (16384.0 - 15880.0) / 15880.0);
+  const auto find = [&](const char* name) {
+    for (const Json& rule : rules) {
+      if (rule["name"] == name) return rule;
+    }
+    return Json();
+  };
+  const Json fp32 = find("FP32 weights load in 4 bytes per parameter");
+  EXPECT_EQ(fp32["bytes"], 4096);
+  EXPECT_EQ(fp32["relative_error"], 0.0);
+  EXPECT_EQ(fp32["against"], "weights");
+  EXPECT_EQ(fp32["component"], "weights") << "the weights are of FP32";
+  const Json half = find("16-bit weights load in 2 bytes per parameter");
+  EXPECT_EQ(half["bytes"], 2048);
+  EXPECT_EQ(half["relative_error"], -0.5);
+  EXPECT_FALSE(half.contains("component"));
+  const Json training = find("training takes 16 bytes per parameter");
+  EXPECT_EQ(training["bytes"], 16384);
+  EXPECT_DOUBLE_EQ(training["relative_error"].get<double>(), (16384.0 - 15880.0) / 15880.0);
+  EXPECT_EQ(training["component"], "total");
+  EXPECT_FALSE(training["reason"].get<std::string>().empty());
 }
 
 }  // namespace

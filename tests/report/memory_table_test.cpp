@@ -143,16 +143,5 @@ TEST(DescribeAgreement, NamesEveryKindOfDifference) {
   EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("; and 3 more.")) << "8 differences, 5 named";
 }
 
-TEST(FormatDerivation, ListsTheTerms) {
-  EXPECT_EQ(format_derivation(example_plan().analytic), R"(component    analytic, start of the backward pass   bytes
-─────────────────────────────────────────────────────────
-weights      1,024 parameters × 4 bytes             4,096
-activations  layers                                 1,500
-             logits                                   500
-─────────────────────────────────────────────────────────
-total                                              15,832
-)");
-}
-
 }  // namespace
 }  // namespace fathom::report

@@ -1,0 +1,47 @@
+// The account of the peak and the rules of thumb, as the terminal shows them.
+#include "report/derivation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/example.h"
+
+namespace fathom::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(FormatDerivation, ListsTensorsPerLayerAndSummedWithTheirSources) {
+  EXPECT_EQ(format_derivation(example_plan().analytic), R"(Analytic account of the peak: start of the backward pass
+
+component    tensor   numbers                     of one layer  layers   bytes
+───────────────────────────────────────────────────────────────────────────────────
+weights      weights  1,024 parameters × 4 bytes                         4,096  [1]
+activations  layers   750 bytes                            750  × 2      1,500  [2]
+             logits   500 bytes                                            500  [2]
+             sum                                                         2,000
+───────────────────────────────────────────────────────────────────────────────────
+total                                                                   15,832
+
+[1] FP32 takes 4 bytes
+[2] kept for the backward pass
+)");
+}
+
+TEST(FormatRules, ShowsTheRulesThatAreMeantForTheRun) {
+  const std::string rules = format_rules({example_plan(), {}}, false);
+  EXPECT_THAT(rules, HasSubstr("training takes 16 bytes per parameter  "));
+  EXPECT_THAT(rules, HasSubstr("+3.2 %")) << "16,384 bytes against 15,880";
+  EXPECT_THAT(rules, Not(HasSubstr("LLaMA-Factory")));
+  EXPECT_THAT(rules, Not(HasSubstr("- training"))) << "reasons are for those who ask for all";
+}
+
+TEST(FormatRules, ShowsAllWithReasonsWhereAsked) {
+  const std::string rules = format_rules({example_plan(), {}}, true);
+  EXPECT_THAT(rules, HasSubstr("LLaMA-Factory, QLoRA of 4 bits"));
+  EXPECT_THAT(rules, HasSubstr("- training takes 16 bytes per parameter: weights 4, and 12 to train"));
+}
+
+}  // namespace
+}  // namespace fathom::report
