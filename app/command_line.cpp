@@ -103,6 +103,8 @@ void add_training_commands(CLI::App& app, Raw& raw) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   add_budget(estimate, raw);
+  estimate->add_flag("--explain", invocation.explain,
+                     "Also the formulas of the peak with their numbers, and all rules of thumb with reasons");
   estimate->add_flag("--inference", invocation.inference, "Also memory to use the model: weights and cache");
   add_json(estimate, raw);
   add_overrides(estimate, raw);

@@ -37,6 +37,7 @@ struct Invocation {
 
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
+  bool explain = false;                // how the figures come about, besides
   int64_t parameters = 0;              // > 0: a bare number of them instead of a model
   // generate, logits
   std::filesystem::path adapter;     // a folder with adapter_config.json; empty: none

@@ -10,6 +10,7 @@
 #include "config/devices.h"
 #include "plan/dry_run.h"
 #include "plan/outlook.h"
+#include "report/derivation.h"
 #include "report/estimate_table.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
@@ -89,7 +90,10 @@ int run_estimate(const Invocation& invocation) {
     json.update(report::outlook_json(plan, outlook));
     std::cout << format_json(json);
   } else {
-    std::cout << report::format_memory({plan, std::nullopt}) << report::format_outlook(plan, outlook);
+    std::cout << report::format_memory({plan, std::nullopt}) << "\n"
+              << report::format_rules({plan, std::nullopt}, invocation.explain)
+              << report::format_outlook(plan, outlook);
+    if (invocation.explain) std::cout << "\n" << report::format_derivation(plan.analytic);
   }
   return 0;
 }
