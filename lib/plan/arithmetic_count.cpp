@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string_view>
 
@@ -16,9 +17,12 @@ namespace fathom::plan {
 namespace {
 
 std::mutex one_at_a_time;
-std::atomic<int64_t> matrix_flops, attention_flops, bytes_moved;
+std::atomic<int64_t> matrix_flops, attention_flops, bytes_moved, matrix_nanoseconds, attention_nanoseconds;
 std::atomic<c10::DispatchKey> kernels_of;
 thread_local const at::RecordFunction* outermost = nullptr;
+thread_local std::chrono::steady_clock::time_point started;
+
+enum class Kind { kMatrix, kAttention, kOther };
 
 constexpr bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -111,24 +115,27 @@ bool moves_nothing(const c10::FunctionSchema& schema) {
          is_any(schema.name(), {"aten::resize_", "aten::set_"});
 }
 
-void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
+Kind kind_of(const c10::FunctionSchema& schema) {
   const std::string_view name = schema.name();
-  if (const auto flops = product_flops(name, inputs)) {
-    (name.find("bmm") == std::string_view::npos ? matrix_flops : attention_flops) += *flops;
-  } else if (name.starts_with("aten::_scaled_dot_product_") && schema.argumentIndexWithName("is_causal")) {
-    attention_flops += fused_attention_flops(schema, inputs);
-  } else if (!moves_nothing(schema)) {
-    bytes_moved += traffic_of_arguments(schema, inputs);
+  if (is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_"})) return Kind::kMatrix;
+  if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) return Kind::kAttention;
+  const bool fused = name.starts_with("aten::_scaled_dot_product_") && schema.argumentIndexWithName("is_causal");
+  return fused ? Kind::kAttention : Kind::kOther;
+}
+
+void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
+  const Kind kind = kind_of(schema);
+  if (kind == Kind::kOther) {
+    if (!moves_nothing(schema)) bytes_moved += traffic_of_arguments(schema, inputs);
+    return;
   }
+  const auto flops = product_flops(schema.name(), inputs);
+  (kind == Kind::kMatrix ? matrix_flops : attention_flops) += flops ? *flops : fused_attention_flops(schema, inputs);
 }
 
 void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& outputs) {
-  const std::string_view name = schema.name();
-  if (moves_nothing(schema) || name.starts_with("aten::_scaled_dot_product_") ||
-      is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) {
-    return;
-  }
-  const bool gathers = is_any(name, {"aten::index_select", "aten::embedding"});
+  if (moves_nothing(schema) || kind_of(schema) != Kind::kOther) return;
+  const bool gathers = is_any(schema.name(), {"aten::index_select", "aten::embedding"});
   for (size_t i = 0; i < outputs.size() && i < schema.returns().size(); ++i) {
     if (schema.returns()[i].alias_info() == nullptr) bytes_moved += bytes_of(outputs[i]) * (gathers ? 2 : 1);
   }
@@ -145,21 +152,26 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   if (!op || !op->hasSchema() || !has_kernel(*op)) return nullptr;
   outermost = &function;
   count_arguments(op->schema(), function.inputs());
+  started = std::chrono::steady_clock::now();
   return nullptr;
 }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
   if (outermost != &function) return;
   outermost = nullptr;
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - started;
   const auto op = c10::Dispatcher::singleton().findOp(*function.operator_name());
   count_results(op->schema(), function.outputs());
+  const Kind kind = kind_of(op->schema());
+  if (kind == Kind::kMatrix) matrix_nanoseconds += took.count();
+  if (kind == Kind::kAttention) attention_nanoseconds += took.count();
 }
 
 }  // namespace
 
 ArithmeticCount::ArithmeticCount(c10::DeviceType device) {
   one_at_a_time.lock();
-  matrix_flops = attention_flops = bytes_moved = 0;
+  matrix_flops = attention_flops = bytes_moved = matrix_nanoseconds = attention_nanoseconds = 0;
   kernels_of = device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
   handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_start, &on_end)
                                       .needsInputs(true)
@@ -173,5 +185,7 @@ ArithmeticCount::~ArithmeticCount() {
 }
 
 Arithmetic ArithmeticCount::sum() const { return {matrix_flops, attention_flops, bytes_moved}; }
+double ArithmeticCount::matrix_seconds() const { return static_cast<double>(matrix_nanoseconds) * 1e-9; }
+double ArithmeticCount::attention_seconds() const { return static_cast<double>(attention_nanoseconds) * 1e-9; }
 
 }  // namespace fathom::plan

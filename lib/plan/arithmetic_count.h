@@ -20,6 +20,9 @@ class ArithmeticCount {
   ArithmeticCount& operator=(const ArithmeticCount&) = delete;
 
   Arithmetic sum() const;
+  // That those operators took, from call to return: on the CPU their work, on CUDA no more than its launch.
+  double matrix_seconds() const;
+  double attention_seconds() const;
 
  private:
   uint64_t handle_ = 0;

@@ -69,6 +69,7 @@ struct GpuBytes {
   bool fits = true;           // the run ended within the GPU's capacity
   int64_t missing_bytes = 0;  // when it does not fit: lowest reserved without a limit, less the capacity
                               // (at least 1: running out is what counts, whatever the difference)
+  std::optional<int64_t> overhead = std::nullopt;  // what the driver uses besides reserved bytes; unset: not calibrated
 };
 
 // Everything known before the run. Immutable once made.

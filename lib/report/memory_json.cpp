@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "plan/fit.h"
 #include "plan/rules.h"
 
 namespace fathom::report {
@@ -48,6 +49,20 @@ Json phase_figures(const Memory& dry_run, const Memory* measured) {
   return phases;
 }
 
+// The analytic figure term by term; the bytes add up to its peak.
+Json derivation_json(const plan::Analytic& analytic) {
+  Json terms = Json::array();
+  for (const plan::Analytic::Term& term : analytic.terms) {
+    terms.push_back({{"component", component_name(term.component)},
+                     {"what", term.what},
+                     {"formula", term.formula},
+                     {"layers", term.layers},
+                     {"bytes", term.bytes},
+                     {"source", term.source}});
+  }
+  return terms;
+}
+
 Json target_json(const plan::Target& target) {
   return {{"device", target.device == config::Device::kCuda ? "cuda" : "cpu"},
           {"name", target.name},
@@ -79,11 +94,23 @@ Json allocator_figure(const std::optional<plan::GpuBytes>& gpu, int64_t plan::Gp
           {"measured", or_null(measured)}};
 }
 
+// The driver's figure; null where what lies beneath the runtime is not calibrated.
+Json device_bytes(const plan::Plan& plan) {
+  return plan.gpu && plan.gpu->overhead ? Json(plan.gpu->reserved + *plan.gpu->overhead) : Json(nullptr);
+}
+
+const char* fit_name(plan::Fit fit) {
+  if (fit == plan::Fit::kUncertain) return "not proved";
+  return fit == plan::Fit::kFits ? "fits" : "does not fit";
+}
+
 // The driver's figure less what is accounted for; on a CPU the growth of resident memory less the peak, for
 // information.
-std::optional<int64_t> unexplained(const std::optional<plan::Measured>& measured) {
+std::optional<int64_t> unexplained(const plan::Plan& plan, const std::optional<plan::Measured>& measured) {
   if (!measured) return std::nullopt;
-  if (measured->device_growth && measured->reserved) return *measured->device_growth - *measured->reserved;
+  if (measured->device_growth && measured->reserved) {
+    return *measured->device_growth - *measured->reserved - (plan.gpu ? plan.gpu->overhead.value_or(0) : 0);
+  }
   if (measured->resident_growth) return *measured->resident_growth - measured->memory.peak;
   return std::nullopt;
 }
@@ -113,11 +140,16 @@ Json memory_json(const plan::Comparison& comparison) {
   json["reserved"] = allocator_figure(plan.gpu, &plan::GpuBytes::reserved, &plan::GpuBytes::reserved_range,
                                       measured_or_null(&plan::Measured::reserved));
   json["fits"] = plan.gpu ? Json(plan.gpu->fits) : Json(nullptr);
+  json["fit"] = fit_name(plan::fit_of(plan));
   json["missing"] = plan.gpu ? Json(plan.gpu->missing_bytes) : Json(nullptr);
-  json["device"] = {{"dry_run", nullptr}, {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
+  json["device"] = {{"dry_run", device_bytes(plan)},
+                    {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
   // The dry run of a CPU sees no kernel scratch: it depends on threads and instruction set.
   json["kernel_scratch"] = {{"dry_run", nullptr}, {"measured", memory ? Json(memory->kernel_scratch) : Json(nullptr)}};
-  json["unexplained"] = or_null(unexplained(measured));
+  json["peak_with_scratch"] = {{"dry_run", nullptr},
+                               {"measured", memory ? Json(memory->peak_with_scratch) : Json(nullptr)}};
+  json["unexplained"] = or_null(unexplained(plan, measured));
+  json["derivation"] = derivation_json(plan.analytic);
   json["rules_of_thumb"] = Json::array();
   for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
     Json value = {{"name", rule.name},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "plan/fit.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -158,8 +159,12 @@ std::string describe_fit(const plan::Plan& plan) {
            " bytes). The figures above are those of a run without limit.\n";
   }
   if (plan.gpu) {
-    return "Fits: at most " + format_bytes(plan.gpu->reserved_range.highest) + " reserved of " + capacity +
-           "; the driver's own share (context, loaded kernels) comes on top.\n";
+    const bool fits = plan::fit_of(plan) == plan::Fit::kFits;
+    const std::string share = plan.gpu->overhead ? format_bytes(*plan.gpu->overhead) + " for the driver (calibrated)"
+                                                 : "the driver's own share (not calibrated: context, loaded kernels)";
+    const std::string sum =
+        "at most " + format_bytes(plan.gpu->reserved_range.highest) + " reserved and " + share + " of " + capacity;
+    return fits ? "Fits: " + sum + ".\n" : "Near the limit, not proved to fit: " + sum + ".\n";
   }
   if (plan.target.capacity_bytes == 0) return "";
   if (plan.dry_run.peak > plan.target.capacity_bytes) {
@@ -182,7 +187,9 @@ std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured
   }
   if (measured.device_growth && measured.reserved) {
     text += "The driver reports " + format_bytes(*measured.device_growth) + ": " +
-            format_bytes(*measured.device_growth - *measured.reserved) + " beside the caching allocator\n";
+            format_bytes(*measured.device_growth - *measured.reserved) + " beside the caching allocator, " +
+            (plan.gpu && plan.gpu->overhead ? format_bytes(*plan.gpu->overhead) + " as calibrated" : "not calibrated") +
+            "\n";
   }
   return text;
 }

@@ -85,7 +85,8 @@ TEST(Arithmetic, OfEightBillionParameters) {
   shape.head_dim = 128;
   config::RunConfig config = tiny_config();
   const Arithmetic by_formula = estimate_arithmetic(shape, config, {{1, 8192}});
-  const int64_t weights = int64_t{32} * (4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14336) + int64_t{4096} * 128256;
+  const int64_t weights =
+      int64_t{32} * (4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14336) + int64_t{4096} * 128256;
   EXPECT_EQ(by_formula.matrix_flops, 6 * 8192 * weights);
   EXPECT_EQ(by_formula.attention_flops, int64_t{7} * 2 * 32 * 32 * (int64_t{8192} * 8193 / 2) * 128);
 }

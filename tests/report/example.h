@@ -60,6 +60,7 @@ inline plan::Measured example_measured() {
   plan::Measured measured;
   measured.memory = example_memory();
   measured.memory.kernel_scratch = 640;
+  measured.memory.peak_with_scratch = 16000;
   measured.resident_growth = 40000;
   return measured;
 }
@@ -76,7 +77,8 @@ inline plan::Plan example_gpu_plan() {
                             .reserved = 2097152,
                             .allocated_range = {17920, 18432},
                             .reserved_range = {2097152, 4194304},
-                            .placements = 6};
+                            .placements = 6,
+                            .overhead = std::nullopt};
   return plan;
 }
 

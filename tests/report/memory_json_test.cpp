@@ -12,9 +12,10 @@ TEST(MemoryJson, OfAPlanAlone) {
   const Json json = memory_json({example_plan(), {}});
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version", "target", "workload", "peak", "components", "maximum",
-                                            "phases", "allocated", "reserved", "fits", "missing", "device",
-                                            "kernel_scratch", "unexplained", "rules_of_thumb"}));
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"schema_version", "target", "workload", "peak", "components", "maximum", "phases",
+                                      "allocated", "reserved", "fits", "fit", "missing", "device", "kernel_scratch",
+                                      "peak_with_scratch", "unexplained", "derivation", "rules_of_thumb"}));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["target"].dump(),
             R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"threads":2,)"
@@ -35,6 +36,7 @@ TEST(MemoryJson, OfARun) {
   EXPECT_EQ(json["peak"].dump(), R"({"analytic":15832,"dry_run":15880,"measured":15880})");
   EXPECT_EQ(json["components"]["activations"]["measured"], 2048);
   EXPECT_EQ(json["kernel_scratch"].dump(), R"({"dry_run":null,"measured":640})");
+  EXPECT_EQ(json["peak_with_scratch"].dump(), R"({"dry_run":null,"measured":16000})");
   EXPECT_EQ(json["unexplained"], 40000 - 15880);
 }
 
@@ -65,7 +67,23 @@ TEST(MemoryJson, OfAGpu) {
   EXPECT_EQ(json["fits"], true);
   EXPECT_EQ(json["missing"], 0);
   EXPECT_EQ(json["device"]["measured"], 3000000);
+  EXPECT_EQ(json["fit"], "fits");
+  EXPECT_EQ(json["device"]["dry_run"], nullptr) << "not calibrated";
   EXPECT_EQ(json["unexplained"], 3000000 - 2097152);
+
+  plan::Plan calibrated = example_gpu_plan();
+  calibrated.gpu->overhead = 900000;
+  EXPECT_EQ(memory_json({calibrated, measured})["device"]["dry_run"], 2997152);
+  EXPECT_EQ(memory_json({calibrated, measured})["unexplained"], 3000000 - 2997152);
+  calibrated.gpu->overhead = calibrated.target.capacity_bytes;
+  EXPECT_EQ(memory_json({calibrated, measured})["fit"], "not proved");
+}
+
+TEST(MemoryJson, HoldsTheDerivation) {
+  const Json derivation = memory_json({example_plan(), {}})["derivation"];
+  ASSERT_EQ(derivation.size(), 3U);
+  EXPECT_EQ(derivation[1].dump(), R"({"component":"activations","what":"layers","formula":"750 bytes","layers":2,)"
+                                  R"("bytes":1500,"source":"kept for the backward pass"})");
 }
 
 TEST(MemoryJson, HoldsRulesOfThumbAgainstTheFigures) {

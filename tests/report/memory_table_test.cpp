@@ -78,7 +78,20 @@ requested               15,880  15.51 KiB                 15,880
 allocated               18,432  18.00 KiB        17,920 … 18,432
 reserved             2,097,152   2.00 MiB  2,097,152 … 4,194,304
 
-Fits: at most 4.00 MiB reserved of 80.00 GiB)"));
+Fits: at most 4.00 MiB reserved and the driver's own share (not calibrated: context, loaded kernels) of 80.00 GiB.
+)"));
+}
+
+TEST(FormatMemory, ClaimsNoProofNearTheLimit) {
+  plan::Plan plan = example_gpu_plan();
+  plan.gpu->overhead = int64_t{1} << 30;
+  EXPECT_THAT(format_memory({plan, {}}),
+              HasSubstr("Fits: at most 4.00 MiB reserved and 1.00 GiB for the driver (calibrated) of 80.00 GiB.\n"));
+  plan.target.capacity_bytes = int64_t{1} << 30;
+  EXPECT_THAT(format_memory({plan, {}}), HasSubstr("Near the limit, not proved to fit: at most 4.00 MiB reserved"));
+  plan.gpu->overhead.reset();
+  plan.target.capacity_bytes = int64_t{2} << 30;
+  EXPECT_THAT(format_memory({plan, {}}), HasSubstr("Near the limit, not proved to fit: "));
 }
 
 TEST(FormatMemory, HoldsAMeasurementAgainstTheRange) {
@@ -90,7 +103,7 @@ TEST(FormatMemory, HoldsAMeasurementAgainstTheRange) {
   const std::string text = format_memory({example_gpu_plan(), measured});
   EXPECT_THAT(text, HasSubstr("18,000  inside the range\n"));
   EXPECT_THAT(text, HasSubstr("5,000,000  outside the range\n"));
-  EXPECT_THAT(text, HasSubstr("The driver reports 5.72 MiB: 976.56 KiB beside the caching allocator"));
+  EXPECT_THAT(text, HasSubstr("The driver reports 5.72 MiB: 976.56 KiB beside the caching allocator, not calibrated"));
   EXPECT_THAT(text, Not(HasSubstr("Kernel scratch"))) << "a GPU's kernels take none from the caching allocator";
   EXPECT_THAT(text, Not(HasSubstr("phantom")));
   plan::Plan phantom = example_gpu_plan();

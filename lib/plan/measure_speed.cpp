@@ -1,0 +1,112 @@
+// Times steps of reference models; what matrix products and attention do not take is everything else.
+#include "plan/measure_speed.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "data/batch.h"
+#include "plan/arithmetic_count.h"
+
+namespace fathom::plan {
+namespace {
+
+constexpr int64_t kRows = 4, kLength = 128;
+constexpr int kTimed = 3;  // plays of a step; the fastest counts: others wait for their turn on the machine
+
+model::ModelShape reference_shape(int64_t width) {
+  model::ModelShape shape;
+  shape.architecture = "LlamaForCausalLM";
+  shape.hidden_size = width;
+  shape.intermediate_size = width * 11 / 4;
+  shape.vocab_size = 4 * width;
+  shape.num_hidden_layers = 2;
+  shape.head_dim = std::min<int64_t>(64, width / 4);
+  shape.num_attention_heads = width / shape.head_dim;
+  shape.num_key_value_heads = shape.num_attention_heads / 2;
+  return shape;
+}
+
+data::Batch reference_batch(const model::ModelShape& shape) {
+  data::Dataset dataset;
+  for (int64_t row = 0; row < kRows; ++row) {
+    data::Example& example = dataset.examples.emplace_back();
+    for (int64_t i = 0; i < kLength; ++i) {
+      example.ids.push_back(static_cast<int32_t>((row * 31 + i * 7) % shape.vocab_size));
+    }
+    example.labels = example.ids;
+  }
+  return data::make_batch(dataset, {0, 1, 2, 3}, 0);
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placement) {
+  config::RunConfig config;
+  config.random_init = true;
+  config.bf16 = narrow;
+  const model::ModelShape shape = reference_shape(width);
+  train::Trainer trainer(config, shape, kRows * kLength, placement);
+  trainer.model().initialise(1);
+  trainer.loaded();
+  const data::Batch batch = reference_batch(shape);
+  const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
+  step();
+  double whole = std::numeric_limits<double>::max();
+  for (int i = 0; i < kTimed; ++i) whole = std::min(whole, seconds_of(step));
+  Arithmetic work;
+  double matrix = std::numeric_limits<double>::max(), attention = matrix;
+  for (int i = 0; i < kTimed; ++i) {
+    const ArithmeticCount count(placement.device.type());
+    step();
+    work = count.sum();
+    matrix = std::min(matrix, count.matrix_seconds());
+    attention = std::min(attention, count.attention_seconds());
+  }
+  const double rest = std::max(whole - matrix - attention, 0.01 * whole);
+  return {at::get_num_threads(),
+          narrow,
+          width,
+          static_cast<double>(work.matrix_flops) / matrix,
+          static_cast<double>(work.attention_flops) / attention,
+          static_cast<double>(work.bytes_moved) / rest};
+}
+
+class ThreadCount {
+ public:
+  ThreadCount() : before_(at::get_num_threads()) {}
+  ~ThreadCount() { at::set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+  int before() const { return before_; }
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+std::vector<MeasuredSpeed> measure_speeds(const train::Placement& placement,
+                                          const std::function<void(const MeasuredSpeed&)>& watch) {
+  const ThreadCount restored;
+  std::vector<MeasuredSpeed> speeds;
+  for (const int threads : std::set<int>{1, restored.before()}) {
+    at::set_num_threads(threads);
+    for (const bool narrow : {false, true}) {
+      for (const int64_t width : {128, 384, 1024}) {
+        speeds.push_back(measure(width, narrow, placement));
+        if (watch) watch(speeds.back());
+      }
+    }
+  }
+  return speeds;
+}
+
+}  // namespace fathom::plan

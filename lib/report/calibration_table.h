@@ -1,0 +1,12 @@
+// What was measured on a device, for the terminal. No torch header.
+#pragma once
+
+#include <string>
+
+#include "plan/calibration.h"
+
+namespace fathom::report {
+
+std::string format_calibration(const plan::Calibration& calibration);
+
+}  // namespace fathom::report
