@@ -36,6 +36,8 @@ struct Raw {
   std::string ids;
   std::string gpu, phantom_gpu;   // names in configs/gpus.yaml
   std::string gpu_memory;         // in place of that GPU's
+  std::string bound;              // of memory, for advise
+  std::string vary = "techniques";
   std::string tokens, gpu_hours;  // of estimate's budget
   config::GpuSpec answering_gpu;  // answer-plan: any, listed or not
 };
@@ -75,6 +77,30 @@ void add_budget(CLI::App* command, Raw& raw) {
       ->check(CLI::Range(0.0, 1e9));
 }
 
+void add_advise(CLI::App& app, Raw& raw) {
+  CLI::App* advise =
+      app.add_subcommand("advise", "What fits: the largest batch, length or rank, or the fastest settings");
+  add_subject(advise, raw.subject, "CONFIG|MODEL",
+              "A YAML file, a folder with config.json, a .json file, or a known model (llama-2-7b)");
+  advise->add_option("--budget", raw.bound, "Of memory, as 24GiB; without it memory_budget, or what the device has")
+      ->type_name("SIZE");
+  advise->add_option("--gpu", raw.gpu, "Within the memory of a GPU of configs/gpus.yaml")->type_name("NAME");
+  add_gpu_memory(advise, raw);
+  advise->add_option("--vary", raw.vary, "batch, length, rank: its largest value; techniques: the fastest combination")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"batch", "length", "rank", "techniques"}))
+      ->capture_default_str();
+  advise
+      ->add_option("--keep", raw.invocation.keep,
+                   "Techniques that stay: method, precision, checkpointing, attention, batch")
+      ->type_name("GROUP,…")
+      ->delimiter(',')
+      ->expected(1)
+      ->check(CLI::IsMember({"method", "precision", "checkpointing", "attention", "batch"}));
+  add_json(advise, raw);
+  add_overrides(advise, raw);
+}
+
 void add_training_commands(CLI::App& app, Raw& raw) {
   Invocation& invocation = raw.invocation;
   CLI::App* train = app.add_subcommand("train", "Fine-tune: plans first, refuses what cannot fit, resumes if told");
@@ -108,6 +134,8 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   estimate->add_flag("--inference", invocation.inference, "Also memory to use the model: weights and cache");
   add_json(estimate, raw);
   add_overrides(estimate, raw);
+
+  add_advise(app, raw);
 
   CLI::App* answer = app.add_subcommand("answer-plan", "")->group("");  // the child process that plays plans
   config::GpuSpec& gpu = raw.answering_gpu;
@@ -234,6 +262,22 @@ config::Device device_of(const Invocation& invocation) {
   return there ? config::Device::kCuda : config::Device::kCpu;
 }
 
+void read_advise(Raw& raw) {
+  if (raw.vary == "batch") raw.invocation.vary = plan::Vary::kBatch;
+  if (raw.vary == "length") raw.invocation.vary = plan::Vary::kLength;
+  if (raw.vary == "rank") raw.invocation.vary = plan::Vary::kRank;
+  if (raw.invocation.vary && !raw.invocation.keep.empty()) {
+    throw UsageError("--keep is for --vary techniques", "with one setting varied, all others stay");
+  }
+  if (raw.bound.empty()) return;
+  try {
+    raw.invocation.config.memory_budget = parse_bytes(raw.bound);
+  } catch (const Error& error) {
+    throw UsageError(std::string("--budget: ") + error.what());
+  }
+  if (raw.invocation.config.memory_budget == 0) throw UsageError("--budget: expected a size above 0");
+}
+
 void read_config(Raw& raw) {
   Invocation& invocation = raw.invocation;
   const std::string& command = invocation.command;
@@ -242,7 +286,8 @@ void read_config(Raw& raw) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
 bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
 
-// The model that `estimate` is to look at: a folder, a .json file, or a name of configs/models; nothing for a config.
+// The model that `estimate` or `advise` is to look at: a folder, a .json file, or a name of configs/models; nothing for
+// a config.
 std::optional<std::string> model_of(const std::string& subject) {
   const std::filesystem::path path = subject;
   if (std::filesystem::is_directory(path)) return subject;
@@ -280,12 +325,13 @@ std::optional<double> count_of(const std::string& option, const std::string& tex
   return count;
 }
 
-  if (command == "estimate") {
+  const bool plans = command == "estimate" || command == "advise";
+  if (plans) {
     const std::optional<std::string> model = model_of(raw.subject);
     invocation.model_alone = model.has_value();
     if (model) raw.subject = *model;
   }
-  if (command == "estimate" && !invocation.model_alone) {
+  if (plans && !invocation.model_alone) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
   }
   if (invocation.model_alone || command == "generate" || command == "logits") {
@@ -306,6 +352,7 @@ Invocation complete(Raw& raw) {
   invocation.phantom_gpu = gpu_of(raw.phantom_gpu, raw.gpu_memory);
   if (invocation.command == "answer-plan") invocation.phantom_gpu = raw.answering_gpu;
   invocation.gpu = gpu_of(raw.gpu, raw.gpu_memory);
+  if (invocation.command == "advise") read_advise(raw);
   if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
   if (invocation.command == "generate") {
     check_generation(invocation);

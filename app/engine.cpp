@@ -21,7 +21,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {{"train", run_train},   {"eval", run_eval},         {"generate", run_generate},
-                                 {"logits", run_logits}, {"estimate", run_estimate}, {"answer-plan", run_answer_plan}};
+                                 {"logits", run_logits}, {"estimate", run_estimate}, {"advise", run_advise}, {"answer-plan", run_answer_plan}};
 
 int run(const Invocation& invocation) {
   for (const Command& command : kCommands) {

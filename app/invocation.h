@@ -10,6 +10,7 @@
 #include "config/devices.h"
 #include "config/run_config.h"
 #include "plan/cost.h"
+#include "plan/search.h"
 
 namespace fathom::app {
 
@@ -39,6 +40,10 @@ struct Invocation {
   bool inference = false;              // memory to use the model, besides
   bool explain = false;                // how the figures come about, besides
   int64_t parameters = 0;              // > 0: a bare number of them instead of a model
+  // advise
+  std::optional<plan::Vary> vary;  // the setting whose largest value is asked for; unset: techniques
+  std::vector<std::string> keep;   // groups of techniques that stay as the run has them
+
   // generate, logits
   std::filesystem::path adapter;     // a folder with adapter_config.json; empty: none
   std::vector<std::string> prompts;  // at least one

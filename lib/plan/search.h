@@ -44,16 +44,20 @@ const char* key_of(Vary vary);
 int64_t value_of(Vary vary, const config::RunConfig& run);
 config::RunConfig with_value(Vary vary, config::RunConfig run, int64_t value);
 
+struct Values {
+  int64_t lowest = 1, highest = 1;
+};
 struct Largest {
-  std::optional<Candidate> fits;     // proved; nullopt: not even 1 fits
-  std::optional<Candidate> exceeds;  // the next value, proved not to fit; nullopt: `limit` fits
-  int64_t limit = 0;
-  int64_t reckoned = 0;  // values whose formula was worked out
+  std::optional<Candidate> fits;     // proved; nullopt: not even the lowest value fits
+  std::optional<Candidate> exceeds;  // the next value, proved not to fit; nullopt: the highest fits
+  Values values;                     // that were searched
+  int64_t reckoned = 0;              // values whose formula was worked out
   int64_t dry_runs = 0;
 };
-// Of 1 … limit. The formula says where to look; the dry run of the answer and of the next value decide. Memory grows
-// with each of the three settings; where ragged data make an exception, the answer and the next value are still proved.
-Largest largest_that_fits(Vary vary, int64_t limit, const Question& question);
+// Of the values from the lowest to the highest. The formula says where to look; the dry run of the answer and of the
+// next value decide. Memory grows with each of the three settings; where ragged data make an exception, the answer and
+// the next value are still proved.
+Largest largest_that_fits(Vary vary, const Values& values, const Question& question);
 
 struct Combination : Candidate {
   std::vector<std::string> techniques;  // their names, one of each group

@@ -15,9 +15,9 @@ constexpr int kGuidedDryRuns = 8;  // before the rest is halved
 
 class ValueSearch {
  public:
-  ValueSearch(Vary vary, int64_t limit, const Question& question) : vary_(vary), question_(question) {
-    result_.limit = limit;
-    high_ = limit + 1;
+  ValueSearch(Vary vary, const Values& values, const Question& question)
+      : vary_(vary), question_(question), low_(values.lowest - 1), high_(values.highest + 1) {
+    result_.values = values;
   }
 
   Largest take() {
@@ -68,8 +68,8 @@ class ValueSearch {
   const Vary vary_;
   const Question& question_;
   Largest result_;
-  int64_t low_ = 0, high_;  // low_ fits, high_ does not, or is beyond the limit
-  int64_t offset_ = 0;      // dry run less formula, at the last dry run
+  int64_t low_, high_;  // low_ fits, or is below the lowest; high_ does not, or is beyond the highest
+  int64_t offset_ = 0;  // dry run less formula, at the last dry run
   std::map<int64_t, int64_t> formulas_;
 };
 
@@ -106,8 +106,8 @@ config::RunConfig with_value(Vary vary, config::RunConfig run, int64_t value) {
   return run;
 }
 
-Largest largest_that_fits(Vary vary, int64_t limit, const Question& question) {
-  return ValueSearch(vary, limit, question).take();
+Largest largest_that_fits(Vary vary, const Values& values, const Question& question) {
+  return ValueSearch(vary, values, question).take();
 }
 
 }  // namespace fathom::plan

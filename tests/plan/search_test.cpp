@@ -107,7 +107,7 @@ TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
         return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)) + 999;
       };
       const Target target = target_with(config::Device::kCpu, truth(at(chosen)));
-      const Largest found = largest_that_fits(vary, limit, question_about(each.shape, each.config, target, truth));
+      const Largest found = largest_that_fits(vary, {1, limit}, question_about(each.shape, each.config, target, truth));
       int64_t expected = chosen;
       while (expected < limit && truth(at(expected + 1)) <= target.capacity_bytes) ++expected;
       ASSERT_TRUE(found.fits) << each.name;
@@ -129,12 +129,12 @@ TEST(Search, ValuesAtBothEnds) {
   const model::ModelShape shape = llama_8b();
   RunConfig run;
   const Target none = target_with(config::Device::kCpu, kGiB);
-  const Largest nothing = largest_that_fits(Vary::kBatch, 1000, question_about(shape, run, none, as_it_is));
+  const Largest nothing = largest_that_fits(Vary::kBatch, {1, 1000}, question_about(shape, run, none, as_it_is));
   EXPECT_FALSE(nothing.fits);
   ASSERT_TRUE(nothing.exceeds);
   EXPECT_EQ(nothing.exceeds->run.per_device_train_batch_size, 1);
   const Target endless = target_with(config::Device::kCpu, kGiB << 20);
-  const Largest all = largest_that_fits(Vary::kLength, 512, question_about(shape, run, endless, as_it_is));
+  const Largest all = largest_that_fits(Vary::kLength, {3, 512}, question_about(shape, run, endless, as_it_is));
   ASSERT_TRUE(all.fits);
   EXPECT_EQ(all.fits->run.max_length, 512);
   EXPECT_FALSE(all.exceeds);

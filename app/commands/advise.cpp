@@ -1,0 +1,196 @@
+// `fathom advise`: what fits a budget or a GPU.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "app/commands.h"
+#include "app/machine.h"
+#include "app/planning.h"
+#include "app/session.h"
+#include "base/error.h"
+#include "plan/bound.h"
+#include "plan/dry_run.h"
+#include "plan/search.h"
+#include "report/advice_table.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr int64_t kLargestBatch = int64_t{1} << 20;  // where no data bound it
+
+// Plans runs of one model and its data under other settings.
+class Planner {
+ public:
+  // varies_length: the data are read whole, and cut to each run's max_length.
+  Planner(const Invocation& invocation, const Session& session, bool varies_length)
+      : invocation_(invocation), varies_length_(varies_length) {
+    config::RunConfig reading = invocation.config;
+    if (varies_length) reading.max_length = std::numeric_limits<int32_t>::max();
+    inputs_ = train::open_inputs(reading, /*weights_required=*/false);
+    gpu_ = invocation.gpu;
+    if (!gpu_ && session.placement.cuda != nullptr) gpu_ = spec_of(*session.placement.cuda);
+    if (gpu_) ask_ = ask_phantom_children();
+  }
+
+  const train::RunInputs& inputs() const { return inputs_; }
+  bool has_data() const { return !inputs_.train.examples.empty(); }
+
+  plan::Question question() {
+    plan::Target target;
+    if (gpu_) {
+      target.device = config::Device::kCuda;
+      target.name = gpu_->name;
+      target.compute_capability = gpu_->compute_capability;
+      target.capacity_bytes = gpu_->memory_bytes;
+      plan::bound_by_budget(target, invocation_.config.memory_budget);
+    } else {
+      target.name = "CPU";
+      target.threads = at::get_num_threads();
+      const int64_t budget = invocation_.config.memory_budget;
+      target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
+      target.within_budget = budget > 0;
+    }
+    plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}};
+    question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
+    question.prove = [this, target](const config::RunConfig& run) { return prove(run, target.capacity_bytes); };
+    question.throughput = [this](const config::RunConfig& run) {
+      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape) : std::nullopt;
+    };
+    return question;
+  }
+
+  plan::Workload workload_of(const config::RunConfig& run) {
+    return plan::make_workload(run, inputs_.shape, steps_of(run), evaluations_of(run));
+  }
+
+ private:
+  using Shapes = std::tuple<int64_t, int64_t, int64_t>;  // rows, accumulated batches, length
+
+  plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
+    const plan::Subject subject{run, inputs_.shape, *inputs_.folder, workload_of(run)};
+    plan::Plan plan;
+    if (gpu_) {
+      config::GpuSpec gpu = *gpu_;
+      gpu.memory_bytes = capacity;
+      plan = plan::plan_gpu(subject, gpu, 1, ask_);
+    } else {
+      plan = plan::plan_cpu(subject, capacity);
+    }
+    const int64_t missing = plan::missing_bytes(plan);
+    return {missing > 0 ? capacity + missing : plan::needed_bytes(plan), missing == 0};
+  }
+
+  std::vector<train::StepShape> steps_of(const config::RunConfig& run) {
+    const Shapes key{run.per_device_train_batch_size, run.gradient_accumulation_steps, run.max_length};
+    const auto known = steps_.find(key);
+    if (known != steps_.end()) return known->second;
+    if (has_data()) return steps_[key] = train::maximal_steps(run, cut(inputs_.train, run));
+    const train::BatchShape batch{run.per_device_train_batch_size, run.max_length};
+    return steps_[key] = train::maximal_shapes({train::StepShape(run.gradient_accumulation_steps, batch)});
+  }
+
+  std::vector<train::BatchShape> evaluations_of(const config::RunConfig& run) {
+    const Shapes key{run.per_device_eval_batch_size, 1, run.max_length};
+    const auto known = evaluations_.find(key);
+    if (known != evaluations_.end()) return known->second;
+    return evaluations_[key] = train::evaluation_shapes(run, cut(inputs_.validation, run));
+  }
+
+  const data::Dataset& cut(const data::Dataset& dataset, const config::RunConfig& run) {
+    if (!varies_length_) return dataset;
+    return cut_ = data::cut(dataset, run.max_length);
+  }
+
+  const Invocation& invocation_;
+  const bool varies_length_;
+  train::RunInputs inputs_;
+  std::optional<config::GpuSpec> gpu_;
+  plan::AskPhantom ask_;
+  data::Dataset cut_;  // the last one
+  std::map<Shapes, std::vector<train::StepShape>> steps_;
+  std::map<Shapes, std::vector<train::BatchShape>> evaluations_;
+};
+
+// The shortest length that leaves every file an example to learn from.
+int64_t shortest_length(const train::RunInputs& inputs) {
+  const auto of = [](const data::Dataset& dataset) {
+    int64_t shortest = dataset.examples.empty() ? 1 : std::numeric_limits<int64_t>::max();
+    for (const data::Example& example : dataset.examples) {
+      const auto target = std::find_if(example.labels.begin() + 1, example.labels.end(),
+                                       [](int32_t label) { return label != data::kIgnored; });
+      shortest = std::min<int64_t>(shortest, target - example.labels.begin() + 1);
+    }
+    return shortest;
+  };
+  return std::max(of(inputs.train), of(inputs.validation));
+}
+
+// Larger values change nothing: the data end, or the model does.
+int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfig& run) {
+  const train::RunInputs& inputs = planner.inputs();
+  switch (vary) {
+    case plan::Vary::kBatch:
+      return planner.has_data() ? static_cast<int64_t>(inputs.train.examples.size()) : kLargestBatch;
+    case plan::Vary::kLength:
+      if (!planner.has_data()) return std::max(run.max_length, inputs.shape.max_position_embeddings);
+      return std::max(inputs.longest_train, inputs.longest_validation);
+    case plan::Vary::kRank:
+      break;
+  }
+  if (run.method != config::Method::kLora) {
+    throw UsageError("--vary rank: the run trains every weight, and only adapters have a rank", "add method=lora");
+  }
+  return inputs.shape.hidden_size;
+}
+
+void advise_value(plan::Vary vary, Planner& planner, const plan::Question& question, bool json) {
+  const report::AdviceSubject subject{question, question.prove(question.run)};
+  const int64_t lowest = vary == plan::Vary::kLength ? shortest_length(planner.inputs()) : 1;
+  const plan::Largest largest =
+      plan::largest_that_fits(vary, {lowest, limit_of(vary, planner, question.run)}, question);
+  if (json) {
+    std::cout << format_json(report::largest_json(subject, vary, largest));
+  } else {
+    std::cout << report::format_largest(subject, vary, largest);
+  }
+}
+
+void advise_techniques(Planner& planner, const plan::Question& question, const Invocation& invocation) {
+  const report::AdviceSubject subject{question, question.prove(question.run)};
+  const std::set<std::string> keep(invocation.keep.begin(), invocation.keep.end());
+  const plan::Advice advice = plan::least_time_that_fits(question, keep);
+  std::optional<plan::Advice> same_method;
+  if (advice.best && advice.best->run.method != question.run.method) {
+    std::set<std::string> with_method = keep;
+    with_method.insert("method");
+    same_method = plan::least_time_that_fits(question, with_method);
+  }
+  const std::vector<plan::Remedy> alone =
+      plan::remedies(question.shape, question.run, question.target, planner.workload_of(question.run));
+  const plan::Advice* other = same_method ? &*same_method : nullptr;
+  if (invocation.json) {
+    std::cout << format_json(report::advice_json(subject, advice, other, alone));
+  } else {
+    std::cout << report::format_advice(subject, advice, other, alone);
+  }
+}
+
+}  // namespace
+
+int run_advise(const Invocation& invocation) {
+  const Session session = open_session(invocation);
+  Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
+  const plan::Question question = planner.question();
+  if (invocation.vary) {
+    advise_value(*invocation.vary, planner, question, invocation.json);
+  } else {
+    advise_techniques(planner, question, invocation);
+  }
+  return 0;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,31 @@
+// What fits, as tables, settings to paste, and JSON. No torch header.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "plan/remedies.h"
+#include "plan/search.h"
+
+namespace fathom::report {
+
+// What all answers are about.
+struct AdviceSubject {
+  const plan::Question& question;
+  plan::Proof as_it_is;  // of question.run
+};
+
+// "largest batch": the value that fits, the next one, and the settings.
+std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest);
+// The fastest settings that fit; those that keep the run's method, where the fastest change it (else null); and what
+// each technique alone would save.
+std::string format_advice(const AdviceSubject& subject, const plan::Advice& advice, const plan::Advice* same_method,
+                          const std::vector<plan::Remedy>& alone);
+
+// Bytes are exact numbers; `settings` are key=value texts; what is not known is null.
+Json largest_json(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest);
+Json advice_json(const AdviceSubject& subject, const plan::Advice& advice, const plan::Advice* same_method,
+                 const std::vector<plan::Remedy>& alone);
+
+}  // namespace fathom::report
