@@ -1,6 +1,7 @@
 // `fathom train`: plan, run, and set what was measured beside what was predicted.
 #include <ATen/Parallel.h>
 
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 
@@ -8,12 +9,14 @@
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/run_folder.h"
+#include "app/run_report.h"
 #include "app/session.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "plan/dry_run.h"
+#include "report/derivation.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
 #include "report/metrics.h"
@@ -98,6 +101,10 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
   return measured;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 void print_outcome(const train::RunResult& result) {
   if (result.first_evaluation && result.last_evaluation) {
     std::printf("evaluation loss: %.4f -> %.4f (%+.1f %%)\n", *result.first_evaluation, *result.last_evaluation,
@@ -108,6 +115,7 @@ void print_outcome(const train::RunResult& result) {
 }  // namespace
 
 int run_train(const Invocation& invocation) {
+  const auto start = std::chrono::steady_clock::now();
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
@@ -118,6 +126,7 @@ int run_train(const Invocation& invocation) {
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
   prepare_run_folder(config, !config.resume_from_checkpoint.empty(), session.phantom);
+  write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   Recorder recorder(config, resume);
   const int64_t resident_before = resident_bytes();
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
@@ -125,18 +134,18 @@ int run_train(const Invocation& invocation) {
   train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
   trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
   const train::RunResult result = train::run(config, inputs, trainer, resume, recorder.observer());
+  const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
+  write_run_report(config, comparison, report::memory_json(comparison), seconds_since(start));
   if (result.signal != 0) {
     log_info("stopped by a signal after step " + std::to_string(result.steps) +
              "; resume_from_checkpoint: auto continues");
     return 128 + result.signal;
   }
 
-  const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
-  write_file_atomically(std::filesystem::path(config.output_dir) / "memory.json",
-                        format_json(report::memory_json(comparison)));
-  std::cout << report::format_memory(comparison);
+  std::cout << report::format_memory(comparison) << "\n" << report::format_rules(comparison, /*all=*/false) << "\n";
   if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
-  std::printf("%s: %s\n", config.method == config::Method::kFull ? "model" : "adapter", config.output_dir.c_str());
+  std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
+              config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());
   return 0;
 }
 

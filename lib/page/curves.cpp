@@ -174,7 +174,8 @@ std::string attention_section(const Json& memory) {
   if (figures.empty()) return "";
   return "<section id=\"attention\">\n<h2>Attention: math against flash</h2>\n<p>One layer, one sequence, forward and "
          "backward. Math attention keeps a score for every pair of tokens, flash attention none: memory grows with the "
-         "square of the length, or with the length.</p>\n<div class=\"pair\">" +
+         "square of the length, or with the length. Lines "
+         "are the dry run where there is one, dots are measured.</p>\n<div class=\"pair\">" +
          figures + "</div></section>\n";
 }
 

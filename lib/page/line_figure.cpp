@@ -98,8 +98,8 @@ std::string LineFigure::format() const {
   std::string text = "<figure class=\"lines\"><figcaption><b>" + escaped(title) + "</b>";
   if (series.size() > 1) {
     for (const Series& one : series) {
-      const std::string dotted = one.marks == Marks::kDots ? " dotted" : "";
-      text += "<span class=\"key " + one.style + dotted + "\"><i></i>" + escaped(one.name) + "</span>";
+      if (one.marks == Marks::kDots) continue;  // on a line of the same colour; the text beside the figure says so
+      text += "<span class=\"key " + one.style + "\"><i></i>" + escaped(one.name) + "</span>";
     }
   }
   return text + "<span class=\"aside readout\"></span></figcaption>" + plot.format() + table_of(*this) +

@@ -179,6 +179,14 @@ std::string fact_text(const std::string& key, const Json& value) {
   return decimal(number, 3);
 }
 
+// "load_peak" of "load_peak_bytes": the text of the value has the unit.
+std::string without_unit(const std::string& key) {
+  for (const std::string_view unit : {"_bytes", "_seconds", "_usd", "_dollars"}) {
+    if (key.ends_with(unit)) return key.substr(0, key.size() - unit.size());
+  }
+  return key;
+}
+
 // Keys of memory.json with a place of their own on the page.
 bool is_shown_elsewhere(const std::string& key) {
   constexpr const char* kElsewhere[] = {"target", "workload",       "run",        "peak",      "components",
@@ -283,7 +291,7 @@ std::string fact_section(const Json& memory) {
     std::string facts;
     for (const auto& [name, fact] : value.items()) {
       if (fact.is_structured()) continue;
-      facts += "<dt>" + escaped(title_of(name)) + "</dt><dd>" + fact_text(name, fact) + "</dd>";
+      facts += "<dt>" + escaped(title_of(without_unit(name))) + "</dt><dd>" + fact_text(name, fact) + "</dd>";
     }
     if (!facts.empty()) text += "<div><h3>" + escaped(title_of(key)) + "</h3><dl>" + facts + "</dl></div>\n";
   }

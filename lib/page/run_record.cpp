@@ -17,7 +17,7 @@ using ledger::Timeline;
 // Far above what a run writes: a folder that exceeds them is none of ours.
 constexpr size_t kLargestText = size_t{64} << 20;
 constexpr size_t kLargestTimelines = size_t{1} << 30;
-constexpr int64_t kLargestEvents = int64_t{1} << 27;
+constexpr int64_t kLargestEvents = int64_t{1} << 24;
 constexpr int kKnownSchema = 1;
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
