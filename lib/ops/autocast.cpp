@@ -3,9 +3,24 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <vector>
+
 #include "ledger/ledger.h"
 
 namespace fathom::ops {
+namespace {
+
+// The copies that LibTorch's cache keeps, in the order in which they were made. The cache is a hash table by address
+// and would release them in an order that differs from process to process; the next allocations would find other gaps.
+thread_local std::vector<at::Tensor> kept_copies;
+
+void release_copies() {
+  at::autocast::clear_cache();
+  for (at::Tensor& copy : kept_copies) copy.reset();
+  kept_copies.clear();
+}
+
+}  // namespace
 
 AutocastScope::AutocastScope(c10::DeviceType device, bool enabled, at::ScalarType dtype)
     : device_(device),
@@ -20,7 +35,7 @@ AutocastScope::AutocastScope(c10::DeviceType device, bool enabled, at::ScalarTyp
 
 AutocastScope::~AutocastScope() {
   if (!enabled_) return;
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  if (at::autocast::decrement_nesting() == 0) release_copies();
   at::autocast::set_autocast_dtype(device_, previous_dtype_);
   at::autocast::set_autocast_enabled(device_, previous_enabled_);
 }
@@ -39,7 +54,10 @@ ComputeScope::~ComputeScope() {
 at::Tensor ComputeScope::weight(const at::Tensor& stored) const {
   if (!autocast_ || stored.scalar_type() == dtype_) return stored;
   const ledger::ClaimScope copies_of_weights(ledger::Component::kFunctionality);
-  return at::autocast::cached_cast(dtype_, stored, device_);
+  at::Tensor copy = at::autocast::cached_cast(dtype_, stored, device_);
+  constexpr size_t kCacheAndHere = 2;  // a copy that was just cached; later uses find it in kept_copies as well
+  if (copy.use_count() == kCacheAndHere) kept_copies.push_back(copy);
+  return copy;
 }
 
 }  // namespace fathom::ops
