@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "app/allocator_settings.h"
 #include "app/engine.h"
 #include "app/installation.h"
 #include "base/error.h"
@@ -124,6 +125,7 @@ TorchFolder find_torch() {
 int run_in_engine(const Invocation& invocation) {
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
+  if (cuda || invocation.gpu) check_allocator_settings();
   if (invocation.phantom_gpu) load_stubs(invocation);
   load(torch.path / "lib" / "libtorch_cpu.so", RTLD_LAZY, kRemedy);
   if (cuda) {

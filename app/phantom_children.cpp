@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 
+#include "phantom/gpu.h"
+
 namespace fathom::app {
 namespace {
 
@@ -15,10 +17,11 @@ std::unique_ptr<phantom::Child> start(const config::GpuSpec& gpu) {
       phantom::this_program(),
       std::vector<std::string>{"answer-plan", "--name", gpu.name, "--capability", gpu.compute_capability,
                                "--multiprocessors", std::to_string(gpu.multiprocessors), "--memory",
-                               std::to_string(gpu.memory_bytes)});
+                               std::to_string(phantom::kUnlimitedBytes)});
 }
 
-// Memory is a part of every question, so children of one GPU answer for all amounts of it.
+// Memory is a part of every question, and never more than a child starts with, so children of one GPU answer for all
+// amounts of it.
 bool is_alike(const config::GpuSpec& a, const config::GpuSpec& b) {
   return a.name == b.name && a.compute_capability == b.compute_capability && a.multiprocessors == b.multiprocessors;
 }

@@ -27,8 +27,14 @@ const weights::ModelFolder& PhantomGpuPlayer::folder_of(const std::string& path)
   return *folder_;
 }
 
+void PhantomGpuPlayer::start_over() {
+  placement_.cuda->start_over();
+  placement_.ledger = &placement_.cuda->ledger();
+}
+
 PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
   phantom::pretend(question.memory_bytes, question.placement);
+  start_over();
   const config::RunConfig config =
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
@@ -63,8 +69,7 @@ Json PhantomGpuPlayer::answer(const Json& question) {
     answer = {{"error", error.what()}};
   }
   try {
-    placement_.cuda->start_over();
-    placement_.ledger = &placement_.cuda->ledger();
+    start_over();
   } catch (const Error&) {
     clean_ = false;
     answer["last"] = true;

@@ -25,6 +25,7 @@ class PhantomGpuPlayer {
   bool can_go_on() const { return clean_; }
 
  private:
+  void start_over();
   PhantomAnswer play(const PhantomQuestion& question);
   const weights::ModelFolder& folder_of(const std::string& path);
 

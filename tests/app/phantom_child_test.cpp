@@ -27,7 +27,7 @@ class PhantomChild : public ProgramTest {
   static phantom::Child start(const std::string& before = "") {
     return phantom::Child("/bin/sh", {"-c", before + "exec '" FATHOM_PROGRAM
                                                      "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
-                                                     "--memory 85899345920"});
+                                                     "--memory 8796093022208"});
   }
   Json question(const std::string& settings = "", int64_t rows = 4, int64_t length = 192) const {
     return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},

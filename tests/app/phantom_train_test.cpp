@@ -1,7 +1,10 @@
 // `train --phantom-gpu`: the CUDA path to its end for every method and precision, with its bytes as planned.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cctype>
 #include <random>
+#include <sstream>
 
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -129,6 +132,190 @@ TEST_F(PhantomTrain, TooLittleMemoryIsRefusedAndWhenForcedExplained) {
   EXPECT_EQ(forced.status, 1);
   EXPECT_THAT(forced.errors, HasSubstr("out of memory"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out" / "model.safetensors"));
+}
+
+// Short rows first, a long one last: the memory suffices for the first steps and their checkpoints.
+class PhantomOutOfMemory : public PhantomTrain {
+ protected:
+  static constexpr char kTooSmall[] = " --gpu-memory 160MiB --force";
+
+  void write_run() {
+    write("model/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 30000,
+        "hidden_size": 24, "intermediate_size": 56, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "tie_word_embeddings": true})");
+    std::string lines;
+    for (const int length : {7, 9, 5, 8, 7, 6, 9, 8, 300, 280}) {
+      lines += Json{{"input_ids", std::vector<int>(static_cast<size_t>(length), 5)}}.dump() + "\n";
+    }
+    write("data.jsonl", lines);
+    write("run.yaml", R"(model_name_or_path: model
+random_init: true
+train_file: data.jsonl
+shuffle: false
+per_device_train_batch_size: 2
+num_train_epochs: 1
+save_strategy: steps
+save_steps: 2
+logging_steps: 1
+output_dir: out
+)");
+  }
+  Json manifest_files() const {
+    Json files = Json::object();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "out" / "checkpoint-4")) {
+      if (entry.is_regular_file()) files[entry.path().filename()] = read_file(entry.path()).size();
+    }
+    return files;
+  }
+};
+
+TEST_F(PhantomOutOfMemory, SaysWhatWasAskedForAndWhatWasAlive) {
+  write_run();
+  const Outcome outcome = run(std::string("train run.yaml --phantom-gpu H100") + kTooSmall);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, HasSubstr("out of memory"));
+  EXPECT_THAT(outcome.errors, HasSubstr("Tried to allocate"));
+  EXPECT_THAT(outcome.errors, HasSubstr("160.00 MiB"));
+  for (const char* component : {"weights", "optimizer_states", "activations", "kernels"}) {
+    EXPECT_THAT(outcome.errors, HasSubstr(component));
+  }
+  EXPECT_THAT(outcome.errors, HasSubstr("model.embed_tokens.weight"));
+}
+
+TEST_F(PhantomOutOfMemory, LeavesTheLastCheckpointIntact) {
+  write_run();
+  const std::string train = "train run.yaml --phantom-gpu H100";
+  ASSERT_EQ(run(train + kTooSmall).status, 1);
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "out" / "checkpoint-4"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out" / "model.safetensors"));
+  const Json saved = manifest_files();
+  EXPECT_EQ(run("inspect out/checkpoint-4").status, 0);
+
+  // Again with too little: it fails again and takes nothing away.
+  const Outcome again = run(train + kTooSmall + " resume_from_checkpoint=auto");
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.errors, HasSubstr("resuming from"));
+  EXPECT_THAT(again.errors, HasSubstr("out of memory"));
+  EXPECT_EQ(manifest_files(), saved);
+
+  const Outcome resumed = run(train + " resume_from_checkpoint=auto");
+  EXPECT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_THAT(resumed.errors, HasSubstr("checkpoint-4"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out" / "model.safetensors"));
+}
+
+// What a run may take is what is free, and cached memory that must be given back first is played out, not guessed: with
+// the least memory that the plan calls enough, the run comes to its end.
+TEST_F(PhantomTrain, RunsWithinTheLeastMemoryThatItsPlanAllows) {
+  write_run(1);
+  const auto status = [&](int megabytes, const std::string& more) {
+    std::filesystem::remove_all(folder_ / "out");
+    return run("train run.yaml --phantom-gpu H100 --gpu-memory " + std::to_string(megabytes) + "MiB" + more).status;
+  };
+  int enough = 160, too_little = 0;
+  while (enough - too_little > 2) {
+    const int middle = (enough + too_little) / 4 * 2;
+    (status(middle, " max_steps=1 save_strategy=no eval_strategy=no") == 0 ? enough : too_little) = middle;
+  }
+  EXPECT_EQ(status(enough, ""), 0);
+  EXPECT_EQ(status(too_little, ""), 1);
+}
+
+// ---- every GPU of the list ----
+
+std::vector<std::string> listed_gpus() {
+  std::vector<std::string> names;
+  std::istringstream lines(read_file(std::filesystem::path(FATHOM_SOURCE_DIR) / "configs" / "gpus.yaml"));
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_name = !line.empty() && line.back() == ':' && std::isalnum(static_cast<unsigned char>(line[0])) != 0;
+    if (is_name) names.push_back(line.substr(0, line.size() - 1));
+  }
+  return names;
+}
+
+class PhantomGpuOfTheList : public PhantomTrain, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(PhantomGpuOfTheList, PlansAndPlaysARun) {
+  write_run(0);
+  const Outcome estimate = run("estimate run.yaml --json bf16=true --gpu " + GetParam());
+  ASSERT_EQ(estimate.status, 0) << estimate.errors;
+  const Json planned = parse_json(estimate.output, "estimate");
+  EXPECT_EQ(planned.at("target").at("name"), GetParam());
+  ASSERT_EQ(run("train run.yaml bf16=true --phantom-gpu " + GetParam()).status, 0);
+  const Json played = memory();
+  EXPECT_EQ(planned.at("peak").at("dry_run"), played.at("peak").at("measured"));
+  // cuBLAS's default workspace of LibTorch 2.11, for the forward and for autograd's thread.
+  const int64_t workspace = planned.at("target").at("compute_capability") == "9.0" ? 33554432 : 8519680;
+  EXPECT_EQ(played.at("components").at("kernels").at("measured"), Json(2 * workspace));
+}
+
+INSTANTIATE_TEST_SUITE_P(Listed, PhantomGpuOfTheList, ::testing::ValuesIn(listed_gpus()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+});
+
+// ---- traces ----
+
+class PhantomTrace : public PhantomTrain {
+ protected:
+  // The events without addresses; those of segments apart.
+  struct Trace {
+    std::string blocks, segments, addresses;
+  };
+  Trace play(const std::string& name, const std::string& options) {
+    std::filesystem::remove_all(folder_ / "out");
+    const Outcome outcome = run("train run.yaml --phantom-gpu H100 --trace " + name + " " + options);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    Trace trace;
+    std::istringstream lines(read_file(folder_ / name));
+    for (std::string line; std::getline(lines, line);) {
+      const bool segment = line.starts_with("segment_");
+      const size_t address = line.rfind(' ');
+      if (!segment) trace.blocks += line + "\n";
+      if (segment) trace.segments += line.substr(0, address) + "\n";
+      if (segment) trace.addresses += line.substr(address + 1) + "\n";
+    }
+    return trace;
+  }
+};
+
+// Whatever addresses the driver chooses, the run asks for the same blocks in the same order on the same streams; where
+// the addresses of another run are handed out again, its segments are the same too, and so are allocated and reserved.
+TEST_F(PhantomTrace, IsReplayedWithTheAddressesOfAnotherRun) {
+  write_run(1);
+  const Trace plain = play("plain", "");
+  EXPECT_GT(std::count(plain.blocks.begin(), plain.blocks.end(), '\n'), 5000);
+  const Trace placed = play("placed", "--placement 5");
+  const Json measured = memory();
+  EXPECT_EQ(placed.blocks, plain.blocks);
+  EXPECT_NE(placed.addresses, plain.addresses);
+  const Trace replayed = play("replayed", "--segments " + (folder_ / "placed").string());
+  EXPECT_EQ(replayed.blocks, placed.blocks);
+  EXPECT_EQ(replayed.segments, placed.segments);
+  for (const char* figure : {"allocated", "reserved"}) {
+    EXPECT_EQ(memory().at(figure).at("measured"), measured.at(figure).at("measured"));
+  }
+}
+
+// Not even the order in which blocks are given back depends on where the host's memory happens to lie.
+TEST_F(PhantomTrace, IsTheSameInEveryProcess) {
+  write_run(1);
+  for (const char* settings : {"method=lora bf16=true gradient_checkpointing=true", "bf16=true",
+                               "bf16=true gradient_checkpointing=true attn_implementation=math"}) {
+    const Trace first = play("first", settings);
+    for (int process = 0; process < 3; ++process) EXPECT_EQ(play("again", settings).blocks, first.blocks) << settings;
+  }
+}
+
+TEST_F(PhantomTrace, RefusesTheSegmentsOfAnotherConfig) {
+  write_run(1);
+  play("small", "");
+  std::filesystem::remove_all(folder_ / "out");
+  const Outcome outcome =
+      run("train run.yaml --phantom-gpu H100 per_device_train_batch_size=10 max_length=60 --segments small");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.errors, HasSubstr("phantom: "));
 }
 
 }  // namespace

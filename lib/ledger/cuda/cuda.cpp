@@ -15,6 +15,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -22,6 +23,7 @@
 
 #include <memory>
 #include <shared_mutex>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "ledger/cuda/cublas_workspaces.h"
@@ -51,10 +53,21 @@ at::Tensor view_of(const at::DataPtr& block) {
 // Names what asks. Kernel scratch is not told apart on CUDA, so the thread stays out of it.
 KernelCall operator_of_thread() { return {.op = current_kernel_call().op}; }
 
+// LibTorch reads the allocator's settings now, and reports a number that is none by the name of the C++ function that
+// failed on it.
+void initialise() {
+  try {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+  } catch (const std::logic_error&) {
+    throw Error("PYTORCH_ALLOC_CONF (or PYTORCH_CUDA_ALLOC_CONF) has a value that is not a number where one is needed",
+                "correct or unset it");
+  }
+}
+
 class Device final : public CudaDevice {
  public:
   Device() {
-    at::globalContext().lazyInitDevice(at::kCUDA);
+    initialise();
     C10_CUDA_CHECK(cudaGetDeviceProperties(&properties_, kDevice));
     // From compute capability 9.0 on cuDNN would be the first choice for attention in 16 bits. Flash attention is what
     // the configuration names and what a phantom GPU can play, so both real and phantom runs use it.
@@ -107,7 +120,6 @@ class Device final : public CudaDevice {
   void synchronize() override { c10::cuda::device_synchronize(); }
 
   void trace_to(const std::filesystem::path& file) override {
-    // Never closed, like this object: the events of the process's end would come too late.
     trace_ = std::make_unique<TraceFile>(file);
   }
 
@@ -122,6 +134,10 @@ class Device final : public CudaDevice {
     }
     caching::resetPeakStats(kDevice);
     caching::resetAccumulatedStats(kDevice);
+    // The allocator reckons the share of the memory that the device had when it began; a phantom may have less by now.
+    const double share = caching::CUDAAllocatorConfig::per_process_memory_fraction();
+    const double memory = static_cast<double>(total_bytes()) / static_cast<double>(properties_.totalGlobalMem);
+    if (share < 1) caching::setMemoryFraction(share * memory, kDevice);
     ledger_ = std::make_unique<Ledger>();
   }
 

@@ -7,47 +7,46 @@ namespace fathom::ledger {
 
 using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
 
-TraceFile::TraceFile(const std::filesystem::path& path) : out_(path) {
-  if (!out_) throw Error("the trace " + path.string() + " cannot be written");
+TraceFile::TraceFile(const std::filesystem::path& path) : out_(std::fopen(path.c_str(), "we")) {
+  if (out_ == nullptr) throw Error("the trace " + path.string() + " cannot be written");
 }
 
 size_t TraceFile::stream_of(const Entry& entry) {
   return streams_.try_emplace(static_cast<void*>(entry.stream_), streams_.size()).first->second;
 }
 
+void TraceFile::line(const char* action, const Entry& entry, size_t block) {
+  std::fprintf(out_, "%s %zu %zu %zu\n", action, block, entry.size_, stream_of(entry));
+}
+
 void TraceFile::write(const Entry& entry) {
-  const char* segment = nullptr;
+  const auto segment = [&](const char* action) {
+    std::fprintf(out_, "%s %zu %zu %zu\n", action, entry.size_, stream_of(entry), entry.addr_);
+  };
   switch (entry.action_) {
     case Entry::ALLOC:
       blocks_[entry.addr_] = block_count_;
-      out_ << "alloc " << block_count_++ << ' ' << entry.size_ << ' ' << stream_of(entry) << '\n';
-      return;
+      return line("alloc", entry, block_count_++);
     case Entry::FREE_REQUESTED:
-      out_ << "free_requested " << blocks_[entry.addr_] << ' ' << entry.size_ << ' ' << stream_of(entry) << '\n';
-      return;
+      return line("free_requested", entry, blocks_[entry.addr_]);
     case Entry::FREE_COMPLETED:
-      out_ << "free_completed " << blocks_[entry.addr_] << ' ' << entry.size_ << ' ' << stream_of(entry) << '\n';
+      line("free_completed", entry, blocks_[entry.addr_]);
       blocks_.erase(entry.addr_);
       return;
-    case Entry::OOM:
-      out_ << "out_of_memory " << entry.size_ << ' ' << stream_of(entry) << '\n';
-      return;
     case Entry::SEGMENT_ALLOC:
-      segment = "segment_alloc ";
-      break;
+      return segment("segment_alloc");
     case Entry::SEGMENT_FREE:
-      segment = "segment_free ";
-      break;
+      return segment("segment_free");
     case Entry::SEGMENT_MAP:
-      segment = "segment_map ";
-      break;
+      return segment("segment_map");
     case Entry::SEGMENT_UNMAP:
-      segment = "segment_unmap ";
-      break;
+      return segment("segment_unmap");
+    case Entry::OOM:
+      std::fprintf(out_, "out_of_memory %zu %zu\n", entry.size_, stream_of(entry));
+      return;
     default:  // snapshots and what users record: nothing happens to memory
       return;
   }
-  out_ << segment << entry.size_ << ' ' << stream_of(entry) << ' ' << entry.addr_ << '\n';
 }
 
 }  // namespace fathom::ledger

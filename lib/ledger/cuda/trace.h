@@ -3,8 +3,8 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <unordered_map>
 
 namespace fathom::ledger {
@@ -22,12 +22,13 @@ class TraceFile {
  public:
   explicit TraceFile(const std::filesystem::path& path);  // throws Error if it cannot be written
   void write(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
-  void flush() { out_.flush(); }
 
  private:
   size_t stream_of(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
 
-  std::ofstream out_;
+  void line(const char* action, const c10::cuda::CUDACachingAllocator::TraceEntry& entry, size_t block);
+
+  std::FILE* out_;  // never closed: the C library writes out what it holds when the process exits
   std::unordered_map<size_t, size_t> blocks_;  // that are alive, by address
   std::unordered_map<void*, size_t> streams_;
   size_t block_count_ = 0;

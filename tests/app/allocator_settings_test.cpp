@@ -1,0 +1,136 @@
+// PYTORCH_ALLOC_CONF on a phantom GPU: LibTorch's allocator obeys it as on a real one, and what it cannot mean is
+// refused.
+#include "app/allocator_settings.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "phantom/child.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(AllocatorSettings, TakesWhatLibTorchTakes) {
+  for (const char* settings :
+       {"", "expandable_segments:True", "expandable_segments:True,", "max_split_size_mb: 128 , backend : native",
+        "garbage_collection_threshold:0.6,max_split_size_mb:64", "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
+        "a_setting_of_tomorrow:7"}) {
+    EXPECT_NO_THROW(app::check_allocator_settings("PYTORCH_ALLOC_CONF", settings)) << settings;
+  }
+}
+
+TEST(AllocatorSettings, RefusesWhatIsNoList) {
+  for (const char* settings : {"expandable_segments", "max_split_size_mb:", "max_split_size_mb:much", "a:1 b:2",
+                               "a:1,,b:2", ",", "roundup_power2_divisions:[256:1", "max_split_size_mb:-1"}) {
+    EXPECT_THROW(app::check_allocator_settings("PYTORCH_ALLOC_CONF", settings), UsageError) << settings;
+  }
+  EXPECT_THROW(app::check_allocator_settings("PYTORCH_ALLOC_CONF", std::string(100000, 'a')), UsageError);
+}
+
+struct Bytes {
+  int64_t requested, allocated, reserved;
+};
+
+class AllocatorSettingsTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("model/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 4003,
+        "hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 6, "num_attention_heads": 12,
+        "num_key_value_heads": 4, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})");
+  }
+
+  phantom::Child start(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {
+    return phantom::Child("/bin/sh", {"-c", (settings.empty() ? "" : variable + "=" + settings + " ") +
+                                                "exec '" FATHOM_PROGRAM
+                                                "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
+                                                "--memory 8796093022208"});
+  }
+  Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30) const {
+    return child.ask(
+        {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\nbf16: true\n"},
+         {"memory_bytes", memory_bytes},
+         {"placement", 0},
+         {"timeline", false},
+         {"steps", {{{4, 300}}, {{4, 211}}, {{2, 300}, {4, 100}}}},
+         {"evaluations", Json::array()},
+         {"capacity_tokens", 1200}},
+        std::chrono::minutes(2));
+  }
+  Bytes bytes_with(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {
+    phantom::Child child = start(settings, variable);
+    const Json answer = ask(child);
+    return {answer.at("requested"), answer.at("allocated"), answer.at("reserved")};
+  }
+};
+
+TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
+  const Bytes plain = bytes_with("");
+  EXPECT_LT(plain.requested, plain.allocated);
+
+  const Bytes expandable = bytes_with("expandable_segments:True");
+  EXPECT_EQ(expandable.requested, plain.requested);
+  EXPECT_LT(expandable.allocated, plain.allocated);  // no remainder is left unsplit
+  EXPECT_LT(expandable.reserved, plain.reserved);
+
+  const Bytes rounded = bytes_with("roundup_power2_divisions:4");
+  EXPECT_EQ(rounded.requested, plain.requested);
+  EXPECT_GT(rounded.allocated, plain.allocated);
+
+  const Bytes unsplit = bytes_with("max_split_size_mb:20");
+  EXPECT_EQ(unsplit.requested, plain.requested);
+  EXPECT_GT(unsplit.reserved, plain.reserved);
+
+  // 0.5 of 0.02 of 80 GiB: above that cached segments are given back before new ones are taken.
+  const Bytes collected = bytes_with("garbage_collection_threshold:0.5,per_process_memory_fraction:0.02");
+  EXPECT_EQ(collected.requested, plain.requested);
+  EXPECT_NE(collected.reserved, plain.reserved);
+}
+
+TEST_F(AllocatorSettingsTest, AreTakenFromTheOlderVariableToo) {
+  const Bytes one = bytes_with("roundup_power2_divisions:4"),
+              other = bytes_with("roundup_power2_divisions:4", "PYTORCH_CUDA_ALLOC_CONF");
+  EXPECT_EQ(one.allocated, other.allocated);
+  EXPECT_EQ(one.reserved, other.reserved);
+}
+
+// The share counts from the memory of each question, not from that of the child's first one.
+TEST_F(AllocatorSettingsTest, ShareTheMemoryThatIsThere) {
+  phantom::Child child = start("per_process_memory_fraction:0.5");
+  EXPECT_TRUE(ask(child, int64_t{4} << 30).contains("memory"));
+  EXPECT_THAT(ask(child, int64_t{1} << 30).at("out_of_memory").get<std::string>(),
+              AllOf(HasSubstr("capacity of 1024.00 MiB"), HasSubstr("512.00 MiB allowed")));
+  EXPECT_TRUE(ask(child, int64_t{4} << 30).contains("memory"));
+}
+
+TEST_F(AllocatorSettingsTest, ThatLibTorchRefusesEndAsErrors) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"no_such_setting:1", "Unrecognized key 'no_such_setting'"},
+      {"max_split_size_mb:1", "max_split_size_mb too small"},
+      {"expandable_segments:maybe", "Expected 'True' or 'False'"},
+      {"garbage_collection_threshold:7", "garbage_collect_threshold is invalid"},
+      {"roundup_power2_divisions:3", "power of 2"},
+      {"garbage_collection_threshold:half", "not a number"},
+      {"max_split_size_mb:99999999999999999999", "not a number"},
+      {"backend:nonsense", "Unknown allocator backend"},
+      {"backend:cudaMallocAsync", "whose memory can neither be predicted nor counted"},
+      {"expandable_segments", "is not a list of settings"}};
+  for (const auto& [settings, reason] : cases) {
+    for (const char* command : {"estimate model --gpu H100", "train run.yaml --phantom-gpu H100"}) {
+      write("data.jsonl", "{\"input_ids\": [1, 2, 3]}\n");
+      write("run.yaml", "model_name_or_path: model\nrandom_init: true\ntrain_file: data.jsonl\noutput_dir: out\n");
+      const Outcome outcome = run(command, std::string("PYTORCH_ALLOC_CONF=") + settings + " ");
+      EXPECT_THAT(outcome.status, testing::AnyOf(1, 2)) << command << " with " << settings;
+      EXPECT_THAT(outcome.errors, HasSubstr(reason)) << command;
+      EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+    }
+  }
+  EXPECT_EQ(run("estimate model", "PYTORCH_ALLOC_CONF=nonsense ").status, 0);  // the CPU's allocator does not read it
+}
+
+}  // namespace
+}  // namespace fathom

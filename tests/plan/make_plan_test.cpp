@@ -1,0 +1,144 @@
+// Plans for a GPU from answers that are given here: what is asked, and what is made of it.
+#include "plan/make_plan.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "phantom/gpu.h"
+#include "plan/dry_run.h"
+#include "tests/train/tiny.h"
+
+namespace fathom::plan {
+namespace {
+
+using testing::HasSubstr;
+
+class PlanGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "fathom_plan_XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+    write_file_atomically(path_ / "config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+        "vocab_size": 101, "hidden_size": 24, "intermediate_size": 56, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2})");
+    gpu_.name = "H100";
+    gpu_.compute_capability = "9.0";
+    gpu_.multiprocessors = 132;
+    gpu_.memory_bytes = 1000;
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  // Each placement reserves `reserved(placement)` bytes; more than the question's memory is out of memory.
+  Plan plan(int placements, const std::function<int64_t(uint64_t)>& reserved) {
+    const config::RunConfig config = train::testing::tiny_config();
+    const model::ModelShape shape = train::testing::tiny_shape();
+    const weights::ModelFolder folder(path_, /*weights_required=*/false);
+    const Subject subject{config, shape, folder, make_workload(config, shape, {{{2, 8}}}, {})};
+    return plan_gpu(subject, gpu_, placements, [&](const PhantomQuestion& question) {
+      const std::lock_guard lock(mutex_);
+      asked_.push_back(question);
+      PhantomAnswer answer;
+      answer.requested = 500;
+      answer.reserved = reserved(question.placement);
+      answer.allocated = answer.reserved - 100;
+      answer.memory.peak = 500;
+      if (answer.reserved > question.memory_bytes) answer.out_of_memory = "CUDA out of memory";
+      return answer;
+    });
+  }
+
+  std::filesystem::path path_;
+  config::GpuSpec gpu_;
+  std::mutex mutex_;
+  std::vector<PhantomQuestion> asked_;
+};
+
+TEST_F(PlanGpu, AsksForTheTimelineOnceAndForEveryPlacement) {
+  const Plan plan = this->plan(16, [](uint64_t placement) { return placement == 9 ? 900 : 700 + placement; });
+  ASSERT_EQ(asked_.size(), 16U);
+  EXPECT_TRUE(asked_.front().timeline);
+  std::vector<uint64_t> placements;
+  for (const PhantomQuestion& question : asked_) {
+    placements.push_back(question.placement);
+    EXPECT_EQ(question.timeline, question.placement == 0);
+    EXPECT_EQ(question.memory_bytes, 1000);
+  }
+  EXPECT_THAT(placements, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  EXPECT_TRUE(plan.gpu->fits);
+  EXPECT_EQ(plan.gpu->reserved, 700);
+  EXPECT_EQ(plan.gpu->reserved_range, (ByteRange{700, 900}));
+  EXPECT_EQ(plan.gpu->allocated_range, (ByteRange{600, 800}));
+  EXPECT_EQ(plan.gpu->placements, 16);
+}
+
+TEST_F(PlanGpu, AsksAgainWithoutLimitWhereTheMemoryRunsOut) {
+  const Plan plan = this->plan(2, [](uint64_t placement) { return placement == 0 ? 1500 : 1400; });
+  ASSERT_EQ(asked_.size(), 3U);
+  EXPECT_EQ(asked_[1].memory_bytes, phantom::kUnlimitedBytes);
+  EXPECT_EQ(asked_[2].memory_bytes, phantom::kUnlimitedBytes);
+  EXPECT_FALSE(plan.gpu->fits);
+  EXPECT_EQ(plan.gpu->reserved_range, (ByteRange{1400, 1500}));
+  EXPECT_EQ(plan.gpu->missing_bytes, 400);
+  EXPECT_EQ(plan.dry_run.peak, 500);
+}
+
+TEST_F(PlanGpu, DoesNotFitIfOnePlacementDoesNot) {
+  const Plan plan = this->plan(4, [](uint64_t placement) { return placement == 3 ? 1001 : 990; });
+  EXPECT_FALSE(plan.gpu->fits);
+  EXPECT_EQ(plan.gpu->missing_bytes, 1);
+}
+
+TEST_F(PlanGpu, HandsOnWhyThereIsNoAnswer) {
+  const auto error_of = [&](const std::function<int64_t(uint64_t)>& reserved) {
+    try {
+      plan(8, reserved);
+      return std::string("no error");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(error_of([](uint64_t) -> int64_t { throw Error("the child died"); }), HasSubstr("the child died"));
+  EXPECT_THAT(error_of([](uint64_t placement) -> int64_t {
+                if (placement == 5) throw Error("the child hangs");
+                return 700;
+              }),
+              HasSubstr("the child hangs"));
+  EXPECT_THAT(error_of([](uint64_t) { return phantom::kUnlimitedBytes + 1; }), HasSubstr("more than any GPU"));
+}
+
+TEST(Exchange, CarriesQuestionsAndAnswers) {
+  PhantomQuestion question;
+  question.config = "method: lora\n";
+  question.memory_bytes = int64_t{80} << 30;
+  question.placement = 7;
+  question.timeline = true;
+  question.workload.steps = {{{4, 128}, {2, 64}}, {{1, 9}}};
+  question.workload.evaluations = {{3, 5}};
+  question.workload.capacity_tokens = 512;
+  const Json said = to_json(question);
+  EXPECT_EQ(to_json(question_from_json(said)), said);
+  EXPECT_EQ(question_from_json(said).workload.steps, question.workload.steps);
+  EXPECT_THROW(question_from_json(Json::object()), Error);
+
+  PhantomAnswer answer;
+  answer.memory.peak = 9;
+  answer.timeline.blocks.push_back({.bytes = 3});
+  answer.timeline.events = 1;
+  answer.arithmetic.matrix_flops = int64_t{1} << 60;
+  answer.attention_kernel = "flash attention";
+  answer.requested = 9;
+  const Json heard = to_json(answer);
+  EXPECT_EQ(to_json(answer_from_json(heard)), heard);
+  EXPECT_EQ(answer_from_json(heard).timeline, answer.timeline);
+  answer.out_of_memory = "CUDA out of memory";
+  EXPECT_EQ(answer_from_json(to_json(answer)).out_of_memory, answer.out_of_memory);
+  EXPECT_THROW(answer_from_json(Json{{"error", "what"}}), Error);
+  EXPECT_THROW(answer_from_json(Json::object()), Error);
+}
+
+}  // namespace
+}  // namespace fathom::plan
