@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "plan/bound.h"
 #include "plan/dry_run.h"
+#include "plan/fit.h"
 #include "plan/search.h"
 #include "report/advice_table.h"
 
@@ -72,16 +73,11 @@ class Planner {
 
   plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
     const plan::Subject subject{run, inputs_.shape, *inputs_.folder, workload_of(run)};
-    plan::Plan plan;
-    if (gpu_) {
-      config::GpuSpec gpu = *gpu_;
-      gpu.memory_bytes = capacity;
-      plan = plan::plan_gpu(subject, gpu, 1, ask_);
-    } else {
-      plan = plan::plan_cpu(subject, capacity);
-    }
+    // A budget for the CPU may be that of another machine.
+    const plan::Plan plan = gpu_ ? plan_for_gpu(subject, *gpu_, 1, ask_) : plan::plan_cpu(subject, capacity);
     const int64_t missing = plan::missing_bytes(plan);
-    return {missing > 0 ? capacity + missing : plan::needed_bytes(plan), missing == 0};
+    return {missing > 0 ? capacity + missing : plan::needed_bytes(plan), missing == 0,
+            plan::fit_of(plan) == plan::Fit::kUncertain};
   }
 
   std::vector<train::StepShape> steps_of(const config::RunConfig& run) {

@@ -1,14 +1,15 @@
 // Compares what is needed with what is there.
 #include "plan/fit.h"
 
+#include "plan/bound.h"
+
 namespace fathom::plan {
 
 Fit fit_of(const Plan& plan) {
-  const int64_t capacity = plan.target.capacity_bytes;
-  if (!plan.gpu) return capacity == 0 || plan.dry_run.peak <= capacity ? Fit::kFits : Fit::kDoesNotFit;
-  if (!plan.gpu->fits) return Fit::kDoesNotFit;
+  if (missing_bytes(plan) > 0) return Fit::kDoesNotFit;
+  if (!plan.gpu || plan.target.within_budget) return Fit::kFits;  // memory_budget bounds the allocator alone
   const int64_t share = plan.gpu->overhead.value_or(kUncertainBytes);
-  return plan.gpu->reserved_range.highest <= capacity - share ? Fit::kFits : Fit::kUncertain;
+  return plan.gpu->reserved_range.highest <= plan.target.capacity_bytes - share ? Fit::kFits : Fit::kUncertain;
 }
 
 }  // namespace fathom::plan

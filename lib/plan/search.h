@@ -19,6 +19,7 @@ namespace fathom::plan {
 struct Proof {
   int64_t need = 0;  // bytes that the bound is held against: live with kernel scratch on a CPU, reserved on a GPU
   bool fits = false;
+  bool near_limit = false;  // on a GPU: it fits, but the driver's own share beside it is not proved to
 };
 
 struct Question {

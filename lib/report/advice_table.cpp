@@ -31,7 +31,14 @@ std::string need_of(const plan::Candidate& candidate) {
 
 std::string fit_of(const plan::Candidate& candidate) {
   if (!candidate.proof) return "by formula";
-  return candidate.proof->fits ? "fits, dry-run" : "does not fit, dry-run";
+  if (!candidate.proof->fits) return "does not fit, dry-run";
+  return candidate.proof->near_limit ? "fits, dry-run; near the limit" : "fits, dry-run";
+}
+
+std::string describe_limit(const std::optional<plan::Candidate>& answer) {
+  if (!answer || !answer->proof->near_limit) return "";
+  return "Near the limit: what the driver takes beside LibTorch's allocator (context, kernels) is not proved to fit. A "
+         "smaller --budget leaves it room.\n";
 }
 
 std::string describe_subject(const AdviceSubject& subject) {
@@ -86,7 +93,8 @@ Json candidate_json(const AdviceSubject& subject, const plan::Candidate& candida
   return {{"settings", plan::settings_between(subject.question.run, candidate.run)},
           {"formula", candidate.formula},
           {"dry_run", candidate.proof ? Json(candidate.proof->need) : Json(nullptr)},
-          {"fits", candidate.proof ? Json(candidate.proof->fits) : Json(nullptr)}};
+          {"fits", candidate.proof ? Json(candidate.proof->fits) : Json(nullptr)},
+          {"near_limit", candidate.proof && candidate.proof->near_limit}};
 }
 
 template <typename T>
@@ -140,6 +148,7 @@ std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const 
             std::to_string(plan::value_of(vary, largest.fits->run)) + "\n";
     if (!largest.exceeds) text += "It is the largest that makes a difference to this run.\n";
   }
+  text += describe_limit(largest.fits);
   return text + format_count(largest.reckoned) + " values by formula, " + format_count(largest.dry_runs) +
          " by dry run.\n";
 }
@@ -148,7 +157,7 @@ std::string format_advice(const AdviceSubject& subject, const plan::Advice& advi
                           const std::vector<plan::Remedy>& alone) {
   std::string text = describe_subject(subject) + "\n";
   if (!advice.fitting.empty()) text += combinations_table(advice.fitting) + "\n";
-  text += describe_best(subject, advice, "Least time");
+  text += describe_best(subject, advice, "Least time") + describe_limit(advice.best);
   if (same_method != nullptr) {
     const bool full = subject.question.run.method == config::Method::kFull;
     text +=

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "plan/bound.h"
 #include "plan/fit.h"
 #include "report/table.h"
 
@@ -153,10 +154,12 @@ std::string describe_run(const plan::Plan& plan) {
 
 std::string describe_fit(const plan::Plan& plan) {
   const std::string capacity = format_bytes(plan.target.capacity_bytes);
-  if (plan.gpu && !plan.gpu->fits) {
-    return "Does not fit: " + plan.target.name + " has " + capacity + ", and " + format_bytes(plan.gpu->missing_bytes) +
-           " are missing (" + format_count(plan.gpu->missing_bytes) +
-           " bytes). The figures above are those of a run without limit.\n";
+  const int64_t missing = plan::missing_bytes(plan);
+  if (missing > 0) {
+    const std::string short_of =
+        "Does not fit: " + plan::describe_capacity(plan.target) + ", and " + format_bytes(missing) + " are missing";
+    if (!plan.gpu) return short_of + ".\n";
+    return short_of + " (" + format_count(missing) + " bytes). The figures above are those of a run without limit.\n";
   }
   if (plan.gpu) {
     const bool fits = plan::fit_of(plan) == plan::Fit::kFits;
@@ -167,11 +170,9 @@ std::string describe_fit(const plan::Plan& plan) {
     return fits ? "Fits: " + sum + ".\n" : "Near the limit, not proved to fit: " + sum + ".\n";
   }
   if (plan.target.capacity_bytes == 0) return "";
-  if (plan.dry_run.peak > plan.target.capacity_bytes) {
-    return "Does not fit: this machine has " + capacity + ", and " +
-           format_bytes(plan.dry_run.peak - plan.target.capacity_bytes) + " are missing.\n";
-  }
-  return "Fits: " + format_bytes(plan.dry_run.peak) + " of this machine's " + capacity + ".\n";
+  const bool scratch = plan.dry_run.peak_with_scratch > plan.dry_run.peak;
+  return "Fits: " + format_bytes(plan::needed_bytes(plan)) + (scratch ? " with kernel scratch, of " : " of ") +
+         (plan.target.within_budget ? "memory_budget's " : "this machine's ") + capacity + ".\n";
 }
 
 std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured) {

@@ -61,7 +61,7 @@ Question question_about(const model::ModelShape& shape, const RunConfig& run, co
   Question question{shape, run, target, full_batches, {}, {}};
   question.prove = [=, &shape](const RunConfig& tried) {
     const int64_t need = true_need(formula(shape, tried, target));
-    return Proof{need, need <= target.capacity_bytes};
+    return Proof{need, need <= target.capacity_bytes, false};
   };
   return question;
 }

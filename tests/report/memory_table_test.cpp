@@ -123,6 +123,13 @@ TEST(FormatMemory, SaysWhatIsMissing) {
   cpu.target.capacity_bytes = 8 << 10;
   EXPECT_THAT(format_memory({cpu, {}}),
               HasSubstr("Does not fit: this machine has 8.00 KiB, and 7.51 KiB are missing.\n"));
+  cpu.target.within_budget = true;
+  EXPECT_THAT(format_memory({cpu, {}}),
+              HasSubstr("Does not fit: memory_budget is 8.00 KiB, and 7.51 KiB are missing.\n"));
+  cpu.target.capacity_bytes = 16 << 10;
+  cpu.dry_run.peak_with_scratch = 16000;
+  EXPECT_THAT(format_memory({cpu, {}}),
+              HasSubstr("Fits: 15.62 KiB with kernel scratch, of memory_budget's 16.00 KiB.\n"));
 }
 
 TEST(FormatMemory, MarksAPhaseThatWasNotPlayed) {

@@ -1,0 +1,171 @@
+// `advise` and `memory_budget` as a user meets them: what fits trains, and what does not is refused by the plan, then
+// by the allocator.
+#include <gmock/gmock.h>
+
+#include "base/json.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kShort = 20;  // examples at the start of the data, so that a checkpoint is there before the long ones
+
+class Advise : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("model/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256,
+"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+"max_position_embeddings": 512, "rms_norm_eps": 1e-5, "hidden_act": "silu", "dtype": "float32"})");
+    std::string lines;
+    for (int i = 0; i < 2 * kShort; ++i) {
+      Json ids = Json::array();
+      for (int j = 0; j < (i < kShort ? 12 : 96); ++j) ids.push_back((7 * i + 3 * j) % 250);
+      lines += Json{{"input_ids", ids}}.dump() + "\n";
+    }
+    write("data.jsonl", lines);
+    write("run.yaml", R"(model_name_or_path: model
+random_init: true
+device: cpu
+num_threads: 1
+train_file: data.jsonl
+shuffle: false
+per_device_train_batch_size: 5
+num_train_epochs: 1
+save_steps: 1
+save_total_limit: 1
+output_dir: out
+)");
+  }
+
+  Json advise(const std::string& arguments) {
+    const Outcome outcome = run("advise run.yaml --json " + arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return parse_json(outcome.output, "advise");
+  }
+  Outcome train(const std::string& arguments) {
+    fs::remove_all(folder_ / "out");
+    return run("train run.yaml " + arguments);
+  }
+  std::string newest_checkpoint() {
+    for (const auto& entry : fs::directory_iterator(folder_ / "out")) {
+      if (entry.path().filename().string().rfind("checkpoint-", 0) == 0) return entry.path();
+    }
+    return "";
+  }
+};
+
+struct Case {
+  const char* vary;  // as `advise` calls it
+  const char* key;
+  int64_t value;  // whose need is the budget
+  const char* settings;
+};
+constexpr Case kCases[] = {
+    {"batch", "per_device_train_batch_size", 5, ""},
+    {"batch", "per_device_train_batch_size", 9, "bf16=true"},
+    {"batch", "per_device_train_batch_size", 13, "method=lora dtype=bfloat16"},
+    {"batch", "per_device_train_batch_size", 4, "gradient_checkpointing=true attn_implementation=math"},
+    {"batch", "per_device_train_batch_size", 3, "gradient_accumulation_steps=2 dtype=bfloat16"},
+    {"length", "max_length", 40, ""},
+    {"length", "max_length", 71, "method=lora bf16=true"},
+    {"length", "max_length", 64, "attn_implementation=math"},
+    {"rank", "lora_r", 3, "method=lora"},
+    {"rank", "lora_r", 24, "method=lora target_modules=all-linear"},
+};
+
+class AdviseUnderABudget : public Advise, public ::testing::WithParamInterface<Case> {};
+
+TEST_P(AdviseUnderABudget, TheAnswerTrainsAndTheNextValueDoesNot) {
+  const Case& each = GetParam();
+  const std::string settings = each.settings, key = std::string(each.key) + "=";
+  const Json generous = advise("--vary " + std::string(each.vary) + " --budget 1GiB " + settings + " " + key +
+                               std::to_string(each.value));
+  const std::string budget = std::to_string(generous.at("target").at("as_it_is").at("dry_run").get<int64_t>() + 1);
+  const Json advice = advise("--vary " + std::string(each.vary) + " --budget " + budget + " " + settings);
+  EXPECT_EQ(advice.at("largest"), each.value);
+  ASSERT_EQ(advice.at("next"), each.value + 1);
+  const std::string bounded = settings + " memory_budget=" + budget + " " + key;
+
+  const Outcome fits = train(bounded + std::to_string(each.value));
+  EXPECT_EQ(fits.status, 0) << fits.errors;
+  EXPECT_THAT(fits.output, HasSubstr("equal to the byte"));
+
+  const Outcome refused = train(bounded + std::to_string(each.value + 1));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("the run does not fit: it needs"), HasSubstr("memory_budget is"),
+                                    HasSubstr("the largest part is"), HasSubstr("  saves ")));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+
+  const Outcome forced = train(bounded + std::to_string(each.value + 1) + " --force");
+  EXPECT_EQ(forced.status, 1);
+  EXPECT_THAT(forced.errors, AllOf(HasSubstr("out of memory"), HasSubstr("the budget (memory_budget) is"),
+                                   HasSubstr("alive then"), HasSubstr("is whole; resume_from_checkpoint: auto")));
+  EXPECT_FALSE(fs::exists(folder_ / "out" / "model.safetensors"));
+  const std::string checkpoint = newest_checkpoint();
+  ASSERT_NE(checkpoint, "");
+  EXPECT_EQ(run("inspect '" + checkpoint + "'").status, 0) << "its hashes are as they were written";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ten, AdviseUnderABudget, ::testing::ValuesIn(kCases), [](const auto& info) {
+  return std::string(info.param.vary) + "_" + std::to_string(info.index);
+});
+
+TEST_F(Advise, CombinationsThatItNamesTrain) {
+  for (const std::string budget : {"2200000", "3000000", "4500000"}) {
+    const Json advice = advise("--budget " + budget);
+    ASSERT_TRUE(advice.at("best").at("fits").get<bool>()) << budget;
+    EXPECT_LE(advice.at("best").at("dry_run").get<int64_t>(), std::stoll(budget));
+    std::string settings;
+    for (const Json& setting : advice.at("best").at("settings")) settings += setting.get<std::string>() + " ";
+    EXPECT_EQ(train(settings + "memory_budget=" + budget).status, 0) << settings;
+    if (advice.at("next").is_null()) continue;
+    EXPECT_FALSE(advice.at("next").at("fits").get<bool>());
+    settings.clear();
+    for (const Json& setting : advice.at("next").at("settings")) settings += setting.get<std::string>() + " ";
+    EXPECT_EQ(train(settings + "memory_budget=" + budget).status, 1) << settings;
+  }
+}
+
+TEST_F(Advise, SaysWhatNothingFits) {
+  const Outcome nothing = run("advise run.yaml --budget 100KiB");
+  EXPECT_EQ(nothing.status, 0);
+  EXPECT_THAT(nothing.output, AllOf(HasSubstr("nothing fits. The smallest, "), HasSubstr(" saves ")));
+  const Outcome batch = run("advise run.yaml --budget 100KiB --vary batch");
+  EXPECT_THAT(batch.output, HasSubstr("Not even the smallest value fits"));
+  const Outcome plenty = run("advise run.yaml --budget 1GiB --vary length");
+  EXPECT_THAT(plenty.output, AllOf(HasSubstr("max_length=96"), HasSubstr("largest that makes a difference")));
+}
+
+TEST_F(Advise, TakesAModelAloneAndAGpu) {
+  const Outcome batch =
+      run("advise model --budget 64MiB --vary batch max_length=64 random_init=true device=cpu --json");
+  ASSERT_EQ(batch.status, 0) << batch.errors;
+  const Json largest = parse_json(batch.output, "advise");
+  EXPECT_GT(largest.at("largest").get<int64_t>(), 40) << "no data bound it";
+  EXPECT_EQ(largest.at("next").get<int64_t>(), largest.at("largest").get<int64_t>() + 1);
+  const Outcome gpu = run("advise run.yaml --gpu H100 --gpu-memory 100MiB --vary batch device=auto --json");
+  ASSERT_EQ(gpu.status, 0) << gpu.errors;
+  EXPECT_EQ(parse_json(gpu.output, "advise").at("target").at("capacity"), 100 << 20);
+}
+
+TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
+  const auto told = [&](const std::string& arguments) {
+    const Outcome outcome = run("advise run.yaml " + arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    return outcome.errors;
+  };
+  EXPECT_THAT(told("--vary rank"), HasSubstr("only adapters have a rank; add method=lora"));
+  EXPECT_THAT(told("--budget 24G"), HasSubstr("--budget: '24G' is not a size"));
+  EXPECT_THAT(told("--budget 0"), HasSubstr("above 0"));
+  EXPECT_THAT(told("--vary depth"), HasSubstr("depth"));
+  EXPECT_THAT(told("--vary batch --keep method"), HasSubstr("--keep is for --vary techniques"));
+  EXPECT_THAT(told("memory_budget=-1"), HasSubstr("memory_budget: expected a size above 0"));
+}
+
+}  // namespace
+}  // namespace fathom
