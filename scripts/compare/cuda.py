@@ -74,6 +74,15 @@ def listed_gpus(list_file):
     return entries
 
 
+def listed_gpu(name, list_file):
+    """What the entry says of the GPU, letter case aside. Or None."""
+    for known, entry in listed_gpus(list_file).items():
+        if known.lower() == name.lower():
+            total_bytes = int(float(entry["memory_gib"]) * 2**30)
+            return Gpu(f"phantom {known}", entry["compute_capability"], int(entry["multiprocessors"]), total_bytes)
+    return None
+
+
 def listed_name(gpu, list_file):
     """The entry that this GPU is: by the driver's name, else by capability, multiprocessors and memory. Or None."""
     entries = listed_gpus(list_file)

@@ -1,105 +1,23 @@
-"""The matrix of configurations on a GPU: each predicted, then run, then held against the prediction."""
+"""The GPU check's twenty configurations: all are predicted first, then run, then held against the predictions.
 
-import dataclasses
+A prediction is the run itself on the phantom GPU, once for each placement of segments: its trace of requests, the bytes
+of every component and phase, and the range of allocated and reserved bytes. Afterwards the real run's segments are
+replayed: a phantom run that is handed the same addresses must end with the same allocated and reserved bytes.
+"""
+
+import concurrent.futures
+import hashlib
 import json
-import random
+import os
+import shutil
 import statistics
 import subprocess
 import time
 
-from compare.rows import METHODS, PRECISIONS, Row
+from compare import gpu_trace
+from compare.gpu_cases import write_config
 
-# Two shapes in fathom's config.json: one with odd sizes throughout, and the 125M Llama that is also compared on a CPU.
-SHAPES = {
-    "odd": {
-        "vocab_size": 1003,
-        "hidden_size": 200,
-        "intermediate_size": 333,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 5,
-        "num_key_value_heads": 5,
-        "head_dim": 40,
-        "max_position_embeddings": 512,
-        "tie_word_embeddings": True,
-    },
-    "125m": {
-        "vocab_size": 32000,
-        "hidden_size": 768,
-        "intermediate_size": 2048,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "num_key_value_heads": 4,
-        "head_dim": 64,
-        "max_position_embeddings": 2048,
-        "tie_word_embeddings": False,
-    },
-}
-ROWS_OF_TOKENS = {"odd": [97, 64, 31, 97, 80, 5, 97, 64], "125m": [512] * 16}
-BATCH = {"odd": 2, "125m": 4}
-STEPS = 6
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    shape: str
-    row: Row
-
-    @property
-    def name(self):
-        return f"{self.shape}-{self.row.name}"
-
-
-def cases(quick=False):
-    shapes = ["odd"] if quick else list(SHAPES)
-    return [
-        Case(shape, Row(method, precision, checkpointing))
-        for shape in shapes
-        for method in METHODS
-        for precision in PRECISIONS
-        for checkpointing in (False, True)
-    ]
-
-
-def write_inputs(folder):
-    """A folder with a config.json and a file of ids for each shape."""
-    for name, shape in SHAPES.items():
-        model = folder / f"model-{name}"
-        model.mkdir(parents=True, exist_ok=True)
-        document = {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
-            "hidden_act": "silu",
-            "rms_norm_eps": 1e-5,
-            "rope_theta": 10000.0,
-            "torch_dtype": "float32",
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-            "initializer_range": 0.02,
-            **shape,
-        }
-        (model / "config.json").write_text(json.dumps(document, indent=2) + "\n")
-        source = random.Random(7)
-        with open(folder / f"ids-{name}.jsonl", "w") as out:
-            for length in ROWS_OF_TOKENS[name]:
-                ids = [3 + int((shape["vocab_size"] - 3) * source.random() ** 4) for _ in range(length)]
-                out.write(json.dumps({"input_ids": ids, "labels": ids}) + "\n")
-
-
-def write_config(case, folder, run, device="cuda"):
-    settings = {
-        "model_name_or_path": folder / f"model-{case.shape}",
-        "random_init": "true",
-        "train_file": folder / f"ids-{case.shape}.jsonl",
-        "output_dir": run,
-        "max_length": max(ROWS_OF_TOKENS[case.shape]),
-        "max_steps": STEPS,
-        **case.row.fathom_settings(),
-        "device": device,
-        "per_device_train_batch_size": BATCH[case.shape],
-    }
-    config = folder / f"{case.name}-{device}.yaml"
-    config.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
-    return config
+OTHER_PLACEMENT = 7919  # of the phantom that stands in for the GPU: none that is predicted with
 
 
 class CommandFailed(Exception):
@@ -126,28 +44,6 @@ def call(command, log, environment, limit_seconds=300):
     return finished.stdout
 
 
-def predict(case, check):
-    """What `estimate` says before anything runs."""
-    config = write_config(case, check.work, check.work / f"run-{case.name}")
-    text = call(
-        [check.fathom, "estimate", config, "--gpu", check.gpu_name, "--json"],
-        check.logs / f"{case.name}-estimate.log",
-        check.environment,
-    )
-    return json.loads(text)
-
-
-def play(case, check):
-    """The run itself, on the GPU or played by the phantom; its memory.json and its steps."""
-    run = check.work / f"run-{case.name}"
-    subprocess.run(["rm", "-rf", run], check=True)
-    command = [check.fathom, "train", write_config(case, check.work, run)]
-    if check.phantom:
-        command += ["--phantom-gpu", check.gpu_name]
-    call(command, check.logs / f"{case.name}-train.log", check.environment)
-    return json.loads((run / "memory.json").read_text()), read_steps(run)
-
-
 def read_steps(run):
     lines = (run / "metrics.jsonl").read_text().splitlines()
     return [step for step in map(json.loads, filter(None, lines)) if "step_seconds" in step]
@@ -164,79 +60,176 @@ def figure(document, key, column):
     return entry.get(column) if isinstance(entry, dict) else None
 
 
-def hold(predicted, measured):
-    """Predicted against measured: requested bytes must agree exactly, allocated and reserved lie in the range."""
-    lines = {}
-    for key, name in (
-        ("peak", "requested"),
-        ("allocated", "allocated"),
-        ("reserved", "reserved"),
-        ("device", "device"),
-    ):
-        before, after = figure(predicted, key, "dry_run"), figure(measured, key, "measured")
-        bounds = figure(predicted, key, "range") or [before, before]
-        if before is None or after is None:
-            lines[name] = {"predicted": before, "measured": after, "inside": None}
-        else:
-            lines[name] = {
-                "predicted": before,
-                "range": bounds,
-                "measured": after,
-                "difference": after - before,
-                "inside": bounds[0] <= after <= bounds[1],
-            }
-    components = {
-        name: (entry.get("dry_run"), figure(measured["components"], name, "measured"))
-        for name, entry in predicted.get("components", {}).items()
-    }
-    wrong = [
-        f"{name} {after - before:+,}"
-        for name, (before, after) in components.items()
-        if before is not None and after is not None and before != after
-    ]
-    wrong += [
-        f"peak of {name} {after - before:+,}"
-        for name, before, after in phase_peaks(predicted, measured)
-        if before != after
-    ]
+# ---- one run ----
+
+
+def play(case, check, tag, options, allocator):
+    """Trains the case in a folder of its own; a case that resumes makes two processes. Their memory.json and traces."""
+    run = check.work / f"{case.name}-{tag}"
+    shutil.rmtree(run, ignore_errors=True)
+    config = write_config(case, check.work, run)
+    environment = {**check.environment, "PYTORCH_ALLOC_CONF": allocator} if allocator else check.environment
+    played = []
+    for part in range(2 if case.resume else 1):
+        command = [check.fathom, "train", config, "--trace", check.work / f"{run.name}-{part}.trace", *options(part)]
+        if part == 1:
+            shutil.rmtree(run / "checkpoint-6")
+            command.append("resume_from_checkpoint=auto")
+        call(command, check.logs / f"{case.name}-{tag}-{part}.log", environment)
+        played.append((json.loads((run / "memory.json").read_text()), check.work / f"{run.name}-{part}.trace"))
+    return played, run
+
+
+def phantom_options(check, *more):
+    return ["--phantom-gpu", check.gpu_name, "--gpu-memory", f"{check.memory_bytes}B", *more]
+
+
+def outcome(memory):
+    """What a run measured, as the predictions keep it."""
     return {
-        "figures": lines,
-        "components": {name: {"predicted": a, "measured": b} for name, (a, b) in components.items()},
-        "wrong_components": wrong,
+        "requested": figure(memory, "peak", "measured"),
+        "allocated": figure(memory, "allocated", "measured"),
+        "reserved": figure(memory, "reserved", "measured"),
+        "components": {name: figure(memory["components"], name, "measured") for name in memory["components"]},
+        "phases": {name: figure(phase, "peak", "measured") for name, phase in memory["phases"].items()},
     }
 
 
-def phase_peaks(predicted, measured):
-    """(phase, predicted, measured) for the phases that both know."""
-    for name, phase in predicted.get("phases", {}).items():
-        before = figure(phase, "peak", "dry_run")
-        after = figure(measured.get("phases", {}).get(name, {}), "peak", "measured")
-        if before is not None and after is not None:
-            yield name, before, after
+# ---- predictions ----
 
 
-def as_expected(result):
-    """Whether nothing lies outside what was predicted. The driver's figure has a bound of its own and is only shown."""
-    figures = result["figures"]
-    return not result["wrong_components"] and all(
-        figures[name]["inside"] for name in ("requested", "allocated", "reserved")
+def near_full_share(case, check):
+    """A limit between what the case asks for and what it would reserve with plenty, so that cached memory must be given
+    back; the least such limit, in steps of an eighth, with which the phantom run ends."""
+    (memory, _), *_ = play(case, check, "plenty", lambda part: phantom_options(check), case.allocator)[0]
+    least, most = figure(memory, "allocated", "measured"), figure(memory, "reserved", "measured")
+    for eighths in range(1, 9):
+        limit = least + (most - least) * eighths // 8
+        share = f"per_process_memory_fraction:{limit / check.memory_bytes:.9f}"
+        try:
+            play(case, check, "limit", lambda part: phantom_options(check), share)
+            return share
+        except CommandFailed:
+            continue
+    raise CommandFailed("no limit below what the run reserves lets it end")
+
+
+def predict(case, check):
+    """The phantom's runs, folded into one prediction for each process of the case."""
+    allocator = near_full_share(case, check) if case.near_full else case.allocator
+    parts = []
+    for placement in range(check.placements):
+        played, run = play(
+            case,
+            check,
+            f"placement-{placement}",
+            lambda part, placement=placement: phantom_options(check, "--placement", placement),
+            allocator,
+        )
+        for part, (memory, trace) in enumerate(played):
+            seen, blocks = outcome(memory), gpu_trace.digest(gpu_trace.read(trace).blocks)
+            if placement == 0:
+                plan = {name: figure(memory, name, "range") for name in ("allocated", "reserved")}
+                ranges = {name: [seen[name], seen[name]] for name in ("allocated", "reserved")}
+                parts.append({**seen, "trace_sha256": blocks, "ranges": ranges, "plan": plan, "trace": str(trace)})
+                continue
+            prediction = parts[part]
+            if blocks != prediction["trace_sha256"]:
+                raise CommandFailed(f"placement {placement} asks for other blocks than placement 0")
+            for name, bounds in prediction["ranges"].items():
+                prediction["ranges"][name] = [min(bounds[0], seen[name]), max(bounds[1], seen[name])]
+            os.remove(trace)
+        shutil.rmtree(run)
+    return {"case": case.name, "title": case.title, "allocator": allocator, "parts": parts}
+
+
+def predict_all(cases, check, say):
+    """Every prediction, before anything runs on the GPU: written to predictions.json, whose SHA-256 comes back too."""
+
+    def one(case):
+        try:
+            prediction = predict(case, check)
+        except (CommandFailed, KeyError, ValueError, OSError) as error:
+            prediction = {"case": case.name, "title": case.title, "error": f"{type(error).__name__}: {error}"}
+        say(f"predicted {case.name}: {prediction.get('error', str(len(prediction.get('parts', []))) + ' runs')}")
+        return prediction
+
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
+        predictions = list(pool.map(one, cases))
+    kept = [
+        {
+            **prediction,
+            "parts": [{k: v for k, v in part.items() if k != "trace"} for part in prediction.get("parts", [])],
+        }
+        for prediction in predictions
+    ]
+    text = json.dumps(kept, indent=1) + "\n"
+    (check.out / "predictions.json").write_text(text)
+    return predictions, hashlib.sha256(text.encode()).hexdigest()
+
+
+# ---- the real runs ----
+
+
+def hold(prediction, memory, trace):
+    """One process of a case against its prediction: what is wrong, in words."""
+    seen, wrong = outcome(memory), []
+    predicted, measured = gpu_trace.read(prediction["trace"]), gpu_trace.read(trace)
+    if difference := gpu_trace.first_difference(predicted.blocks, measured.blocks):
+        wrong.append(difference)
+    if seen["requested"] != prediction["requested"]:
+        wrong.append(f"requested {seen['requested'] - prediction['requested']:+,} bytes")
+    for kind in ("components", "phases"):
+        for name, before in prediction[kind].items():
+            if seen[kind].get(name) != before:
+                wrong.append(f"{name}: {before:,} predicted, {seen[kind].get(name)} measured")
+    for name, (lowest, highest) in prediction["ranges"].items():
+        if not lowest <= seen[name] <= highest:
+            wrong.append(f"{name} {seen[name]:,} is outside {lowest:,} to {highest:,}")
+    return {**seen, "events": len(measured.all), "wrong": wrong}
+
+
+def replay(case, check, played, allocator):
+    """The run on a phantom that hands out the real run's addresses: what differs, in words."""
+    traces = [trace for _, trace in played]
+    replayed, run = play(
+        case, check, "replay", lambda part: phantom_options(check, "--segments", traces[part]), allocator
     )
+    wrong = []
+    for part, ((real, real_trace), (again, again_trace)) in enumerate(zip(played, replayed, strict=True)):
+        if difference := gpu_trace.first_difference(gpu_trace.read(again_trace).all, gpu_trace.read(real_trace).all):
+            wrong.append(f"replayed process {part}: {difference}")
+        for name in ("allocated", "reserved"):
+            if difference := outcome(again)[name] - outcome(real)[name]:
+                wrong.append(f"replayed process {part}: {name} {difference:+,} bytes")
+        os.remove(again_trace)
+    shutil.rmtree(run)
+    return wrong
 
 
-def run_case(case, check):
-    """One configuration from the prediction to the verdict."""
-    result = {"case": case.name, "title": f"{case.shape}: {case.row.title}"}
+def run_case(case, prediction, check):
+    """One configuration on the GPU, each process fresh, and the verdict."""
+    result = {"case": case.name, "title": case.title}
     try:
-        predicted = predict(case, check)
-        (check.out / "predictions").mkdir(parents=True, exist_ok=True)
-        (check.out / f"predictions/{case.name}.json").write_text(json.dumps(predicted, indent=1) + "\n")
-        measured, steps = play(case, check)
+        if "error" in prediction:
+            raise CommandFailed("not predicted: " + prediction["error"])
+        options = phantom_options(check, "--placement", OTHER_PLACEMENT) if check.phantom else []
+        played, run = play(case, check, "real", lambda part: options, prediction["allocator"])
+        pairs = zip(prediction["parts"], played, strict=True)
+        held = [hold(part, memory, trace) for part, (memory, trace) in pairs]
+        steps = read_steps(run)
         result.update(
-            hold(predicted, measured),
+            parts=[
+                {**seen, "predicted": {name: part[name] for name in ("requested", "ranges", "plan")}}
+                for part, seen in zip(prediction["parts"], held, strict=True)
+            ],
+            device=figure(played[-1][0], "device", "measured"),
             losses=[step["loss"] for step in steps],
             tokens_per_second=None if check.phantom else tokens_per_second(steps),
+            replay=replay(case, check, played, prediction["allocator"]),
         )
-        result["passed"] = as_expected(result)
+        result["wrong"] = [text for seen in held for text in seen["wrong"]] + result["replay"]
+        result["passed"] = not result["wrong"]
     except (CommandFailed, KeyError, ValueError, OSError) as error:
         result.update(passed=False, error=f"{type(error).__name__}: {error}")
     return result

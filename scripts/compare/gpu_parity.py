@@ -6,7 +6,7 @@ import pathlib
 import struct
 import subprocess
 
-from compare import gpu_matrix, measure
+from compare import gpu_cases, gpu_matrix, measure
 from compare.gpu_matrix import CommandFailed, call
 from compare.rows import METHODS, PRECISIONS, Row
 
@@ -60,15 +60,15 @@ def loss_difference(check, method):
 
     The weights are drawn by one device's generator, so they are drawn once, on the CPU, and trained from a folder.
     """
-    case = gpu_matrix.Case("odd", Row(method, "fp32"))
+    case = gpu_cases.Case("odd", Row(method, "fp32"))
     base = check.work / "parity-base"
     if not base.exists():
-        config = gpu_matrix.write_config(gpu_matrix.Case("odd", Row("full", "fp32")), check.work, base, "cpu")
+        config = gpu_cases.write_config(gpu_cases.Case("odd", Row("full", "fp32")), check.work, base, "cpu")
         call([check.fathom, "train", config, "max_steps=1"], check.logs / "parity-base.log", check.environment)
     losses = {}
     for device in ("cpu", "cuda"):
         run = check.work / f"parity-{method}-{device}"
-        config = gpu_matrix.write_config(case, check.work, run, device)
+        config = gpu_cases.write_config(case, check.work, run, device)
         call(
             [check.fathom, "train", config, f"model_name_or_path={base}", "random_init=false"],
             check.logs / f"parity-{method}-{device}.log",
