@@ -3,7 +3,7 @@
 // kernels.
 //
 // Nothing may depend on what is read back: numbers are 1, truths false, copies to the host zeros. What CPU kernels take
-// and give back by themselves is not modelled: the dry run's kernel_scratch is unknown, not small.
+// and give back by themselves is played too, as an upper bound (phantom/kernel_scratch.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,0 +1,127 @@
+// Attention alone, played on the phantom device and run on the real one.
+#include "plan/attention_curve.h"
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <chrono>
+
+#include "ops/attention.h"
+#include "ops/scalar_type.h"
+#include "phantom/device.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kShortest = 512;
+
+class Attention {
+ public:
+  Attention(const model::ModelShape& shape, at::ScalarType type, int64_t length, const train::Placement& placement)
+      : placement_(placement) {
+    const auto options = at::TensorOptions().device(placement.device).dtype(type);
+    const auto heads = [&](int64_t count) {
+      return at::full({1, length, count, shape.head_dim}, 0.01, options).set_requires_grad(true);
+    };
+    queries_ = heads(shape.num_attention_heads);
+    keys_ = heads(shape.num_key_value_heads);
+    values_ = heads(shape.num_key_value_heads);
+    gradient_ = at::full({1, length, shape.num_attention_heads * shape.head_dim}, 0.01, options);
+  }
+
+  // Returns the bytes that it took at its peak.
+  int64_t run(ops::AttentionKernel kernel) {
+    ledger::Ledger& ledger = *placement_.ledger;
+    ledger.label();
+    const int64_t before = ledger.live_bytes();
+    torch::autograd::backward({ops::causal_attention(queries_, keys_, values_, kernel).view(gradient_.sizes())},
+                              {gradient_});
+    if (placement_.cuda != nullptr) placement_.cuda->synchronize();
+    for (const at::Tensor* input : {&queries_, &keys_, &values_}) input->mutable_grad().reset();
+    return ledger.label().peak - before;
+  }
+
+ private:
+  const train::Placement& placement_;
+  at::Tensor queries_, keys_, values_, gradient_;
+};
+
+class Curve {
+ public:
+  Curve(const config::RunConfig& config, const model::ModelShape& shape, const train::Placement& placement)
+      : shape_(shape),
+        type_(config.bf16 ? at::kBFloat16 : ops::scalar_type(train::storage_dtype(config, shape))),
+        placement_(placement) {}
+
+  std::optional<int64_t> play(config::Attention attention, int64_t length) const {
+    if (!placement_.device.is_cpu()) return std::nullopt;
+    ledger::Ledger ledger;
+    const phantom::LedgerScope scope(ledger);
+    const train::Placement phantom{phantom::device(), &ledger, nullptr};
+    return Attention(shape_, type_, length, phantom).run(kernel(attention, phantom.device));
+  }
+
+  // Once to see the memory, once more for the time; seconds stay unset where it does not fit.
+  void measure(config::Attention attention, int64_t length, AttentionCost& cost) const {
+    try {
+      Attention real(shape_, type_, length, placement_);
+      const ops::AttentionKernel chosen = kernel(attention, placement_.device);
+      cost.measured = real.run(chosen);
+      const Clock::time_point start = Clock::now();
+      real.run(chosen);
+      cost.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    } catch (const c10::OutOfMemoryError&) {
+      cost.measured.reset();
+    }
+  }
+
+ private:
+  ops::AttentionKernel kernel(config::Attention attention, at::Device device) const {
+    return ops::attention_kernel(attention, device, type_, shape_.head_dim);
+  }
+
+  const model::ModelShape& shape_;
+  const at::ScalarType type_;
+  const train::Placement& placement_;
+};
+
+Json or_null(const auto& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json to_json(const AttentionCost& cost) {
+  return {{"dry_run", or_null(cost.dry_run)}, {"measured", or_null(cost.measured)}, {"seconds", or_null(cost.seconds)}};
+}
+
+}  // namespace
+
+std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const model::ModelShape& shape,
+                                            const train::Placement& placement, const AttentionLimits& limits) {
+  constexpr double kGrowth = 4;  // of the time when the length doubles
+  const Curve curve(config, shape, placement);
+  std::vector<AttentionPoint> points;
+  for (int64_t length = kShortest; length <= limits.longest; length *= 2) points.push_back({length, {}, {}});
+  for (const config::Attention attention : {config::Attention::kFlash, config::Attention::kMath}) {
+    bool measuring = true;
+    for (AttentionPoint& point : points) {
+      AttentionCost& cost = attention == config::Attention::kFlash ? point.flash : point.math;
+      cost.dry_run = curve.play(attention, point.length);
+      measuring = measuring && cost.dry_run.value_or(0) <= limits.bytes;
+      if (measuring) curve.measure(attention, point.length, cost);
+      measuring = measuring && cost.seconds && kGrowth * *cost.seconds <= limits.seconds;
+    }
+  }
+  return points;
+}
+
+Json to_json(const std::vector<AttentionPoint>& points) {
+  Json list = Json::array();
+  for (const AttentionPoint& point : points) {
+    list.push_back({{"length", point.length}, {"flash", to_json(point.flash)}, {"math", to_json(point.math)}});
+  }
+  return list;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,60 @@
+// One row for each length: what either kernel takes, and how they compare.
+#include "report/attention_table.h"
+
+#include <array>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "report/table.h"
+
+namespace fathom::report {
+namespace {
+
+std::string bytes_of(const plan::AttentionCost& cost) {
+  if (cost.dry_run) return format_bytes(*cost.dry_run);
+  return cost.measured ? format_bytes(*cost.measured) : std::string(kMissing);
+}
+
+// "+0", or how far the ledger was from the dry run.
+std::string difference_of(const plan::AttentionCost& cost) {
+  if (!cost.dry_run || !cost.measured) return std::string(kMissing);
+  const int64_t difference = *cost.measured - *cost.dry_run;
+  return std::string(difference > 0 ? "+" : "").append(format_count(difference));
+}
+
+std::string milliseconds_of(const plan::AttentionCost& cost) {
+  if (!cost.seconds) return std::string(kMissing);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f ms", 1e3 * *cost.seconds);
+  return text.data();
+}
+
+std::string ratio(const auto& above, const auto& below) {
+  if (!above || !below || *below == 0) return std::string(kMissing);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f×", static_cast<double>(*above) / static_cast<double>(*below));
+  return text.data();
+}
+
+}  // namespace
+
+std::string format_attention(const std::vector<plan::AttentionPoint>& points) {
+  Table table({{"tokens"},
+               {"math"},
+               {"flash"},
+               {"less by"},
+               {"measured − dry run", Align::kRight},
+               {"math, time"},
+               {"flash, time"},
+               {"faster by"}});
+  for (const plan::AttentionPoint& point : points) {
+    table.add_row({format_count(point.length), bytes_of(point.math), bytes_of(point.flash),
+                   ratio(point.math.dry_run, point.flash.dry_run),
+                   difference_of(point.math) + ", " + difference_of(point.flash), milliseconds_of(point.math),
+                   milliseconds_of(point.flash), ratio(point.math.seconds, point.flash.seconds)});
+  }
+  return "One layer's attention, forward and backward, one sequence: bytes at the peak beside its inputs\n" +
+         table.format();
+}
+
+}  // namespace fathom::report
