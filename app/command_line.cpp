@@ -34,12 +34,14 @@ struct Raw {
   std::vector<std::string> overrides;
   std::string prompts_file;
   std::string ids;
-  std::string gpu, phantom_gpu;   // names in configs/gpus.yaml
-  std::string gpu_memory;         // in place of that GPU's
-  std::string bound;              // of memory, for advise
+  std::string gpu, phantom_gpu;  // names in configs/gpus.yaml
+  std::string gpu_memory;        // in place of that GPU's
+  std::string bound;             // of memory, for advise
   std::string vary = "techniques";
-  std::string tokens, gpu_hours;  // of estimate's budget
-  config::GpuSpec answering_gpu;  // answer-plan: any, listed or not
+  std::string tokens, gpu_hours;    // of estimate's budget
+  bool calibrate = false;           // doctor
+  bool math = false, lora = false;  // answer-overhead
+  config::GpuSpec answering_gpu;    // answer-plan: any, listed or not
 };
 
 void add_overrides(CLI::App* command, Raw& raw) {
@@ -132,6 +134,8 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   estimate->add_flag("--explain", invocation.explain,
                      "Also the formulas of the peak with their numbers, and all rules of thumb with reasons");
   estimate->add_flag("--inference", invocation.inference, "Also memory to use the model: weights and cache");
+  estimate->add_flag("--attention", invocation.attention,
+                     "Attention alone over lengths: flash against math, timed here");
   add_json(estimate, raw);
   add_overrides(estimate, raw);
 
@@ -189,7 +193,16 @@ void add_model_commands(CLI::App& app, Raw& raw) {
       ->type_name("FILE.pickle");
 
   CLI::App* doctor = app.add_subcommand("doctor", "What this machine offers, and what is missing");
+  doctor->add_flag("--calibrate", raw.calibrate, "Measure this machine's speed, and its GPU's overhead, for estimates");
+  doctor->add_option("--phantom-gpu", raw.phantom_gpu)->group("");
   add_json(doctor, raw);
+
+  CLI::App* overhead = app.add_subcommand("answer-overhead", "")->group("");  // a child of doctor --calibrate
+  overhead->add_flag("--bf16", invocation.config.bf16);
+  overhead->add_flag("--math", raw.math);
+  overhead->add_flag("--lora", raw.lora);
+  overhead->add_flag("--gradient-checkpointing", invocation.config.gradient_checkpointing);
+  overhead->add_option("--phantom-gpu", raw.phantom_gpu);
 }
 
 std::vector<int64_t> parse_ids(const std::string& text) {
@@ -262,28 +275,6 @@ config::Device device_of(const Invocation& invocation) {
   return there ? config::Device::kCuda : config::Device::kCpu;
 }
 
-void read_advise(Raw& raw) {
-  if (raw.vary == "batch") raw.invocation.vary = plan::Vary::kBatch;
-  if (raw.vary == "length") raw.invocation.vary = plan::Vary::kLength;
-  if (raw.vary == "rank") raw.invocation.vary = plan::Vary::kRank;
-  if (raw.invocation.vary && !raw.invocation.keep.empty()) {
-    throw UsageError("--keep is for --vary techniques", "with one setting varied, all others stay");
-  }
-  if (raw.bound.empty()) return;
-  try {
-    raw.invocation.config.memory_budget = parse_bytes(raw.bound);
-  } catch (const Error& error) {
-    throw UsageError(std::string("--budget: ") + error.what());
-  }
-  if (raw.invocation.config.memory_budget == 0) throw UsageError("--budget: expected a size above 0");
-}
-
-void read_config(Raw& raw) {
-  Invocation& invocation = raw.invocation;
-  const std::string& command = invocation.command;
-  if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
-  if (command == "eval")
-    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
 bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
 
 // The model that `estimate` or `advise` is to look at: a folder, a .json file, or a name of configs/models; nothing for
@@ -325,6 +316,28 @@ std::optional<double> count_of(const std::string& option, const std::string& tex
   return count;
 }
 
+void read_advise(Raw& raw) {
+  if (raw.vary == "batch") raw.invocation.vary = plan::Vary::kBatch;
+  if (raw.vary == "length") raw.invocation.vary = plan::Vary::kLength;
+  if (raw.vary == "rank") raw.invocation.vary = plan::Vary::kRank;
+  if (raw.invocation.vary && !raw.invocation.keep.empty()) {
+    throw UsageError("--keep is for --vary techniques", "with one setting varied, all others stay");
+  }
+  if (raw.bound.empty()) return;
+  try {
+    raw.invocation.config.memory_budget = parse_bytes(raw.bound);
+  } catch (const Error& error) {
+    throw UsageError(std::string("--budget: ") + error.what());
+  }
+  if (raw.invocation.config.memory_budget == 0) throw UsageError("--budget: expected a size above 0");
+}
+
+void read_config(Raw& raw) {
+  Invocation& invocation = raw.invocation;
+  const std::string& command = invocation.command;
+  if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
+  if (command == "eval")
+    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
   const bool plans = command == "estimate" || command == "advise";
   if (plans) {
     const std::optional<std::string> model = model_of(raw.subject);
@@ -342,8 +355,29 @@ std::optional<double> count_of(const std::string& option, const std::string& tex
 Invocation complete(Raw& raw) {
   Invocation& invocation = raw.invocation;
   invocation.subject = raw.subject;
+  if (raw.calibrate) {
+    invocation.command = "calibrate";
+    invocation.phantom_gpu = gpu_of(raw.phantom_gpu, "");
+    return invocation;
+  }
+  if (invocation.command == "answer-overhead") {
+    if (raw.math) invocation.config.attn_implementation = config::Attention::kMath;
+    if (raw.lora) invocation.config.method = config::Method::kLora;
+    invocation.phantom_gpu = gpu_of(raw.phantom_gpu, "");
+    invocation.device = config::Device::kCuda;
+    return invocation;
+  }
   if (invocation.command == "inspect" || invocation.command == "doctor" || invocation.command == "report") {
     return invocation;
+  }
+  if (invocation.command == "estimate") {
+    invocation.parameters = parameters_of(raw.subject);
+    if (invocation.parameters > 0) return invocation;
+    invocation.budget.tokens = count_of("tokens", raw.tokens);
+    invocation.budget.gpu_hours = count_of("gpu-hours", raw.gpu_hours);
+    if (invocation.budget.price_per_hour && !std::isfinite(*invocation.budget.price_per_hour)) {
+      throw UsageError("--price-per-hour: expected a number of dollars");
+    }
   }
   read_config(raw);
   if (!raw.gpu_memory.empty() && raw.gpu.empty() && raw.phantom_gpu.empty()) {

@@ -19,5 +19,7 @@ int run_logits(const Invocation& invocation);
 int run_estimate(const Invocation& invocation);
 int run_advise(const Invocation& invocation);
 int run_answer_plan(const Invocation& invocation);
+int run_calibrate(const Invocation& invocation);        // of `doctor --calibrate`
+int run_answer_overhead(const Invocation& invocation);  // the child of it that measures one combination
 
 }  // namespace fathom::app

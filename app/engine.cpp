@@ -20,8 +20,17 @@ struct Command {
   int (*run)(const Invocation&);
 };
 
-constexpr Command kCommands[] = {{"train", run_train},   {"eval", run_eval},         {"generate", run_generate},
-                                 {"logits", run_logits}, {"estimate", run_estimate}, {"advise", run_advise}, {"answer-plan", run_answer_plan}};
+constexpr Command kCommands[] = {
+    {"train", run_train},
+    {"eval", run_eval},
+    {"generate", run_generate},
+    {"logits", run_logits},
+    {"estimate", run_estimate},
+    {"advise", run_advise},
+    {"answer-plan", run_answer_plan},
+    {"calibrate", run_calibrate},
+    {"answer-overhead", run_answer_overhead},
+};
 
 int run(const Invocation& invocation) {
   for (const Command& command : kCommands) {

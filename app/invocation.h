@@ -35,11 +35,12 @@ struct Invocation {
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
   int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
   bool json = false;                   // estimate, inspect, doctor
-
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
   bool explain = false;                // how the figures come about, besides
+  bool attention = false;              // attention's memory and time over lengths, on this machine
   int64_t parameters = 0;              // > 0: a bare number of them instead of a model
+
   // advise
   std::optional<plan::Vary> vary;  // the setting whose largest value is asked for; unset: techniques
   std::vector<std::string> keep;   // groups of techniques that stay as the run has them

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "app/calibrations.h"
 #include "app/machine.h"
 #include "app/phantom_children.h"
 #include "base/error.h"
@@ -26,6 +27,9 @@ plan::Plan plan_for_gpu(const plan::Subject& subject, config::GpuSpec gpu, int p
   gpu.memory_bytes = bound.capacity_bytes;
   plan::Plan plan = plan::plan_gpu(subject, gpu, placements, ask);
   plan.target.within_budget = bound.within_budget;
+  if (const auto calibration = calibration_of(gpu.product)) {
+    plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.shape));
+  }
   return plan;
 }
 

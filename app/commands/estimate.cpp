@@ -1,15 +1,18 @@
 // `fathom estimate`: what a run will take, before it runs.
+#include <ATen/Parallel.h>
+
 #include <iostream>
 
+#include "app/calibrations.h"
 #include "app/commands.h"
-#include "app/installation.h"
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/session.h"
 #include "base/bytes.h"
-#include "config/devices.h"
+#include "plan/attention_curve.h"
 #include "plan/dry_run.h"
 #include "plan/outlook.h"
+#include "report/attention_table.h"
 #include "report/derivation.h"
 #include "report/estimate_table.h"
 #include "report/memory_json.h"
@@ -32,19 +35,6 @@ plan::Workload workload_of(const Invocation& invocation, const train::RunInputs&
                              train::evaluation_shapes(config, inputs.validation));
 }
 
-// A GPU of this machine with speed and price as the list has them for its product.
-config::GpuSpec with_listed_figures(config::GpuSpec gpu) {
-  for (const auto& [name, listed] : config::load_gpus(gpus_file())) {
-    if (listed.product != gpu.product) continue;
-    config::GpuSpec merged = listed;
-    merged.name = gpu.name;
-    merged.multiprocessors = gpu.multiprocessors;
-    merged.memory_bytes = gpu.memory_bytes;
-    return merged;
-  }
-  return gpu;
-}
-
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
 // 13; measured on a machine without a GPU.
 constexpr int64_t kCudaProgramBytes = 470 * kMiB;
@@ -60,6 +50,8 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
   if (gpu) {
     question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.shape);
     question.listed_price = gpu->price_per_hour;
+  } else {
+    question.throughput = cpu_throughput(invocation.config, inputs.shape, at::get_num_threads());
   }
   return question;
 }
@@ -67,6 +59,14 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
 int print_parameters(const Invocation& invocation) {
   std::cout << (invocation.json ? format_json(report::parameters_json(invocation.parameters))
                                 : report::format_parameters(invocation.parameters));
+  return 0;
+}
+
+// As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
+int print_attention(const Invocation& invocation, const Session& session, const model::ModelShape& shape) {
+  const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
+  const auto points = plan::attention_curve(invocation.config, shape, session.placement, limits);
+  std::cout << (invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));
   return 0;
 }
 
@@ -78,11 +78,11 @@ int run_estimate(const Invocation& invocation) {
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
+  if (invocation.attention) return print_attention(invocation, session, inputs.shape);
   const plan::Subject subject{config, inputs.shape, *inputs.folder, workload_of(invocation, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = with_listed_figures(spec_of(*session.placement.cuda));
-  const plan::Plan plan =
-      gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan_for_cpu(subject);
+  const plan::Plan plan = gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan_for_cpu(subject);
   const plan::Outlook outlook =
       plan::look_ahead(inputs.shape, config, plan, question_of(invocation, inputs, gpu, program_bytes));
   if (invocation.json) {

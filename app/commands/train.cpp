@@ -7,15 +7,19 @@
 
 #include "app/commands.h"
 #include "app/machine.h"
+#include "app/out_of_memory.h"
 #include "app/planning.h"
 #include "app/run_folder.h"
 #include "app/run_report.h"
 #include "app/session.h"
+#include "app/step_times.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "plan/attention_curve.h"
 #include "plan/dry_run.h"
+#include "plan/remedies.h"
 #include "report/derivation.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
@@ -30,8 +34,8 @@ namespace {
 // something to write: by then the checkpoint has been loaded.
 class Recorder {
  public:
-  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume)
-      : path_(std::filesystem::path(config.output_dir) / "metrics.jsonl") {
+  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times)
+      : path_(std::filesystem::path(config.output_dir) / "metrics.jsonl"), times_(times) {
     std::error_code absent;
     if (resume &&
         std::filesystem::equivalent(resume->folder().lexically_normal().parent_path(), config.output_dir, absent)) {
@@ -53,6 +57,7 @@ class Recorder {
 
  private:
   void step(const train::StepReport& report) {
+    times_.add(report.step, report.seconds);
     report::Progress progress;
     progress.step = report.step;
     progress.total_steps = report.total_steps;
@@ -82,6 +87,7 @@ class Recorder {
   }
 
   std::filesystem::path path_;
+  StepTimes& times_;
   int64_t keep_bytes_ = 0;  // of an existing file: what the checkpoint knew of
   std::optional<report::MetricsFile> metrics_;
   report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
@@ -95,10 +101,34 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
     const ledger::CudaDevice::Statistics statistics = cuda->statistics();
     measured.allocated = statistics.peak_allocated;
     measured.reserved = statistics.peak_reserved;
+    // Of the driver's used bytes now, with what was reserved at the peak instead of now.
+    measured.device_growth = cuda->total_bytes() - cuda->free_bytes() - statistics.reserved + statistics.peak_reserved;
   } else {
     measured.resident_growth = peak_resident_bytes() - resident_before;
   }
   return measured;
+}
+
+// After running out of memory.
+std::string what_to_do_now(const config::RunConfig& config, const model::ModelShape& shape, const plan::Plan& plan) {
+  std::string text = plan::describe_remedies(plan::remedies(shape, config, plan.target, plan.workload));
+  if (!text.empty()) text = "What helps most:\n" + text;
+  if (const auto checkpoint = checkpoint::find_newest(config.output_dir)) {
+    text += checkpoint->folder().string() + " is whole; resume_from_checkpoint: auto continues from it.";
+  }
+  return text;
+}
+
+// memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on.
+Json memory_of(const plan::Comparison& comparison, const config::RunConfig& config, const model::ModelShape& shape,
+               const Session& session, const StepTimes& times) {
+  const plan::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
+  Json memory = report::memory_json(comparison);
+  memory["time"] = times.json();
+  if (!session.phantom) {
+    memory["attention"] = to_json(plan::attention_curve(config, shape, session.placement, limits));
+  }
+  return memory;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -127,22 +157,33 @@ int run_train(const Invocation& invocation) {
   if (resume) log_info("resuming from " + resume->folder().string());
   prepare_run_folder(config, !config.resume_from_checkpoint.empty(), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
-  Recorder recorder(config, resume);
+  StepTimes times(config, inputs, session);
+  std::cout << times.forecast() << std::flush;
+  Recorder recorder(config, resume, times);
   const int64_t resident_before = resident_bytes();
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
 
-  train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
-  trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
-  const train::RunResult result = train::run(config, inputs, trainer, resume, recorder.observer());
+  train::RunResult result;
+  try {
+    train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
+    trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
+    result = train::run(config, inputs, trainer, resume, recorder.observer());
+  } catch (const c10::OutOfMemoryError& error) {
+    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.shape, plan));
+  }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
-  write_run_report(config, comparison, report::memory_json(comparison), seconds_since(start));
   if (result.signal != 0) {
+    write_run_report(config, comparison, report::memory_json(comparison), seconds_since(start));
     log_info("stopped by a signal after step " + std::to_string(result.steps) +
              "; resume_from_checkpoint: auto continues");
     return 128 + result.signal;
   }
 
-  std::cout << report::format_memory(comparison) << "\n" << report::format_rules(comparison, /*all=*/false) << "\n";
+  const double seconds = seconds_since(start);
+  write_run_report(config, comparison, memory_of(comparison, config, inputs.shape, session, times), seconds);
+  std::cout << report::format_memory(comparison) << "\n"
+            << report::format_rules(comparison, /*all=*/false) << "\n"
+            << times.comparison();
   if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
   std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
               config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());

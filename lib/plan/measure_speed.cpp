@@ -15,7 +15,7 @@ namespace fathom::plan {
 namespace {
 
 constexpr int64_t kRows = 4, kLength = 128;
-constexpr int kTimed = 3;  // plays of a step; the fastest counts: others wait for their turn on the machine
+constexpr int kTimed = 4;  // plays of a step; the fastest counts: others wait for their turn on the machine
 
 model::ModelShape reference_shape(int64_t width) {
   model::ModelShape shape;
@@ -59,16 +59,16 @@ MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placem
   const data::Batch batch = reference_batch(shape);
   const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
   step();
-  double whole = std::numeric_limits<double>::max();
-  for (int i = 0; i < kTimed; ++i) whole = std::min(whole, seconds_of(step));
   Arithmetic work;
-  double matrix = std::numeric_limits<double>::max(), attention = matrix;
+  double whole = std::numeric_limits<double>::max(), matrix = 0, attention = 0;
   for (int i = 0; i < kTimed; ++i) {
     const ArithmeticCount count(placement.device.type());
-    step();
+    const double seconds = seconds_of(step);
+    if (seconds >= whole) continue;
+    whole = seconds;
     work = count.sum();
-    matrix = std::min(matrix, count.matrix_seconds());
-    attention = std::min(attention, count.attention_seconds());
+    matrix = count.matrix_seconds();
+    attention = count.attention_seconds();
   }
   const double rest = std::max(whole - matrix - attention, 0.01 * whole);
   return {at::get_num_threads(),

@@ -141,6 +141,7 @@ TEST(Fit, IsNotClaimedNearTheLimit) {
   plan.gpu->reserved_range.highest = 79 * kGib + 1;
   EXPECT_EQ(fit_of(plan), Fit::kUncertain);
   plan.gpu->fits = false;
+  plan.gpu->missing_bytes = 1;
   EXPECT_EQ(fit_of(plan), Fit::kDoesNotFit);
 }
 

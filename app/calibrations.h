@@ -1,0 +1,28 @@
+// The records of `fathom doctor --calibrate` on this machine, for plans.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "config/devices.h"
+#include "plan/calibration.h"
+#include "plan/plan.h"
+
+namespace fathom::app {
+
+// $FATHOM_CALIBRATION, else fathom/calibration in $XDG_CONFIG_HOME or ~/.config. Throws Error where none is set.
+std::filesystem::path calibration_folder();
+
+// The record of a device; nullopt if there is none. A damaged one counts as none, with a warning that says so.
+std::optional<plan::Calibration> calibration_of(const std::string& device);
+// The name under which this machine's CPU is recorded.
+std::string cpu_name();
+
+// What this CPU does in a second in a run with so many threads; nullopt: not calibrated.
+std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const model::ModelShape& shape,
+                                               int64_t threads);
+// A GPU of this machine, with speed and price as configs/gpus.yaml lists them for its product.
+config::GpuSpec with_listed_figures(config::GpuSpec gpu);
+
+}  // namespace fathom::app

@@ -1,0 +1,96 @@
+// `fathom doctor --calibrate`: measures what plans cannot know, and keeps it. On the CPU speeds; on a GPU what the
+// driver uses beneath the runtime, in fresh processes: one for each combination of settings that decides about kernels.
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+
+#include "app/calibrations.h"
+#include "app/commands.h"
+#include "app/machine.h"
+#include "app/session.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "phantom/child.h"
+#include "plan/measure_overhead.h"
+#include "plan/measure_speed.h"
+#include "report/calibration_table.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr std::chrono::minutes kPatience{3};  // with one combination
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &utc);
+  return text.data();
+}
+
+// The command line of the child that measures one combination.
+std::vector<std::string> arguments_of(const plan::KernelSettings& settings, const Invocation& invocation) {
+  std::vector<std::string> arguments = {"answer-overhead"};
+  const auto add = [&](bool set, const char* flag) {
+    if (set) arguments.emplace_back(flag);
+  };
+  add(settings.narrow, "--bf16");
+  add(settings.attention == config::Attention::kMath, "--math");
+  add(settings.method == config::Method::kLora, "--lora");
+  add(settings.checkpointing, "--gradient-checkpointing");
+  if (invocation.phantom_gpu) arguments.insert(arguments.end(), {"--phantom-gpu", invocation.phantom_gpu->name});
+  return arguments;
+}
+
+plan::Calibration calibrate_cpu(const Invocation& invocation) {
+  const Session session = open_session(invocation);
+  log_info("measuring the CPU; other work on this machine makes it look slower");
+  return {cpu_name(), today(), plan::measure_speeds(session.placement), {}};
+}
+
+plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invocation) {
+  plan::Calibration calibration{name, today(), {}, {}};
+  log_info("measuring " + name + " in " + std::to_string(plan::all_kernel_settings().size()) +
+           " fresh processes; it must be free of other work");
+  for (const plan::KernelSettings& settings : plan::all_kernel_settings()) {
+    const Json answer =
+        phantom::run_child(phantom::this_program(), arguments_of(settings, invocation), Json::object(), kPatience);
+    const auto bytes = answer.find("bytes");
+    if (bytes == answer.end() || !bytes->is_number_integer()) throw Error("a measurement gave no bytes");
+    calibration.overheads.push_back({settings, bytes->get<int64_t>()});
+  }
+  return calibration;
+}
+
+}  // namespace
+
+int run_calibrate(const Invocation& invocation) {
+  std::vector<plan::Calibration> calibrations;
+  if (invocation.phantom_gpu) {
+    calibrations.push_back(calibrate_gpu("phantom " + invocation.phantom_gpu->name, invocation));
+  } else {
+    calibrations.push_back(calibrate_cpu(invocation));
+    if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) {
+      calibrations.push_back(calibrate_gpu(gpus.front().name, invocation));
+    }
+  }
+  Json json = Json::array();
+  for (const plan::Calibration& calibration : calibrations) {
+    const std::filesystem::path file = plan::save_calibration(calibration_folder(), calibration);
+    json.push_back(to_json(calibration));
+    if (!invocation.json) std::cout << report::format_calibration(calibration) << "Kept in " << file.string() << "\n";
+  }
+  if (invocation.json) std::cout << format_json(json);
+  return 0;
+}
+
+int run_answer_overhead(const Invocation& invocation) {
+  const Session session = open_session(invocation);
+  std::cout << Json{{"bytes", plan::measure_overhead(invocation.config, session.placement)}}.dump() << std::endl;
+  return 0;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,47 @@
+// How long steps were expected to take, and how long they took.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/session.h"
+#include "base/json.h"
+#include "plan/expected_time.h"
+#include "train/inputs.h"
+#include "train/steps.h"
+
+namespace fathom::app {
+
+class StepTimes {
+ public:
+  // What is expected of the session's device: as calibrated for the CPU, as listed for a GPU; of a phantom nothing.
+  StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session);
+
+  // One line, or nothing where nothing is expected: "Expected: …".
+  std::string forecast() const;
+  // A step has been done. step: counted from 1, over resumed runs too.
+  void add(int64_t step, double seconds) { measured_.emplace_back(step, seconds); }
+  // One line: the mean of the steps after the first, which takes memory and loads code, and by how much the expectation
+  // was off; without an expectation the mean alone. Empty for fewer than two steps.
+  std::string comparison() const;
+  // {"steps", "measured_seconds", "expected_seconds", "source"} of the same steps; null for fewer than two.
+  Json json() const;
+
+ private:
+  struct Sums {
+    int64_t steps = 0;
+    double measured = 0, expected = 0;
+  };
+  Sums sums() const;
+  double expected_of(const train::StepShape& step) const;
+
+  const config::RunConfig& config_;
+  const model::ModelShape& shape_;
+  std::optional<plan::Throughput> throughput_;
+  std::vector<train::StepShape> steps_;
+  std::vector<std::pair<int64_t, double>> measured_;
+};
+
+}  // namespace fathom::app
