@@ -140,13 +140,13 @@ void add_attention(LineFigure& figure, const Json& attention, const char* dry_ru
   }
 }
 
-std::string attention_figure(LineFigure figure, double base, std::string (*tick)(double)) {
+// lengths: of both figures, so that they stand under each other or side by side.
+std::string attention_figure(LineFigure figure, const Axis& lengths, double base, std::string (*tick)(double)) {
   if (figure.series.empty()) return "";
-  const auto [shortest, longest] = range_of(figure.series, false);
   const auto [lowest, highest] = range_of(figure.series, true);
   figure.x_title = "tokens in a sequence";
   figure.position = length_text;
-  figure.x = logarithmic_axis(shortest, longest, 2, length_label, 9);
+  figure.x = lengths;
   figure.y = logarithmic_axis(lowest, highest, base, tick, 6);
   figure.label = figure.title + " of attention over the length of a sequence, both axes logarithmic";
   return figure.format();
@@ -170,7 +170,12 @@ std::string attention_section(const Json& memory) {
   seconds.title = "Time";
   seconds.value = seconds_text;
   add_attention(seconds, attention, "", "seconds");
-  const std::string figures = attention_figure(bytes, 2, bytes_label) + attention_figure(seconds, 10, seconds_text);
+  std::vector<LineFigure::Series> all = bytes.series;
+  all.insert(all.end(), seconds.series.begin(), seconds.series.end());
+  const auto [shortest, longest] = range_of(all, false);
+  const Axis lengths = logarithmic_axis(shortest, longest, 2, length_label, 9);
+  const std::string figures =
+      attention_figure(bytes, lengths, 2, bytes_label) + attention_figure(seconds, lengths, 10, seconds_text);
   if (figures.empty()) return "";
   return "<section id=\"attention\">\n<h2>Attention: math against flash</h2>\n<p>One layer, one sequence, forward and "
          "backward. Math attention keeps a score for every pair of tokens, flash attention none: memory grows with the "

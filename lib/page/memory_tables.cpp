@@ -123,7 +123,8 @@ std::string beside_the_components(const Json& memory) {
 
 // One rule, its ratio to the truth as a bar that starts at 1.
 struct Rule {
-  std::string name, against, reason;
+  std::string name, reason;
+  bool meant = false;  // for a run like this one
   int64_t bytes = 0;
   double ratio = 1;  // rule / figure
 };
@@ -134,10 +135,24 @@ std::vector<Rule> read_rules(const Json& memory) {
     const auto bytes = bytes_at(value, {"bytes"});
     const auto error = number_at(value, {"relative_error"});
     if (!bytes || !error) continue;
-    rules.push_back({text_at(value, {"name"}), text_at(value, {"against"}), text_at(value, {"reason"}), *bytes,
-                     std::max(1 + *error, 0.0)});
+    rules.push_back({text_at(value, {"name"}), text_at(value, {"reason"}), !text_at(value, {"component"}).empty(),
+                     *bytes, std::max(1 + *error, 0.0)});
   }
+  std::stable_sort(rules.begin(), rules.end(), [](const Rule& a, const Rule& b) { return a.meant && !b.meant; });
   return rules;
+}
+
+// What this run takes, in the rules' own unit: each sentence once.
+std::string here_text(const Json& memory) {
+  std::vector<std::string> sentences;
+  for (const Json& rule : list_at(memory, {"rules_of_thumb"})) {
+    const std::string here = text_at(rule, {"here"});
+    if (here.empty() || std::find(sentences.begin(), sentences.end(), here) != sentences.end()) continue;
+    sentences.push_back(here);
+  }
+  std::string text;
+  for (const std::string& sentence : sentences) text += " Here " + escaped(sentence) + ".";
+  return text;
 }
 
 // "+54 %" while it reads well, then "× 12".
@@ -273,15 +288,16 @@ std::string rules_section(const Json& memory) {
                   .rows = {},
                   .total = {}};
   for (const Rule& rule : rules) {
-    std::string name = escaped(rule.name);
+    std::string name = rule.meant ? "<b>" + escaped(rule.name) + "</b>" : escaped(rule.name);
     if (!rule.reason.empty()) name += "<small>" + escaped(rule.reason) + "</small>";
     table.rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, axis), error_text(rule.ratio)});
   }
   return "<section id=\"rules\">\n<h2>Rules of thumb against the truth</h2>\n<p>A bar to the right says too much, one "
          "to "
-         "the left too little. Rules of loading are held against the weights, rules of training against the "
-         "peak.</p>\n" +
-         table.format() + "</section>\n";
+         "the left too little. Rules of loading are held against the weights, rules of training against the peak; "
+         "those "
+         "in bold are meant for a run like this one." +
+         here_text(memory) + "</p>\n" + table.format() + "</section>\n";
 }
 
 std::string fact_section(const Json& memory) {
@@ -290,13 +306,14 @@ std::string fact_section(const Json& memory) {
     if (!value.is_object() || is_shown_elsewhere(key)) continue;
     std::string facts;
     for (const auto& [name, fact] : value.items()) {
-      if (fact.is_structured()) continue;
+      if (fact.is_structured() || fact.is_null()) continue;
       facts += "<dt>" + escaped(title_of(without_unit(name))) + "</dt><dd>" + fact_text(name, fact) + "</dd>";
     }
     if (!facts.empty()) text += "<div><h3>" + escaped(title_of(key)) + "</h3><dl>" + facts + "</dl></div>\n";
   }
-  if (text.empty()) return "";
-  return "<section id=\"facts\">\n<h2>Host, time and cost</h2>\n<div class=\"facts\">" + text + "</div></section>\n";
+  return text.empty()
+             ? ""
+             : "<section id=\"facts\">\n<h2>Beside the bytes</h2>\n<div class=\"facts\">" + text + "</div></section>\n";
 }
 
 }  // namespace fathom::page

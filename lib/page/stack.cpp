@@ -11,8 +11,8 @@ namespace {
 using ledger::Timeline;
 using Block = Timeline::Block;
 
-// What is smaller than this share of the peak is less than a quarter of a pixel high.
-constexpr int64_t kSeenShare = 2000;
+// What is smaller than this share of the peak cannot be pointed at, in however large a window.
+constexpr int64_t kSeenShare = 50000;
 
 int64_t end_of(const Block& block, const Timeline& timeline) { return std::min(block.given_back, timeline.events + 1); }
 
@@ -41,17 +41,21 @@ std::vector<int64_t> choose_positions(const Timeline& timeline, size_t at_most) 
   return positions;
 }
 
-// The smallest size that a block of its own has.
-int64_t size_of_smallest_part(const Timeline& timeline, size_t parts_at_most) {
+// Which blocks are drawn one by one: those that take the largest areas.
+std::vector<bool> choose_parts(const Timeline& timeline, const Stack& stack, size_t at_most) {
   const int64_t seen = std::max<int64_t>(timeline.peak / kSeenShare, 1);
-  std::vector<int64_t> sizes;
-  for (const Block& block : timeline.blocks) {
-    if (!block.kernel_scratch && block.bytes >= seen) sizes.push_back(block.bytes);
+  std::vector<std::pair<double, size_t>> areas;
+  for (size_t i = 0; i < timeline.blocks.size(); ++i) {
+    const Block& block = timeline.blocks[i];
+    if (block.kernel_scratch || block.bytes < seen) continue;
+    const size_t columns = stack.column_of(end_of(block, timeline)) - stack.column_of(block.taken);
+    areas.emplace_back(static_cast<double>(block.bytes) * static_cast<double>(columns), i);
   }
-  if (sizes.size() <= parts_at_most) return seen;
-  std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(parts_at_most), sizes.end(),
-                   std::greater<>());
-  return sizes[parts_at_most] + 1;  // all of the size of the first that has no place stay out
+  std::stable_sort(areas.begin(), areas.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  areas.resize(std::min(areas.size(), at_most));
+  std::vector<bool> chosen(timeline.blocks.size());
+  for (const auto& [area, which] : areas) chosen[which] = true;
+  return chosen;
 }
 
 }  // namespace
@@ -100,12 +104,13 @@ Stack stack_of(const Timeline& timeline, size_t columns_at_most, size_t parts_at
   Stack stack;
   stack.positions = choose_positions(timeline, columns_at_most);
   for (auto& bytes : stack.rest) bytes.resize(stack.columns() + 1);
-  const int64_t smallest = size_of_smallest_part(timeline, parts_at_most);
-  for (const Block& block : timeline.blocks) {
+  const std::vector<bool> is_part = choose_parts(timeline, stack, parts_at_most);
+  for (size_t i = 0; i < timeline.blocks.size(); ++i) {
+    const Block& block = timeline.blocks[i];
     if (block.kernel_scratch) continue;
     const size_t first = stack.column_of(block.taken), end = stack.column_of(end_of(block, timeline));
     if (first == end) continue;  // between two columns
-    if (block.bytes >= smallest) {
+    if (is_part[i]) {
       stack.parts.push_back(block);
     } else {
       auto& bytes = stack.rest[static_cast<size_t>(block.component)];

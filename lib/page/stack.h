@@ -26,9 +26,9 @@ struct Stack {
 };
 
 // Blocks of kernel scratch are left out. With more positions than columns each column shows the largest instant of its
-// stretch, so the peak is always one of them. A block is a part of its own if it is among the `parts_at_most` largest
-// and not too small to be seen. At every column the parts that are alive and the rest add up to the timeline's live
-// bytes, component by component.
+// stretch, so the peak is always one of them. A block is a part of its own if its area, bytes times columns, is among
+// the `parts_at_most` largest and it is not too small to be seen. At every column the parts that are alive and the rest
+// add up to the timeline's live bytes, component by component.
 Stack stack_of(const ledger::Timeline& timeline, size_t columns_at_most, size_t parts_at_most);
 
 // Bytes of every component, [component][column], parts and rest together.

@@ -2,6 +2,7 @@
 #include "page/timeline_section.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -18,7 +19,7 @@ using ledger::Timeline;
 using Block = Timeline::Block;
 
 constexpr size_t kColumns = 1600;
-constexpr size_t kParts = 2000;
+constexpr size_t kParts = 2500;
 constexpr size_t kLargestRows = 14;
 
 std::string title_of(std::string_view name) {
@@ -54,23 +55,35 @@ std::string areas(const Stack& stack, const Axis& axis) {
   return result;
 }
 
-// The phases as bars; the label stands where there is room for it.
+// How much room a label has.
+const char* room_of(double share) { return share >= 0.2 ? "wide" : share >= 0.09 ? "middle" : "narrow"; }
+
+// The phases as bars; the label stands where there is room for it. Where bars have none, a line says what they are.
 std::string phase_bars(const Stack& stack, const Timeline& timeline) {
   std::string text = "<div class=\"phases\">";
   const auto columns = static_cast<double>(stack.columns());
+  std::array<int64_t, ledger::kPhaseCount> counts{};
+  bool narrow = false;
   for (const Timeline::Span& span : timeline.phases) {
     const auto first = static_cast<double>(stack.column_of(span.begin));
     const auto end = static_cast<double>(std::min(stack.column_of(span.end) + 1, stack.columns()));
     const double share = (end - first) / columns;
-    const std::string title = title_of(ledger::phase_name(span.phase));
-    text += "<span class=\"" +
-            std::string(share >= 0.2    ? "wide"
-                        : share >= 0.09 ? "middle"
-                                        : "narrow") +
+    const std::string name(ledger::phase_name(span.phase)), title = title_of(name);
+    text += std::string("<span class=\"") + room_of(share) + " of-" + name +
             "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) + "\" title=\"" + title + "\">" +
             title + "</span>";
+    narrow = narrow || share < 0.09;
+    counts[static_cast<size_t>(span.phase)]++;
   }
-  return text + "</div>";
+  std::string line;
+  for (const ledger::Phase phase : ledger::kPhases) {
+    const int64_t count = counts[static_cast<size_t>(phase)];
+    if (count == 0) continue;
+    const std::string name(ledger::phase_name(phase));
+    line +=
+        "<em class=\"of-" + name + "\">" + (count > 1 ? format_count(count) + " × " : "") + title_of(name) + "</em>";
+  }
+  return text + "</div>" + (narrow ? "<div class=\"phase-names\">" + line + "</div>" : "");
 }
 
 // The phase in which the timeline is at `position`: one begins with the event after `begin`.

@@ -100,6 +100,7 @@ TEST(ReportPage, ShowsOnlyTextOfWhatComesFromFiles) {
   record.memory["target"]["attention_kernel"] = evil;
   record.memory["rules_of_thumb"][0]["name"] = evil;
   record.memory["rules_of_thumb"][0]["reason"] = evil;
+  record.memory["rules_of_thumb"][0]["here"] = evil;
   record.memory["phases"] = {{evil, record.memory["phases"]["backward"]}};
   record.memory["host"] = {{evil, evil}};
   record.memory[evil] = {{"a", 1}};
@@ -148,6 +149,23 @@ TEST(ReportPage, DrawsAttentionWhereItWasMeasured) {
   EXPECT_THAT(page, HasSubstr("1 ms"));
   EXPECT_THAT(page, HasSubstr("flash, measured"));
   EXPECT_THAT(page, Not(HasSubstr("math, measured")));
+}
+
+TEST(ReportPage, ShowsTheRulesThatAreMeantFirst) {
+  RunRecord record = example_record();
+  record.memory["rules_of_thumb"] = {
+      {{"name", "for others"}, {"bytes", 1}, {"relative_error", -0.5}, {"here", "it takes 5 bytes"}},
+      {{"name", "for this one"},
+       {"bytes", 2},
+       {"relative_error", 0.0},
+       {"here", "it takes 5 bytes"},
+       {"component", "total"}}};
+  const std::string page = report_page(record);
+  EXPECT_LT(page.find("<b>for this one</b>"), page.find("for others"));
+  EXPECT_THAT(page, HasSubstr("exact"));
+  const size_t once = page.find("Here it takes 5 bytes.");
+  EXPECT_NE(once, std::string::npos);
+  EXPECT_EQ(page.find("Here it takes 5 bytes.", once + 1), std::string::npos);
 }
 
 TEST(ReportPage, StaysSmall) {
