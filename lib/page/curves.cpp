@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/bytes.h"
 #include "page/html.h"
@@ -45,7 +46,7 @@ Points points_of(const std::vector<Metrics>& metrics, Of of) {
 }
 
 std::pair<double, double> range_of(const std::vector<LineFigure::Series>& series, bool of_y) {
-  double lowest = INFINITY, highest = -INFINITY;
+  double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
   for (const auto& one : series) {
     for (const auto& point : one.points) {
       const double value = of_y ? point.second : point.first;

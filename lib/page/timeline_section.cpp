@@ -179,6 +179,7 @@ std::vector<Group> groups_at_peak(const Timeline& timeline) {
     counts[{what.empty() ? "without a name" : what, block.component, block.bytes}]++;
   }
   std::vector<Group> groups;
+  groups.reserve(counts.size());
   for (const auto& [key, count] : counts) {
     groups.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
   }
