@@ -1,7 +1,8 @@
 // From a run's settings to the account of its largest instant.
 #include "plan/analytic.h"
 
-#include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/bytes.h"
 #include "plan/analytic_step.h"
@@ -10,12 +11,13 @@ namespace fathom::plan {
 
 int64_t adapter_parameter_count(const model::ModelShape& shape, const config::RunConfig& run) {
   if (run.method != config::Method::kLora) return 0;
-  std::vector<model::ParameterSpec> specs = model::parameter_specs(shape);
+  const std::vector<std::string> modules = model::adapted_modules(shape, run.target_modules);
+  const std::set<std::string> adapted(modules.begin(), modules.end());
   int64_t count = 0;
-  for (const std::string& module : model::adapted_modules(shape, run.target_modules)) {
-    const auto weight = std::find_if(specs.begin(), specs.end(),
-                                     [&](const model::ParameterSpec& spec) { return spec.name == module + ".weight"; });
-    const int64_t sides = checked_add(weight->shape.at(0), weight->shape.at(1), module);
+  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
+    const std::string module = spec.name.substr(0, spec.name.rfind('.'));
+    if (!adapted.contains(module)) continue;
+    const int64_t sides = checked_add(spec.shape.at(0), spec.shape.at(1), module);
     count = checked_add(count, checked_multiply(sides, run.lora_r, module), module);
   }
   return count;

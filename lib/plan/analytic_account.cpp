@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/bytes.h"
 
@@ -75,7 +76,15 @@ void Account::end_forward() {
   forwards_.pop_back();
 }
 
-void Account::enter(std::string where) { places_.push_back({events_.size(), std::move(where)}); }
+void Account::enter(const char* pass, const char* part, int64_t layer) {
+  places_.push_back({events_.size(), pass, part, layer});
+}
+
+std::string Account::Place::in_words() const {
+  std::string words = pass;
+  if (*part != '\0') words.append(" of ").append(part);
+  return layer > 0 ? words + " in layer " + std::to_string(layer) : words;
+}
 
 Analytic Account::largest() const {
   Analytic analytic;
@@ -97,9 +106,9 @@ Analytic Account::largest() const {
   for (size_t event = 0; event <= peak_event && event < events_.size(); ++event) {
     alive[static_cast<size_t>(std::abs(events_[event])) - 1] = events_[event] > 0;
   }
-  for (const Place& place : places_) {
-    if (place.first_event <= peak_event) analytic.instant = place.where;
-  }
+  const auto next = std::upper_bound(places_.begin(), places_.end(), peak_event,
+                                     [](size_t event, const Place& place) { return event < place.first_event; });
+  if (next != places_.begin()) analytic.instant = std::prev(next)->in_words();
   write_out(alive, analytic);
   return analytic;
 }

@@ -52,8 +52,9 @@ class Account {
   // What is taken from now on belongs to this decoder layer (from 1) or to none (0); shows in the derivation.
   void enter_layer(int64_t layer) { layer_ = layer; }
   int64_t layer() const { return layer_; }
-  // Where the run is, in words: "backward pass of attention".
-  void enter(std::string where);
+  // Where the run is from now on: enter("backward pass", "attention", 3). layer 0: of none. The words must outlive the
+  // account.
+  void enter(const char* pass, const char* part, int64_t layer);
 
   // Over all that was recorded: the first instant of the largest sum, written out, and every component's own maximum.
   Analytic largest() const;
@@ -70,7 +71,9 @@ class Account {
   };
   struct Place {
     size_t first_event;
-    std::string where;
+    const char *pass, *part;
+    int64_t layer;
+    std::string in_words() const;
   };
   void give_back(size_t block);
   void claim_block(size_t block, ledger::Component component);

@@ -12,13 +12,14 @@ using ledger::Component;
 
 constexpr int64_t kStoredAdapterBytes = 4;  // adapters are FP32 whatever the base
 
-constexpr const char* kAutograd = "the backward pass of a product needs both factors; lib/ops/linear.cpp";
-constexpr const char* kNorm = "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467)";
+constexpr const char* kNorm =
+    "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467), the next product its output";
 constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
 constexpr const char* kCast = "autocast computes in BF16 and keeps copies of FP32 weights (torch.amp)";
 constexpr const char* kSwiGlu = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
 constexpr const char* kGradient = "one gradient for each trained number, in its type";
-constexpr const char* kRotary = "rotary positions turn queries and keys (Su et al. 2021, arXiv 2104.09864)";
+constexpr const char* kRotary =
+    "attention keeps queries and keys, turned by their positions (Su et al. 2021, arXiv 2104.09864)";
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
 constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
 constexpr const char* kDropout = "dropout keeps its mask (Srivastava et al. 2014)";
@@ -69,7 +70,7 @@ std::shared_ptr<Slot> Operators::new_slot(bool needed) const {
 
 void Operators::announce(const char* pass, const char* part, int64_t layer) {
   account_.enter_layer(layer);
-  account_.enter(std::string(pass) + " of " + part + (layer > 0 ? " in layer " + std::to_string(layer) : ""));
+  account_.enter(pass, part, layer);
 }
 
 void Operators::enter(const char* part, int64_t layer) {
@@ -151,11 +152,10 @@ Value Operators::norm(const Value& stream, const char* name, Tensor& weight_grad
   return result;
 }
 
-Value Operators::linear(LinearInput& input, Weight& weight, const char* output_name) {
+Value Operators::linear(LinearInput& input, Weight& weight, const char* output_name, const char* source) {
   const Product copied = matrix(weight.rows, weight.columns, s_.compute_bytes);
   Tensor copy = s_.casts_base ? cast_weight(weight.copy, !s_.lora, weight.copy_name, copied) : nullptr;
-  Value result = {take(output_name, kAutograd, wide(weight.rows, s_.compute_bytes)),
-                  new_slot(input.x.slot || !s_.lora)};
+  Value result = {take(output_name, source, wide(weight.rows, s_.compute_bytes)), new_slot(input.x.slot || !s_.lora)};
   if (result.slot) {
     if (!input.x.slot) copy.reset();
     Tensor kept = s_.lora ? nullptr : input.x.data;

@@ -66,7 +66,8 @@ class Operators {
 
   // ---- as in lib/ops; each remembers its backward pass if gradients are on and its input or weight needs one.
   Value norm(const Value& stream, const char* name, Tensor& weight_gradient);
-  Value linear(LinearInput& input, Weight& weight, const char* output_name);
+  // source: why the output is there.
+  Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
   Value rotate(const Value& x, int64_t width, const char* name);
   Value attention(Value queries, Value keys, Value values);  // lets go of its arguments as its code does
   Value swiglu(const Value& gate, const Value& up);

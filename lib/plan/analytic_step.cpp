@@ -25,6 +25,10 @@ constexpr const char* kRing = "ids and targets of the batch in work and of the n
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for batches of one token";
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
+constexpr const char* kProduct = "a product with weights, on its way; lib/model/decoder.cpp";
+constexpr const char* kValues = "attention keeps values (Vaswani et al. 2017, arXiv 1706.03762)";
+constexpr const char* kGate = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
+constexpr const char* kHead = "one score for each token of the vocabulary; lib/model/llama.cpp";
 constexpr const char* kLoss =
     "cross-entropy, whose gradient is ready when the forward pass ends; lib/ops/cross_entropy.cpp";
 constexpr const char* kGradient = "one gradient for each trained number, in its type";
@@ -63,7 +67,7 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   };
   const int64_t base = model::parameter_count(s_.shape), adapters = adapter_parameter_count(s_.shape, s_.run);
   const int64_t trained = s_.lora ? adapters : base, trained_bytes = s_.lora ? kStoredAdapterBytes : s_.stored_bytes;
-  account_.enter("start");
+  account_.enter("start", "", 0);
   stand(Component::kWeights, "weights", kWeights, {{base, "parameters"}, {s_.stored_bytes, "bytes"}});
   stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
   stand(Component::kOptimizerStates, "moments", kAdamW, {{2, "of"}, {trained, "parameters"}, {trained_bytes, "bytes"}});
@@ -125,27 +129,27 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
     LinearInput attended;
     {
       const auto turned = [&](Weight& weight, int64_t columns, const char* name) {
-        return operators.rotate(operators.linear(x, weight, "heads, not yet turned"), columns, name);
+        return operators.rotate(operators.linear(x, weight, "heads, not yet turned", kProduct), columns, name);
       };
       Value q = turned(layer.q, s_.queries(), "queries"), k = turned(layer.k, s_.keys(), "keys");
-      Value v = operators.linear(x, layer.v, "values");
+      Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
       attended.x = operators.attention(std::move(q), std::move(k), std::move(v));
     }
     operators.enter("attention's output projection", number);
-    middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection"), stream,
+    middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
                            "stream, after attention");
   }
   operators.enter("gate and up", number);
   LinearInput x = {operators.norm(middle, "second norm's output", layer.second_norm), {}};
   Value branch;
   {
-    const Value gate = operators.linear(x, layer.gate, "gate and up");
-    const Value up = operators.linear(x, layer.up, "gate and up");
+    const Value gate = operators.linear(x, layer.gate, "gate and up", kGate);
+    const Value up = operators.linear(x, layer.up, "gate and up", kGate);
     operators.enter("the gate", number);
     LinearInput product = {operators.swiglu(gate, up), {}};
     operators.enter("the down projection", number);
-    branch = operators.linear(product, layer.down, "output of the down projection");
+    branch = operators.linear(product, layer.down, "output of the down projection", kProduct);
   }
   return operators.add(std::move(branch), middle, "stream, after the feed-forward layer");
 }
@@ -189,7 +193,7 @@ Value AccountOfRun::head(Operators& operators, const Value& stream) {
     }
   }
   const Value x = operators.norm(stream, "last norm's output", last_norm_);
-  Value result = {operators.take("logits", kStream, logits), operators.new_slot(x.slot != nullptr)};
+  Value result = {operators.take("logits", kHead, logits), operators.new_slot(x.slot != nullptr)};
   if (!result.slot) return result;
   operators.remember([this, &operators, copy, input, kept = s_.lora ? nullptr : x.data, below = x.slot,
                       output = result.slot]() mutable {
@@ -308,7 +312,7 @@ void AccountOfRun::evaluation(const train::BatchShape& batch) {
 // The norm of the gradients; LibTorch's multi-tensor kernels give one number for each chunk of 65,536.
 void AccountOfRun::update() {
   account_.enter_layer(0);
-  account_.enter("optimizer step");
+  account_.enter("optimizer step", "", 0);
   int64_t tensors = 0, chunks = 1;
   const auto see = [&](int64_t elements) {
     ++tensors;

@@ -75,8 +75,8 @@ class Comparer {
   void add_loading(const Rule& rule) {
     const bool meant =
         known_ && (rule.runs == Runs::kFullIn16Bits ? in_16_bits_ : rule.runs == Runs::kFull && !in_16_bits_);
-    const std::string here = known_ ? "; here they take " + decimal(each(weights_)) + " bytes a parameter" : "";
-    add(rule.name, bytes_of(rule), weights_, "weights", meant, rule.counts + here);
+    const std::string here = known_ ? "the weights take " + decimal(each(weights_)) + " bytes a parameter" : "";
+    add(rule.name, bytes_of(rule), weights_, "weights", meant, rule.counts, here);
   }
   void add_training(const Rule& rule) {
     // Six times the weights is a rule of weights as they are stored; four bytes where no run says more.
@@ -84,19 +84,20 @@ class Comparer {
         rule.quarters > 0 ? bytes_of(rule) : checked_multiply(6, known_ ? weights_ : bytes_of(kLoading[0]), rule.name);
     const bool full =
         !lora_ && (rule.runs == Runs::kFullIn16Bits ? in_16_bits_ : rule.runs == Runs::kFull && !in_16_bits_);
-    add(rule.name, bytes, memory_.peak, "peak", known_ && (full || (lora_ && rule.runs == Runs::kLora)),
-        rule.counts + here());
+    add(rule.name, bytes, memory_.peak, "peak", known_ && (full || (lora_ && rule.runs == Runs::kLora)), rule.counts,
+        here());
   }
   void add_largest() {
     add("from 50 billion parameters on: up to 500 times the 80 GB of a billion", 500 * 80 * kGigabyte, memory_.peak,
-        "peak", false, "500 times a model of a billion, whatever the model" + here());
+        "peak", false, "500 times a model of a billion, whatever the model", here());
   }
   std::vector<RuleOfThumb> take() { return std::move(rules_); }
 
  private:
-  void add(const char* name, int64_t bytes, int64_t figure, const char* against, bool meant, std::string reason) {
+  void add(const char* name, int64_t bytes, int64_t figure, const char* against, bool meant, const char* counts,
+           std::string here) {
     const double error = figure == 0 ? 0 : static_cast<double>(bytes - figure) / static_cast<double>(figure);
-    rules_.push_back({name, bytes, error, against, meant, std::move(reason)});
+    rules_.push_back({name, bytes, error, against, meant, counts, std::move(here)});
   }
   int64_t bytes_of(const Rule& rule) const {
     return checked_multiply(workload_.parameters, rule.quarters, rule.name) / 4;
@@ -108,8 +109,8 @@ class Comparer {
     if (!known_) return "";
     const int64_t standing =
         weights_ + memory_.at_peak[Component::kGradients] + memory_.at_peak[Component::kOptimizerStates];
-    std::string text = "; here " + decimal(each(memory_.peak)) + " bytes a parameter, " + decimal(each(standing)) +
-                       " of them weights, gradients and moments at the peak";
+    std::string text = decimal(each(memory_.peak)) + " bytes a parameter at the peak, " + decimal(each(standing)) +
+                       " of them weights, gradients and moments";
     if (lora_) {
       text += " (only " + decimal(100 * each(workload_.trained_parameters)) + " % of the parameters are trained)";
     }

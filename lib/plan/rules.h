@@ -16,7 +16,8 @@ struct RuleOfThumb {
   double relative_error = 0;
   std::string against;  // the figure: "weights" or "peak"
   bool meant = false;   // for a run like this one: its precision and its method
-  std::string reason;   // what the rule counts, and what is different here
+  std::string counts;   // what is in the rule: "weights of 16 bits; nothing of a batch"
+  std::string here;     // what this run takes in the rule's own unit; empty without a figure
 };
 
 // Rules of loading are held against the weights, rules of training against the peak. The rule for the largest models

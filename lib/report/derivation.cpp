@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 #include <vector>
@@ -24,7 +25,7 @@ class Sources {
     if (source.empty()) return "";
     auto found = std::find(sources_.begin(), sources_.end(), source);
     if (found == sources_.end()) found = sources_.insert(sources_.end(), source);
-    return "[" + std::to_string(found - sources_.begin() + 1) + "]";
+    return std::string("[").append(std::to_string(found - sources_.begin() + 1)).append("]");
   }
   std::string format() const {
     std::string text;
@@ -40,22 +41,33 @@ class Sources {
 
 std::string percent(double share) {
   std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%+.1f %%", 100 * share);
+  std::snprintf(text.data(), text.size(), std::abs(share) < 0.0005 ? "0.0 %%" : "%+.1f %%", 100 * share);
   return text.data();
 }
 
 void add_component(Table& table, Component component, const std::vector<Term>& terms, Sources& sources) {
   std::string title(component_name(component));
-  int64_t sum = 0, rows = 0;
+  int64_t sum = 0, rows = 0, of_one = 0, rows_of_one = 0, layers = 0;
+  bool alike = true;  // every tensor of the layers is alive in as many of them
   for (const Term& term : terms) {
     if (term.component != component) continue;
     const bool of_layers = term.layers > 0;
-    table.add_row({title, term.what, term.formula, of_layers ? format_count(term.bytes / term.layers) : "",
+    const int64_t one = of_layers ? term.bytes / term.layers : 0;
+    table.add_row({title, term.what, term.formula, of_layers ? format_count(one) : "",
                    of_layers ? "× " + std::to_string(term.layers) : "", format_count(term.bytes),
                    sources.number_of(term.source)});
     title.clear();
     sum += term.bytes;
     rows += 1;
+    if (!of_layers) continue;
+    of_one += one;
+    rows_of_one += 1;
+    alike = alike && (layers == 0 || layers == term.layers);
+    layers = term.layers;
+  }
+  if (alike && rows_of_one > 1) {
+    table.add_row({"", "sum of the layers", "", format_count(of_one), "× " + std::to_string(layers),
+                   format_count(of_one * layers), ""});
   }
   if (rows > 1) table.add_row({"", "sum", "", "", "", format_count(sum), ""});
 }
@@ -80,13 +92,17 @@ std::string format_derivation(const plan::Analytic& analytic) {
 std::string format_rules(const plan::Comparison& comparison, bool all) {
   Table table({{"rule of thumb", Align::kLeft}, {"it says"}, {""}, {"held against", Align::kLeft}, {"off by"}});
   std::ostringstream reasons;
+  std::vector<std::string> here;
   for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
     if (!all && !rule.meant) continue;
     table.add_row({rule.name, format_count(rule.bytes), format_bytes(rule.bytes), "the " + rule.against,
                    percent(rule.relative_error)});
-    reasons << "- " << rule.name << ": " << rule.reason << "\n";
+    reasons << "- " << rule.name << ": " << rule.counts << "\n";
+    if (!rule.here.empty() && std::find(here.begin(), here.end(), rule.here) == here.end()) here.push_back(rule.here);
   }
-  return table.format() + (all ? "\n" + reasons.str() : std::string());
+  if (!all) return table.format();
+  for (const std::string& figure : here) reasons << "Here " << figure << ".\n";
+  return table.format() + "\n" + reasons.str();
 }
 
 }  // namespace fathom::report

@@ -156,7 +156,8 @@ Json memory_json(const plan::Comparison& comparison) {
                   {"bytes", rule.bytes},
                   {"relative_error", rule.relative_error},
                   {"against", rule.against},
-                  {"reason", rule.reason}};
+                  {"reason", rule.counts},
+                  {"here", rule.here}};
     // A rule that is meant for such a run is the one to show beside the figure.
     if (rule.meant) value["component"] = rule.against == "weights" ? "weights" : "total";
     json["rules_of_thumb"].push_back(std::move(value));

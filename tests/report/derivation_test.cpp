@@ -29,6 +29,16 @@ total                                                                   15,832
 )");
 }
 
+TEST(FormatDerivation, SumsWhatTheLayersHold) {
+  plan::Analytic analytic = example_plan().analytic;
+  analytic.terms.push_back({ledger::Component::kActivations, "norms", "250 bytes", 2, 500, ""});
+  EXPECT_THAT(format_derivation(analytic),
+              HasSubstr("sum of the layers                                     1,000  × 2      2,000\n"
+                        "             sum  "));
+  analytic.terms.back().layers = 1;
+  EXPECT_THAT(format_derivation(analytic), Not(HasSubstr("sum of the layers"))) << "the layers differ";
+}
+
 TEST(FormatRules, ShowsTheRulesThatAreMeantForTheRun) {
   const std::string rules = format_rules({example_plan(), {}}, false);
   EXPECT_THAT(rules, HasSubstr("training takes 16 bytes per parameter  "));
@@ -41,6 +51,8 @@ TEST(FormatRules, ShowsAllWithReasonsWhereAsked) {
   const std::string rules = format_rules({example_plan(), {}}, true);
   EXPECT_THAT(rules, HasSubstr("LLaMA-Factory, QLoRA of 4 bits"));
   EXPECT_THAT(rules, HasSubstr("- training takes 16 bytes per parameter: weights 4, and 12 to train"));
+  EXPECT_THAT(rules,
+              HasSubstr("\nHere the weights take 4.0 bytes a parameter.\nHere 15.5 bytes a parameter at the peak"));
 }
 
 }  // namespace
