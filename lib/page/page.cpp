@@ -85,6 +85,12 @@ std::string parameter_text(const Json& memory) {
   return text;
 }
 
+// Losses and times of such a run say nothing.
+bool is_phantom(const Json& memory) {
+  const auto target = memory.find("target");
+  return target != memory.end() && target->is_object() && target->value("phantom", Json(false)) == true;
+}
+
 std::string header(const RunRecord& record) {
   std::string facts;
   for (const std::string& fact : {method_text(record.memory), device_text(record.memory), parameter_text(record.memory),
@@ -94,8 +100,7 @@ std::string header(const RunRecord& record) {
   std::string text = "<header>\n<p class=\"mark\">fathom<span>memory report</span></p>\n<h1>" +
                      escaped(title_of(record)) + "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n";
   const Json& memory = record.memory;
-  if (memory.contains("target") && memory["target"].is_object() &&
-      memory["target"].value("phantom", Json(false)) == true) {
+  if (is_phantom(memory)) {
     text +=
         "<p class=\"notice\">Played on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing, so "
         "losses and times are no real device's.</p>\n";
@@ -163,10 +168,27 @@ std::optional<Headline> time_headline(const RunRecord& record) {
   return headline;
 }
 
+// What the caching allocator of a GPU holds.
+std::optional<Headline> reserved_headline(const Json& memory) {
+  const auto predicted = bytes_at(memory, {"reserved", "dry_run"}),
+             measured = bytes_at(memory, {"reserved", "measured"});
+  if (!predicted && !measured) return std::nullopt;
+  Headline headline{"Reserved on the GPU", format_bytes(measured.value_or(*predicted)), "by the caching allocator"};
+  const Json& range = list_at(memory, {"reserved", "range"});
+  if (measured && range.size() == 2 && range[0].is_number_integer() && range[1].is_number_integer()) {
+    const bool inside = range[0].get<int64_t>() <= *measured && *measured <= range[1].get<int64_t>();
+    headline.detail += inside ? ", <em>as predicted</em>" : ", outside of the predicted range";
+  }
+  return headline;
+}
+
 std::string headlines(const RunRecord& record) {
+  std::vector<std::optional<Headline>> all = {peak_headline(record.memory), reserved_headline(record.memory)};
+  if (!is_phantom(record.memory)) {
+    all.insert(all.end(), {loss_headline(record), speed_headline(record), time_headline(record)});
+  }
   std::string text;
-  for (const auto& headline :
-       {peak_headline(record.memory), loss_headline(record), speed_headline(record), time_headline(record)}) {
+  for (const auto& headline : all) {
     if (!headline) continue;
     text += "<div><dt>" + headline->title + "</dt><dd><b>" + headline->figure + "</b><span>" + headline->detail +
             "</span></dd></div>\n";
@@ -193,8 +215,9 @@ std::string report_page(const RunRecord& record) {
   page += escaped(title_of(record)) + " · fathom</title>\n<style>\n" + std::string(page_style()) +
           "</style>\n</head>\n<body>\n<main>\n";
   page += header(record) + headlines(record) + timeline_section(record) + component_section(record.memory) +
-          phase_section(record.memory) + rules_section(record.memory) + training_section(record) +
-          attention_section(record.memory) + fact_section(record.memory) + config_section(record.config);
+          phase_section(record.memory) + rules_section(record.memory) +
+          (is_phantom(record.memory) ? "" : training_section(record)) + attention_section(record.memory) +
+          fact_section(record.memory) + config_section(record.config);
   page +=
       "<footer>Bytes are exact, KiB, MiB and GiB binary. Every figure is from memory.json, timeline.json and "
       "metrics.jsonl beside this page.</footer>\n</main>\n<script>\n" +

@@ -55,35 +55,37 @@ std::string areas(const Stack& stack, const Axis& axis) {
   return result;
 }
 
-// How much room a label has.
-const char* room_of(double share) { return share >= 0.2 ? "wide" : share >= 0.09 ? "middle" : "narrow"; }
-
-// The phases as bars; the label stands where there is room for it. Where bars have none, a line says what they are.
-std::string phase_bars(const Stack& stack, const Timeline& timeline) {
-  std::string text = "<div class=\"phases\">";
-  const auto columns = static_cast<double>(stack.columns());
+std::string phase_names(const Timeline& timeline) {
   std::array<int64_t, ledger::kPhaseCount> counts{};
-  bool narrow = false;
-  for (const Timeline::Span& span : timeline.phases) {
-    const auto first = static_cast<double>(stack.column_of(span.begin));
-    const auto end = static_cast<double>(std::min(stack.column_of(span.end) + 1, stack.columns()));
-    const double share = (end - first) / columns;
-    const std::string name(ledger::phase_name(span.phase)), title = title_of(name);
-    text += std::string("<span class=\"") + room_of(share) + " of-" + name +
-            "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) + "\" title=\"" + title + "\">" +
-            title + "</span>";
-    narrow = narrow || share < 0.09;
-    counts[static_cast<size_t>(span.phase)]++;
-  }
-  std::string line;
+  for (const Timeline::Span& span : timeline.phases) counts[static_cast<size_t>(span.phase)]++;
+  std::string names;
   for (const ledger::Phase phase : ledger::kPhases) {
     const int64_t count = counts[static_cast<size_t>(phase)];
     if (count == 0) continue;
     const std::string name(ledger::phase_name(phase));
-    line +=
+    names +=
         "<em class=\"of-" + name + "\">" + (count > 1 ? format_count(count) + " × " : "") + title_of(name) + "</em>";
   }
-  return text + "</div>" + (narrow ? "<div class=\"phase-names\">" + line + "</div>" : "");
+  return "<div class=\"phase-names\">" + names + "</div>";
+}
+
+// The phases as bars with their names on them; where one is too narrow for its name, on a phone or anywhere, a line
+// beneath says what the bars are.
+std::string phase_bars(const Stack& stack, const Timeline& timeline) {
+  const auto columns = static_cast<double>(stack.columns());
+  double narrowest = 1;
+  std::string bars;
+  for (const Timeline::Span& span : timeline.phases) {
+    const auto first = static_cast<double>(stack.column_of(span.begin));
+    const auto end = static_cast<double>(std::min(stack.column_of(span.end) + 1, stack.columns()));
+    const double share = (end - first) / columns;
+    narrowest = std::min(narrowest, share);
+    const std::string name(ledger::phase_name(span.phase)), title = title_of(name);
+    bars += "<span class=\"of-" + name + "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) +
+            "\" title=\"" + title + "\">" + title + "</span>";
+  }
+  const char* room = narrowest < 0.09 ? " narrow" : narrowest < 0.25 ? " narrow-on-phone" : "";
+  return std::string("<div class=\"phases") + room + "\">" + bars + "</div>" + phase_names(timeline);
 }
 
 // The phase in which the timeline is at `position`: one begins with the event after `begin`.
@@ -263,6 +265,8 @@ std::string timeline_section(const RunRecord& record) {
   if (equal) {
     lead += " Predicted and measured are the same " + format_count(predicted->events) +
             " allocations and releases, in the same order, byte for byte.";
+  } else if (predicted && measured && predicted->phases.size() < measured->phases.size()) {
+    lead += " The dry run plays as many batches of a step as can make the largest peak; the run took them all.";
   }
   const Timeline& shown = measured ? *measured : *predicted;
   return "<section id=\"timeline\">\n<h2>Memory over one step</h2>\n<p>" + lead + "</p>\n" + figures +

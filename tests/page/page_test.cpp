@@ -151,6 +151,25 @@ TEST(ReportPage, DrawsAttentionWhereItWasMeasured) {
   EXPECT_THAT(page, Not(HasSubstr("math, measured")));
 }
 
+TEST(ReportPage, OfAPhantomGpuShowsNoLossesAndTimes) {
+  RunRecord record = example_record();
+  record.memory["target"]["phantom"] = true;
+  record.memory["reserved"] = {{"dry_run", 20 << 20}, {"range", {20 << 20, 22 << 20}}, {"measured", 22 << 20}};
+  const std::string page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("Played on a phantom GPU"));
+  EXPECT_THAT(page, HasSubstr("<b>22.00 MiB</b><span>by the caching allocator, <em>as predicted</em>"));
+  EXPECT_THAT(page, Not(HasSubstr("Evaluation loss")));
+  EXPECT_THAT(page, Not(HasSubstr("id=\"training\"")));
+  record.memory["reserved"]["measured"] = 23 << 20;
+  EXPECT_THAT(report_page(record), HasSubstr("outside of the predicted range"));
+}
+
+TEST(ReportPage, SaysWhyThePredictedStepIsShorter) {
+  RunRecord record = example_record();
+  record.predicted->phases.pop_back();
+  EXPECT_THAT(report_page(record), HasSubstr("as many batches of a step as can make the largest peak"));
+}
+
 TEST(ReportPage, ShowsTheRulesThatAreMeantFirst) {
   RunRecord record = example_record();
   record.memory["rules_of_thumb"] = {
