@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "phantom/backend.h"
 #include "phantom/device.h"
+#include "phantom/kernel_scratch.h"
 
 namespace fathom::phantom {
 namespace {
@@ -134,11 +135,13 @@ void admit(const c10::OperatorHandle& op) {
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   admit(op);
   const size_t first = stack->size() - op.schema().arguments().size();
+  const int64_t scratch = kernel_scratch_bytes(op, c10::ArrayRef<IValue>(*stack).slice(first));
   Exchange exchange;
   for (size_t i = first; i < stack->size(); i++) (*stack)[i] = exchange.to_meta((*stack)[i]);
   op.redispatchBoxed(DispatchKeySet(DispatchKey::Meta), stack);
   exchange.update_shapes();
   for (size_t i = first; i < stack->size(); i++) (*stack)[i] = exchange.to_phantom((*stack)[i]);
+  take_and_give_back(scratch);
 }
 
 void skip(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "phantom/backend.h"
+#include "phantom/kernel_scratch.h"
 
 namespace fathom::phantom {
 namespace {
@@ -105,15 +106,16 @@ int64_t attention_choice(const Tensor& query_BHSE, const Tensor& key_BKSE, const
                                            enable_gqa);
 }
 
-std::tuple<Tensor, Tensor> flash_attention(const Tensor& query_BHSE, const Tensor&, const Tensor&, double, bool,
-                                           const OptionalTensor&, std::optional<double>) {
+std::tuple<Tensor, Tensor> flash_attention(const Tensor& query_BHSE, const Tensor& key_BKSE, const Tensor&, double,
+                                           bool, const OptionalTensor&, std::optional<double>) {
   Tensor output_BHSE = at::empty_like(query_BHSE);
   Tensor logsumexp_BSH = at::empty({query_BHSE.size(0), query_BHSE.size(2), query_BHSE.size(1)},
                                    query_BHSE.options().dtype(at::toOpMathType(query_BHSE.scalar_type())));
+  take_and_give_back(attention_scratch_bytes(query_BHSE, key_BKSE));
   return {output_BHSE, logsumexp_BSH.transpose(1, 2)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor&, const Tensor& query_BHSE,
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& gradient_BHSE, const Tensor& query_BHSE,
                                                             const Tensor& key_BKSE, const Tensor& value_BKSE,
                                                             const Tensor&, const Tensor&, double, bool,
                                                             const OptionalTensor&, std::optional<double>) {
@@ -121,7 +123,10 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor&, const
     return at::empty({t_BHSE.size(0), t_BHSE.size(2), t_BHSE.size(1), t_BHSE.size(3)}, t_BHSE.options())
         .transpose(1, 2);
   };
-  return {gradient_of(query_BHSE), gradient_of(key_BKSE), gradient_of(value_BKSE)};
+  std::tuple<Tensor, Tensor, Tensor> gradients = {gradient_of(query_BHSE), gradient_of(key_BKSE),
+                                                  gradient_of(value_BKSE)};
+  take_and_give_back(attention_backward_scratch_bytes(gradient_BHSE, query_BHSE, key_BKSE));
+  return gradients;
 }
 
 }  // namespace

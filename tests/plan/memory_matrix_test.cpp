@@ -11,6 +11,8 @@ TEST(MemoryMatrix, ASampleIsPredictedToTheByte) {
   for (const MatrixRun& run : draw_sample()) {
     const ledger::Memory dry = predict(run), real = measure(run);
     EXPECT_GT(real.peak, 0) << run.name;
+    EXPECT_LE(real.kernel_scratch, dry.kernel_scratch) << run.name;
+    EXPECT_LE(real.peak_with_scratch, dry.peak_with_scratch) << run.name;
     const std::vector<std::string> found = differences(dry, real);
     if (!found.empty()) ADD_FAILURE() << run.name << ": " << found.size() << " figures differ\n  " << found.front();
   }

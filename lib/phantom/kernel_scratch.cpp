@@ -1,0 +1,111 @@
+// Scratch memory of the CPU's kernels, operator by operator.
+#include "phantom/kernel_scratch.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/bytes.h"
+#include "phantom/backend.h"
+
+namespace fathom::phantom {
+namespace {
+
+constexpr int64_t kAddedScaleBytes = 4;  // of what a product is added to, as oneDNN takes it
+constexpr int64_t kNumberBytes = 8;      // a number wrapped as a tensor: double, int64 or bool, all kept in 8
+
+// LibTorch's threads are a property of each thread; autograd's own may have started before the number was set.
+int64_t threads() {
+  at::init_num_threads();
+  return at::get_num_threads();
+}
+
+// The place of the first of the two matrices among the arguments.
+const std::unordered_map<c10::OperatorName, size_t>& matrix_products() {
+  static const auto* products = new std::unordered_map<c10::OperatorName, size_t>{
+      {{"aten::mm", "out"}, 0}, {{"aten::bmm", "out"}, 0}, {{"aten::addmm", "out"}, 1}, {{"aten::baddbmm", "out"}, 1}};
+  return *products;
+}
+
+bool is_transposed(const at::Tensor& matrix) { return matrix.stride(-1) != 1 && matrix.stride(-2) == 1; }
+
+int64_t product_bytes(const at::Tensor& x, const at::Tensor& y) {
+  if (x.scalar_type() != at::kBFloat16 || x.numel() == 0 || y.numel() == 0) return 0;
+  threads();
+  return matrix_product_scratch_bytes(
+      {x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1), is_transposed(x), is_transposed(y)});
+}
+
+// The number's own tensor, and its cast to the type of the others.
+int64_t number_bytes(c10::ArrayRef<c10::IValue> arguments) {
+  int64_t bytes = 0, itemsize = 0;
+  for (const c10::IValue& argument : arguments) {
+    if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+    const at::Tensor& tensor = argument.toTensor();
+    if (tensor.is_cpu() && tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      bytes += kNumberBytes;
+    } else {
+      itemsize = std::max<int64_t>(itemsize, static_cast<int64_t>(tensor.itemsize()));
+    }
+  }
+  return bytes == 0 ? 0 : bytes + itemsize;
+}
+
+// Rows of queries and of keys that flash attention works on at once.
+struct Blocks {
+  int64_t queries, keys;
+};
+Blocks attention_blocks(int64_t queries, int64_t keys) {
+  const int64_t block = queries >= 768 ? 256 : queries >= 192 ? 64 : 32;
+  return {std::min(block, queries), std::min<int64_t>(512, keys)};
+}
+
+}  // namespace
+
+int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const auto found = matrix_products().find(op.operator_name());
+  if (found == matrix_products().end()) return number_bytes(arguments);
+  const int64_t bytes = product_bytes(arguments[found->second].toTensor(), arguments[found->second + 1].toTensor());
+  const bool adds = found->second > 0;
+  return bytes > 0 && adds ? bytes + kAddedScaleBytes : bytes;
+}
+
+int64_t attention_scratch_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE) {
+  const auto [queries, keys] = attention_blocks(query_BHSE.size(2), key_BHSE.size(2));
+  // Of each thread: scores, their maxima and sums, and the output, in FP32; the scores once more in 16 bits.
+  const int64_t full = 4 * queries * (keys + 2 + query_BHSE.size(3));
+  const int64_t reduced = query_BHSE.scalar_type() == at::kFloat ? 0 : 2 * queries * keys;
+  return threads() * (full + reduced);
+}
+
+int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const at::Tensor& query_BHSE,
+                                         const at::Tensor& key_BHSE) {
+  const auto [queries, keys] = attention_blocks(query_BHSE.size(2), key_BHSE.size(2));
+  const int64_t count = threads(), head_size = query_BHSE.size(3);
+  // A gradient in another layout than [B, S, H, E] is copied.
+  const int64_t copy = gradient_BHSE.transpose(1, 2).is_contiguous() ? 0 : static_cast<int64_t>(gradient_BHSE.nbytes());
+  // Of each thread: scores and their gradients, one sum a row.
+  int64_t each = 2 * 4 * queries * keys + 4 * queries;
+  if (query_BHSE.scalar_type() != at::kFloat) {
+    // Both again in 16 bits, and oneDNN's scratch for one of the products within a block. The last block of queries may
+    // be smaller.
+    // Fewer keys may have larger blocks in oneDNN's product: those of 256 bound the shorter sequences of a run.
+    int64_t product = 0;
+    const int64_t rest = query_BHSE.size(2) % queries;
+    for (const int64_t rows : {queries, rest == 0 ? queries : rest}) {
+      product = std::max({product, matrix_product_scratch_bytes({0, keys, rows, head_size, true, false}),
+                          matrix_product_scratch_bytes({0, std::min<int64_t>(keys, 256), rows, head_size, true, false}),
+                          matrix_product_scratch_bytes({0, rows, keys, head_size, false, false}),
+                          matrix_product_scratch_bytes({0, rows, head_size, keys, false, true})});
+    }
+    each += 2 * 2 * queries * keys + product + 4;
+  }
+  return copy + count * each;
+}
+
+void take_and_give_back(int64_t bytes) {
+  if (bytes > 0) allocator().allocate(static_cast<size_t>(bytes));
+}
+
+}  // namespace fathom::phantom

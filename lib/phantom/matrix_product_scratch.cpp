@@ -1,0 +1,160 @@
+// Asks oneDNN for the scratch memory of a matrix product: LibTorch is told to multiply matrices that have no bytes, and
+// stopped when it allocates.
+//
+// oneDNN chooses blocks and buffers by shape, layout, threads and instruction set, and LibTorch's build hides its
+// interface. But LibTorch lets oneDNN prepare the product, then allocates the scratch memory, and only then touches the
+// matrices: an allocator that throws at that point has learned the size, after some 0.3 ms and without a product.
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+
+#include "base/bytes.h"
+#include "phantom/kernel_scratch.h"
+
+namespace at::native {
+// aten/src/ATen/native/mkldnn/Matmul.cpp; the wheel ships the symbol but not its header.
+TORCH_API void mkldnn_matmul(const Tensor& mat1, const Tensor& mat2, const Tensor& result, float beta, float alpha);
+}  // namespace at::native
+
+namespace fathom::phantom {
+namespace {
+
+// LibTorch multiplies up to so many products of elements by itself (checksize in the same file).
+constexpr int64_t kMostWithoutOneDnn = 16 * 16 * 16;
+// Where a dimension is 1 its stride says nothing, and oneDNN may see another layout than the one asked for.
+constexpr int64_t kDegenerateMargin = 512;
+// Of one block in oneDNN's products of matrices in BF16.
+constexpr int64_t kMostRows = 256;
+
+struct Asked {
+  int64_t bytes;
+};
+thread_local bool asking = false;
+
+// Stands before the process's allocator while a question is open; other threads do not notice.
+class AskingAllocator final : public c10::Allocator {
+ public:
+  void stand_before(c10::Allocator* behind) { behind_ = behind; }
+  c10::DataPtr allocate(size_t bytes) override {
+    if (asking) throw Asked{static_cast<int64_t>(bytes)};
+    return behind_->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return behind_->raw_deleter(); }
+  void copy_data(void* destination, const void* source, size_t bytes) const override {
+    behind_->copy_data(destination, source, bytes);
+  }
+
+ private:
+  c10::Allocator* behind_ = nullptr;
+};
+
+class Question {
+ public:
+  Question() : behind_(c10::GetCPUAllocator()) {
+    static auto* allocator = new AskingAllocator;  // a thread may hold on to it
+    allocator->stand_before(behind_);
+    c10::SetCPUAllocator(allocator, /*priority=*/UINT8_MAX);
+    asking = true;
+  }
+  ~Question() {
+    asking = false;
+    c10::SetCPUAllocator(behind_, /*priority=*/UINT8_MAX);
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+ private:
+  c10::Allocator* behind_;
+};
+
+// Address space that reads as zeros and takes no memory until it is written, should oneDNN want no scratch after all.
+class Emptiness {
+ public:
+  explicit Emptiness(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
+    data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TORCH_CHECK(data_ != MAP_FAILED, "no address space for ", bytes, " bytes");
+  }
+  ~Emptiness() { munmap(data_, bytes_); }
+  Emptiness(const Emptiness&) = delete;
+  Emptiness& operator=(const Emptiness&) = delete;
+  at::Tensor matrices(int64_t batch, int64_t rows, int64_t columns, bool transposed) const {
+    const std::array<int64_t, 2> strides =
+        transposed ? std::array<int64_t, 2>{1, rows} : std::array<int64_t, 2>{columns, 1};
+    const auto options = at::TensorOptions().dtype(at::kBFloat16);
+    if (batch == 0) return at::from_blob(data_, {rows, columns}, strides, options);
+    return at::from_blob(data_, {batch, rows, columns}, {rows * columns, strides[0], strides[1]}, options);
+  }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+int64_t ask(const MatrixProduct& product) {
+  const int64_t largest = std::max({product.m * product.k, product.k * product.n, product.m * product.n});
+  const Emptiness nothing(checked_multiply(std::max<int64_t>(product.batch, 1), 2 * largest, "size of a product"));
+  const at::Tensor x = nothing.matrices(product.batch, product.m, product.k, product.x_transposed);
+  const at::Tensor y = nothing.matrices(product.batch, product.k, product.n, product.y_transposed);
+  const at::Tensor result = nothing.matrices(product.batch, product.m, product.n, false);
+  const Question question;
+  try {
+    at::native::mkldnn_matmul(x, y, result, 0, 1);
+  } catch (const Asked& asked) {
+    return asked.bytes;
+  } catch (const c10::Error&) {
+    return 0;  // this processor lacks the instructions that LibTorch wants oneDNN's BF16 for
+  }
+  return 0;
+}
+
+int64_t ask_layout(MatrixProduct product) {
+  int64_t most = ask(product);
+  // Rows are cut into equal blocks of at most kMostRows for each thread, so a product of fewer rows may have larger
+  // blocks: that of the most rows which fill theirs bounds the smaller batches of a run, too. A matrix alone that is
+  // transposed is a gradient's, and its rows are the outputs of a layer: the same in every batch.
+  if (product.x_transposed && product.batch == 0) return most;
+  for (const int64_t rows : {kMostRows, kMostRows * at::get_num_threads()}) {
+    if (product.m <= rows || product.m % rows == 0) continue;
+    MatrixProduct full = product;
+    full.m = product.m / rows * rows;
+    most = std::max(most, ask(full));
+  }
+  return most;
+}
+
+int64_t ask_all_layouts(MatrixProduct product) {
+  int64_t most = 0;
+  for (const bool x_transposed : {false, true}) {
+    for (const bool y_transposed : {false, true}) {
+      product.x_transposed = x_transposed;
+      product.y_transposed = y_transposed;
+      most = std::max(most, ask_layout(product));
+    }
+  }
+  return most == 0 ? 0 : most + kDegenerateMargin;
+}
+
+}  // namespace
+
+int64_t matrix_product_scratch_bytes(const MatrixProduct& product) {
+  const int64_t elements =
+      checked_multiply(checked_multiply(std::max<int64_t>(product.batch, 1), product.m, "size of a product"),
+                       checked_multiply(product.k, product.n, "size of a product"), "size of a product");
+  if (elements <= kMostWithoutOneDnn) return 0;
+  static std::mutex mutex;
+  static auto* answers = new std::map<std::pair<int, MatrixProduct>, int64_t>;
+  const std::lock_guard lock(mutex);
+  const auto [answer, is_new] = answers->try_emplace({at::get_num_threads(), product}, 0);
+  const bool degenerate = product.m == 1 || product.k == 1 || product.n == 1;
+  if (is_new) answer->second = degenerate ? ask_all_layouts(product) : ask_layout(product);
+  return answer->second;
+}
+
+}  // namespace fathom::phantom
