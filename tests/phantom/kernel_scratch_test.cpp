@@ -1,0 +1,115 @@
+// The scratch memory that is predicted for the CPU's kernels against what they take.
+#include "phantom/kernel_scratch.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <tuple>
+#include <vector>
+
+#include "ledger/ledger.h"
+
+namespace fathom::phantom {
+namespace {
+
+class Threads {
+ public:
+  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+// What `call` takes and gives back on the CPU within kernels.
+template <typename Call>
+int64_t measured(const Call& call) {
+  ledger::Ledger& ledger = ledger::install_cpu();
+  const at::NoGradGuard no_gradients;
+  ledger.label();
+  call();
+  return ledger.label().kernel_scratch;
+}
+
+at::Tensor matrices(int64_t batch, int64_t rows, int64_t columns, bool transposed) {
+  const auto options = at::TensorOptions().dtype(at::kBFloat16);
+  const at::Tensor stored =
+      transposed ? at::ones({batch, columns, rows}, options) : at::ones({batch, rows, columns}, options);
+  const at::Tensor seen = transposed ? stored.transpose(1, 2) : stored;
+  return batch == 1 ? seen[0] : seen;
+}
+
+TEST(KernelScratch, OfAProductIsWhatOneDnnTakes) {
+  ledger::install_cpu();
+  for (const int count : {1, 2}) {
+    const Threads threads(count);
+    for (const auto& [batch, m, k, n] : std::vector<std::array<int64_t, 4>>{{1, 64, 96, 200},
+                                                                            {1, 5, 95, 96},
+                                                                            {1, 199, 60, 137},
+                                                                            {1, 74, 1100, 72},
+                                                                            {6, 33, 8, 33},
+                                                                            {3, 101, 101, 20}}) {
+      for (const int layout : {0, 1, 2, 3}) {
+        const bool x_transposed = (layout & 1) != 0, y_transposed = (layout & 2) != 0;
+        const at::Tensor x = matrices(batch, m, k, x_transposed), y = matrices(batch, k, n, y_transposed);
+        const int64_t taken = measured([&] { at::matmul(x, y); });
+        EXPECT_EQ(matrix_product_scratch_bytes({batch == 1 ? 0 : batch, m, k, n, x_transposed, y_transposed}), taken)
+            << batch << " of " << m << " x " << k << " x " << n << ", layout " << layout << ", " << count << " threads";
+      }
+    }
+  }
+}
+
+TEST(KernelScratch, OfALargeProductBoundsThoseOfFewerRows) {
+  const Threads threads(1);
+  ledger::install_cpu();
+  const int64_t predicted = matrix_product_scratch_bytes({0, 300, 64, 128, false, false});
+  const at::Tensor y = matrices(1, 64, 128, false);
+  for (const int64_t rows : {300, 290, 257, 256, 255, 200}) {
+    const at::Tensor x = matrices(1, rows, 64, false);
+    EXPECT_GE(predicted, measured([&] { at::mm(x, y); })) << rows;
+  }
+}
+
+TEST(KernelScratch, AsksWithoutMultiplying) {
+  const Threads threads(1);
+  const auto start = std::chrono::steady_clock::now();
+  matrix_product_scratch_bytes({0, 8192, 8192, 128256, false, true});  // 17 x 10^12 operations
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+class AttentionScratch : public testing::TestWithParam<std::tuple<at::ScalarType, int, int64_t>> {};
+
+TEST_P(AttentionScratch, IsWhatTheKernelsTake) {
+  const auto [type, count, length] = GetParam();
+  const Threads threads(count);
+  ledger::install_cpu();
+  const auto make = [&] { return at::rand({2, length, 3, 16}, at::TensorOptions().dtype(type)).transpose(1, 2); };
+  const at::Tensor query = make(), key = make(), value = make(), gradient = make();
+  at::Tensor output, logsumexp;
+  const int64_t forward = measured([&] {
+    std::tie(output, logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, true);
+  });
+  EXPECT_EQ(attention_scratch_bytes(query, key), forward);
+  const int64_t backward = measured([&] {
+    at::_scaled_dot_product_flash_attention_for_cpu_backward(gradient, query, key, value, output, logsumexp, 0.0, true);
+  });
+  const int64_t predicted = attention_backward_scratch_bytes(gradient, query, key);
+  EXPECT_GE(predicted, backward);
+  EXPECT_LE(predicted, backward + backward / 2);
+  if (count == 1 && type == at::kFloat) {
+    EXPECT_EQ(predicted, backward);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, AttentionScratch,
+                         testing::Combine(testing::Values(at::kFloat, at::kBFloat16), testing::Values(1, 2),
+                                          testing::Values<int64_t>(33, 64, 200, 260, 800)));
+
+}  // namespace
+}  // namespace fathom::phantom
