@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "plan/analytic_operators.h"
+#include "plan/analytic_sources.h"
 
 namespace fathom::plan {
 namespace {
@@ -17,7 +18,6 @@ constexpr const char* kEfficientBackward =
     "tiles of the gradient of queries in FP32; kernel_backward.h of LibTorch 2.11";
 constexpr const char* kMath =
     "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
-constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
 
 constexpr int64_t kTile = 64;  // of the memory-efficient kernel's backward pass, columns and (up to a head of 64) rows
 

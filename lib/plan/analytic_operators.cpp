@@ -1,8 +1,9 @@
-// Norms, linear layers with adapters, rotary positions, the gate and the sums of the stream.
+// Norms, linear layers, rotary positions, the gate and the sums of the stream.
 #include "plan/analytic_operators.h"
 
 #include <utility>
 
+#include "plan/analytic_sources.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
@@ -10,19 +11,13 @@ namespace {
 
 using ledger::Component;
 
-constexpr int64_t kStoredAdapterBytes = 4;  // adapters are FP32 whatever the base
-
 constexpr const char* kNorm =
     "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467), the next product its output";
-constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
 constexpr const char* kCast = "autocast computes in BF16 and keeps copies of FP32 weights (torch.amp)";
 constexpr const char* kSwiGlu = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
-constexpr const char* kGradient = "one gradient for each trained number, in its type";
 constexpr const char* kRotary =
     "attention keeps queries and keys, turned by their positions (Su et al. 2021, arXiv 2104.09864)";
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
-constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
-constexpr const char* kDropout = "dropout keeps its mask (Srivastava et al. 2014)";
 
 Product matrix(int64_t rows, int64_t columns, int64_t bytes) { return {{rows, ""}, {columns, ""}, {bytes, "bytes"}}; }
 
@@ -178,103 +173,7 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
     });
   }
   copy.reset();
-  return weight.adapted ? adapt(input, weight, std::move(result), output_name) : result;
-}
-
-Value Operators::dropped_out(const Value& x, int64_t width, const char* name) {
-  if (!training_ || s_.run.lora_dropout == 0) return x;
-  Tensor mask = take("masks of dropout", kDropout, wide(width, s_.cuda ? 1 : s_.adapter_bytes));
-  Value result = {take(name, kDropout, wide(width, s_.adapter_bytes)), new_slot(x.slot != nullptr)};
-  if (!result.slot) return result;
-  remember([this, mask, width, input = x.slot, output = result.slot]() mutable {
-    Tensor made = take("gradient through dropout", kBackward, wide(width, s_.adapter_bytes));
-    output->gradient.reset();
-    mask.reset();
-    accumulate(input, std::move(made), wide(width, s_.adapter_bytes));
-  });
-  return result;
-}
-
-Value Operators::adapt(LinearInput& input, Weight& weight, Value product, const char* output_name) {
-  const int64_t rank = s_.run.lora_r, bytes = s_.adapter_bytes;
-  const bool copies = bytes != kStoredAdapterBytes, casts = bytes != s_.compute_bytes;
-  const Product a = {{rank, "ranks"}, {weight.columns, ""}, {bytes, "bytes"}};
-  const Product b = {{weight.rows, ""}, {rank, "ranks"}, {bytes, "bytes"}};
-  Tensor copy_a, copy_b;
-  if (copies) {
-    copy_a = cast_weight(weight.copy_a, true, weight.adapter_copy_name, a);
-    copy_b = cast_weight(weight.copy_b, true, weight.adapter_copy_name, b);
-    if (gradients_) {
-      remember([this, &weight, a, b] {  // the gradients of the copies, cast
-        Product wide_a = a, wide_b = b;
-        wide_a.back().count = wide_b.back().count = kStoredAdapterBytes;
-        give_gradient(weight.gradient_b, take(weight.adapter_gradient_name.c_str(), kGradient, wide_b));
-        weight.made_b.reset();
-        give_gradient(weight.gradient_a, take(weight.adapter_gradient_name.c_str(), kGradient, wide_a));
-        weight.made_a.reset();
-      });
-    }
-  }
-  if (casts && !input.cast.data) {
-    input.cast = {take("adapters' input, cast", kLora, wide(weight.columns, bytes)), new_slot(input.x.slot != nullptr)};
-    if (input.cast.slot) {
-      remember([this, columns = weight.columns, x = input.x.slot, cast = input.cast.slot] {
-        Tensor made = take("gradient of adapters' input, cast", kBackward, wide(columns, s_.compute_bytes));
-        cast->gradient.reset();
-        accumulate(x, std::move(made), wide(columns, s_.compute_bytes));
-      });
-    }
-  }
-  const Value x = dropped_out(casts ? input.cast : input.x, weight.columns, "adapters' input, dropped out");
-  const Value hidden = {take("adapters' inner products", kLora, wide(rank, bytes)), new_slot(true)};
-  if (gradients_) {
-    remember([this, &weight, a, copies, kept = x.data, copy = x.slot ? copy_a : nullptr, x = x.slot,
-              hidden = hidden.slot, columns = weight.columns]() mutable {
-      Tensor made = take(weight.adapter_gradient_name.c_str(), kGradient, a), of_input;
-      if (x) of_input = take("gradient of adapters' input", kBackward, wide(columns, s_.adapter_bytes));
-      if (copies) {
-        weight.made_a = std::move(made);
-      } else {
-        give_gradient(weight.gradient_a, std::move(made));
-      }
-      hidden->gradient.reset();
-      copy.reset();
-      kept.reset();
-      accumulate(x, std::move(of_input), wide(columns, s_.adapter_bytes));
-    });
-  }
-  Value result = product;
-  result.slot = new_slot(true);
-  Tensor wide_sum;
-  if (casts) wide_sum = take("output of a linear layer, with its adapter", kLora, wide(weight.rows, bytes));
-  if (gradients_) {
-    remember([this, &weight, b, casts, copies, kept = hidden.data, copy = copy_b, output = result.slot,
-              product = product.slot, hidden = hidden.slot]() mutable {
-      Tensor gradient = std::move(output->gradient);
-      if (casts) gradient = take("gradient of an adapted output, cast", kBackward, wide(weight.rows, s_.adapter_bytes));
-      const Product inner = wide(s_.run.lora_r, s_.adapter_bytes);
-      Tensor unscaled = take("gradient of adapters' inner products", kBackward, inner);
-      hidden->gradient = take("gradient of adapters' inner products", kBackward, inner);
-      unscaled.reset();
-      unscaled = take(weight.adapter_gradient_name.c_str(), kGradient, b);
-      Tensor made = take(weight.adapter_gradient_name.c_str(), kGradient, b);
-      if (copies) {
-        weight.made_b = std::move(made);
-      } else {
-        give_gradient(weight.gradient_b, std::move(made));
-      }
-      unscaled.reset();
-      kept.reset();
-      copy.reset();
-      if (casts && product) {
-        gradient = take("gradient of a product of weights", kBackward, wide(weight.rows, s_.compute_bytes));
-      }
-      if (product) product->gradient = std::move(gradient);
-    });
-  }
-  if (casts) result.data = take(output_name, kLora, wide(weight.rows, s_.compute_bytes));
-  wide_sum.reset();
-  return result;
+  return weight.adapted ? adapt(input, weight, result, output_name) : result;
 }
 
 Value Operators::rotate(const Value& x, int64_t width, const char* name) {

@@ -107,7 +107,17 @@ class Operators {
   Product each_query(int64_t width, int64_t bytes) const;  // for each query of each head
 
  private:
-  Value adapt(LinearInput& input, Weight& weight, Value product, const char* output_name);
+  struct AdapterCopies {
+    Product size_a, size_b;
+    Tensor a, b;  // null where the adapter itself is used
+  };
+  Value adapt(LinearInput& input, Weight& weight, const Value& product, const char* output_name);
+  AdapterCopies copy_adapter(Weight& weight);
+  void cast_adapter_input(LinearInput& input, int64_t columns);
+  Value multiply_a(Weight& weight, const Value& x, const AdapterCopies& copies);
+  Value add_b(Weight& weight, const Value& product, const Value& inner, const AdapterCopies& copies,
+              const char* output_name);
+  void give_adapter_gradient(Tensor& gradient, Tensor& of_copy, Tensor made);
   Value dropped_out(const Value& x, int64_t width, const char* name);
   void give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool queries, bool pads, bool strided);
   Value cuda_flash(const Value& queries, const Value& keys, const Value& values);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plan/analytic.h"
+#include "plan/analytic_sources.h"
 
 namespace fathom::plan {
 namespace {
@@ -15,7 +16,6 @@ using ledger::Component;
 
 constexpr int64_t kRingSlots = 2;               // train::BatchRing
 constexpr int64_t kFewestRotaryPositions = 64;  // ops::RotaryTable grows in powers of two from here
-constexpr int64_t kStoredAdapterBytes = 4;      // FP32 whatever the base
 constexpr int64_t kUnsortedTokens = 3072;       // LibTorch sorts more than these in the backward pass of an embedding
 
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
@@ -31,8 +31,6 @@ constexpr const char* kGate = "SwiGLU keeps gate and up, and makes silu again (S
 constexpr const char* kHead = "one score for each token of the vocabulary; lib/model/llama.cpp";
 constexpr const char* kLoss =
     "cross-entropy, whose gradient is ready when the forward pass ends; lib/ops/cross_entropy.cpp";
-constexpr const char* kGradient = "one gradient for each trained number, in its type";
-constexpr const char* kBackward = "a gradient on its way back; it has the shape of its value";
 constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
 const std::string kHeadCopy = "autocast's copy of the head";
 constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
