@@ -1,24 +1,11 @@
-// Subcommands and options by CLI11; what they name is read here too, so that mistakes are told before LibTorch is
-// loaded.
+// Subcommands and options by CLI11.
 #include "app/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
-#include <iostream>
-#include <iterator>
-#include <sstream>
 
-#include "app/installation.h"
-#include "app/machine.h"
-#include "base/bytes.h"
-#include "base/count.h"
+#include "app/raw_command.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "config/describe.h"
-#include "config/load.h"
 
 namespace fathom::app {
 namespace {
@@ -27,34 +14,17 @@ constexpr const char* kDescription =
     "fathom fine-tunes large language models and tells beforehand where every byte of memory goes.";
 constexpr const char* kVersionText = "fathom " FATHOM_VERSION " (for LibTorch 2.11)\n";
 
-// What stands on the command line, before it is looked at.
-struct Raw {
-  Invocation invocation;
-  std::string subject;  // CONFIG or MODEL
-  std::vector<std::string> overrides;
-  std::string prompts_file;
-  std::string ids;
-  std::string gpu, phantom_gpu;  // names in configs/gpus.yaml
-  std::string gpu_memory;        // in place of that GPU's
-  std::string bound;             // of memory, for advise
-  std::string vary = "techniques";
-  std::string tokens, gpu_hours;    // of estimate's budget
-  bool calibrate = false;           // doctor
-  bool math = false, lora = false;  // answer-overhead
-  config::GpuSpec answering_gpu;    // answer-plan: any, listed or not
-};
-
-void add_overrides(CLI::App* command, Raw& raw) {
+void add_overrides(CLI::App* command, RawCommand& raw) {
   command->add_option("overrides", raw.overrides, "Config keys, in place of the file's or the defaults")
       ->type_name("key=value");
   command->footer("\nConfig keys, with their defaults (docs/config.md says more):\n\n" + config::keys_help());
 }
 
-void add_json(CLI::App* command, Raw& raw) {
+void add_json(CLI::App* command, RawCommand& raw) {
   command->add_flag("--json", raw.invocation.json, "One JSON object on stdout and nothing else");
 }
 
-void add_adapter(CLI::App* command, Raw& raw) {
+void add_adapter(CLI::App* command, RawCommand& raw) {
   command->add_option("--adapter", raw.invocation.adapter, "A folder with adapter_config.json")->type_name("DIR");
 }
 
@@ -62,11 +32,11 @@ CLI::Option* add_subject(CLI::App* command, std::string& target, const char* nam
   return command->add_option(name, target, description)->required()->type_name("");
 }
 
-void add_gpu_memory(CLI::App* command, Raw& raw) {
+void add_gpu_memory(CLI::App* command, RawCommand& raw) {
   command->add_option("--gpu-memory", raw.gpu_memory, "Memory in place of that GPU's, as 24GiB")->type_name("SIZE");
 }
 
-void add_budget(CLI::App* command, Raw& raw) {
+void add_budget(CLI::App* command, RawCommand& raw) {
   plan::Budget& budget = raw.invocation.budget;
   command->add_option("--tokens", raw.tokens, "Time and cost to train on so many, as 300M or 2T")->type_name("N");
   command->add_option("--gpu-hours", raw.gpu_hours, "Cost of so many, instead of reckoned ones")->type_name("N");
@@ -79,7 +49,7 @@ void add_budget(CLI::App* command, Raw& raw) {
       ->check(CLI::Range(0.0, 1e9));
 }
 
-void add_advise(CLI::App& app, Raw& raw) {
+void add_advise(CLI::App& app, RawCommand& raw) {
   CLI::App* advise =
       app.add_subcommand("advise", "What fits: the largest batch, length or rank, or the fastest settings");
   add_subject(advise, raw.subject, "CONFIG|MODEL",
@@ -103,7 +73,7 @@ void add_advise(CLI::App& app, Raw& raw) {
   add_overrides(advise, raw);
 }
 
-void add_training_commands(CLI::App& app, Raw& raw) {
+void add_training_commands(CLI::App& app, RawCommand& raw) {
   Invocation& invocation = raw.invocation;
   CLI::App* train = app.add_subcommand("train", "Fine-tune: plans first, refuses what cannot fit, resumes if told");
   add_subject(train, raw.subject, "CONFIG", "A YAML file");
@@ -149,7 +119,7 @@ void add_training_commands(CLI::App& app, Raw& raw) {
   answer->add_option("--memory", gpu.memory_bytes)->required();
 }
 
-void add_model_commands(CLI::App& app, Raw& raw) {
+void add_model_commands(CLI::App& app, RawCommand& raw) {
   Invocation& invocation = raw.invocation;
   CLI::App* generate = app.add_subcommand("generate", "Text from a prompt, which is read from stdin if none is given");
   add_subject(generate, raw.subject, "MODEL", "A model folder");
@@ -174,7 +144,8 @@ void add_model_commands(CLI::App& app, Raw& raw) {
   generate->add_option("--seed", invocation.seed, "Of the sampling")->type_name("S")->capture_default_str();
   add_overrides(generate, raw);
 
-  CLI::App* logits = app.add_subcommand("logits", "Raw logits as safetensors, to compare with other implementations");
+  CLI::App* logits =
+      app.add_subcommand("logits", "RawCommand logits as safetensors, to compare with other implementations");
   add_subject(logits, raw.subject, "MODEL", "A model folder");
   add_adapter(logits, raw);
   logits->add_option("--ids", raw.ids, "Token ids")->type_name("1,2,3")->required();
@@ -205,197 +176,6 @@ void add_model_commands(CLI::App& app, Raw& raw) {
   overhead->add_option("--phantom-gpu", raw.phantom_gpu);
 }
 
-std::vector<int64_t> parse_ids(const std::string& text) {
-  std::vector<int64_t> ids;
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  while (true) {
-    int64_t id = -1;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || id < 0 || (next != end && *next != ',')) {
-      throw UsageError("--ids: expected token ids like 1,2,3, got '" + text.substr(0, 64) + "'");
-    }
-    ids.push_back(id);
-    if (next == end) return ids;
-    at = next + 1;
-  }
-}
-
-std::vector<std::string> read_prompts(const Raw& raw) {
-  if (!raw.invocation.prompts.empty()) return raw.invocation.prompts;
-  std::vector<std::string> prompts;
-  if (raw.prompts_file.empty()) {
-    std::string text((std::istreambuf_iterator<char>(std::cin)), {});
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    if (!text.empty()) prompts.push_back(text);
-  } else {
-    std::istringstream lines(read_file(raw.prompts_file));
-    for (std::string line; std::getline(lines, line);) {
-      if (!line.empty()) prompts.push_back(line);
-    }
-  }
-  if (prompts.empty()) throw UsageError("there is no prompt", "give --prompt TEXT, --prompts FILE, or a text on stdin");
-  return prompts;
-}
-
-void check_generation(const Invocation& invocation) {
-  const auto require = [](bool holds, const std::string& option, const std::string& expected) {
-    if (!holds) throw UsageError("--" + option + ": expected " + expected);
-  };
-  require(invocation.max_new_tokens >= 1, "max-new-tokens", "at least 1");
-  require(std::isfinite(invocation.temperature) && invocation.temperature >= 0, "temperature", "a number, at least 0");
-  require(invocation.top_k >= 0, "top-k", "at least 0");
-  require(invocation.top_p > 0 && invocation.top_p <= 1, "top-p", "a number above 0 and at most 1");
-}
-
-std::optional<config::GpuSpec> gpu_of(const std::string& name, const std::string& memory) {
-  if (name.empty()) return std::nullopt;
-  config::GpuSpec gpu = config::find_gpu(config::load_gpus(gpus_file()), name);
-  if (!memory.empty()) gpu.memory_bytes = parse_bytes(memory);
-  if (gpu.memory_bytes <= 0) throw UsageError("--gpu-memory: expected a size above 0, got '" + memory + "'");
-  return gpu;
-}
-
-// The device that the run uses on this machine, or pretends to.
-config::Device device_of(const Invocation& invocation) {
-  const config::Device wanted = invocation.config.device;
-  if (invocation.phantom_gpu) {
-    if (wanted == config::Device::kCpu) {
-      throw UsageError("--phantom-gpu plays a CUDA run, but the config says device: cpu", "add device=cuda");
-    }
-    return config::Device::kCuda;
-  }
-  if (wanted == config::Device::kCpu || invocation.gpu) return config::Device::kCpu;
-  const bool there = !this_gpus().empty();
-  if (wanted == config::Device::kCuda && !there) {
-    throw UsageError(
-        "the config says device: cuda, but NVIDIA's driver lists no GPU here",
-        "set device=cpu; without a GPU, `train --phantom-gpu NAME` plays the run and `estimate --gpu NAME` plans it");
-  }
-  return there ? config::Device::kCuda : config::Device::kCpu;
-}
-
-bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
-
-// The model that `estimate` or `advise` is to look at: a folder, a .json file, or a name of configs/models; nothing for
-// a config.
-std::optional<std::string> model_of(const std::string& subject) {
-  const std::filesystem::path path = subject;
-  if (std::filesystem::is_directory(path)) return subject;
-  if (std::filesystem::is_regular_file(path)) {
-    if (path.extension() != ".json") return std::nullopt;
-    if (path.filename() != "config.json") return subject;
-    return path.has_parent_path() ? path.parent_path().string() : ".";
-  }
-  if (is_yaml(path) || path.has_parent_path()) return std::nullopt;  // the config's reader says what is wrong
-  std::string lower = subject, known;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const std::string& name : known_models()) {
-    if (name == lower) return (models_folder() / name).string();
-    known += (known.empty() ? "" : ", ") + name;
-  }
-  throw UsageError("'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
-                   "known are " + known + " (configs/models), or a number of parameters like 7B");
-}
-
-// "7B": a bare number of parameters. A file or folder of that name comes first.
-int64_t parameters_of(const std::string& subject) {
-  constexpr double kMost = 1e15;
-  if (std::filesystem::exists(subject)) return 0;
-  const std::optional<double> count = parse_count(subject);
-  return count && *count >= 1 && *count <= kMost ? std::llround(*count) : 0;
-}
-
-std::optional<double> count_of(const std::string& option, const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const std::optional<double> count = parse_count(text);
-  if (!count || *count <= 0) {
-    throw UsageError("--" + option + ": expected a number above 0 like 184320, 300M or 2T, got '" + text.substr(0, 64) +
-                     "'");
-  }
-  return count;
-}
-
-void read_advise(Raw& raw) {
-  if (raw.vary == "batch") raw.invocation.vary = plan::Vary::kBatch;
-  if (raw.vary == "length") raw.invocation.vary = plan::Vary::kLength;
-  if (raw.vary == "rank") raw.invocation.vary = plan::Vary::kRank;
-  if (raw.invocation.vary && !raw.invocation.keep.empty()) {
-    throw UsageError("--keep is for --vary techniques", "with one setting varied, all others stay");
-  }
-  if (raw.bound.empty()) return;
-  try {
-    raw.invocation.config.memory_budget = parse_bytes(raw.bound);
-  } catch (const Error& error) {
-    throw UsageError(std::string("--budget: ") + error.what());
-  }
-  if (raw.invocation.config.memory_budget == 0) throw UsageError("--budget: expected a size above 0");
-}
-
-void read_config(Raw& raw) {
-  Invocation& invocation = raw.invocation;
-  const std::string& command = invocation.command;
-  if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
-  if (command == "eval")
-    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
-  const bool plans = command == "estimate" || command == "advise";
-  if (plans) {
-    const std::optional<std::string> model = model_of(raw.subject);
-    invocation.model_alone = model.has_value();
-    if (model) raw.subject = *model;
-  }
-  if (plans && !invocation.model_alone) {
-    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
-  }
-  if (invocation.model_alone || command == "generate" || command == "logits") {
-    invocation.config = config::config_of_model(raw.subject, raw.overrides);
-  }
-}
-
-Invocation complete(Raw& raw) {
-  Invocation& invocation = raw.invocation;
-  invocation.subject = raw.subject;
-  if (raw.calibrate) {
-    invocation.command = "calibrate";
-    invocation.phantom_gpu = gpu_of(raw.phantom_gpu, "");
-    return invocation;
-  }
-  if (invocation.command == "answer-overhead") {
-    if (raw.math) invocation.config.attn_implementation = config::Attention::kMath;
-    if (raw.lora) invocation.config.method = config::Method::kLora;
-    invocation.phantom_gpu = gpu_of(raw.phantom_gpu, "");
-    invocation.device = config::Device::kCuda;
-    return invocation;
-  }
-  if (invocation.command == "inspect" || invocation.command == "doctor" || invocation.command == "report") {
-    return invocation;
-  }
-  if (invocation.command == "estimate") {
-    invocation.parameters = parameters_of(raw.subject);
-    if (invocation.parameters > 0) return invocation;
-    invocation.budget.tokens = count_of("tokens", raw.tokens);
-    invocation.budget.gpu_hours = count_of("gpu-hours", raw.gpu_hours);
-    if (invocation.budget.price_per_hour && !std::isfinite(*invocation.budget.price_per_hour)) {
-      throw UsageError("--price-per-hour: expected a number of dollars");
-    }
-  }
-  read_config(raw);
-  if (!raw.gpu_memory.empty() && raw.gpu.empty() && raw.phantom_gpu.empty()) {
-    throw UsageError("--gpu-memory is for a GPU that is not there", "add --gpu NAME or --phantom-gpu NAME");
-  }
-  invocation.phantom_gpu = gpu_of(raw.phantom_gpu, raw.gpu_memory);
-  if (invocation.command == "answer-plan") invocation.phantom_gpu = raw.answering_gpu;
-  invocation.gpu = gpu_of(raw.gpu, raw.gpu_memory);
-  if (invocation.command == "advise") read_advise(raw);
-  if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
-  if (invocation.command == "generate") {
-    check_generation(invocation);
-    invocation.prompts = read_prompts(raw);
-  }
-  invocation.device = device_of(invocation);
-  return invocation;
-}
-
 // CLI11 would call it an argument that was not expected.
 void refuse_unknown_command(const CLI::App& app, int count, const char* const* arguments) {
   if (count < 2 || arguments[1][0] == '-') return;
@@ -411,7 +191,7 @@ void refuse_unknown_command(const CLI::App& app, int count, const char* const* a
 
 Parsed parse_command_line(int count, const char* const* arguments) {
   CLI::App app(kDescription, "fathom");
-  Raw raw;
+  RawCommand raw;
   bool version = false, help_config = false;
   app.add_flag("--version", version, "The version");
   app.add_flag("--help-config", help_config, "The page of config keys, in Markdown");
