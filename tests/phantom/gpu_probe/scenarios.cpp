@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "ledger/cuda.h"
 #include "phantom/gpu_probe/matrix.h"
+#include "phantom/gpu_probe/predictions.h"
 #include "phantom/gpu_probe/training.h"
 
 namespace fathom::phantom {
@@ -123,6 +124,7 @@ Json play(const Json& request) {
   if (scenario == "launches") return launches();
   if (scenario == "training") return play_training(request);
   if (scenario == "matrix") return play_matrix(request);
+  if (scenario == "predictions") return predict_sample(request);
   throw Error("no scenario '" + scenario + "'");
 }
 
