@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "page/html.h"
 #include "page/run_record.h"
-#include "page/scale.h"
 #include "page/timeline_section.h"
 
 namespace fathom::page {
@@ -121,66 +120,6 @@ std::string beside_the_components(const Json& memory) {
   return text.empty() ? "" : "<ul class=\"notes\">" + text + "</ul>\n";
 }
 
-// One rule, its ratio to the truth as a bar that starts at 1.
-struct Rule {
-  std::string name, reason;
-  bool meant = false;  // for a run like this one
-  int64_t bytes = 0;
-  double ratio = 1;  // rule / figure
-};
-
-std::vector<Rule> read_rules(const Json& memory) {
-  std::vector<Rule> rules;
-  for (const Json& value : list_at(memory, {"rules_of_thumb"})) {
-    const auto bytes = bytes_at(value, {"bytes"});
-    const auto error = number_at(value, {"relative_error"});
-    if (!bytes || !error) continue;
-    rules.push_back({text_at(value, {"name"}), text_at(value, {"reason"}), !text_at(value, {"component"}).empty(),
-                     *bytes, std::max(1 + *error, 0.0)});
-  }
-  std::stable_sort(rules.begin(), rules.end(), [](const Rule& a, const Rule& b) { return a.meant && !b.meant; });
-  return rules;
-}
-
-// What this run takes, in the rules' own unit: each sentence once.
-std::string here_text(const Json& memory) {
-  std::vector<std::string> sentences;
-  for (const Json& rule : list_at(memory, {"rules_of_thumb"})) {
-    const std::string here = text_at(rule, {"here"});
-    if (here.empty() || std::find(sentences.begin(), sentences.end(), here) != sentences.end()) continue;
-    sentences.push_back(here);
-  }
-  std::string text;
-  for (const std::string& sentence : sentences) text += " Here " + escaped(sentence) + ".";
-  return text;
-}
-
-// "+54 %" while it reads well, then "× 12".
-std::string error_text(double ratio) {
-  if (std::abs(ratio - 1) < 0.0005) return "<span class=\"equal\">exact</span>";
-  if (ratio >= 3) return "× " + decimal(ratio, ratio < 10 ? 1 : 0);
-  const double error = 100 * (ratio - 1);
-  return (error > 0 ? "+" : "−") + decimal(std::abs(error), 1) + " %";
-}
-
-std::string ratio_label(double ratio) { return ratio >= 1 ? "× " + decimal(ratio, 0) : "× 1/" + decimal(1 / ratio, 0); }
-
-std::string ratio_bar(double ratio, const Axis& axis) {
-  const double one = axis.share(1), end = axis.share(ratio);
-  return "<div class=\"ratio\"><u style=\"left:" + percent(one) + "\"></u><i class=\"" +
-         (ratio < 1 ? "below" : "above") + "\" style=\"left:" + percent(std::min(one, end)) +
-         ";width:" + percent(std::abs(end - one)) + "\"></i></div>";
-}
-
-Axis ratio_axis(const std::vector<Rule>& rules) {
-  double lowest = 0.5, highest = 2;
-  for (const Rule& rule : rules) {
-    if (rule.ratio > 0) lowest = std::min(lowest, rule.ratio);
-    highest = std::max(highest, rule.ratio);
-  }
-  return logarithmic_axis(lowest, highest, 2, ratio_label, 6);
-}
-
 std::string fact_text(const std::string& key, const Json& value) {
   const auto ends_in = [&](std::string_view end) { return key.ends_with(end); };
   if (value.is_null()) return kNone;
@@ -270,34 +209,6 @@ std::string phase_section(const Json& memory) {
   return "<section id=\"phases\">\n<h2>Phases</h2>\n<p>The largest live bytes in each, and what it leaves "
          "behind.</p>\n" +
          table.format() + "</section>\n";
-}
-
-std::string rules_section(const Json& memory) {
-  const std::vector<Rule> rules = read_rules(memory);
-  if (rules.empty()) return "";
-  const Axis axis = ratio_axis(rules);
-  std::string ticks;
-  for (const Tick& tick : axis.ticks) {
-    ticks += "<span style=\"left:" + percent(tick.share) + "\">" + tick.label + "</span>";
-  }
-  HtmlTable table{.caption = "",
-                  .columns = {{"rule", false},
-                              {"it says", true},
-                              {"<div class=\"ratio ticks\">" + ticks + "</div>", false},
-                              {"off by", true}},
-                  .rows = {},
-                  .total = {}};
-  for (const Rule& rule : rules) {
-    std::string name = rule.meant ? "<b>" + escaped(rule.name) + "</b>" : escaped(rule.name);
-    if (!rule.reason.empty()) name += "<small>" + escaped(rule.reason) + "</small>";
-    table.rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, axis), error_text(rule.ratio)});
-  }
-  return "<section id=\"rules\">\n<h2>Rules of thumb against the truth</h2>\n<p>A bar to the right says too much, one "
-         "to "
-         "the left too little. Rules of loading are held against the weights, rules of training against the peak; "
-         "those "
-         "in bold are meant for a run like this one." +
-         here_text(memory) + "</p>\n" + table.format() + "</section>\n";
 }
 
 std::string fact_section(const Json& memory) {

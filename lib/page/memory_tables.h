@@ -1,4 +1,4 @@
-// memory.json as tables: components, phases, the caching allocator, rules of thumb with bars, and further facts.
+// memory.json as tables: components, phases, the caching allocator, and further facts.
 #pragma once
 
 #include <string>
@@ -10,7 +10,6 @@ namespace fathom::page {
 // Sections of the page; each is empty where memory.json has nothing for it.
 std::string component_section(const Json& memory);
 std::string phase_section(const Json& memory);
-std::string rules_section(const Json& memory);
 // "host", "time", "cost" and whatever else is an object of plain values: a key that ends in _bytes or _seconds is
 // written as such.
 std::string fact_section(const Json& memory);

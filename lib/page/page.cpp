@@ -11,6 +11,7 @@
 #include "page/html.h"
 #include "page/memory_tables.h"
 #include "page/parts.h"
+#include "page/rules_section.h"
 #include "page/timeline_section.h"
 
 namespace fathom::page {

@@ -144,20 +144,18 @@ Json memory_json(const plan::Comparison& comparison) {
   json["missing"] = plan.gpu ? Json(plan.gpu->missing_bytes) : Json(nullptr);
   json["device"] = {{"dry_run", device_bytes(plan)},
                     {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
-  // The dry run of a CPU sees no kernel scratch: it depends on threads and instruction set.
-  json["kernel_scratch"] = {{"dry_run", nullptr}, {"measured", memory ? Json(memory->kernel_scratch) : Json(nullptr)}};
-  json["peak_with_scratch"] = {{"dry_run", nullptr},
+  // Of a CPU: an upper bound for this machine's instruction set and the plan's threads.
+  const bool on_cpu = plan.target.device == config::Device::kCpu;
+  json["kernel_scratch"] = {{"dry_run", on_cpu ? Json(plan.dry_run.kernel_scratch) : Json(nullptr)},
+                            {"measured", memory ? Json(memory->kernel_scratch) : Json(nullptr)}};
+  json["peak_with_scratch"] = {{"dry_run", on_cpu ? Json(plan.dry_run.peak_with_scratch) : Json(nullptr)},
                                {"measured", memory ? Json(memory->peak_with_scratch) : Json(nullptr)}};
   json["unexplained"] = or_null(unexplained(plan, measured));
   json["derivation"] = derivation_json(plan.analytic);
   json["rules_of_thumb"] = Json::array();
   for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
-    Json value = {{"name", rule.name},
-                  {"bytes", rule.bytes},
-                  {"relative_error", rule.relative_error},
-                  {"against", rule.against},
-                  {"reason", rule.counts},
-                  {"here", rule.here}};
+    Json value = {{"name", rule.name},       {"bytes", rule.bytes},   {"relative_error", rule.relative_error},
+                  {"against", rule.against}, {"reason", rule.counts}, {"here", rule.here}};
     // A rule that is meant for such a run is the one to show beside the figure.
     if (rule.meant) value["component"] = rule.against == "weights" ? "weights" : "total";
     json["rules_of_thumb"].push_back(std::move(value));
