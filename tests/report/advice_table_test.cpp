@@ -1,0 +1,111 @@
+// Advice as people read it and as programs do.
+#include "report/advice_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/bytes.h"
+
+namespace fathom::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+model::ModelShape no_shape() { return {}; }
+
+class AdviceTable : public ::testing::Test {
+ protected:
+  AdviceTable() {
+    question_.target.name = "CPU";
+    question_.target.capacity_bytes = 24 * kGiB;
+    best_.run = question_.run;
+    best_.run.gradient_checkpointing = true;
+    best_.techniques = {"full training", "gradient checkpointing"};
+    best_.formula = 20 * kGiB;
+    best_.proof = plan::Proof{21 * kGiB, true, false};
+    best_.arithmetic.matrix_flops = 3000;
+    next_ = best_;
+    next_.run.gradient_checkpointing = false;
+    next_.techniques = {"full training", "no checkpointing"};
+    next_.proof = plan::Proof{30 * kGiB, false, false};
+    next_.seconds = 1.25;
+  }
+
+  const model::ModelShape shape_ = no_shape();
+  plan::Question question_{shape_, {}, {}, {}, {}, {}};
+  plan::Combination best_, next_;
+  const AdviceSubject subject_{question_, {30 * kGiB, false, false}};
+};
+
+TEST_F(AdviceTable, TheLargestValueStandsBesideTheNext) {
+  plan::Largest largest;
+  largest.values = {1, 100};
+  largest.reckoned = 12;
+  largest.dry_runs = 3;
+  largest.fits = plan::Candidate{question_.run, 23 * kGiB, plan::Proof{23 * kGiB, true, false}};
+  largest.fits->run.per_device_train_batch_size = 7;
+  largest.exceeds = plan::Candidate{question_.run, 25 * kGiB, plan::Proof{25 * kGiB, false, false}};
+  EXPECT_EQ(
+      format_largest(subject_, plan::Vary::kBatch, largest),
+      R"(On the CPU, within 24.00 GiB for live bytes and kernel scratch. As it is, the run needs 30.00 GiB and does not fit.
+
+per_device_train_batch_size      needs
+─────────────────────────────────────────────────────────────
+7                            23.00 GiB  fits, dry-run
+8                            25.00 GiB  does not fit, dry-run
+
+Largest that fits:
+  per_device_train_batch_size=7
+12 values by formula, 3 by dry run.
+)");
+  const Json json = largest_json(subject_, plan::Vary::kBatch, largest);
+  EXPECT_EQ(json.at("largest"), 7);
+  EXPECT_EQ(json.at("next"), 8);
+  EXPECT_EQ(json.at("fits").at("settings"), Json::array({"per_device_train_batch_size=7"}));
+  EXPECT_EQ(json.at("exceeds").at("dry_run"), 25 * kGiB);
+  largest.exceeds.reset();
+  EXPECT_THAT(format_largest(subject_, plan::Vary::kBatch, largest), HasSubstr("largest that makes a difference"));
+  largest.fits.reset();
+  EXPECT_THAT(format_largest(subject_, plan::Vary::kBatch, largest), HasSubstr("Not even the smallest value fits"));
+}
+
+TEST_F(AdviceTable, SettingsToPasteAndWhatIsFaster) {
+  plan::Advice advice;
+  advice.best = best_;
+  advice.next = next_;
+  advice.fitting = {best_};
+  advice.combinations = 504;
+  plan::Remedy remedy;
+  remedy.settings = {"bf16=true"};
+  remedy.note = "matrix products in BF16";
+  remedy.saved_bytes = kGiB;
+  const std::string text = format_advice(subject_, advice, nullptr, {remedy});
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("full training, gradient checkpointing  21.00 GiB  fits, dry-run  3e+03 operations"),
+                    HasSubstr("Least time:\n  gradient_checkpointing=true\n"),
+                    HasSubstr("no checkpointing, needs 30.00 GiB and does not fit (dry-run)."),
+                    HasSubstr("504 combinations"), HasSubstr("bf16=true  1.00 GiB")));
+  EXPECT_THAT(text, Not(HasSubstr("Near the limit")));
+  const Json json = advice_json(subject_, advice, nullptr, {remedy});
+  EXPECT_EQ(json.at("best").at("settings"), Json::array({"gradient_checkpointing=true"}));
+  EXPECT_TRUE(json.at("best").at("expected_seconds").is_null());
+  EXPECT_EQ(json.at("next").at("expected_seconds"), 1.25);
+  EXPECT_TRUE(json.at("same_method").is_null());
+  EXPECT_EQ(json.at("alone").at(0).at("saved"), kGiB);
+}
+
+TEST_F(AdviceTable, SaysWhereNothingFitsAndWhatKeepsTheMethod) {
+  plan::Advice advice, none;
+  advice.best = best_;
+  advice.best->proof->near_limit = true;
+  none.smallest = next_;
+  const std::string text = format_advice(subject_, advice, &none, {});
+  EXPECT_THAT(text, AllOf(HasSubstr("No combination is faster."), HasSubstr("Near the limit: what the driver takes"),
+                          HasSubstr("Least time with method: full: nothing fits. The smallest, full training, no "
+                                    "checkpointing, needs 30.00 GiB.")));
+}
+
+}  // namespace
+}  // namespace fathom::report
