@@ -139,5 +139,26 @@ TEST_F(PhantomChild, DiesWithAReason) {
   EXPECT_THAT(error(without_torch), AllOf(HasSubstr("exit status"), HasSubstr("FATHOM_TORCH")));
 }
 
+// The plan of a command: sixteen placements by two children side by side.
+TEST_F(PhantomChild, GivesPlansTheirRanges) {
+  const auto estimate = [&](const std::string& placements) {
+    const Outcome outcome = run("estimate model --gpu H100 max_length=512 --json --placements " + placements);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return parse_json(outcome.output, "estimate");
+  };
+  const Json one = estimate("1"), many = estimate("16");
+  EXPECT_EQ(many.at("peak"), one.at("peak"));
+  EXPECT_EQ(many.at("components"), one.at("components"));
+  for (const char* figure : {"allocated", "reserved"}) {
+    const int64_t first = one.at(figure).at("dry_run"), lowest = many.at(figure).at("range").at(0),
+                  highest = many.at(figure).at("range").at(1);
+    EXPECT_EQ(many.at(figure).at("dry_run"), Json(first));
+    EXPECT_LE(lowest, first);
+    EXPECT_GE(highest, first);
+    EXPECT_EQ(one.at(figure).at("range"), Json({first, first}));
+  }
+  EXPECT_EQ(run("estimate model --gpu H100 --placements 0").status, 2);
+}
+
 }  // namespace
 }  // namespace fathom
