@@ -9,8 +9,10 @@
 
 namespace fathom::plan {
 
-// Bytes of the process in each part of a run. Mapped pages of the model's files are the kernel's to take back: they
-// count as resident where there is room, and a run does without them where there is not.
+// Bytes of the process in each part of a run, at least: blocks that the allocator keeps for reuse, kernel scratch and
+// data come on top (on a CPU, 7 % of a run of 135M parameters, 14 % of the shipped model's). Mapped pages of the
+// model's files are the kernel's to take back: they count as resident where there is room, and a run does without them
+// where there is not.
 struct HostMemory {
   int64_t program = 0;       // code and libraries, before there is a tensor
   int64_t mapped_files = 0;  // weights that are read by mapping, whole

@@ -189,8 +189,8 @@ std::string format_cost(const plan::Outlook& outlook) {
 }
 
 std::string format_host(const plan::HostMemory& host) {
-  std::string text = "Host memory: " + format_bytes(host.load_peak) + " to load, " + format_bytes(host.train_peak) +
-                     " to train, " + format_bytes(host.save_peak) + " to save";
+  std::string text = "Host memory, at least: " + format_bytes(host.load_peak) + " to load, " +
+                     format_bytes(host.train_peak) + " to train, " + format_bytes(host.save_peak) + " to save";
   text += "; the program itself takes " + format_bytes(host.program);
   if (host.mapped_files > 0) {
     text += ". The weights' files, " + format_bytes(host.mapped_files) + ", are mapped and need no memory of their own";
