@@ -119,9 +119,7 @@ class Device final : public CudaDevice {
   void clear_workspaces() override { at::cuda::clearCublasWorkspaces(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
-  void trace_to(const std::filesystem::path& file) override {
-    trace_ = std::make_unique<TraceFile>(file);
-  }
+  void trace_to(const std::filesystem::path& file) override { trace_ = std::make_unique<TraceFile>(file); }
 
   void start_over() override {
     synchronize();
