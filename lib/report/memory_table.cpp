@@ -179,7 +179,8 @@ std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured
   std::string text;
   if (plan.target.device == config::Device::kCpu) {
     text += "Kernel scratch (what operators take and give back within one call; not in the figures above): " +
-            format_bytes(measured.memory.kernel_scratch) + " at most\n";
+            format_bytes(measured.memory.kernel_scratch) + " measured, at most " +
+            format_bytes(plan.dry_run.kernel_scratch) + " predicted\n";
   }
   if (measured.resident_growth) {
     text += "Resident memory grew by " + format_bytes(*measured.resident_growth) + ": " +

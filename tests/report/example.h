@@ -42,6 +42,7 @@ inline plan::Plan example_plan() {
   plan.workload.parameters = 1024;
   plan.workload.trained_parameters = 1024;
   plan.dry_run = example_memory();
+  plan.dry_run.kernel_scratch = 704;
   plan.analytic.at_peak = plan.dry_run.at_peak;
   plan.analytic.at_peak[ledger::Component::kActivations] = 2000;
   plan.analytic.maximum = plan.analytic.at_peak;

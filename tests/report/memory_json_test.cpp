@@ -32,11 +32,13 @@ TEST(MemoryJson, OfAPlanAlone) {
 }
 
 TEST(MemoryJson, OfARun) {
-  const Json json = memory_json({example_plan(), example_measured()});
+  plan::Plan plan = example_plan();
+  plan.dry_run.peak_with_scratch = 16050;
+  const Json json = memory_json({plan, example_measured()});
   EXPECT_EQ(json["peak"].dump(), R"({"analytic":15832,"dry_run":15880,"measured":15880})");
   EXPECT_EQ(json["components"]["activations"]["measured"], 2048);
-  EXPECT_EQ(json["kernel_scratch"].dump(), R"({"dry_run":null,"measured":640})");
-  EXPECT_EQ(json["peak_with_scratch"].dump(), R"({"dry_run":null,"measured":16000})");
+  EXPECT_EQ(json["kernel_scratch"].dump(), R"({"dry_run":704,"measured":640})");
+  EXPECT_EQ(json["peak_with_scratch"].dump(), R"({"dry_run":16050,"measured":16000})");
   EXPECT_EQ(json["unexplained"], 40000 - 15880);
 }
 
