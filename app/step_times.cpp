@@ -25,6 +25,8 @@ std::string line(const char* format, auto... values) {
   return text.data();
 }
 
+std::string duration(double seconds) { return seconds < 1 ? line("%.1f ms", 1e3 * seconds) : line("%.2f s", seconds); }
+
 }  // namespace
 
 StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session)
@@ -36,8 +38,8 @@ StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& in
 std::string StepTimes::forecast() const {
   if (!throughput_ || steps_.empty()) return "";
   const plan::ExpectedRun run = plan::expected_run(shape_, config_, steps_, *throughput_);
-  return line("Expected, by %s: %.3g ms a step, %.1f s for all %ld steps.\n", throughput_->source.c_str(),
-              1e3 * run.seconds / static_cast<double>(run.steps), run.seconds, run.steps);
+  return "Expected, by " + throughput_->source + ": " + duration(run.seconds / static_cast<double>(run.steps)) +
+         " a step, " + duration(run.seconds) + " for all " + std::to_string(run.steps) + " steps.\n";
 }
 
 StepTimes::Sums StepTimes::sums() const {
@@ -59,10 +61,11 @@ double StepTimes::expected_of(const train::StepShape& step) const {
 std::string StepTimes::comparison() const {
   const Sums all = sums();
   if (all.steps == 0) return "";
-  const double mean = 1e3 * all.measured / static_cast<double>(all.steps);
-  if (!throughput_) return line("Steps took %.3g ms on average; this device is not calibrated.\n", mean);
-  return line("Steps took %.3g ms on average, %.3g ms were expected: %+.1f %%.\n", mean,
-              1e3 * all.expected / static_cast<double>(all.steps), 100 * (all.expected / all.measured - 1));
+  const auto mean = [&](double sum) { return duration(sum / static_cast<double>(all.steps)); };
+  std::string text = "Steps took " + mean(all.measured) + " on average";
+  if (!throughput_) return text + "; no time is known to expect of this device.\n";
+  text += ", " + mean(all.expected) + " were expected";
+  return text + line(": %+.1f %%.\n", 100 * (all.expected / all.measured - 1));
 }
 
 Json StepTimes::json() const {
