@@ -114,7 +114,8 @@ class TechniqueSearch {
     family.fitting = static_cast<size_t>(first_beyond - family.batches.begin());
   }
 
-  // By time, then by bytes moved, then by the fewest changes to the run as it is.
+  // By time, then by bytes moved, then by the larger micro-batch, which keeps hardware busier, then by the fewest
+  // changes to the run as it is.
   bool faster(const Combination& a, const Combination& b) const {
     const auto time = [this](const Combination& each) {
       if (by_seconds_) return *each.seconds;
@@ -123,6 +124,9 @@ class TechniqueSearch {
     if (time(a) != time(b)) return time(a) < time(b);
     if (a.arithmetic.bytes_moved != b.arithmetic.bytes_moved) {
       return a.arithmetic.bytes_moved < b.arithmetic.bytes_moved;
+    }
+    if (a.run.per_device_train_batch_size != b.run.per_device_train_batch_size) {
+      return a.run.per_device_train_batch_size > b.run.per_device_train_batch_size;
     }
     return settings_between(question_.run, a.run).size() < settings_between(question_.run, b.run).size();
   }

@@ -246,7 +246,10 @@ TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   EXPECT_GE(advice.combinations, 500);
   EXPECT_LT(advice.reckoned, advice.combinations / 2) << "monotonicity decides the rest";
-  EXPECT_TRUE(advice.best);
+  ASSERT_TRUE(advice.best);
+  ASSERT_TRUE(advice.next) << "the next larger micro-batch takes no more time, and must be proved not to fit";
+  EXPECT_GT(advice.next->run.per_device_train_batch_size, advice.best->run.per_device_train_batch_size);
+  EXPECT_FALSE(advice.next->proof->fits);
   EXPECT_LT(seconds, 15);
   RecordProperty("combinations", static_cast<int>(advice.combinations));
   RecordProperty("reckoned", static_cast<int>(advice.reckoned));
