@@ -24,7 +24,7 @@ struct PhantomGpu {
   uint64_t placement = 0;
   // A trace of a run on a real GPU (ledger::CudaDevice::trace_to): its segments' addresses instead of a placement. The
   // process ends if the run asks for other segments than that one did. Empty: none.
-  std::filesystem::path segments;
+  std::filesystem::path segments = {};
   bool operator==(const PhantomGpu&) const = default;
 };
 
