@@ -28,6 +28,7 @@ Session open_session(const Invocation& invocation) {
   if (invocation.device == config::Device::kCuda) {
     ledger::CudaDevice& cuda = open_cuda();
     if (!invocation.trace.empty()) cuda.trace_to(invocation.trace);
+    if (invocation.config.memory_budget > 0) cuda.limit(invocation.config.memory_budget);
     session.placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
   } else {
     session.placement = {at::Device(at::kCPU), &cpu, nullptr};

@@ -14,8 +14,8 @@ struct Session {
   bool phantom = false;  // the CUDA device is a phantom
 };
 
-// Installs the CPU's ledger, within memory_budget where the CPU is the device, sets the number of threads, and opens
-// CUDA if the loader brought it. Call once, before any tensor exists.
+// Installs the CPU's ledger, sets the number of threads, opens CUDA if the loader brought it, and holds the device that
+// runs to memory_budget. Call once, before any tensor exists.
 Session open_session(const Invocation& invocation);
 
 // Of the device that open_session opened.

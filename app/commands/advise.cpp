@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "app/calibrations.h"
 #include "app/commands.h"
 #include "app/machine.h"
 #include "app/planning.h"
@@ -59,7 +60,8 @@ class Planner {
     question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
     question.prove = [this, target](const config::RunConfig& run) { return prove(run, target.capacity_bytes); };
     question.throughput = [this](const config::RunConfig& run) {
-      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape) : std::nullopt;
+      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape)
+                  : cpu_throughput(run, inputs_.shape, at::get_num_threads());
     };
     return question;
   }

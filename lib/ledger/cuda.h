@@ -27,6 +27,8 @@ class CudaDevice {
   // Claims the cuBLAS and cuBLASLt workspaces that exist now as Component::kKernels.
   virtual void claim_workspaces() = 0;
   virtual void clear_workspaces() = 0;
+  // From now on the caching allocator reserves at most so much of this device, at least 1; beyond, it is out of memory.
+  virtual void limit(int64_t bytes) = 0;
   virtual void synchronize() = 0;
   // Between two runs in one process, when the tensors of the first are gone: gives library workspaces and cached memory
   // back to the driver, sets the statistics to zero and replaces the ledger by an empty one. References to the old

@@ -153,6 +153,22 @@ TEST_F(Advise, TakesAModelAloneAndAGpu) {
   EXPECT_EQ(parse_json(gpu.output, "advise").at("target").at("capacity"), 100 << 20);
 }
 
+TEST_F(Advise, TheBudgetBoundsAGpuToo) {
+  const std::string on_gpu = "device=auto --phantom-gpu A100-80GB ";
+  const Json advice = advise("device=auto --gpu A100-80GB --budget 40MiB --vary batch");
+  ASSERT_FALSE(advice.at("largest").is_null());
+  ASSERT_FALSE(advice.at("next").is_null());
+  const std::string batch = "memory_budget=40MiB per_device_train_batch_size=";
+  const Outcome fits = train(on_gpu + batch + advice.at("largest").dump());
+  EXPECT_EQ(fits.status, 0) << fits.errors;
+  const Outcome refused = train(on_gpu + batch + advice.at("next").dump());
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("the run does not fit"), HasSubstr("memory_budget is 40.00 MiB")));
+  const Outcome forced = train(on_gpu + batch + advice.at("next").dump() + " --force");
+  EXPECT_EQ(forced.status, 1);
+  EXPECT_THAT(forced.errors, HasSubstr("out of memory"));
+}
+
 TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
   const auto told = [&](const std::string& arguments) {
     const Outcome outcome = run("advise run.yaml " + arguments);

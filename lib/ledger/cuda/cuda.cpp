@@ -21,6 +21,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <memory>
 #include <shared_mutex>
 #include <stdexcept>
@@ -117,6 +118,11 @@ class Device final : public CudaDevice {
   }
 
   void clear_workspaces() override { at::cuda::clearCublasWorkspaces(); }
+  void limit(int64_t bytes) override {
+    // LibTorch takes a share and rounds its product with the total down: half a byte keeps that at `bytes`.
+    const double share = (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes());
+    caching::setMemoryFraction(std::min(share, 1.0), kDevice);
+  }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
   void trace_to(const std::filesystem::path& file) override { trace_ = std::make_unique<TraceFile>(file); }
