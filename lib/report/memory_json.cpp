@@ -154,12 +154,8 @@ Json memory_json(const plan::Comparison& comparison) {
   json["derivation"] = derivation_json(plan.analytic);
   json["rules_of_thumb"] = Json::array();
   for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
-    Json value = {{"name", rule.name},
-                  {"bytes", rule.bytes},
-                  {"relative_error", rule.relative_error},
-                  {"against", rule.against},
-                  {"reason", rule.counts},
-                  {"here", rule.here}};
+    Json value = {{"name", rule.name},       {"bytes", rule.bytes},   {"relative_error", rule.relative_error},
+                  {"against", rule.against}, {"reason", rule.counts}, {"here", rule.here}};
     // A rule that is meant for such a run is the one to show beside the figure.
     if (rule.meant) value["component"] = rule.against == "weights" ? "weights" : "total";
     json["rules_of_thumb"].push_back(std::move(value));
