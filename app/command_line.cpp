@@ -144,8 +144,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   generate->add_option("--seed", invocation.seed, "Of the sampling")->type_name("S")->capture_default_str();
   add_overrides(generate, raw);
 
-  CLI::App* logits =
-      app.add_subcommand("logits", "RawCommand logits as safetensors, to compare with other implementations");
+  CLI::App* logits = app.add_subcommand("logits", "Raw logits as safetensors, to compare with other implementations");
   add_subject(logits, raw.subject, "MODEL", "A model folder");
   add_adapter(logits, raw);
   logits->add_option("--ids", raw.ids, "Token ids")->type_name("1,2,3")->required();

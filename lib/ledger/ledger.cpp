@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ledger/block_groups.h"
 #include "ledger/label.h"
 #include "ledger/pointer_table.h"
 #include "ledger/stretch_timeline.h"
@@ -48,11 +49,9 @@ struct Ledger::State {
 
   std::string description_of(uint32_t number) const {
     const auto name = names.find(number);
-    if (name != names.end()) return name->second;
     const Block& block = blocks[number];
-    const std::string& where = modules.names[block.module];
-    if (block.call.op == nullptr) return where;
-    return where.empty() ? block.call.op : where + " (" + block.call.op + ")";
+    return describe_block(name == names.end() ? "" : name->second, modules.names[block.module],
+                          block.call.op == nullptr ? "" : block.call.op);
   }
 
  private:

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
 
 #include "base/bytes.h"
+#include "ledger/block_groups.h"
 #include "page/html.h"
 #include "page/plot.h"
 #include "page/stack.h"
@@ -16,7 +15,6 @@ namespace {
 
 using ledger::Component;
 using ledger::Timeline;
-using Block = Timeline::Block;
 
 constexpr size_t kColumns = 1600;
 constexpr size_t kParts = 2500;
@@ -149,46 +147,6 @@ std::string legend(const Stack& stack, const Timeline& timeline) {
          "it, or use the arrow keys: every block has a name.</p>\n";
 }
 
-// Layers as one: "model.layers.3.mlp" and "model.layers.4.mlp" are both "model.layers.*.mlp".
-std::string pattern_of(const std::string& name) {
-  std::string pattern;
-  size_t begin = 0;
-  while (begin <= name.size()) {
-    const size_t end = std::min(name.find('.', begin), name.size());
-    const std::string word = name.substr(begin, end - begin);
-    const bool number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
-    pattern += (begin == 0 ? "" : ".") + (number ? "*" : word);
-    begin = end + 1;
-  }
-  return pattern;
-}
-
-struct Group {
-  std::string what;
-  Component component;
-  int64_t each = 0, count = 0;
-  int64_t bytes() const { return each * count; }
-};
-
-std::vector<Group> groups_at_peak(const Timeline& timeline) {
-  std::map<std::tuple<std::string, Component, int64_t>, int64_t> counts;
-  for (const Block& block : ledger::largest_at_peak(timeline, timeline.blocks.size())) {
-    const std::string& name = timeline.names.at(block.name);
-    const std::string& module = timeline.names.at(block.module);
-    const std::string& op = timeline.names.at(block.op);
-    std::string what = pattern_of(name.empty() ? module : name);
-    if (name.empty() && !op.empty()) what += (what.empty() ? "" : ", ") + op;
-    counts[{what.empty() ? "without a name" : what, block.component, block.bytes}]++;
-  }
-  std::vector<Group> groups;
-  groups.reserve(counts.size());
-  for (const auto& [key, count] : counts) {
-    groups.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
-  }
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.bytes() > b.bytes(); });
-  return groups;
-}
-
 std::string largest_table(const Timeline& timeline) {
   HtmlTable table{.caption = "",
                   .columns = {{"alive at the peak", false},
@@ -199,21 +157,21 @@ std::string largest_table(const Timeline& timeline) {
                               {"of the peak", true}},
                   .rows = {},
                   .total = {}};
-  const std::vector<Group> groups = groups_at_peak(timeline);
+  const std::vector<ledger::BlockGroup> groups = ledger::groups_at_peak(timeline).largest_first();
   const auto share = [&](int64_t bytes) {
     return decimal(100 * static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(timeline.peak, 1)), 1) +
            " %";
   };
   int64_t left_bytes = 0, left_count = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    const Group& group = groups[i];
+    const ledger::BlockGroup& group = groups[i];
     if (i >= kLargestRows) {
       left_bytes += group.bytes();
       left_count += group.count;
       continue;
     }
     table.rows.push_back(
-        {"<code>" + escaped(group.what) + "</code>",
+        {"<code>" + escaped(group.what.empty() ? "without a name" : group.what) + "</code>",
          "<i class=\"swatch " + component_class(group.component) + "\"></i>" + component_title(group.component),
          format_count(group.count), format_bytes(group.each), format_bytes(group.bytes()), share(group.bytes())});
   }

@@ -5,13 +5,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <limits>
-#include <map>
-#include <sstream>
-#include <tuple>
 
 #include "base/bytes.h"
 #include "base/count.h"
+#include "ledger/block_groups.h"
 #include "plan/rules.h"
 #include "report/table.h"
 
@@ -53,44 +50,6 @@ std::string gigabytes(int64_t bytes) {
 std::string share(double efficiency, double peak, const std::string& unit) {
   if (efficiency == 1) return quantity(peak, unit);
   return formatted("%.0f %% of ", 100 * efficiency) + quantity(peak, unit);
-}
-
-// "model.layers.3.mlp" as "model.layers.*.mlp", so that layers are alike.
-std::string any_layer(const std::string& name) {
-  std::string text;
-  std::istringstream parts(name);
-  for (std::string part; std::getline(parts, part, '.');) {
-    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-    if (!text.empty()) text.push_back('.');
-    text.append(number ? std::string("*") : part);
-  }
-  return text;
-}
-
-struct BlockGroup {
-  int64_t bytes = 0, count = 0;
-  ledger::Component component = ledger::Component::kTemporaryBuffers;
-  std::string what;
-};
-
-std::string describe(const ledger::Timeline& timeline, const ledger::Timeline::Block& block) {
-  if (block.name != 0) return any_layer(timeline.names[block.name]);
-  const std::string module = any_layer(timeline.names[block.module]), &op = timeline.names[block.op];
-  if (module.empty()) return op;
-  return op.empty() ? module : module + ", " + op;
-}
-
-// In the order of their largest block.
-std::vector<BlockGroup> group_blocks(const ledger::Timeline& timeline) {
-  std::vector<BlockGroup> groups;
-  std::map<std::tuple<int64_t, ledger::Component, std::string>, size_t> known;
-  for (const auto& block : largest_at_peak(timeline, std::numeric_limits<size_t>::max())) {
-    const std::string what = describe(timeline, block);
-    const auto [found, is_new] = known.try_emplace({block.bytes, block.component, what}, groups.size());
-    if (is_new) groups.push_back({block.bytes, 0, block.component, what});
-    groups[found->second].count += 1;
-  }
-  return groups;
 }
 
 Json time_json(const plan::Outlook& outlook) {
@@ -218,15 +177,15 @@ std::string format_inference(const plan::Inference& inference) {
 }
 
 std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows) {
-  const std::vector<BlockGroup> groups = group_blocks(timeline);
+  const std::vector<ledger::BlockGroup> groups = ledger::groups_at_peak(timeline).in_order();
   if (groups.empty()) return "";
   Table table({{"largest at the peak", Align::kLeft}, {"component", Align::kLeft}, {"each"}, {""}, {"in all"}});
   for (size_t i = 0; i < std::min(rows, groups.size()); ++i) {
-    const BlockGroup& group = groups[i];
+    const ledger::BlockGroup& group = groups[i];
     table.add_row({group.what.empty() ? std::string(kMissing) : group.what,
-                   std::string(component_name(group.component)), format_count(group.bytes),
+                   std::string(component_name(group.component)), format_count(group.each),
                    group.count > 1 ? std::string("× ").append(format_count(group.count)) : std::string(),
-                   format_bytes(group.bytes * group.count)});
+                   format_bytes(group.bytes())});
   }
   return table.format();
 }
@@ -284,11 +243,12 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
                   {"save_peak", outlook.host.save_peak}};
   json["inference"] = outlook.inference ? inference_json(*outlook.inference) : Json(nullptr);
   json["largest_blocks"] = Json::array();
-  for (const BlockGroup& group : group_blocks(plan.timeline)) {
+  const ledger::BlockGroups groups = ledger::groups_at_peak(plan.timeline);
+  for (const ledger::BlockGroup& group : groups.in_order()) {
     if (json["largest_blocks"].size() == 10) break;
     json["largest_blocks"].push_back({{"what", group.what},
                                       {"component", component_name(group.component)},
-                                      {"bytes", group.bytes},
+                                      {"bytes", group.each},
                                       {"count", group.count}});
   }
   return json;

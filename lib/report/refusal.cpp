@@ -1,15 +1,12 @@
 // Two tables and a sentence.
 #include "report/refusal.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/bytes.h"
+#include "ledger/block_groups.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -21,36 +18,15 @@ std::string share_of(int64_t part, int64_t whole) {
   return text.data();
 }
 
-// Blocks of one kind in all layers.
-struct Group {
-  std::string what;  // "model.layers.*.mlp.up_proj (aten::mm)"
-  ledger::Component component;
-  int64_t count = 0, bytes = 0;
-};
-
-// "model.layers.3.mlp" as "model.layers.*.mlp".
-std::string of_any_layer(const std::string& name) {
-  constexpr std::string_view kLayers = ".layers.";
-  const size_t from = name.find(kLayers);
-  if (from == std::string::npos) return name;
-  const size_t number = from + kLayers.size(), end = name.find('.', number);
-  return name.substr(0, number) + "*" + (end == std::string::npos ? "" : name.substr(end));
-}
-
-std::vector<Group> largest_groups(const ledger::Ledger::Refusal& refusal) {
+std::vector<ledger::BlockGroup> largest_groups(const ledger::Ledger::Refusal& refusal) {
   constexpr size_t kShown = 10;
-  std::map<std::tuple<std::string, ledger::Component, int64_t>, Group> groups;
+  ledger::BlockGroups groups;
   for (const ledger::Ledger::Refusal::Holding& block : refusal.blocks) {
-    const std::string what = of_any_layer(block.what);
-    Group& group = groups.try_emplace({what, block.component, block.bytes}, Group{what, block.component}).first->second;
-    group.count += 1;
-    group.bytes += block.bytes;
+    groups.add(block.what, block.component, block.bytes);
   }
-  std::vector<Group> sorted;
-  for (auto& [key, group] : groups) sorted.push_back(std::move(group));
-  std::sort(sorted.begin(), sorted.end(), [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
-  if (sorted.size() > kShown) sorted.resize(kShown);
-  return sorted;
+  std::vector<ledger::BlockGroup> largest = groups.largest_first();
+  if (largest.size() > kShown) largest.resize(kShown);
+  return largest;
 }
 
 std::string phase_in_words(ledger::Phase phase) {
@@ -95,10 +71,10 @@ std::string format_refusal(const ledger::Ledger::Refusal& refusal) {
   components.add_row({"total", format_count(total), format_bytes(total), ""});
 
   Table largest({{"largest groups of blocks", Align::kLeft}, {""}, {"bytes"}, {"", Align::kLeft}});
-  for (const Group& group : largest_groups(refusal)) {
+  for (const ledger::BlockGroup& group : largest_groups(refusal)) {
     largest.add_row({group.what.empty() ? std::string(kMissing) : group.what,
-                     std::to_string(group.count) + " × " + format_bytes(group.bytes / group.count),
-                     format_count(group.bytes), std::string(component_name(group.component))});
+                     std::to_string(group.count) + " × " + format_bytes(group.each), format_count(group.bytes()),
+                     std::string(component_name(group.component))});
   }
   return components.format() + "\n" + largest.format();
 }

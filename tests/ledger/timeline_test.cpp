@@ -126,7 +126,7 @@ TEST(Refusal, KeepsWhatWasAliveAndWhereItHappened) {
   EXPECT_EQ(refusal->live[Component::kActivations], 300) << "the backward pass would have needed it";
   EXPECT_EQ(refusal->live.total(), 1300);
   ASSERT_EQ(refusal->blocks.size(), 2u);
-  EXPECT_EQ(refusal->blocks[1].what, "model.layers.0.mlp (aten::mm)");
+  EXPECT_EQ(refusal->blocks[1].what, "model.layers.0.mlp, aten::mm");
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ ledger::Ledger::Refusal example() {
   refusal.live[Component::kActivations] = 1000;
   refusal.blocks = {{2000, Component::kWeights, "lm_head.weight"},
                     {1000, Component::kWeights, "model.layers.12.mlp.up_proj.weight"},
-                    {500, Component::kActivations, "model.layers.0.mlp.up_proj (aten::mm)"},
-                    {500, Component::kActivations, "model.layers.11.mlp.up_proj (aten::mm)"}};
+                    {500, Component::kActivations, "model.layers.0.mlp.up_proj, aten::mm"},
+                    {500, Component::kActivations, "model.layers.11.mlp.up_proj, aten::mm"}};
   return refusal;
 }
 
@@ -36,7 +36,7 @@ TEST(Refusal, ShowsComponentsWithTheirShares) {
 
 TEST(Refusal, AddsUpWhatLayersHaveInCommon) {
   const std::string text = format_refusal(example());
-  EXPECT_THAT(text, HasSubstr("model.layers.*.mlp.up_proj (aten::mm)"));
+  EXPECT_THAT(text, HasSubstr("model.layers.*.mlp.up_proj, aten::mm"));
   EXPECT_THAT(text, HasSubstr("2 × 500 B"));
   EXPECT_THAT(text, HasSubstr("lm_head.weight"));
 }

@@ -34,6 +34,13 @@ class CheckLayers(unittest.TestCase):
     def test_accepts_a_sound_tree(self):
         self.assertEqual(self.check(), (0, ""))
 
+    def test_keeps_formulas_apart_from_what_they_are_held_against(self):
+        page = TREE["ARCHITECTURE.md"].replace("| `report`", "| `phantom` | yes | p |\n| `plan` | yes | q |\n| `report`")
+        self.refused("a formula must do without phantom/device.h", ARCHITECTURE_dot_md=page,
+                     lib__phantom__device_dot_h="// A device.\n",
+                     lib__plan__layers_dot_h='// Layers.\n#include "phantom/device.h"\n',
+                     lib__plan__analytic_step_dot_cpp='// A formula.\n#include "plan/layers.h"\n')
+
     def test_finds_a_back_edge(self):
         self.refused("lib/base/b.h: includes report/t.h, but 'report' is below 'base'",
                      lib__base__b_dot_h='// B.\n#include "report/t.h"\n', lib__report__t_dot_h="// T.\n")
