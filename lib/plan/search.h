@@ -67,15 +67,16 @@ struct Combination : Candidate {
 };
 
 struct Advice {
-  std::optional<Combination> best;   // proved to fit: of the least expected time; nullopt: nothing fits
-  std::optional<Combination> next;   // the one before it in the order of time, proved not to fit; nullopt: best is the
-                                     // fastest of all
-  std::vector<Combination> fitting;  // the fastest of each method and precision that fits (best first; the others by
-                                     // formula unless they carry a proof)
+  std::optional<Combination> best;      // proved to fit: of the least expected time; nullopt: nothing fits
+  std::optional<Combination> next;      // the one before it in the order of time, proved not to fit (where settled);
+                                        // nullopt: best is the fastest of all
+  std::vector<Combination> fitting;     // the fastest of each method and precision that fits (best first; the others by
+                                        // formula unless they carry a proof)
   std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
   int64_t combinations = 0;             // covered by the search
   int64_t reckoned = 0;                 // of those, worked out; the others are decided by monotonicity
   int64_t dry_runs = 0;
+  bool settled = true;  // false: the dry runs were used up; best is the fastest of those that they proved to fit
 };
 // Over all combinations of techniques. keep: groups of which the run's own technique stays ("method").
 Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep = {});

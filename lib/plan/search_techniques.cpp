@@ -14,13 +14,13 @@ using config::RunConfig;
 
 // Faster combinations within this share above the bound are dry-run too: the formula may be wrong about them.
 constexpr double kDoubt = 0.05;
-constexpr int64_t kMostDryRuns = 40;
+constexpr int64_t kMostDryRuns = 40;  // and one for the smallest, where none of these fits
 
 // One choice of every group but the batch; its micro-batches grow, and with them memory.
 struct Family {
   std::vector<std::string> techniques;
   std::vector<Combination> batches;  // smallest first
-  size_t fitting = 0;                // the first so many fit, by formula or by proof
+  size_t fitting = 0;                // the first so many fit, by proof or by the formula that the last proof put right
 };
 
 bool uses_seconds(const std::vector<Family>& families) {
@@ -36,14 +36,14 @@ class TechniqueSearch {
     group(keep);
     combine({}, question.run, groups_.begin());
     by_seconds_ = uses_seconds(families_);
-    for (Family& family : families_) count_fitting(family);
+    count_fitting();
   }
 
   Advice take() {
-    while (advice_.dry_runs < kMostDryRuns) {
-      Combination* best = fastest(families_);
-      if (best != nullptr ? settled(*best) : !smallest_fits()) break;
-    }
+    Combination* open = doubtful();
+    for (; open != nullptr && advice_.dry_runs < kMostDryRuns; open = doubtful()) prove(*open);
+    advice_.settled = open == nullptr;
+    if (!advice_.settled) keep_proved();
     report();
     return std::move(advice_);
   }
@@ -107,11 +107,28 @@ class TechniqueSearch {
     return combination.formula;
   }
 
-  void count_fitting(Family& family) {
-    const auto first_beyond =
-        std::partition_point(family.batches.begin(), family.batches.end(),
-                             [this](Combination& each) { return formula(each) <= question_.target.capacity_bytes; });
-    family.fitting = static_cast<size_t>(first_beyond - family.batches.begin());
+  // Bytes by proof, or by the formula and what the last proof says it lacks.
+  double expected_need(Combination& combination) {
+    if (combination.proof) return static_cast<double>(combination.proof->need);
+    return static_cast<double>(formula(combination)) + static_cast<double>(offset_);
+  }
+
+  // The proofs bound what fits, since memory grows with the batch; between them the formula decides.
+  void count_fitting() {
+    for (Family& family : families_) {
+      const auto first = family.batches.begin(), last = family.batches.end();
+      const auto refused =
+          std::find_if(first, last, [](const Combination& each) { return each.proof && !each.proof->fits; });
+      auto open = first;
+      for (auto each = first; each != refused; ++each) {
+        if (each->proof) open = std::next(each);
+      }
+      const auto lets_in = [this](Combination& each) {
+        return formula(each) <= question_.target.capacity_bytes - offset_;
+      };
+      const auto beyond = proofs_only_ ? open : std::partition_point(open, refused, lets_in);
+      family.fitting = static_cast<size_t>(beyond - first);
+    }
   }
 
   // By time, then by bytes moved, then by the larger micro-batch, which keeps hardware busier, then by the fewest
@@ -131,9 +148,9 @@ class TechniqueSearch {
     return settings_between(question_.run, a.run).size() < settings_between(question_.run, b.run).size();
   }
 
-  Combination* fastest(std::vector<Family>& families) {
+  Combination* fastest() {
     Combination* best = nullptr;
-    for (Family& family : families) {
+    for (Family& family : families_) {
       if (family.fitting == 0) continue;
       Combination& candidate = family.batches[family.fitting - 1];
       if (best == nullptr || faster(candidate, *best)) best = &candidate;
@@ -151,34 +168,31 @@ class TechniqueSearch {
     }
     std::sort(refused.begin(), refused.end(), [this](auto* a, auto* b) { return faster(*b, *a); });
     const double doubtful = (1 + kDoubt) * static_cast<double>(question_.target.capacity_bytes);
-    const auto clear = [&](Combination* each) { return static_cast<double>(formula(*each)) > doubtful; };
+    const auto clear = [&](Combination* each) { return expected_need(*each) > doubtful; };
     if (!refused.empty()) refused.erase(std::remove_if(refused.begin() + 1, refused.end(), clear), refused.end());
     return refused;
   }
 
-  // Whether the dry runs agree that `best` fits and that what is faster does not. Where they do not, they change what
-  // is taken to fit.
-  bool settled(Combination& best) {
-    Family& home = family_of(best);
-    if (!prove(best)) {
-      --home.fitting;
-      return false;
+  // What must be proved next before the answer is settled; nullptr: nothing.
+  Combination* doubtful() {
+    Combination* best = fastest();
+    if (best == nullptr) {  // the last word where the formula lets nothing in
+      Combination& least = smallest();
+      return least.proof ? nullptr : &least;
     }
-    for (Combination* refused : refused_before(best)) {
-      if (advice_.dry_runs >= kMostDryRuns && !refused->proof) break;
-      if (!prove(*refused)) continue;
-      ++family_of(*refused).fitting;
-      return false;
-    }
-    return true;
+    if (!best->proof) return best;
+    const std::vector<Combination*> refused = refused_before(*best);
+    const auto open = std::find_if(refused.begin(), refused.end(), [](const auto* each) { return !each->proof; });
+    return open == refused.end() ? nullptr : *open;
   }
 
-  // The last word where the formula lets nothing in.
-  bool smallest_fits() {
-    Combination& least = smallest();
-    if (!prove(least)) return false;
-    ++family_of(least).fitting;
-    return true;
+  // Of a search that ended unsettled: only what was proved to fit counts. Where that is nothing, the smallest of all
+  // decides whether anything fits.
+  void keep_proved() {
+    proofs_only_ = true;
+    count_fitting();
+    if (fastest() == nullptr) prove(smallest());
+    advice_.settled = fastest() == nullptr;
   }
 
   Combination& smallest() {
@@ -188,24 +202,17 @@ class TechniqueSearch {
         ->batches.front();
   }
 
-  bool prove(Combination& combination) {
-    formula(combination);
-    if (!combination.proof) {
-      combination.proof = question_.prove(combination.run);
-      ++advice_.dry_runs;
-    }
-    return combination.proof->fits;
-  }
-
-  Family& family_of(const Combination& combination) {
-    return *std::find_if(families_.begin(), families_.end(), [&](const Family& family) {
-      return &combination >= family.batches.data() && &combination < family.batches.data() + family.batches.size();
-    });
+  void prove(Combination& combination) {
+    if (combination.proof) return;
+    combination.proof = question_.prove(combination.run);
+    ++advice_.dry_runs;
+    offset_ = combination.proof->need - formula(combination);
+    count_fitting();
   }
 
   void report() {
-    const Combination* best = fastest(families_);
-    if (best == nullptr || !best->proof) {
+    const Combination* best = fastest();
+    if (best == nullptr) {
       advice_.smallest = smallest();
       return;
     }
@@ -230,6 +237,8 @@ class TechniqueSearch {
   Advice advice_;
   bool by_seconds_ = false;
   int64_t longest_ = 0;
+  int64_t offset_ = 0;        // dry run less formula, at the last dry run
+  bool proofs_only_ = false;  // the formula no longer lets anything in
 };
 
 }  // namespace

@@ -84,7 +84,11 @@ std::string describe_best(const AdviceSubject& subject, const plan::Advice& advi
            need_of(*advice.smallest) + ".\n";
   }
   std::string text = what + ":\n  " + settings_line(subject, advice.best->run) + "\n";
-  if (!advice.next) return text + "No combination is faster.\n";
+  if (!advice.settled) {
+    text += "Not settled after " + format_count(advice.dry_runs) +
+            " dry runs: it is the fastest of those that they proved to fit, and a faster one may fit too.\n";
+  }
+  if (!advice.next) return text + (advice.settled ? "No combination is faster.\n" : "");
   return text + "The next faster one, " + joined(advice.next->techniques, ", ") + ", needs " + need_of(*advice.next) +
          (advice.next->proof ? " and does not fit (dry-run).\n" : " by formula.\n");
 }
@@ -126,7 +130,8 @@ Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
                {"fitting", Json::array()},
                {"combinations", advice.combinations},
                {"reckoned", advice.reckoned},
-               {"dry_runs", advice.dry_runs}};
+               {"dry_runs", advice.dry_runs},
+               {"settled", advice.settled}};
   for (const Combination& each : advice.fitting) json["fitting"].push_back(combination_json(subject, each));
   return json;
 }

@@ -212,6 +212,75 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
   EXPECT_GT(answers, 40);
 }
 
+// The formula is wrong by half, as scratch that it does not know makes it: each dry run says by how much.
+TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
+  int64_t answers = 0, refusals = 0;
+  for (const testing::MatrixRun& each : testing::sample_of_matrix(11, 6)) {
+    RunConfig run = each.config;
+    run.per_device_train_batch_size = 12;
+    run.gradient_accumulation_steps = 10;
+    const int64_t as_configured = formula(each.shape, run, target_with(config::Device::kCpu, 0));
+    for (const double share : {0.1, 0.5, 0.8, 1.3}) {
+      const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
+      for (const double wrong_by : {0.7, 1.5}) {
+        const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
+        Question question = question_about(each.shape, run, target_with(config::Device::kCpu, capacity), truth);
+        question.throughput = throughput_of_example;
+        int64_t combinations = 0;
+        const std::optional<Combination> expected = by_trying_all(question, combinations);
+        const Advice advice = least_time_that_fits(question);
+        const std::string what = each.name + " " + std::to_string(share) + " " + std::to_string(wrong_by);
+        EXPECT_TRUE(advice.settled) << what;
+        ASSERT_EQ(advice.best.has_value(), expected.has_value()) << what;
+        (expected ? answers : refusals) += 1;
+        if (expected) {
+          EXPECT_DOUBLE_EQ(*advice.best->seconds, *expected->seconds) << what;
+        } else {
+          ASSERT_TRUE(advice.smallest && advice.smallest->proof) << what;
+          EXPECT_FALSE(advice.smallest->proof->fits) << what;
+        }
+      }
+    }
+  }
+  EXPECT_GT(answers, 20);
+  EXPECT_GT(refusals, 2);
+}
+
+// Dry runs that follow no rule use up the search: what it then says is proved all the same.
+TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  run.max_length = 2048;
+  run.per_device_train_batch_size = 180;
+  const Target target = target_with(config::Device::kCuda, 80 * kGiB);
+  Question question = question_about(shape, run, target, as_it_is);
+  question.throughput = throughput_of_example;
+  int64_t tried = 0;
+  std::optional<RunConfig> only;  // that fits
+  question.prove = [&](const RunConfig& candidate) {
+    ++tried;
+    const bool fits = only && candidate == *only;
+    return Proof{formula(shape, candidate, target) + (fits ? 0 : target.capacity_bytes), fits, false};
+  };
+  const Advice nothing = least_time_that_fits(question);
+  EXPECT_FALSE(nothing.best);
+  ASSERT_TRUE(nothing.smallest && nothing.smallest->proof);
+  EXPECT_FALSE(nothing.smallest->proof->fits);
+  EXPECT_EQ(nothing.dry_runs, tried);
+  EXPECT_LE(tried, 41);
+
+  only = nothing.smallest->run;
+  question.prove = [&](const RunConfig& candidate) {
+    const bool fits = candidate == *only;
+    return Proof{fits ? 1 : formula(shape, candidate, target), fits, false};
+  };
+  const Advice smallest = least_time_that_fits(question);
+  ASSERT_TRUE(smallest.best);
+  EXPECT_FALSE(smallest.settled);
+  EXPECT_TRUE(smallest.best->run == *only && smallest.best->proof->fits);
+  EXPECT_LE(smallest.dry_runs, 41);
+}
+
 TEST(Search, KeepsWhatItIsToldTo) {
   const model::ModelShape shape = llama_8b();
   RunConfig run;

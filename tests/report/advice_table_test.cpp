@@ -107,5 +107,16 @@ TEST_F(AdviceTable, SaysWhereNothingFitsAndWhatKeepsTheMethod) {
                                     "checkpointing, needs 30.00 GiB.")));
 }
 
+TEST_F(AdviceTable, SaysWhereTheDryRunsDidNotSettleIt) {
+  plan::Advice advice;
+  advice.best = best_;
+  advice.dry_runs = 40;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), HasSubstr("No combination is faster."));
+  advice.settled = false;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}),
+              AllOf(HasSubstr("Not settled after 40 dry runs"), Not(HasSubstr("No combination is faster"))));
+  EXPECT_EQ(advice_json(subject_, advice, nullptr, {}).at("settled"), false);
+}
+
 }  // namespace
 }  // namespace fathom::report
