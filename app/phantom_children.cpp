@@ -68,7 +68,7 @@ plan::PhantomAnswer PhantomChildren::ask(const plan::PhantomQuestion& question) 
     ~GiveBack() {
       const std::lock_guard lock(children.mutex_);
       member.busy = false;
-      children.given_back_.notify_one();
+      children.given_back_.notify_all();  // they wait for different children
     }
   } const give_back{*this, member};
   if (!member.can_answer(question.gpu)) {
