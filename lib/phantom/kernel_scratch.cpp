@@ -9,6 +9,11 @@
 #include "base/bytes.h"
 #include "phantom/backend.h"
 
+namespace at::native::cpublas {
+// ATen/native/CPUBlas.h, which cannot be included without oneDNN's headers. Of BF16: whether oneDNN may use AMX.
+TORCH_API bool could_pack(ScalarType type);
+}  // namespace at::native::cpublas
+
 namespace fathom::phantom {
 namespace {
 
@@ -61,7 +66,34 @@ Blocks attention_blocks(int64_t queries, int64_t keys) {
   return {std::min(block, queries), std::min<int64_t>(512, keys)};
 }
 
+int64_t made_even(int64_t count) { return count + count % 2; }
+
+// Keys and values in the order of AMX, which pairs rows. Fewer queries or keys than kLeastRows are left as they are.
+int64_t attention_packing_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE) {
+  constexpr int64_t kLeastRows = 64;
+  const int64_t length = key_BHSE.size(2), head_size = key_BHSE.size(3);
+  if (query_BHSE.scalar_type() != at::kBFloat16 || !at::native::cpublas::could_pack(at::kBFloat16)) return 0;
+  if (query_BHSE.size(2) < kLeastRows || length < kLeastRows) return 0;
+  const auto [queries, keys] = attention_blocks(query_BHSE.size(2), length);
+  const int64_t last_keys = (length - 1) % keys + 1;
+  const int64_t padded_length = (length - 1) / keys * made_even(keys) + made_even(last_keys);
+  const int64_t copies =
+      key_BHSE.size(0) * key_BHSE.size(1) * (length * made_even(head_size) + padded_length * head_size);
+  // Of each thread: a transposed block of keys, and what makes the queries' heads and the scores even.
+  const int64_t each =
+      keys * head_size + queries * (head_size % 2 == 0 ? 0 : made_even(head_size)) + queries * (keys % 2);
+  return 2 * (copies + threads() * each);
+}
+
 }  // namespace
+
+bool kernel_scratch_was_measured_here() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") != 0 && !at::native::cpublas::could_pack(at::kBFloat16);
+#else
+  return false;
+#endif
+}
 
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const auto found = matrix_products().find(op.operator_name());
@@ -76,7 +108,7 @@ int64_t attention_scratch_bytes(const at::Tensor& query_BHSE, const at::Tensor& 
   // Of each thread: scores, their maxima and sums, and the output, in FP32; the scores once more in 16 bits.
   const int64_t full = 4 * queries * (keys + 2 + query_BHSE.size(3));
   const int64_t reduced = query_BHSE.scalar_type() == at::kFloat ? 0 : 2 * queries * keys;
-  return threads() * (full + reduced);
+  return threads() * (full + reduced) + attention_packing_bytes(query_BHSE, key_BHSE);
 }
 
 int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const at::Tensor& query_BHSE,

@@ -1,8 +1,11 @@
 // What the CPU's kernels take and give back within one call, played on the phantom device: an upper bound for this
 // machine's instruction set and the number of threads that LibTorch uses.
 //
-// Measured with 1 and 2 threads. With one thread the figures are the kernels' own; with more, the buffers of all
-// threads count as if they were taken at once, which is how they overlap in the worst case.
+// Measured with 1 and 2 threads on x86-64 with AVX512_BF16 and without AMX (AMD EPYC, Zen 4; LibTorch 2.11), there also
+// with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no extension, and with the branch of
+// flash attention that AMX turns on. Not measured on a processor with AMX, or without AVX512_BF16, where LibTorch
+// multiplies without oneDNN. With one thread the figures are the kernels' own; with more, the buffers of all threads
+// count as if they were taken at once, which is how they overlap in the worst case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,12 +13,17 @@
 
 namespace fathom::phantom {
 
+// Whether this processor's instruction set is the one that the figures were measured on.
+bool kernel_scratch_was_measured_here();
+
 // Bytes that the operator's kernel takes besides its result. Known are matrix products in BF16 and numbers that become
 // tensors; others of the decoder's take none. arguments: as on the stack, phantom tensors and numbers wrapped as CPU
 // tensors.
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-// Of flash attention (ATen/native/cpu/FlashAttentionKernel.cpp of LibTorch 2.11). query, key: [B, H, S, E].
+// Of flash attention (ATen/native/cpu/FlashAttentionKernel.cpp of LibTorch 2.11). query, key: [B, H, S, E]. With AMX,
+// the forward of at least 64 queries and keys in BF16 is taken to copy keys and values into another order, as it does
+// unless the threads are many and the batch is small.
 int64_t attention_scratch_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE);
 int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const at::Tensor& query_BHSE,
                                          const at::Tensor& key_BHSE);
@@ -25,7 +33,8 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
 void take_and_give_back(int64_t bytes);
 
 // What oneDNN takes for x [m, k] times y [k, n], or a batch of them, both BF16 with these strides, with as many threads
-// as LibTorch uses: oneDNN itself is asked. 0 where LibTorch multiplies without it.
+// as LibTorch uses: oneDNN itself is asked. 0 where LibTorch multiplies without it. Throws Error where the process
+// lacks the address space to ask.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;
