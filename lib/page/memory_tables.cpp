@@ -95,24 +95,34 @@ std::string allocator_table(const Json& memory) {
     if (!dry_run) continue;
     std::string range;
     for (const Json& end : list_at(memory, {figure, "range"})) {
-      if (end.is_number_integer()) range += (range.empty() ? "" : " … ") + format_count(end.get<int64_t>());
+      const std::string text = end.is_number_integer() ? format_count(end.get<int64_t>()) : std::string();
+      if (text != range) range.append(range.empty() ? "" : " … ").append(text);
     }
     table.rows.push_back({figure, format_count(*dry_run), range, count_cell(bytes_at(memory, {figure, "measured"}))});
   }
   return table.rows.empty() ? "" : table.format();
 }
 
+// "640 B measured, at most 704 B predicted", or one of the two; empty where there is neither.
+std::string measured_and_predicted(const Json& memory, const char* figure) {
+  const auto measured = bytes_at(memory, {figure, "measured"}), predicted = bytes_at(memory, {figure, "dry_run"});
+  std::string text = measured ? format_bytes(*measured) + " measured" : "";
+  if (predicted) text += (text.empty() ? "at most " : ", at most ") + format_bytes(*predicted) + " predicted";
+  return text;
+}
+
 std::string beside_the_components(const Json& memory) {
   std::string text;
-  if (const auto scratch = bytes_at(memory, {"kernel_scratch", "measured"}); scratch && *scratch > 0) {
-    text += "<li>Kernel scratch, which operators take and give back within one call: at most " +
-            format_bytes(*scratch) + ", not part of the figures above.</li>";
+  if (const std::string scratch = measured_and_predicted(memory, "kernel_scratch"); !scratch.empty()) {
+    text +=
+        "<li>Kernel scratch (what operators take and give back within one call; not in the figures above): " + scratch +
+        "</li>";
   }
-  if (const auto both = bytes_at(memory, {"peak_with_scratch", "measured"})) {
-    text += "<li>Largest sum of live bytes and kernel scratch at one instant: " + format_bytes(*both) + ".</li>";
+  if (const std::string both = measured_and_predicted(memory, "peak_with_scratch"); !both.empty()) {
+    text += "<li>Live bytes and kernel scratch, their largest sum at one instant: " + both + "</li>";
   }
   if (const auto unexplained = number_at(memory, {"unexplained"})) {
-    const auto bytes = static_cast<int64_t>(std::abs(*unexplained));
+    const auto bytes = static_cast<int64_t>(std::min(std::abs(*unexplained), 9e18));
     text += std::string("<li>The process's memory grew by ") + format_bytes(bytes) +
             (*unexplained < 0 ? " less" : " more") +
             " than the tensors: code, libraries, scratch, freed memory that is kept.</li>";

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -185,6 +188,25 @@ TEST(ReportPage, ShowsTheRulesThatAreMeantFirst) {
   const size_t once = page.find("Here it takes 5 bytes.");
   EXPECT_NE(once, std::string::npos);
   EXPECT_EQ(page.find("Here it takes 5 bytes.", once + 1), std::string::npos);
+}
+
+TEST(ReportPage, SaysOfKernelScratchWhatTheTerminalSays) {
+  RunRecord record = example_record();
+  record.memory["kernel_scratch"] = {{"dry_run", 704}, {"measured", 640}};
+  record.memory["peak_with_scratch"] = {{"dry_run", 16050}, {"measured", nullptr}};
+  const std::string page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("Kernel scratch (what operators take and give back within one call; not in the figures "
+                              "above): 640 B measured, at most 704 B predicted<"));
+  EXPECT_THAT(page, HasSubstr("at one instant: at most 15.67 KiB predicted<"));
+}
+
+TEST(ReportPage, ShowsNoNumberBeyondThoseOfBytes) {
+  RunRecord record = example_record();
+  for (const auto& [value, text] : std::vector<std::pair<double, std::string>>{
+           {1e300, "7.81 EiB more than"}, {-1e300, "7.81 EiB less than"}, {-2048, "2.00 KiB less than"}}) {
+    record.memory["unexplained"] = value;
+    EXPECT_THAT(report_page(record), HasSubstr("memory grew by " + text));
+  }
 }
 
 TEST(ReportPage, StaysSmall) {
