@@ -19,14 +19,9 @@ plan::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-plan::Plan plan_for_gpu(const plan::Subject& subject, config::GpuSpec gpu, int placements,
+plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements,
                         const plan::AskPhantom& ask) {
-  plan::Target bound;
-  bound.capacity_bytes = gpu.memory_bytes;
-  plan::bound_by_budget(bound, subject.config.memory_budget);
-  gpu.memory_bytes = bound.capacity_bytes;
   plan::Plan plan = plan::plan_gpu(subject, gpu, placements, ask);
-  plan.target.within_budget = bound.within_budget;
   if (const auto calibration = calibration_of(gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.shape));
   }

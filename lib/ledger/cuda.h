@@ -27,15 +27,16 @@ class CudaDevice {
   // Claims the cuBLAS and cuBLASLt workspaces that exist now as Component::kKernels.
   virtual void claim_workspaces() = 0;
   virtual void clear_workspaces() = 0;
-  // From now on the caching allocator reserves at most so much of this device, at least 1; beyond, it is out of memory.
+  // Until start_over the caching allocator reserves at most so much of this device, at least 1, and no more than
+  // PYTORCH_ALLOC_CONF's per_process_memory_fraction allows; beyond, it is out of memory.
   virtual void limit(int64_t bytes) = 0;
   virtual void synchronize() = 0;
   // Between two runs in one process, when the tensors of the first are gone: gives library workspaces and cached memory
   // back to the driver, sets the statistics to zero and replaces the ledger by an empty one. References to the old
   // ledger end here. Throws Error if tensors are still alive.
   virtual void start_over() = 0;
-  // From now on writes what the caching allocator does to a file of text (ledger/cuda/trace.h says in which form), until
-  // the process ends. Call before the first allocation.
+  // From now on writes what the caching allocator does to a file of text (ledger/cuda/trace.h says in which form),
+  // until the process ends. Call before the first allocation.
   virtual void trace_to(const std::filesystem::path& file) = 0;
 
   virtual std::string name() const = 0;                // "NVIDIA H100 80GB HBM3"

@@ -37,14 +37,14 @@ PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
   start_over();
   const config::RunConfig config =
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
+  if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
   PhantomAnswer answer;
-  answer.attention_kernel = attention_kernel(config, shape_, placement_.device);
   const auto start = std::chrono::steady_clock::now();
   try {
+    answer.attention_kernel = attention_kernel(config, shape_, placement_.device);  // allocates to find out
     DryRun played = dry_run(config, shape_, &folder, question.workload, placement_);
     answer.memory = played.memory;
-    answer.arithmetic = played.arithmetic;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;
     if (question.timeline) answer.timeline = std::move(played.timeline);

@@ -16,6 +16,7 @@
 #include "phantom/device.h"
 #include "phantom/gpu.h"
 #include "plan/analytic.h"
+#include "plan/bound.h"
 #include "plan/dry_run.h"
 #include "train/inputs.h"
 
@@ -27,6 +28,11 @@ using Clock = std::chrono::steady_clock;
 void widen(ByteRange& range, int64_t bytes) {
   range.lowest = std::min(range.lowest, bytes);
   range.highest = std::max(range.highest, bytes);
+}
+
+std::string without_budget(config::RunConfig config) {
+  config.memory_budget = 0;
+  return config::to_yaml(config);
 }
 
 // The same question in the placements after the first, side by side as far as `ask` can.
@@ -82,6 +88,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
   bytes.fits = answer.out_of_memory.empty();
   if (!bytes.fits) {
     question.memory_bytes = phantom::kUnlimitedBytes;
+    question.config = without_budget(subject.config);
     answer = ask(question);
     if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
   }
@@ -90,6 +97,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
   plan.target.name = gpu.name;
   plan.target.compute_capability = gpu.compute_capability;
   plan.target.capacity_bytes = gpu.memory_bytes;
+  bound_by_budget(plan.target, subject.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;
   plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);
@@ -113,7 +121,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
     widen(bytes.reserved_range, placed.reserved);
   }
   bytes.placements = placements;
-  if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - gpu.memory_bytes);
+  if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - plan.target.capacity_bytes);
   plan.gpu = bytes;
   return plan;
 }

@@ -36,7 +36,8 @@ using AskPhantom = std::function<PhantomAnswer(const PhantomQuestion&)>;
 // The question that plays the subject within `gpu.memory_bytes`, in the first placement.
 PhantomQuestion question_of(const Subject& subject, const config::GpuSpec& gpu);
 
-// For a GPU that need not be there. Asks within gpu.memory_bytes first; where that runs out, again without limit.
+// For a GPU that need not be there. Asks within gpu.memory_bytes and memory_budget first; where these run out, again
+// without limit. target.capacity_bytes is the smaller of both.
 // placements: how many placements of segments are tried for the ranges of allocated and reserved bytes. The plan's
 // seconds are those of the first run, the child's start apart.
 Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements, const AskPhantom& ask);

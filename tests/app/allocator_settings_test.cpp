@@ -50,16 +50,16 @@ class AllocatorSettingsTest : public ProgramTest {
                                                 "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
                                                 "--memory 8796093022208"});
   }
-  Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30) const {
-    return child.ask(
-        {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\nbf16: true\n"},
-         {"memory_bytes", memory_bytes},
-         {"placement", 0},
-         {"timeline", false},
-         {"steps", {{{4, 300}}, {{4, 211}}, {{2, 300}, {4, 100}}}},
-         {"evaluations", Json::array()},
-         {"capacity_tokens", 1200}},
-        std::chrono::minutes(2));
+  Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "") const {
+    return child.ask({{"config", "model_name_or_path: " + (folder_ / "model").string() +
+                                     "\nrandom_init: true\nbf16: true\n" + setting},
+                      {"memory_bytes", memory_bytes},
+                      {"placement", 0},
+                      {"timeline", false},
+                      {"steps", {{{4, 300}}, {{4, 211}}, {{2, 300}, {4, 100}}}},
+                      {"evaluations", Json::array()},
+                      {"capacity_tokens", 1200}},
+                     std::chrono::minutes(2));
   }
   Bytes bytes_with(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {
     phantom::Child child = start(settings, variable);
@@ -105,6 +105,37 @@ TEST_F(AllocatorSettingsTest, ShareTheMemoryThatIsThere) {
   EXPECT_THAT(ask(child, int64_t{1} << 30).at("out_of_memory").get<std::string>(),
               AllOf(HasSubstr("capacity of 1024.00 MiB"), HasSubstr("512.00 MiB allowed")));
   EXPECT_TRUE(ask(child, int64_t{4} << 30).contains("memory"));
+}
+
+// The share counts from the GPU's memory, not from the budget, and of the two the smaller holds.
+TEST_F(AllocatorSettingsTest, ShareAndBudgetHoldBoth) {
+  phantom::Child child = start("per_process_memory_fraction:0.5");
+  const auto refusal = [&](const std::string& setting) {
+    return ask(child, int64_t{1} << 30, setting).at("out_of_memory").get<std::string>();
+  };
+  EXPECT_THAT(refusal("memory_budget: 300MiB\n"), HasSubstr("300.00 MiB allowed"));
+  EXPECT_THAT(refusal("memory_budget: 700MiB\n"), HasSubstr("512.00 MiB allowed"));
+  EXPECT_THAT(refusal(""), HasSubstr("512.00 MiB allowed"));
+
+  write("data.jsonl", "{\"input_ids\": [1, 2, 3]}\n");
+  write("run.yaml", "model_name_or_path: model\nrandom_init: true\ntrain_file: data.jsonl\noutput_dir: out\n");
+  for (const auto& [budget, allowed] : {std::pair{"150MiB", "150.00 MiB"}, std::pair{"600MiB", "403.35 MiB"}}) {
+    const Outcome outcome = run("train run.yaml --force --phantom-gpu A100-40GB memory_budget=" + std::string(budget),
+                                "PYTORCH_ALLOC_CONF=per_process_memory_fraction:0.01 ");
+    std::filesystem::remove_all(folder_ / "out");
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("out of memory"), HasSubstr(allowed)));
+  }
+}
+
+// Nothing stays of one question's budget: the next has all the memory.
+TEST_F(AllocatorSettingsTest, ABudgetEndsWithItsQuestion) {
+  phantom::Child child = start("garbage_collection_threshold:0.5"), other = start("garbage_collection_threshold:0.5");
+  EXPECT_THAT(ask(child, int64_t{2} << 30, "memory_budget: 300MiB\n").at("out_of_memory").get<std::string>(),
+              HasSubstr("300.00 MiB allowed"));
+  const Json after = ask(child, int64_t{2} << 30), first = ask(other, int64_t{2} << 30);
+  EXPECT_TRUE(after.contains("memory"));
+  for (const char* figure : {"requested", "allocated", "reserved"}) EXPECT_EQ(after.at(figure), first.at(figure));
 }
 
 TEST_F(AllocatorSettingsTest, ThatLibTorchRefusesEndAsErrors) {

@@ -115,6 +115,16 @@ TEST_F(PhantomChild, GivesTheTimelineOfTheLargestStepWhenAsked) {
   EXPECT_EQ(with, without);
 }
 
+// Not even the first allocation, by which LibTorch is asked for its attention kernel, has room.
+TEST_F(PhantomChild, RunsOutOfTheLeastMemory) {
+  phantom::Child child = start();
+  for (const int64_t bytes : {1, 1 << 20}) {
+    EXPECT_THAT(ask(child, changed(question(), {{"memory_bytes", bytes}})).at("out_of_memory").get<std::string>(),
+                HasSubstr("out of memory"));
+  }
+  EXPECT_TRUE(ask(child, question()).contains("memory"));
+}
+
 TEST_F(PhantomChild, SaysWhyAQuestionHasNoAnswer) {
   phantom::Child child = start();
   const auto error = [&](const Json& question) { return ask(child, question).value("error", "no error"); };

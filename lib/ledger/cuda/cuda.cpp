@@ -22,6 +22,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <shared_mutex>
 #include <stdexcept>
@@ -119,9 +120,7 @@ class Device final : public CudaDevice {
 
   void clear_workspaces() override { at::cuda::clearCublasWorkspaces(); }
   void limit(int64_t bytes) override {
-    // LibTorch takes a share and rounds its product with the total down: half a byte keeps that at `bytes`.
-    const double share = (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes());
-    caching::setMemoryFraction(std::min(share, 1.0), kDevice);
+    allow(std::min(static_cast<double>(bytes), share_of_settings() * static_cast<double>(total_bytes())));
   }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
@@ -138,10 +137,12 @@ class Device final : public CudaDevice {
     }
     caching::resetPeakStats(kDevice);
     caching::resetAccumulatedStats(kDevice);
-    // The allocator reckons the share of the memory that the device had when it began; a phantom may have less by now.
-    const double share = caching::CUDAAllocatorConfig::per_process_memory_fraction();
-    const double memory = static_cast<double>(total_bytes()) / static_cast<double>(properties_.totalGlobalMem);
-    if (share < 1) caching::setMemoryFraction(share * memory, kDevice);
+    const double share = share_of_settings();
+    if (share < 1) {
+      allow(share * static_cast<double>(total_bytes()));
+    } else if (limited_) {
+      caching::setMemoryFraction(1, kDevice);
+    }
     ledger_ = std::make_unique<Ledger>();
   }
 
@@ -154,12 +155,23 @@ class Device final : public CudaDevice {
   int64_t free_bytes() const override { return memory_info().first; }
 
  private:
+  static double share_of_settings() { return caching::CUDAAllocatorConfig::per_process_memory_fraction(); }
+
+  // LibTorch takes a share of the memory that the device had when it began (a phantom may have less by now) and rounds
+  // the product down: half a byte keeps that at `bytes`.
+  void allow(double bytes) {
+    const double share = (std::floor(bytes) + 0.5) / static_cast<double>(properties_.totalGlobalMem);
+    caching::setMemoryFraction(std::min(share, 1.0), kDevice);
+    limited_ = true;
+  }
+
   static std::pair<int64_t, int64_t> memory_info() {
     const auto [free_bytes, total_bytes] = caching::get()->getMemoryInfo(kDevice);
     return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
   }
 
   cudaDeviceProp properties_{};
+  bool limited_ = false;  // the allocator was told to reserve less than all
   std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>();
 };
