@@ -14,8 +14,11 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "phantom/kernel_scratch.h"
 
 namespace at::native {
@@ -32,6 +35,8 @@ constexpr int64_t kMostWithoutOneDnn = 16 * 16 * 16;
 constexpr int64_t kDegenerateMargin = 512;
 // Of one block in oneDNN's products of matrices in BF16.
 constexpr int64_t kMostRows = 256;
+// Multiplied in some 20 ms even by a processor that does 10^9 operations a second.
+constexpr int64_t kSampleSide = 256;
 
 struct Asked {
   int64_t bytes;
@@ -79,7 +84,11 @@ class Emptiness {
  public:
   explicit Emptiness(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
     data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    TORCH_CHECK(data_ != MAP_FAILED, "no address space for ", bytes, " bytes");
+    if (data_ == MAP_FAILED) {
+      throw Error("asking oneDNN for its scratch memory takes " + std::to_string(bytes) +
+                      " bytes of address space, and this process may not have them",
+                  "raise `ulimit -v` (no memory is used)");
+    }
   }
   ~Emptiness() { munmap(data_, bytes_); }
   Emptiness(const Emptiness&) = delete;
@@ -97,7 +106,8 @@ class Emptiness {
   void* data_;
 };
 
-int64_t ask(const MatrixProduct& product) {
+// None where oneDNN wanted no scratch: then it has multiplied and written the result.
+std::optional<int64_t> ask_at_once(const MatrixProduct& product) {
   const int64_t largest = std::max({product.m * product.k, product.k * product.n, product.m * product.n});
   const Emptiness nothing(checked_multiply(std::max<int64_t>(product.batch, 1), 2 * largest, "size of a product"));
   const at::Tensor x = nothing.matrices(product.batch, product.m, product.k, product.x_transposed);
@@ -111,7 +121,17 @@ int64_t ask(const MatrixProduct& product) {
   } catch (const c10::Error&) {
     return 0;  // this processor lacks the instructions that LibTorch wants oneDNN's BF16 for
   }
-  return 0;
+  return std::nullopt;
+}
+
+// A large product is asked for only if a small one in its layout was stopped: none may keep the processor for hours and
+// fill the memory with its result.
+int64_t ask(const MatrixProduct& product) {
+  MatrixProduct sample = product;
+  sample.batch = std::min<int64_t>(product.batch, 1);
+  for (int64_t* side : {&sample.m, &sample.k, &sample.n}) *side = std::min(*side, kSampleSide);
+  if (sample != product && !ask_at_once(sample)) return 0;
+  return ask_at_once(product).value_or(0);
 }
 
 int64_t ask_layout(MatrixProduct product) {
@@ -151,10 +171,10 @@ int64_t matrix_product_scratch_bytes(const MatrixProduct& product) {
   static std::mutex mutex;
   static auto* answers = new std::map<std::pair<int, MatrixProduct>, int64_t>;
   const std::lock_guard lock(mutex);
-  const auto [answer, is_new] = answers->try_emplace({at::get_num_threads(), product}, 0);
+  const std::pair question(at::get_num_threads(), product);
+  if (const auto known = answers->find(question); known != answers->end()) return known->second;
   const bool degenerate = product.m == 1 || product.k == 1 || product.n == 1;
-  if (is_new) answer->second = degenerate ? ask_all_layouts(product) : ask_layout(product);
-  return answer->second;
+  return (*answers)[question] = degenerate ? ask_all_layouts(product) : ask_layout(product);
 }
 
 }  // namespace fathom::phantom
