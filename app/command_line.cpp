@@ -62,13 +62,8 @@ void add_advise(CLI::App& app, RawCommand& raw) {
       ->type_name("WHAT")
       ->check(CLI::IsMember({"batch", "length", "rank", "techniques"}))
       ->capture_default_str();
-  advise
-      ->add_option("--keep", raw.invocation.keep,
-                   "Techniques that stay: method, precision, checkpointing, attention, batch")
-      ->type_name("GROUP,…")
-      ->delimiter(',')
-      ->expected(1)
-      ->check(CLI::IsMember({"method", "precision", "checkpointing", "attention", "batch"}));
+  advise->add_option("--keep", raw.keep, "Techniques that stay: method, precision, checkpointing, attention, batch")
+      ->type_name("GROUP,…");
   add_json(advise, raw);
   add_overrides(advise, raw);
 }
@@ -124,8 +119,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   CLI::App* generate = app.add_subcommand("generate", "Text from a prompt, which is read from stdin if none is given");
   add_subject(generate, raw.subject, "MODEL", "A model folder");
   add_adapter(generate, raw);
-  CLI::Option* prompt =
-      generate->add_option("--prompt", invocation.prompts, "The prompt")->type_name("TEXT")->expected(1);
+  CLI::Option* prompt = generate->add_option("--prompt", raw.prompt, "The prompt")->type_name("TEXT");
   generate->add_option("--prompts", raw.prompts_file, "A file of prompts, one a line")
       ->type_name("FILE")
       ->excludes(prompt);

@@ -2,6 +2,7 @@
 #include "app/raw_command.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -37,7 +38,7 @@ std::vector<int64_t> parse_ids(const std::string& text) {
 }
 
 std::vector<std::string> read_prompts(const RawCommand& raw) {
-  if (!raw.invocation.prompts.empty()) return raw.invocation.prompts;
+  if (!raw.prompt.empty()) return {raw.prompt};
   std::vector<std::string> prompts;
   if (raw.prompts_file.empty()) {
     std::string text((std::istreambuf_iterator<char>(std::cin)), {});
@@ -63,11 +64,17 @@ void check_generation(const Invocation& invocation) {
   require(invocation.top_p > 0 && invocation.top_p <= 1, "top-p", "a number above 0 and at most 1");
 }
 
+// A number without its unit would be so many bytes.
+void expect_size(const std::string& option, const std::string& text, int64_t bytes) {
+  if (bytes >= kMiB) return;
+  throw UsageError(option + ": expected a size of at least 1 MiB, as 24GiB, got '" + text.substr(0, 64) + "'");
+}
+
 std::optional<config::GpuSpec> gpu_of(const std::string& name, const std::string& memory) {
   if (name.empty()) return std::nullopt;
   config::GpuSpec gpu = config::find_gpu(config::load_gpus(gpus_file()), name);
   if (!memory.empty()) gpu.memory_bytes = parse_bytes(memory);
-  if (gpu.memory_bytes <= 0) throw UsageError("--gpu-memory: expected a size above 0, got '" + memory + "'");
+  if (!memory.empty()) expect_size("--gpu-memory", memory, gpu.memory_bytes);
   return gpu;
 }
 
@@ -94,7 +101,7 @@ bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".y
 
 // The model that `estimate` or `advise` is to look at: a folder, a .json file, or a name of configs/models; nothing for
 // a config.
-std::optional<std::string> model_of(const std::string& subject) {
+std::optional<std::string> model_of(const std::string& subject, bool takes_numbers) {
   const std::filesystem::path path = subject;
   if (std::filesystem::is_directory(path)) return subject;
   if (std::filesystem::is_regular_file(path)) {
@@ -109,8 +116,9 @@ std::optional<std::string> model_of(const std::string& subject) {
     if (name == lower) return (models_folder() / name).string();
     known += (known.empty() ? "" : ", ") + name;
   }
-  throw UsageError("'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
-                   "known are " + known + " (configs/models), or a number of parameters like 7B");
+  throw UsageError(
+      "'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
+      "known are " + known + " (configs/models)" + (takes_numbers ? ", or a number of parameters like 7B" : ""));
 }
 
 // "7B": a bare number of parameters. A file or folder of that name comes first.
@@ -131,10 +139,25 @@ std::optional<double> count_of(const std::string& option, const std::string& tex
   return count;
 }
 
+std::vector<std::string> groups_of(const std::string& text) {
+  constexpr std::array kGroups{"method", "precision", "checkpointing", "attention", "batch"};
+  std::vector<std::string> groups;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (std::find(kGroups.begin(), kGroups.end(), word) == kGroups.end()) {
+      throw UsageError("--keep: unknown group '" + word.substr(0, 64) + "'",
+                       "groups are method, precision, checkpointing, attention, batch");
+    }
+    groups.push_back(word);
+  }
+  return groups;
+}
+
 void read_advise(RawCommand& raw) {
   if (raw.vary == "batch") raw.invocation.vary = plan::Vary::kBatch;
   if (raw.vary == "length") raw.invocation.vary = plan::Vary::kLength;
   if (raw.vary == "rank") raw.invocation.vary = plan::Vary::kRank;
+  raw.invocation.keep = groups_of(raw.keep);
   if (raw.invocation.vary && !raw.invocation.keep.empty()) {
     throw UsageError("--keep is for --vary techniques", "with one setting varied, all others stay");
   }
@@ -144,7 +167,7 @@ void read_advise(RawCommand& raw) {
   } catch (const Error& error) {
     throw UsageError(std::string("--budget: ") + error.what());
   }
-  if (raw.invocation.config.memory_budget == 0) throw UsageError("--budget: expected a size above 0");
+  expect_size("--budget", raw.bound, raw.invocation.config.memory_budget);
 }
 
 void read_config(RawCommand& raw) {
@@ -155,7 +178,7 @@ void read_config(RawCommand& raw) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
   const bool plans = command == "estimate" || command == "advise";
   if (plans) {
-    const std::optional<std::string> model = model_of(raw.subject);
+    const std::optional<std::string> model = model_of(raw.subject, command == "estimate");
     invocation.model_alone = model.has_value();
     if (model) raw.subject = *model;
   }

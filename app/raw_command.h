@@ -14,12 +14,13 @@ struct RawCommand {
   Invocation invocation;
   std::string subject;  // CONFIG or MODEL
   std::vector<std::string> overrides;
-  std::string prompts_file;
+  std::string prompt, prompts_file;
   std::string ids;
   std::string gpu, phantom_gpu;  // names in configs/gpus.yaml
   std::string gpu_memory;        // in place of that GPU's
   std::string bound;             // of memory, for advise
   std::string vary = "techniques";
+  std::string keep;                 // names with commas between
   std::string tokens, gpu_hours;    // of estimate's budget
   bool calibrate = false;           // doctor
   bool math = false, lora = false;  // answer-overhead

@@ -129,6 +129,10 @@ const Json* find(const Json& memory, std::initializer_list<const char*> keys) {
 }  // namespace
 
 RunRecord read_run_record(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw UsageError(folder.string() + (fs::exists(folder) ? " is not a folder" : " does not exist"),
+                     "give the output_dir of a run");
+  }
   RunRecord record;
   record.memory = Json::object();
   std::error_code error;
@@ -137,6 +141,7 @@ RunRecord read_run_record(const fs::path& folder) {
   const auto when_there = [&](const char* name, auto read) {
     const fs::path file = folder / name;
     if (!fs::exists(file)) return;
+    if (!fs::is_regular_file(file)) refuse(file, "is not a file");
     found = true;
     read(file);
   };

@@ -144,7 +144,7 @@ std::string describe_run(const plan::Plan& plan) {
   }
   if (largest) {
     text += "; batches of up to " + format_count(largest->rows) + " × " + format_count(largest->length) + " tokens";
-    if (micro_batches > 1) text += ", " + std::to_string(micro_batches) + " of them in a step";
+    if (micro_batches > 1) text += ", several to a step";
   }
   std::array<char, 64> played{};
   std::snprintf(played.data(), played.size(), "%lld steps in %.2f s", static_cast<long long>(plan.steps_played),

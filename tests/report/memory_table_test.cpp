@@ -16,7 +16,7 @@ using testing::Not;
 
 TEST(FormatMemory, ShowsAPlanAlone) {
   EXPECT_EQ(format_memory({example_plan(), {}}), R"(Memory on the CPU (2 threads), flash attention
-1,024 parameters, all trained; batches of up to 2 × 8 tokens, 2 of them in a step
+1,024 parameters, all trained; batches of up to 2 × 8 tokens, several to a step
 Dry run: 3 steps in 0.25 s
 
 at the peak        analytic  dry run             analytic off by
@@ -43,7 +43,7 @@ Fits: 15.51 KiB of this machine's 16.00 GiB.
 TEST(FormatMemory, SetsMeasuredBesidePredicted) {
   EXPECT_EQ(format_memory({example_plan(), example_measured()}),
             R"(Memory on the CPU (2 threads), flash attention
-1,024 parameters, all trained; batches of up to 2 × 8 tokens, 2 of them in a step
+1,024 parameters, all trained; batches of up to 2 × 8 tokens, several to a step
 Dry run: 3 steps in 0.25 s
 
 at the peak        analytic  dry run             measured  difference
