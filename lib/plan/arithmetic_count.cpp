@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <string_view>
 
@@ -19,6 +20,8 @@ namespace {
 std::mutex one_at_a_time;
 std::atomic<int64_t> matrix_flops, attention_flops, bytes_moved, matrix_nanoseconds, attention_nanoseconds;
 std::atomic<c10::DispatchKey> kernels_of;
+std::mutex failure_lock;
+std::exception_ptr failure;  // the first; LibTorch only logs what its callbacks throw
 thread_local const at::RecordFunction* outermost = nullptr;
 thread_local std::chrono::steady_clock::time_point started;
 
@@ -141,22 +144,26 @@ void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IVa
   }
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
-  if (function.scope() == at::RecordScope::USER_SCOPE) {
-    for (const c10::IValue& value : function.inputs()) bytes_moved += bytes_of(value);
-    return nullptr;
-  }
-  if (outermost != nullptr) return nullptr;
-  const auto name = function.operator_name();
-  const auto op = name ? c10::Dispatcher::singleton().findOp(*name) : std::nullopt;
-  if (!op || !op->hasSchema() || !has_kernel(*op)) return nullptr;
-  outermost = &function;
-  count_arguments(op->schema(), function.inputs());
-  started = std::chrono::steady_clock::now();
-  return nullptr;
+void remember_failure() {
+  const std::lock_guard lock(failure_lock);
+  if (!failure) failure = std::current_exception();
 }
 
-void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
+void begin(const at::RecordFunction& function) {
+  if (function.scope() == at::RecordScope::USER_SCOPE) {
+    for (const c10::IValue& value : function.inputs()) bytes_moved += bytes_of(value);
+    return;
+  }
+  if (outermost != nullptr) return;
+  const auto name = function.operator_name();
+  const auto op = name ? c10::Dispatcher::singleton().findOp(*name) : std::nullopt;
+  if (!op || !op->hasSchema() || !has_kernel(*op)) return;
+  count_arguments(op->schema(), function.inputs());
+  started = std::chrono::steady_clock::now();
+  outermost = &function;
+}
+
+void end(const at::RecordFunction& function) {
   if (outermost != &function) return;
   outermost = nullptr;
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - started;
@@ -167,11 +174,29 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/
   if (kind == Kind::kAttention) attention_nanoseconds += took.count();
 }
 
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+  try {
+    begin(function);
+  } catch (...) {
+    remember_failure();
+  }
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/) {
+  try {
+    end(function);
+  } catch (...) {
+    remember_failure();
+  }
+}
+
 }  // namespace
 
 ArithmeticCount::ArithmeticCount(c10::DeviceType device) {
   one_at_a_time.lock();
   matrix_flops = attention_flops = bytes_moved = matrix_nanoseconds = attention_nanoseconds = 0;
+  failure = nullptr;
   kernels_of = device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
   handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_start, &on_end)
                                       .needsInputs(true)
@@ -184,7 +209,12 @@ ArithmeticCount::~ArithmeticCount() {
   one_at_a_time.unlock();
 }
 
-Arithmetic ArithmeticCount::sum() const { return {matrix_flops, attention_flops, bytes_moved}; }
+Arithmetic ArithmeticCount::sum() const {
+  const std::lock_guard lock(failure_lock);
+  if (failure) std::rethrow_exception(failure);
+  return {matrix_flops, attention_flops, bytes_moved};
+}
+
 double ArithmeticCount::matrix_seconds() const { return static_cast<double>(matrix_nanoseconds) * 1e-9; }
 double ArithmeticCount::attention_seconds() const { return static_cast<double>(attention_nanoseconds) * 1e-9; }
 

@@ -19,6 +19,7 @@ class ArithmeticCount {
   ArithmeticCount(const ArithmeticCount&) = delete;
   ArithmeticCount& operator=(const ArithmeticCount&) = delete;
 
+  // Throws what counting an operator threw: such a sum would be too low.
   Arithmetic sum() const;
   // That those operators took, from call to return: on the CPU their work, on CUDA no more than its launch.
   double matrix_seconds() const;

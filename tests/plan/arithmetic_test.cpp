@@ -2,6 +2,7 @@
 #include "plan/arithmetic.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -139,6 +140,22 @@ TEST(Arithmetic, OfTheRealStepIsThatOfTheDryRun) {
   EXPECT_EQ(real.attention_flops, dry.attention_flops);
   EXPECT_NEAR(static_cast<double>(real.bytes_moved), static_cast<double>(dry.bytes_moved),
               0.01 * static_cast<double>(dry.bytes_moved));
+}
+
+// LibTorch logs what a callback throws and goes on: the sum must not.
+TEST(Arithmetic, OfWhatCannotBeCountedIsNoSum) {
+  const at::Tensor without_type = at::detail::make_tensor<c10::TensorImpl>(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                                           caffe2::TypeMeta(), c10::Device(c10::kCPU));
+  without_type.unsafeGetTensorImpl()->set_sizes_contiguous({3});
+  {
+    const ArithmeticCount count(at::kCPU);
+    { RECORD_USER_SCOPE_WITH_INPUTS("work", c10::ArrayRef<const c10::IValue>({without_type})); }
+    at::mm(at::ones({3, 3}), at::ones({3, 3}));
+    EXPECT_THROW(count.sum(), c10::Error);
+  }
+  const ArithmeticCount count(at::kCPU);
+  at::mm(at::ones({3, 3}), at::ones({3, 3}));
+  EXPECT_EQ(count.sum().matrix_flops, 2 * 3 * 3 * 3);
 }
 
 TEST(Arithmetic, WhatLeavesInt64IsRefused) {
