@@ -2,17 +2,13 @@
 #include "phantom/kernel_scratch.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/bytes.h"
 #include "phantom/backend.h"
-
-namespace at::native::cpublas {
-// ATen/native/CPUBlas.h, which cannot be included without oneDNN's headers. Of BF16: whether oneDNN may use AMX.
-TORCH_API bool could_pack(ScalarType type);
-}  // namespace at::native::cpublas
 
 namespace fathom::phantom {
 namespace {
@@ -68,11 +64,14 @@ Blocks attention_blocks(int64_t queries, int64_t keys) {
 
 int64_t made_even(int64_t count) { return count + count % 2; }
 
+// Whether oneDNN may multiply BF16 with AMX.
+bool has_amx() { return at::native::cpublas::could_pack(at::kBFloat16); }
+
 // Keys and values in the order of AMX, which pairs rows. Fewer queries or keys than kLeastRows are left as they are.
 int64_t attention_packing_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE) {
   constexpr int64_t kLeastRows = 64;
   const int64_t length = key_BHSE.size(2), head_size = key_BHSE.size(3);
-  if (query_BHSE.scalar_type() != at::kBFloat16 || !at::native::cpublas::could_pack(at::kBFloat16)) return 0;
+  if (query_BHSE.scalar_type() != at::kBFloat16 || !has_amx()) return 0;
   if (query_BHSE.size(2) < kLeastRows || length < kLeastRows) return 0;
   const auto [queries, keys] = attention_blocks(query_BHSE.size(2), length);
   const int64_t last_keys = (length - 1) % keys + 1;
@@ -89,7 +88,7 @@ int64_t attention_packing_bytes(const at::Tensor& query_BHSE, const at::Tensor& 
 
 bool kernel_scratch_was_measured_here() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") != 0 && !at::native::cpublas::could_pack(at::kBFloat16);
+  return __builtin_cpu_supports("avx512bf16") != 0 && !has_amx();
 #else
   return false;
 #endif

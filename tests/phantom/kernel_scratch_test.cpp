@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <ATen/native/CPUBlas.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +23,6 @@ bool plays_amx = false;
 
 // Stands before LibTorch's own: what flash attention does where there is AMX can be measured without it.
 namespace at::native::cpublas {
-__attribute__((visibility("default"))) bool could_pack(ScalarType type);
 bool could_pack(ScalarType type) {
   static const auto ask_libtorch =
       reinterpret_cast<bool (*)(ScalarType)>(dlsym(RTLD_NEXT, "_ZN2at6native7cpublas10could_packEN3c1010ScalarTypeE"));
