@@ -1,5 +1,8 @@
-// Plays every run of the memory matrix on the CPU, for scripts/memory_matrix: one JSON object per run on stdout.
+// Plays every run of the memory matrix on the CPU, for scripts/memory_matrix: on stdout a JSON object that names
+// LibTorch and its instruction set, then one per run.
 #include <ATen/ATen.h>
+#include <ATen/Version.h>
+#include <torch/version.h>
 
 #include <exception>
 #include <iostream>
@@ -66,6 +69,8 @@ int main() try {
   fathom::ledger::install_cpu();
   const auto runs = fathom::plan::testing::memory_matrix();
   const auto levels = fathom::plan::testing::matrix_levels();
+  const fathom::Json software = {{"libtorch", TORCH_VERSION}, {"instruction_set", at::get_cpu_capability()}};
+  std::cout << software.dump() << std::endl;
   for (size_t i = 0; i < runs.size(); ++i) {
     std::cout << fathom::plan::testing::row_of(runs[i], levels[i]).dump() << std::endl;
   }
