@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "plan/bound.h"
 #include "plan/fit.h"
 #include "plan/rules.h"
 
@@ -139,9 +140,10 @@ Json memory_json(const plan::Comparison& comparison) {
                                        measured_or_null(&plan::Measured::allocated));
   json["reserved"] = allocator_figure(plan.gpu, &plan::GpuBytes::reserved, &plan::GpuBytes::reserved_range,
                                       measured_or_null(&plan::Measured::reserved));
-  json["fits"] = plan.gpu ? Json(plan.gpu->fits) : Json(nullptr);
+  const bool bounded = plan.gpu || plan.target.capacity_bytes > 0;
+  json["fits"] = bounded ? Json(plan::missing_bytes(plan) == 0) : Json(nullptr);
   json["fit"] = fit_name(plan::fit_of(plan));
-  json["missing"] = plan.gpu ? Json(plan.gpu->missing_bytes) : Json(nullptr);
+  json["missing"] = bounded ? Json(plan::missing_bytes(plan)) : Json(nullptr);
   json["device"] = {{"dry_run", device_bytes(plan)},
                     {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
   // Of a CPU: an upper bound for this machine's instruction set and the plan's threads.

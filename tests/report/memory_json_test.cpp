@@ -27,7 +27,8 @@ TEST(MemoryJson, OfAPlanAlone) {
   EXPECT_EQ(json["components"]["activations"].dump(), R"({"analytic":2000,"dry_run":2048,"measured":null})");
   EXPECT_EQ(json["maximum"]["gradients"].dump(), R"({"analytic":0,"dry_run":4096,"measured":null})");
   EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":null,"range":null,"measured":null})");
-  EXPECT_TRUE(json["fits"].is_null());
+  EXPECT_EQ(json["fits"], true);
+  EXPECT_EQ(json["missing"], 0);
   EXPECT_TRUE(json["unexplained"].is_null());
 }
 
@@ -40,6 +41,19 @@ TEST(MemoryJson, OfARun) {
   EXPECT_EQ(json["kernel_scratch"].dump(), R"({"dry_run":704,"measured":640})");
   EXPECT_EQ(json["peak_with_scratch"].dump(), R"({"dry_run":16050,"measured":16000})");
   EXPECT_EQ(json["unexplained"], 40000 - 15880);
+}
+
+TEST(MemoryJson, HoldsACpuAgainstItsCapacity) {
+  plan::Plan plan = example_plan();
+  plan.dry_run.peak_with_scratch = 16050;
+  plan.target.capacity_bytes = 16050;
+  EXPECT_EQ(memory_json({plan, {}})["fits"], true);
+  plan.target.capacity_bytes = 16000;
+  EXPECT_EQ(memory_json({plan, {}})["fits"], false);
+  EXPECT_EQ(memory_json({plan, {}})["missing"], 50);
+  plan.target.capacity_bytes = 0;  // unknown
+  EXPECT_TRUE(memory_json({plan, {}})["fits"].is_null());
+  EXPECT_TRUE(memory_json({plan, {}})["missing"].is_null());
 }
 
 TEST(MemoryJson, LeavesOutPhasesThatNobodySaw) {
