@@ -2,9 +2,12 @@
 #include "app/calibrations.h"
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "app/installation.h"
 #include "app/machine.h"
+#include "app/session.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -14,6 +17,15 @@ namespace {
 std::filesystem::path variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+std::optional<plan::Calibration> read_calibration(const std::string& device) {
+  try {
+    return plan::load_calibration(calibration_folder(), device);
+  } catch (const Error& error) {
+    log_warning(std::string(error.what()) + "; plans go on without calibration");
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -27,16 +39,15 @@ std::filesystem::path calibration_folder() {
 }
 
 std::optional<plan::Calibration> calibration_of(const std::string& device) {
-  try {
-    return plan::load_calibration(calibration_folder(), device);
-  } catch (const Error& error) {
-    log_warning(std::string(error.what()) + "; plans go on without calibration");
-    return std::nullopt;
-  }
+  static std::mutex mutex;
+  static std::map<std::string, std::optional<plan::Calibration>> known;
+  const std::lock_guard lock(mutex);
+  const auto record = known.find(device);
+  return record != known.end() ? record->second : known.emplace(device, read_calibration(device)).first->second;
 }
 
 std::string cpu_name() {
-  const std::string model = this_cpu().model;
+  static const std::string model = this_cpu().model;
   return model.empty() ? "CPU" : model;
 }
 
@@ -46,7 +57,8 @@ std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, con
   return calibration ? plan::throughput_of(*calibration, run, shape, threads) : std::nullopt;
 }
 
-config::GpuSpec with_listed_figures(config::GpuSpec gpu) {
+config::GpuSpec listed_spec_of(const ledger::CudaDevice& device) {
+  const config::GpuSpec gpu = spec_of(device);
   for (const auto& [name, listed] : config::load_gpus(gpus_file())) {
     if (listed.product != gpu.product) continue;
     config::GpuSpec merged = listed;

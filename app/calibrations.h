@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config/devices.h"
+#include "ledger/cuda.h"
 #include "plan/calibration.h"
 #include "plan/plan.h"
 
@@ -14,7 +15,8 @@ namespace fathom::app {
 // $FATHOM_CALIBRATION, else fathom/calibration in $XDG_CONFIG_HOME or ~/.config. Throws Error where none is set.
 std::filesystem::path calibration_folder();
 
-// The record of a device; nullopt if there is none. A damaged one counts as none, with a warning that says so.
+// The record of a device, as the first question of this process about it found it; nullopt if there is none. A damaged
+// one counts as none, with one warning that says so.
 std::optional<plan::Calibration> calibration_of(const std::string& device);
 // The name under which this machine's CPU is recorded.
 std::string cpu_name();
@@ -22,7 +24,8 @@ std::string cpu_name();
 // What this CPU does in a second in a run with so many threads; nullopt: not calibrated.
 std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const model::ModelShape& shape,
                                                int64_t threads);
-// A GPU of this machine, with speed and price as configs/gpus.yaml lists them for its product.
-config::GpuSpec with_listed_figures(config::GpuSpec gpu);
+// A GPU of this machine to plan for: its own sizes, with speed and price as configs/gpus.yaml lists them for its
+// product.
+config::GpuSpec listed_spec_of(const ledger::CudaDevice& device);
 
 }  // namespace fathom::app

@@ -16,8 +16,8 @@ namespace fathom::app {
 
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
-  std::string command;  // "train", "eval", "generate", "logits", "estimate", "inspect", "doctor", "report",
-                        // "answer-plan"
+  std::string command;  // "train", "eval", "generate", "logits", "estimate", "advise", "inspect", "doctor", "report",
+                        // "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
 
   // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
   config::RunConfig config;
@@ -34,7 +34,7 @@ struct Invocation {
   bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
   int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
-  bool json = false;                   // estimate, inspect, doctor
+  bool json = false;                   // estimate, advise, inspect, doctor, calibrate
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
   bool explain = false;                // how the figures come about, besides

@@ -16,7 +16,7 @@ std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, c
                                               const Session& session) {
   if (session.phantom) return std::nullopt;
   if (session.placement.cuda == nullptr) return cpu_throughput(config, shape, at::get_num_threads());
-  return plan::throughput_of(with_listed_figures(spec_of(*session.placement.cuda)), config, shape);
+  return plan::throughput_of(listed_spec_of(*session.placement.cuda), config, shape);
 }
 
 std::string line(const char* format, auto... values) {

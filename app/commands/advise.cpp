@@ -34,7 +34,7 @@ class Planner {
     if (varies_length) reading.max_length = std::numeric_limits<int32_t>::max();
     inputs_ = train::open_inputs(reading, /*weights_required=*/false);
     gpu_ = invocation.gpu;
-    if (!gpu_ && session.placement.cuda != nullptr) gpu_ = spec_of(*session.placement.cuda);
+    if (!gpu_ && session.placement.cuda != nullptr) gpu_ = listed_spec_of(*session.placement.cuda);
     if (gpu_) ask_ = ask_phantom_children();
   }
 

@@ -68,20 +68,19 @@ plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invoc
 }  // namespace
 
 int run_calibrate(const Invocation& invocation) {
-  std::vector<plan::Calibration> calibrations;
-  if (invocation.phantom_gpu) {
-    calibrations.push_back(calibrate_gpu("phantom " + invocation.phantom_gpu->name, invocation));
-  } else {
-    calibrations.push_back(calibrate_cpu(invocation));
-    if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) {
-      calibrations.push_back(calibrate_gpu(gpus.front().name, invocation));
-    }
-  }
   Json json = Json::array();
-  for (const plan::Calibration& calibration : calibrations) {
+  // At once: a GPU that fails leaves what was measured of the CPU.
+  const auto keep = [&](const plan::Calibration& calibration) {
     const std::filesystem::path file = plan::save_calibration(calibration_folder(), calibration);
     json.push_back(to_json(calibration));
-    if (!invocation.json) std::cout << report::format_calibration(calibration) << "Kept in " << file.string() << "\n";
+    if (invocation.json) return;
+    std::cout << report::format_calibration(calibration) << "Kept in " << file.string() << std::endl;
+  };
+  if (invocation.phantom_gpu) {
+    keep(calibrate_gpu("phantom " + invocation.phantom_gpu->name, invocation));
+  } else {
+    keep(calibrate_cpu(invocation));
+    if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) keep(calibrate_gpu(gpus.front().name, invocation));
   }
   if (invocation.json) std::cout << format_json(json);
   return 0;
