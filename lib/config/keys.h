@@ -1,6 +1,7 @@
 // The table of keys: it drives parsing, --help and docs/config.md.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@ struct Key {
   std::function<std::string(const RunConfig&)> get;
   std::function<void(const RunConfig& from, RunConfig& to)> copy;
 };
+
+// Of gradient_accumulation_steps: plans keep the shape of every micro-batch of a step.
+inline constexpr int64_t kMostAccumulated = 100'000;
 
 // In the order of RunConfig's members.
 const std::vector<Key>& keys();

@@ -36,6 +36,18 @@ class Walk {
     for (std::string& name : model::adapted_modules(shape, run.target_modules)) adapted_.insert(std::move(name));
   }
 
+  // So many micro-batches of one shape; only a step's first is `first`, alone.
+  void micro_batches(const train::BatchShape& batch, bool first, int64_t count) {
+    const Arithmetic before = sum_;
+    micro_batch(batch, first);
+    const auto repeat = [&](int64_t Arithmetic::*member) {
+      add(sum_.*member, {count - 1, sum_.*member - before.*member});
+    };
+    repeat(&Arithmetic::matrix_flops);
+    repeat(&Arithmetic::attention_flops);
+    repeat(&Arithmetic::bytes_moved);
+  }
+
   void micro_batch(const train::BatchShape& batch, bool first) {
     batch_ = batch;
     tokens_ = product({batch.rows, batch.length});
@@ -163,7 +175,10 @@ class Walk {
 Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::RunConfig& run,
                                const train::StepShape& step) {
   Walk walk(shape, run);
-  for (size_t i = 0; i < step.size(); ++i) walk.micro_batch(step[i], i == 0);
+  for (size_t i = 0, end = 1; i < step.size(); i = end++) {
+    while (i > 0 && end < step.size() && step[end] == step[i]) ++end;
+    walk.micro_batches(step[i], i == 0, static_cast<int64_t>(end - i));
+  }
   walk.update();
   return walk.sum();
 }

@@ -55,6 +55,7 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
                                              "per_device_train_batch_size × gradient_accumulation_steps");
   const auto add = [&](int64_t batch) {
     const int64_t accumulation = effective / batch;
+    if (accumulation > config::kMostAccumulated) return;
     rows.push_back({"batch", std::to_string(batch) + " × " + std::to_string(accumulation) + " accumulated",
                     "the same effective batch", [=](RunConfig changed) -> std::optional<RunConfig> {
                       changed.per_device_train_batch_size = batch;

@@ -141,6 +141,21 @@ TEST_F(Advise, SaysWhatNothingFits) {
   EXPECT_THAT(plenty.output, AllOf(HasSubstr("max_length=96"), HasSubstr("largest that makes a difference")));
 }
 
+TEST_F(Advise, WarnsOfADamagedCalibrationOnce) {
+  const std::string environment = "FATHOM_CALIBRATION='" + (folder_ / "records").string() + "' ";
+  const Outcome measured = run("doctor --calibrate --json", "OMP_NUM_THREADS=1 " + environment);
+  ASSERT_EQ(measured.status, 0) << measured.errors;
+  for (const auto& entry : fs::directory_iterator(folder_ / "records")) {
+    write("records/" + entry.path().filename().string(), "{\"schema_version\": 1}");
+  }
+  const Outcome outcome = run("advise run.yaml --budget 3MiB", environment);
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const std::string warning = "plans go on without calibration";
+  const size_t first = outcome.errors.find(warning);
+  ASSERT_NE(first, std::string::npos) << outcome.errors;
+  EXPECT_EQ(outcome.errors.find(warning, first + 1), std::string::npos) << outcome.errors;
+}
+
 TEST_F(Advise, TakesAModelAloneAndAGpu) {
   const Outcome batch =
       run("advise model --budget 64MiB --vary batch max_length=64 random_init=true device=cpu --json");
@@ -180,6 +195,8 @@ TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
   EXPECT_THAT(told("--budget 0"), HasSubstr("above 0"));
   EXPECT_THAT(told("--vary depth"), HasSubstr("depth"));
   EXPECT_THAT(told("--vary batch --keep method"), HasSubstr("--keep is for --vary techniques"));
+  EXPECT_THAT(told("per_device_train_batch_size=1000000 gradient_accumulation_steps=1000000"),
+              AllOf(HasSubstr("gradient_accumulation_steps: expected"), HasSubstr("'1000000'")));
   EXPECT_THAT(told("memory_budget=-1"), HasSubstr("memory_budget: expected a size above 0"));
 }
 

@@ -129,6 +129,9 @@ TEST(Load, NumbersAreDecimalAndInRange) {
   EXPECT_EQ(parse("learning_rate: 0\n").learning_rate, 0);
   EXPECT_THAT(problems("lora_dropout: 1.0\nmethod: lora\n"), HasSubstr("at least 0 and below 1"));
   EXPECT_THAT(problems("num_train_epochs: 0\n"), HasSubstr("above 0"));
+  EXPECT_EQ(parse("gradient_accumulation_steps: 100000\n").gradient_accumulation_steps, 100000);
+  EXPECT_THAT(problems("gradient_accumulation_steps: 1000000\n"),
+              HasSubstr("gradient_accumulation_steps: expected a whole number, at least 1 and at most 100000"));
   EXPECT_THAT(problems("max_steps: 0\n"), HasSubstr("-1 or at least 1"));
   EXPECT_THAT(problems("max_steps: -2\n"), HasSubstr("-1 or at least 1"));
 }

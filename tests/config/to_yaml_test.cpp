@@ -63,7 +63,7 @@ RunConfig any_config() {
   if (truth()) run.completion_only_loss = truth();
   run.per_device_train_batch_size = integer(1);
   run.per_device_eval_batch_size = integer(1);
-  run.gradient_accumulation_steps = integer(1);
+  run.gradient_accumulation_steps = *rc::gen::inRange<int64_t>(1, kMostAccumulated + 1);
   run.num_train_epochs = *number(1e-12, 1e12);
   run.max_steps = truth() ? -1 : integer(1);
   run.learning_rate = *number(0, 1e-3);

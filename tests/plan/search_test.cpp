@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/split_mix.h"
+#include "config/keys.h"
 #include "plan/analytic.h"
 #include "plan/remedies.h"
 #include "plan/techniques.h"
@@ -279,6 +280,23 @@ TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
   EXPECT_FALSE(smallest.settled);
   EXPECT_TRUE(smallest.best->run == *only && smallest.best->proof->fits);
   EXPECT_LE(smallest.dry_runs, 41);
+}
+
+// Of the largest run that a config can name: none of its splits accumulates more than a config may.
+TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  run.per_device_train_batch_size = 1'000'000;
+  run.gradient_accumulation_steps = config::kMostAccumulated;
+  int64_t batches = 0;
+  for (const Technique& row : techniques(run, shape)) {
+    if (row.group != "batch") continue;
+    ++batches;
+    const RunConfig split = *row.apply(run);
+    EXPECT_LE(split.gradient_accumulation_steps, config::kMostAccumulated) << row.name;
+    EXPECT_EQ(split.per_device_train_batch_size * split.gradient_accumulation_steps, 100'000'000'000);
+  }
+  EXPECT_GT(batches, 50);
 }
 
 TEST(Search, KeepsWhatItIsToldTo) {
