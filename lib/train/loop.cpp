@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
+#include <sstream>
 #include <utility>
 
 #include "base/error.h"
@@ -235,10 +237,38 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   return result_;
 }
 
+// Key by value of a config as YAML.
+std::map<std::string, std::string> settings_of(const std::string& yaml) {
+  std::map<std::string, std::string> settings;
+  std::istringstream lines(yaml);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos && line[0] != '#') settings[line.substr(0, colon)] = line.substr(colon + 2);
+  }
+  return settings;
+}
+
+// The settings that differ between two runs, as "max_steps: 8 (there 6)".
+std::string differing_settings(const std::string& here, const std::string& there) {
+  std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
+  for (const auto& [key, value] : theirs) ours.try_emplace(key, "unset");
+  std::string text;
+  for (const auto& [key, value] : ours) {
+    const auto other = theirs.find(key);
+    const std::string was = other == theirs.end() ? "unset" : other->second;
+    if (value == was) continue;
+    text.append(text.empty() ? "" : ", ").append(key).append(": ").append(value).append(" (there ").append(was);
+    text.append(")");
+  }
+  return text;
+}
+
 void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
-  if (found.state().value("config", "") != steps_identity(config)) {
-    throw UsageError(found.folder().string() + " was saved under other settings" + remedy);
+  const std::string there = found.state().value("config", ""), here = steps_identity(config);
+  if (there != here) {
+    throw UsageError(found.folder().string() + " was saved under other settings: " + differing_settings(here, there) +
+                     remedy);
   }
   if (found.state().value("data", "") != data::fingerprint(inputs.train)) {
     throw UsageError(found.folder().string() + " was saved on other data: " + config.train_file +

@@ -127,7 +127,12 @@ TEST_F(LoopTest, AnotherConfigDoesNotResume) {
   EXPECT_THROW(run(config, 4), Stop);
   config.resume_from_checkpoint = "auto";
   config.learning_rate = 2e-2;
-  EXPECT_THROW(run(config), UsageError);
+  try {
+    run(config);
+    FAIL() << "another learning rate was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("learning_rate: 0.02 (there 0.01)"), std::string::npos) << error.what();
+  }
   config.learning_rate = 1e-2;
   config.logging_steps = 1;
   EXPECT_EQ(run(config).steps, 16) << "cadences may change";
