@@ -30,7 +30,7 @@ namespace fathom::phantom {
 namespace {
 
 // LibTorch multiplies up to so many products of elements by itself (checksize in the same file).
-constexpr int64_t kMostWithoutOneDnn = 16 * 16 * 16;
+constexpr int64_t kMostWithoutOneDnn = int64_t{16} * 16 * 16;
 // Where a dimension is 1 its stride says nothing, and oneDNN may see another layout than the one asked for.
 constexpr int64_t kDegenerateMargin = 512;
 // Of one block in oneDNN's products of matrices in BF16.
