@@ -1,11 +1,11 @@
 // What the CPU's kernels take and give back within one call, played on the phantom device: an upper bound for this
 // machine's instruction set and the number of threads that LibTorch uses.
 //
-// Measured with 1 and 2 threads on x86-64 with AVX512_BF16 and without AMX (AMD EPYC, Zen 4; LibTorch 2.11), there also
-// with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no extension, and with the branch of
-// flash attention that AMX turns on. Not measured on a processor with AMX, or without AVX512_BF16, where LibTorch
-// multiplies without oneDNN. With one thread the figures are the kernels' own; with more, the buffers of all threads
-// count as if they were taken at once, which is how they overlap in the worst case.
+// Measured with 1 and 2 threads on x86-64 with AVX512_BF16 and without AMX (AMD EPYC, Zen 4; LibTorch 2.11); there also
+// with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no extension, without oneDNN as on
+// processors that lack AVX512, and with the branch of flash attention that AMX turns on. No other processor was
+// measured. With one thread the figures are the kernels' own; with more, the buffers of all threads count as if they
+// were taken at once, which is how they overlap in the worst case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
