@@ -13,7 +13,8 @@
 namespace fathom::plan {
 namespace {
 
-constexpr const char* kWhat = "arithmetic of a step";
+constexpr const char* kWhat =
+    "the arithmetic of a step (per_device_train_batch_size × gradient_accumulation_steps × max_length)";
 
 int64_t product(std::initializer_list<int64_t> factors) {
   int64_t result = 1;

@@ -51,6 +51,9 @@ Arithmetic count_step(train::Trainer& trainer, const train::StepShape& step, con
   return count.sum();
 }
 
+constexpr const char* kArithmetic =
+    "the arithmetic of a step (per_device_train_batch_size × gradient_accumulation_steps × max_length)";
+
 // The third and later micro-batches are alike: two steps that differ by one of them tell what each adds.
 Arithmetic count_whole_step(train::Trainer& trainer, train::StepShape step, const config::RunConfig& config) {
   constexpr size_t kPlayed = 2;
@@ -61,8 +64,7 @@ Arithmetic count_whole_step(train::Trainer& trainer, train::StepShape step, cons
   step.push_back(step.back());
   const Arithmetic longer = count_step(trainer, step, config);
   const auto extend = [&](int64_t& value, int64_t with_one_more) {
-    value = checked_add(value, checked_multiply(missing, with_one_more - value, "arithmetic of a step"),
-                        "arithmetic of a step");
+    value = checked_add(value, checked_multiply(missing, with_one_more - value, kArithmetic), kArithmetic);
   };
   extend(sum.matrix_flops, longer.matrix_flops);
   extend(sum.attention_flops, longer.attention_flops);
@@ -82,7 +84,8 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
     for (const train::StepShape& step : train::maximal_shapes(single)) workload.evaluations.push_back(step.front());
   }
   const auto widen = [&](const train::BatchShape& batch) {
-    workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
+    workload.capacity_tokens =
+        std::max(workload.capacity_tokens, checked_multiply(batch.rows, batch.length, "batch size × length"));
   };
   for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
