@@ -119,7 +119,9 @@ TEST_P(AttentionScratch, IsWhatTheKernelsTake) {
   const auto [type, count, length] = GetParam();
   const Threads threads(count);
   ledger::install_cpu();
-  const auto make = [&] { return at::rand({2, length, 3, 16}, at::TensorOptions().dtype(type)).transpose(1, 2); };
+  const auto make = [type = type, length = length] {
+    return at::rand({2, length, 3, 16}, at::TensorOptions().dtype(type)).transpose(1, 2);
+  };
   const at::Tensor query = make(), key = make(), value = make(), gradient = make();
   at::Tensor output, logsumexp;
   const int64_t forward = measured([&] {
