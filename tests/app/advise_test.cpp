@@ -132,10 +132,10 @@ TEST_F(Advise, CombinationsThatItNamesTrain) {
 }
 
 TEST_F(Advise, SaysWhatNothingFits) {
-  const Outcome nothing = run("advise run.yaml --budget 100KiB");
+  const Outcome nothing = run("advise run.yaml --budget 1MiB");
   EXPECT_EQ(nothing.status, 0);
   EXPECT_THAT(nothing.output, AllOf(HasSubstr("nothing fits. The smallest, "), HasSubstr(" saves ")));
-  const Outcome batch = run("advise run.yaml --budget 100KiB --vary batch");
+  const Outcome batch = run("advise run.yaml --budget 1MiB --vary batch");
   EXPECT_THAT(batch.output, HasSubstr("Not even the smallest value fits"));
   const Outcome plenty = run("advise run.yaml --budget 1GiB --vary length");
   EXPECT_THAT(plenty.output, AllOf(HasSubstr("max_length=96"), HasSubstr("largest that makes a difference")));
@@ -192,7 +192,7 @@ TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
   };
   EXPECT_THAT(told("--vary rank"), HasSubstr("only adapters have a rank; add method=lora"));
   EXPECT_THAT(told("--budget 24G"), HasSubstr("--budget: '24G' is not a size"));
-  EXPECT_THAT(told("--budget 0"), HasSubstr("above 0"));
+  EXPECT_THAT(told("--budget 0"), HasSubstr("at least 1 MiB"));
   EXPECT_THAT(told("--vary depth"), HasSubstr("depth"));
   EXPECT_THAT(told("--vary batch --keep method"), HasSubstr("--keep is for --vary techniques"));
   EXPECT_THAT(told("per_device_train_batch_size=1000000 gradient_accumulation_steps=1000000"),
