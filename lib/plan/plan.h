@@ -88,7 +88,7 @@ struct Plan {
 // What the ledger saw when the run was real (or played on a phantom GPU: Target::phantom).
 struct Measured {
   ledger::Memory memory;
-  ledger::Timeline timeline;  // of the step with the largest peak
+  ledger::Timeline timeline;                   // of the step with the largest peak
   std::optional<int64_t> allocated, reserved;  // peaks of the caching allocator, CUDA only
   std::optional<int64_t> device_growth;        // of the driver's used bytes over the run's peak, CUDA only
   std::optional<int64_t> resident_growth;      // of the process's resident memory over the run, CPU only
