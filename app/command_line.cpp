@@ -99,6 +99,8 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
   estimate->add_flag("--explain", invocation.explain,
                      "Also the formulas of the peak with their numbers, and all rules of thumb with reasons");
   estimate->add_flag("--inference", invocation.inference, "Also memory to use the model: weights and cache");
+  estimate->add_option("--page", invocation.page, "Also a page with the step's memory over time")
+      ->type_name("FILE.html");
   estimate->add_flag("--attention", invocation.attention,
                      "Attention alone over lengths: flash against math, timed here");
   add_json(estimate, raw);

@@ -38,6 +38,7 @@ struct Invocation {
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
   bool explain = false;                // how the figures come about, besides
+  std::filesystem::path page;          // a page of the plan to write too; empty: none
   bool attention = false;              // attention's memory and time over lengths, on this machine
   int64_t parameters = 0;              // > 0: a bare number of them instead of a model
 

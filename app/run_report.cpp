@@ -2,6 +2,7 @@
 #include "app/run_report.h"
 
 #include "base/file.h"
+#include "config/load.h"
 #include "page/page.h"
 #include "page/run_record.h"
 
@@ -27,6 +28,18 @@ void write_run_report(const config::RunConfig& config, const plan::Comparison& c
   page::write_timelines(folder, comparison.plan.timeline,
                         comparison.measured ? &comparison.measured->timeline : nullptr);
   if (seconds) page::write_report(folder, folder / "report.html");
+}
+
+void write_plan_page(const config::RunConfig& config, const plan::Plan& plan, Json memory,
+                     const std::filesystem::path& out) {
+  page::RunRecord record;
+  record.name = std::filesystem::path(config.model_name_or_path).filename().string();
+  record.config = config::to_yaml(config);
+  record.memory = std::move(memory);
+  record.memory["run"] = run_facts(config, std::nullopt);
+  record.memory["run"]["kind"] = "plan";
+  if (!plan.timeline.blocks.empty()) record.predicted = plan.timeline;
+  write_file_atomically(out, page::report_page(record));
 }
 
 }  // namespace fathom::app

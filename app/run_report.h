@@ -1,6 +1,7 @@
 // What a run leaves about itself beside its weights: memory.json, timeline.json and report.html.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 
 #include "base/json.h"
@@ -14,5 +15,9 @@ namespace fathom::app {
 // it writes no page: an interrupted run has its prediction, from which `fathom report` makes one.
 void write_run_report(const config::RunConfig& config, const plan::Comparison& comparison, Json memory,
                       std::optional<double> seconds = std::nullopt);
+
+// A page of the plan alone, for `estimate`; memory: as `estimate --json` tells it.
+void write_plan_page(const config::RunConfig& config, const plan::Plan& plan, Json memory,
+                     const std::filesystem::path& out);
 
 }  // namespace fathom::app

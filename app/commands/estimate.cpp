@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/machine.h"
 #include "app/planning.h"
+#include "app/run_report.h"
 #include "app/session.h"
 #include "base/bytes.h"
 #include "plan/attention_curve.h"
@@ -85,9 +86,10 @@ int run_estimate(const Invocation& invocation) {
   const plan::Plan plan = gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan_for_cpu(subject);
   const plan::Outlook outlook =
       plan::look_ahead(inputs.shape, config, plan, question_of(invocation, inputs, gpu, program_bytes));
+  Json json = report::memory_json({plan, std::nullopt});
+  json.update(report::outlook_json(plan, outlook));
+  if (!invocation.page.empty()) write_plan_page(config, plan, json, invocation.page);
   if (invocation.json) {
-    Json json = report::memory_json({plan, std::nullopt});
-    json.update(report::outlook_json(plan, outlook));
     std::cout << format_json(json);
   } else {
     std::cout << report::format_memory({plan, std::nullopt}) << "\n"

@@ -107,7 +107,10 @@ std::string header(const RunRecord& record) {
         "losses and times are no real device's.</p>\n";
   }
   if (!bytes_at(memory, {"peak", "measured"})) {
-    text += "<p class=\"notice\">This run has not ended: what was measured is missing.</p>\n";
+    const bool plan = text_at(memory, {"run", "kind"}) == "plan";
+    text.append("<p class=\"notice\">")
+        .append(plan ? "A plan: nothing was run." : "This run has not ended: what was measured is missing.")
+        .append("</p>\n");
   }
   return text + "</header>\n";
 }

@@ -104,5 +104,14 @@ TEST_F(Report, WhatIsNoRunIsRefused) {
   EXPECT_THAT(run("report old --snapshot x.pickle").errors, HasSubstr("no timeline.json"));
 }
 
+TEST_F(Report, OfAPlanAlone) {
+  const Outcome outcome =
+      run("estimate tinyllama-1.1b --gpu L4 --placements 1 method=lora max_length=64 --page plan.html");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  const std::string page = read_file(folder_ / "plan.html");
+  EXPECT_THAT(page, HasSubstr("A plan: nothing was run."));
+  EXPECT_THAT(page, HasSubstr("model.layers.*.mlp.up_proj.weight"));
+}
+
 }  // namespace
 }  // namespace fathom
