@@ -15,6 +15,9 @@ enum class Method { kFull, kLora };
 enum class Attention { kFlash, kMath };
 enum class Schedule { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class Cadence { kNo, kSteps, kEpoch };
+enum class Optimizer { kAdamW, kSgd, kAdafactor, kLion };
+enum class DatasetFormat { kAuto, kText, kPromptCompletion, kTokenIds, kMessages, kShareGpt, kAlpaca };
+enum class ReportTo { kNone, kTensorBoard };
 
 // Members carry the names and the order of the keys; docs/config.md says what each means and its default.
 struct RunConfig {
@@ -31,21 +34,31 @@ struct RunConfig {
   int64_t lora_r = 8;
   double lora_alpha = 8;
   double lora_dropout = 0;
+  bool use_rslora = false;                  // scales adapters by lora_alpha / sqrt(lora_r)
   std::vector<std::string> target_modules;  // empty: q_proj and v_proj; {"all-linear"}: every linear layer but the head
+  std::vector<std::string> modules_to_save;  // trained whole beside the adapters: embed_tokens, lm_head, norms
+  std::string adapter_name_or_path;          // a PEFT folder to continue from; empty: a new adapter
   // precision
   bool bf16 = false;  // autocast
   // data
   std::string train_file;
   std::string validation_file;
+  double validation_split = 0;  // share of the training examples that is held out; 0: none
+  DatasetFormat dataset_format = DatasetFormat::kAuto;
   int64_t max_length = 1024;
+  bool packing = false;
+  int64_t pad_to_multiple_of = 0;  // 0: to the longest of the batch
+  bool group_by_length = false;
   bool shuffle = true;
   std::optional<bool> completion_only_loss;  // unset: true for prompt/completion data
+  bool assistant_only_loss = false;
   // training
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;
   int64_t gradient_accumulation_steps = 1;
   double num_train_epochs = 3;
   int64_t max_steps = -1;  // > 0 wins over num_train_epochs
+  Optimizer optim = Optimizer::kAdamW;
   double learning_rate = 5e-5;
   Schedule lr_scheduler_type = Schedule::kLinear;
   double warmup_steps = 0;  // below 1: a share of all steps
@@ -55,6 +68,7 @@ struct RunConfig {
   double adam_epsilon = 1e-8;
   double max_grad_norm = 1;  // 0: no clipping
   bool gradient_checkpointing = false;
+  int64_t loss_chunk_size = 1024;  // rows of logits at a time; 0: all at once
   int64_t seed = 42;
   // cadence
   int64_t logging_steps = 10;
@@ -64,8 +78,11 @@ struct RunConfig {
   Cadence save_strategy = Cadence::kSteps;
   int64_t save_steps = 500;
   int64_t save_total_limit = 0;  // 0: keep all
+  bool load_best_model_at_end = false;
+  int64_t early_stopping_patience = 0;  // evaluations without a better loss before the run ends; 0: never
   // run
   std::string output_dir;
+  ReportTo report_to = ReportTo::kNone;
   std::string resume_from_checkpoint;  // empty: no; "auto": newest sound checkpoint of output_dir; else a path
 
   bool operator==(const RunConfig&) const = default;

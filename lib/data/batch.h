@@ -18,6 +18,8 @@ struct Batch {
   int64_t token_count = 0;   // tokens that are not padding
   std::vector<int64_t> ids;
   std::vector<int64_t> targets;
+  // Packed: one row of documents end to end, of these lengths, none of which sees another. Empty: padded rows.
+  std::vector<int64_t> document_lengths;
 };
 
 Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id);

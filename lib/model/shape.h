@@ -12,6 +12,14 @@
 
 namespace fathom::model {
 
+// Llama 3.1's positions: frequencies below the low border are divided by `factor`, those between the borders blended.
+struct ScaledRope {
+  double factor = 1;
+  double low_frequency_factor = 1, high_frequency_factor = 4;
+  int64_t original_positions = 8192;
+  bool operator==(const ScaledRope&) const = default;
+};
+
 struct ModelShape {
   std::string architecture;         // "LlamaForCausalLM"
   int64_t vocab_size = 0;           // V
@@ -23,6 +31,13 @@ struct ModelShape {
   int64_t head_dim = 0;             // E
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
+  std::optional<ScaledRope> rope_scaling;
+  bool query_key_value_bias = false;  // of q_proj, k_proj and v_proj
+  bool output_bias = false;           // of o_proj
+  bool feed_forward_bias = false;     // of gate_proj, up_proj and down_proj
+  bool query_key_norm = false;        // each head of queries and keys is normalised before it is rotated
+  int64_t sliding_window = 0;         // positions that a query sees, its own included; 0: all before it
+  std::vector<bool> windowed_layers;  // which layers have the window; empty: all
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
