@@ -13,9 +13,8 @@ namespace fathom::train {
 struct BatchShape {
   int64_t rows = 0;
   int64_t length = 0;
-  int64_t targets = 0;           // tokens that count for the loss
-  int64_t documents = 0;         // packed: in the one row; 0: padded rows
-  int64_t longest_document = 0;  // packed: its tokens
+  int64_t targets = 0;                         // tokens that count for the loss
+  std::vector<int64_t> document_lengths = {};  // packed: of the documents in the one row; empty: padded rows
   auto operator<=>(const BatchShape&) const = default;
 };
 using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
