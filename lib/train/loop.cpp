@@ -6,17 +6,15 @@
 
 #include <chrono>
 #include <cmath>
-#include <map>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "config/load.h"
 #include "ledger/memory_json.h"
 #include "optim/schedule.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
+#include "train/resume.h"
 
 namespace fathom::train {
 namespace {
@@ -24,25 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// Keys that decide what the steps compute. The others may change between a run and its continuation.
-std::string steps_identity(config::RunConfig config) {
-  const config::RunConfig plain;
-  config.output_dir = plain.output_dir;
-  config.resume_from_checkpoint = plain.resume_from_checkpoint;
-  config.logging_steps = plain.logging_steps;
-  config.eval_strategy = plain.eval_strategy;
-  config.eval_steps = plain.eval_steps;
-  config.eval_on_start = plain.eval_on_start;
-  config.validation_file = plain.validation_file;
-  config.per_device_eval_batch_size = plain.per_device_eval_batch_size;
-  config.save_strategy = plain.save_strategy;
-  config.save_steps = plain.save_steps;
-  config.save_total_limit = plain.save_total_limit;
-  config.num_threads = plain.num_threads;
-  config.memory_budget = plain.memory_budget;
-  return config::to_yaml(config);
-}
 
 // The counters of a run beyond its tensors: what a checkpoint keeps of the loop itself.
 struct Counters {
@@ -237,88 +216,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   return result_;
 }
 
-// Key by value of a config as YAML.
-std::map<std::string, std::string> settings_of(const std::string& yaml) {
-  std::map<std::string, std::string> settings;
-  std::istringstream lines(yaml);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos && line[0] != '#') settings[line.substr(0, colon)] = line.substr(colon + 2);
-  }
-  return settings;
-}
-
-// The settings that differ between two runs, as "max_steps: 8 (there 6)".
-std::string differing_settings(const std::string& here, const std::string& there) {
-  std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
-  for (const auto& [key, value] : theirs) ours.try_emplace(key, "unset");
-  std::string text;
-  for (const auto& [key, value] : ours) {
-    const auto other = theirs.find(key);
-    const std::string was = other == theirs.end() ? "unset" : other->second;
-    if (value == was) continue;
-    text.append(text.empty() ? "" : ", ").append(key).append(": ").append(value).append(" (there ").append(was);
-    text.append(")");
-  }
-  return text;
-}
-
-void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
-  const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
-  const std::string there = found.state().value("config", ""), here = steps_identity(config);
-  if (there != here) {
-    throw UsageError(found.folder().string() + " was saved under other settings: " + differing_settings(here, there) +
-                     remedy);
-  }
-  if (found.state().value("data", "") != data::fingerprint(inputs.train)) {
-    throw UsageError(found.folder().string() + " was saved on other data: " + config.train_file +
-                     " or its tokenizer has changed" + remedy);
-  }
-}
-
-// With `auto` and no sound checkpoint a run starts anew: only where that loses nothing.
-void refuse_results_without_checkpoint(const std::filesystem::path& folder) {
-  std::string held;
-  if (std::filesystem::exists(folder)) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      const bool result = name.starts_with("checkpoint-") || name.ends_with(".safetensors");
-      if (result && held.empty()) held = entry.path().string();
-    }
-  }
-  if (held.empty()) return;
-  throw Error("resume_from_checkpoint is auto, but " + folder.string() +
-                  " has no sound checkpoint to continue from, and holds " + held,
-              "choose another output_dir, or remove that folder to start anew");
-}
-
 }  // namespace
-
-std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
-                                                  bool phantom) {
-  if (config.resume_from_checkpoint.empty()) return std::nullopt;
-  const bool automatic = config.resume_from_checkpoint == "auto";
-  const std::filesystem::path from = automatic ? config.output_dir : config.resume_from_checkpoint;
-  if (!phantom) weights::refuse_phantom(from);
-  std::optional<checkpoint::Checkpoint> found;
-  if (automatic) {
-    found = checkpoint::find_newest(from);
-  } else {
-    found.emplace(from);
-  }
-  if (!found) {
-    refuse_results_without_checkpoint(from);
-    return std::nullopt;
-  }
-  if (phantom && !weights::is_phantom(found->folder())) {
-    throw UsageError(found->folder().string() + " is of a real run, which a phantom GPU cannot continue",
-                     "choose another output_dir for --phantom-gpu");
-  }
-  refuse_other_run(*found, config, inputs);
-  return found;
-}
-
-Json observer_state(const checkpoint::Checkpoint& checkpoint) { return checkpoint.state().at("observer"); }
 
 RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer) {

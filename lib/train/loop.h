@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "train/inputs.h"
+#include "train/resume.h"
 #include "train/steps.h"
 #include "train/trainer.h"
 
@@ -44,16 +45,6 @@ struct Observer {
   // What a checkpoint should keep for the observer, and gives back through observer_state.
   std::function<Json()> state;
 };
-
-// The checkpoint that resume_from_checkpoint names ("auto": the newest sound one of output_dir); empty if there is none
-// to resume from yet. Changes nothing on disk. Throws Error or UsageError if a named one is missing or damaged; if
-// `auto` finds only damaged ones, or a finished model without checkpoints; if it was saved under another config in a
-// key that decides about the steps, or on other data; if a phantom's run would continue a real one or the other way
-// round.
-std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
-                                                  bool phantom);
-// What Observer::state returned when the checkpoint was saved.
-Json observer_state(const checkpoint::Checkpoint& checkpoint);
 
 struct RunResult {
   ledger::Memory memory;                                    // of load, steps, evaluations and saves

@@ -1,0 +1,26 @@
+// Where a run continues: the checkpoint that its config names, if it is of the same run.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "checkpoint/checkpoint.h"
+#include "train/inputs.h"
+
+namespace fathom::train {
+
+// The checkpoint that resume_from_checkpoint names ("auto": the newest sound one of output_dir); empty if there is none
+// to resume from yet. Changes nothing on disk. Throws Error or UsageError if a named one is missing or damaged; if
+// `auto` finds only damaged ones, or a finished model without checkpoints; if it was saved under another config in a
+// key that decides about the steps, or on other data; if a phantom's run would continue a real one or the other way
+// round.
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
+                                                  bool phantom);
+// What Observer::state returned when the checkpoint was saved.
+Json observer_state(const checkpoint::Checkpoint& checkpoint);
+
+// The config as YAML without the keys that may change between a run and its continuation: what decides about the steps.
+std::string steps_identity(config::RunConfig config);
+
+}  // namespace fathom::train
