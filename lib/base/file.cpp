@@ -134,6 +134,12 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
+void MappedFile::release(size_t first, size_t count) const {
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t start = (first + page - 1) / page * page, end = (first + count) / page * page;
+  if (start < end) ::madvise(const_cast<std::byte*>(data_) + start, end - start, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }

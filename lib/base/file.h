@@ -25,6 +25,9 @@ class MappedFile {
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   const std::filesystem::path& path() const { return path_; }
+  // The process's memory no longer counts the whole pages of bytes [first, first + count): they were read and will not
+  // be needed soon. The bytes stay valid; a later access maps them again.
+  void release(size_t first, size_t count) const;
 
  private:
   std::filesystem::path path_;

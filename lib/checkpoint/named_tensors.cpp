@@ -56,6 +56,7 @@ void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& dest
   for (const auto& [name, tensor] : destinations) {
     const weights::TensorInfo& info = *file.find(prefix + name);
     if (info.bytes > 0) tensor.detach().copy_(view_bytes(file.data(info), info.shape, tensor.scalar_type()));
+    file.release(info);
   }
 }
 

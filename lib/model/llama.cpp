@@ -210,6 +210,7 @@ void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
     // Reads the mapped file in place; the mapping is read-only, and so is this use of it.
     void* bytes = const_cast<std::byte*>(entry->data());
     parameter.tensor.copy_(at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype))));
+    entry->file->release(info);
   }
   for (const std::string& name : folder.names()) {
     if (known.contains(name) || is_ignored(name, state_->shape)) continue;

@@ -33,6 +33,8 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // The mapped bytes of a tensor; valid while this object lives. Old files do not align them to the element's size.
   const std::byte* data(const TensorInfo& tensor) const;
+  // Takes the tensor's bytes out of the process's resident memory, for one that was copied; they stay valid.
+  void release(const TensorInfo& tensor) const { file_.release(data_start_ + tensor.offset, tensor.bytes); }
   const std::filesystem::path& path() const { return file_.path(); }
 
  private:

@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "base/error.h"
 
 namespace fathom {
@@ -82,6 +85,28 @@ TEST_F(FileTest, MapsMoveTheirContent) {
   empty = std::move(second);
   EXPECT_EQ(empty.size(), 3U);
   EXPECT_EQ(empty.path(), folder_ / "x");
+}
+
+// Pages of this process that are in memory and belong to files.
+int64_t resident_file_pages() {
+  int64_t total = 0, resident = 0, of_files = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident >> of_files;
+  return of_files;
+}
+
+TEST_F(FileTest, ReleasedBytesLeaveMemoryAndStayReadable) {
+  constexpr size_t kSize = 16 << 20;
+  const int64_t pages = static_cast<int64_t>(kSize) / sysconf(_SC_PAGESIZE);
+  write_file_atomically(folder_ / "x", std::string(kSize, 'x'));
+  const MappedFile file(folder_ / "x");
+  const int64_t before = resident_file_pages();
+  auto count = [&] { return std::count(file.data(), file.data() + kSize, std::byte{'x'}); };
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kSize));
+  EXPECT_GE(resident_file_pages() - before, pages * 9 / 10);
+  file.release(1, kSize - 2);  // all but the first and the last page, which are not wholly inside
+  EXPECT_LE(resident_file_pages() - before, pages / 10);
+  EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kSize));
+  file.release(0, 10);  // no whole page: nothing to do
 }
 
 }  // namespace
