@@ -79,6 +79,25 @@ Key text(std::string_view name, const std::string& type, std::string RunConfig::
   return key;
 }
 
+// [a, "b c"]
+std::string list_of(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "[" : ", ") + quote(text);
+  return list + "]";
+}
+
+Key paths(std::string_view name, const std::string& type, std::vector<std::string> RunConfig::*member,
+          std::string_view unset, std::string_view meaning) {
+  Key key = make_key(name, type, member, meaning, unset);
+  key.is_text = key.is_list = true;
+  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_paths(value, "a " + type)); };
+  key.get = [=](const RunConfig& run) -> std::string {
+    const std::vector<std::string>& all = run.*member;
+    return all.empty() ? "null" : all.size() == 1 ? quote(all[0]) : list_of(all);
+  };
+  return key;
+}
+
 template <typename T, size_t N>
 Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names, std::string_view meaning) {
   std::string type;
@@ -124,9 +143,7 @@ Key modules_key() {
     const auto& names = run.target_modules;
     if (names.empty()) return "null";
     if (names.size() == 1 && names[0] == "all-linear") return "all-linear";
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "[" : ", ") + quote(name);
-    return list + "]";
+    return list_of(names);
   };
   return key;
 }
@@ -172,11 +189,13 @@ std::vector<Key> precision_keys() {
 }
 
 std::vector<Key> data_keys() {
+  constexpr const char* kDataFiles = "path of a JSON lines file, a pattern (data/*.jsonl), or a list of them";
   return {
-      text("train_file", "path of a JSON lines file", &RunConfig::train_file, "needed for train",
-           "Objects with `text`, with `prompt` and `completion`, or with `input_ids` and `labels`."),
-      text("validation_file", "path of a JSON lines file", &RunConfig::validation_file, "no evaluation",
-           "The same for evaluation. `eval_loss` is averaged over tokens, not over batches."),
+      paths("train_file", kDataFiles, &RunConfig::train_file, "needed for train",
+            "Several files in the order of the list, those of a pattern by name. Objects with `text`, with `prompt` "
+            "and `completion`, or with `input_ids` and `labels`."),
+      paths("validation_file", kDataFiles, &RunConfig::validation_file, "no evaluation",
+            "The same for evaluation. `eval_loss` is averaged over tokens, not over batches."),
       integer("max_length", &RunConfig::max_length, kAtLeastOne, "Longer samples are cut to so many tokens."),
       flag("shuffle", &RunConfig::shuffle,
            "Samples in an order drawn from `seed` and the epoch; false: as in the file."),

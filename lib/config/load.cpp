@@ -45,7 +45,8 @@ Entry split_override(const std::string& text, Problems& problems) {
   entry.key = text.substr(0, equals);
   const std::string value = text.substr(equals + 1);
   const Key* key = find_key(entry.key);
-  if (key != nullptr && !key->is_text) {
+  const bool list = key != nullptr && key->is_list && value.starts_with('[');
+  if (key != nullptr && (!key->is_text || list)) {
     entry.value = read_yaml_value(entry.key, value, problems);
   } else {
     entry.value.kind = value.empty() ? Value::Kind::kNull : Value::Kind::kScalar;

@@ -145,6 +145,22 @@ Read<std::string> read_text(const Value& value, const std::string& what) {
   return value.text;
 }
 
+Read<std::vector<std::string>> read_paths(const Value& value, const std::string& what) {
+  std::vector<Value> items = value.kind == Value::Kind::kList ? value.items : std::vector<Value>{value};
+  if (items.empty()) return Mismatch{what, "an empty list", "remove the key"};
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  for (const Value& item : items) {
+    Read<std::string> path = read_text(item, what);
+    if (Mismatch* mismatch = std::get_if<Mismatch>(&path)) return std::move(*mismatch);
+    if (!seen.insert(std::get<std::string>(path)).second) {
+      return Mismatch{what, describe(item) + " twice", "remove one of them"};
+    }
+    paths.push_back(std::get<std::string>(std::move(path)));
+  }
+  return paths;
+}
+
 Read<std::vector<std::string>> read_modules(const Value& value) {
   const std::string expected = "a list of module names, or all-linear";
   if (value.kind == Value::Kind::kScalar && value.text == "all-linear") return std::vector<std::string>{value.text};

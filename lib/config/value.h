@@ -35,6 +35,8 @@ Read<double> read_number(const Value& value, const Range& range);
 Read<int64_t> read_size(const Value& value);
 // One line of text; not empty.
 Read<std::string> read_text(const Value& value, const std::string& what);
+// One path or a list of paths, each on one line; no path twice.
+Read<std::vector<std::string>> read_paths(const Value& value, const std::string& what);
 // Names of modules, or the word all-linear alone.
 Read<std::vector<std::string>> read_modules(const Value& value);
 

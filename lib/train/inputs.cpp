@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "data/files.h"
 
 namespace fathom::train {
 namespace {
@@ -20,7 +21,7 @@ int64_t longest(const data::Dataset& dataset) {
   return static_cast<int64_t>(length);
 }
 
-data::Dataset read(const std::string& file, const RunInputs& inputs, const config::RunConfig& config) {
+data::Dataset read_file(const std::string& file, const RunInputs& inputs, const config::RunConfig& config) {
   const data::DatasetOptions options{config.max_length, config.completion_only_loss, inputs.shape.vocab_size};
   data::Dataset dataset = data::read_dataset(file, inputs.tokenizer.get(), options);
   if (dataset.truncated > 0) {
@@ -36,6 +37,18 @@ data::Dataset read(const std::string& file, const RunInputs& inputs, const confi
   return dataset;
 }
 
+data::Dataset read(const std::vector<std::filesystem::path>& files, const RunInputs& inputs,
+                   const config::RunConfig& config) {
+  data::Dataset all;
+  for (const std::filesystem::path& file : files) {
+    data::Dataset one = read_file(file.string(), inputs, config);
+    all.truncated += one.truncated;
+    all.without_target += one.without_target;
+    std::move(one.examples.begin(), one.examples.end(), std::back_inserter(all.examples));
+  }
+  return all;
+}
+
 }  // namespace
 
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
@@ -46,8 +59,8 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
       model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string(),
                                weights_required ? model::ScaledPositions::kRefused : model::ScaledPositions::kIgnored);
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
-  if (!config.train_file.empty()) inputs.train = read(config.train_file, inputs, config);
-  if (!config.validation_file.empty()) inputs.validation = read(config.validation_file, inputs, config);
+  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config);
+  inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config);
   inputs.longest_train = longest(inputs.train);
   inputs.longest_validation = longest(inputs.validation);
   return inputs;

@@ -46,7 +46,7 @@ TEST(Load, TakesEveryKindOfValue) {
   EXPECT_EQ(run.warmup_steps, 0.05);
   EXPECT_EQ(run.lr_scheduler_type, Schedule::kConstantWithWarmup);
   EXPECT_EQ(run.completion_only_loss, false);
-  EXPECT_EQ(run.validation_file, "v file.jsonl");
+  EXPECT_EQ(run.validation_file, std::vector<std::string>{"v file.jsonl"});
   EXPECT_EQ(run.eval_strategy, Cadence::kNo);
   EXPECT_EQ(run.save_strategy, Cadence::kEpoch);
   EXPECT_EQ(run.resume_from_checkpoint, "auto");
@@ -57,7 +57,7 @@ TEST(Load, TakesEveryKindOfValue) {
 TEST(Load, LeavesDefaultsWhereNothingIsSaid) {
   RunConfig expected;
   expected.model_name_or_path = "m";
-  expected.train_file = "t.jsonl";
+  expected.train_file = {"t.jsonl"};
   expected.output_dir = "out";
   EXPECT_EQ(parse(""), expected);
   EXPECT_EQ(parse("dtype: null\ntarget_modules: ~\nvalidation_file:\n"), expected);
@@ -70,8 +70,19 @@ TEST(Load, TheCommandLineWins) {
   EXPECT_EQ(run.learning_rate, 5e-4);
   EXPECT_EQ(run.target_modules, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(run.output_dir, "a: b #c");
-  EXPECT_EQ(run.validation_file, "");
+  EXPECT_TRUE(run.validation_file.empty());
   EXPECT_TRUE(run.bf16);
+}
+
+TEST(Load, TakesAPathOrAListOfPaths) {
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(parse("validation_file: [a.jsonl, 'b c/*.jsonl']\n").validation_file, (Paths{"a.jsonl", "b c/*.jsonl"}));
+  EXPECT_EQ(parse("", {"train_file=[a, b]"}).train_file, (Paths{"a", "b"}));
+  EXPECT_EQ(parse("", {"train_file=a, b"}).train_file, Paths{"a, b"});
+  EXPECT_THAT(problems("validation_file: []\n"), HasSubstr("got an empty list; remove the key"));
+  EXPECT_THAT(problems("validation_file: [a, b, a]\n"), HasSubstr("got 'a' twice"));
+  EXPECT_THAT(problems("validation_file: [a, [b]]\n"), HasSubstr("got a list"));
+  EXPECT_THAT(problems("validation_file: {a: b}\n"), HasSubstr("got a map"));
 }
 
 TEST(Load, TellsEveryProblemAtOnceWithItsPlace) {

@@ -7,6 +7,7 @@
 
 #include "config/keys.h"
 #include "config/load.h"
+#include "config/text.h"
 
 namespace fathom::config {
 namespace {
@@ -56,8 +57,8 @@ RunConfig any_config() {
                                          rc::gen::unique<std::vector<std::string>>(path()));
   }
   run.bf16 = truth() && !(run.method == Method::kFull && run.dtype == DType::kBF16);
-  run.train_file = *text();
-  run.validation_file = truth() ? *text() : "";
+  run.train_file = *rc::gen::nonEmpty(rc::gen::unique<std::vector<std::string>>(text()));
+  if (truth()) run.validation_file = {*text()};
   run.max_length = integer(1);
   run.shuffle = truth();
   if (truth()) run.completion_only_loss = truth();
@@ -99,6 +100,14 @@ RC_GTEST_PROP(ToYaml, ReadsBackToTheSameValue, ()) {
   RC_ASSERT(parse_config(yaml, "config.yaml", {}) == run);
 }
 
+// One path as it stands, unless it looks like a list.
+std::string override_of(const std::vector<std::string>& paths) {
+  if (paths.size() == 1 && !paths[0].starts_with('[')) return paths[0];
+  std::string list;
+  for (const std::string& path : paths) list += (list.empty() ? "[" : ", ") + quote(path);
+  return list + "]";
+}
+
 // The command line takes what the file does.
 RC_GTEST_PROP(ToYaml, OverridesReadBackToTheSameValue, ()) {
   const RunConfig run = any_config();
@@ -107,8 +116,8 @@ RC_GTEST_PROP(ToYaml, OverridesReadBackToTheSameValue, ()) {
     std::string value = key.get(run);
     if (value == key.get(RunConfig{})) continue;
     if (key.name == "model_name_or_path") value = run.model_name_or_path;
-    if (key.name == "train_file") value = run.train_file;
-    if (key.name == "validation_file") value = run.validation_file;
+    if (key.name == "train_file") value = override_of(run.train_file);
+    if (key.name == "validation_file") value = override_of(run.validation_file);
     if (key.name == "output_dir") value = run.output_dir;
     if (key.name == "resume_from_checkpoint") value = run.resume_from_checkpoint;
     overrides.push_back(std::string(key.name) + "=" + value);

@@ -44,7 +44,7 @@ class LoopTest : public ::testing::Test {
     config::RunConfig config;
     config.model_name_or_path = (folder_ / "model").string();
     config.random_init = true;
-    config.train_file = config.validation_file = (folder_ / "data.jsonl").string();
+    config.train_file = config.validation_file = {(folder_ / "data.jsonl").string()};
     config.output_dir = (folder_ / name).string();
     config.per_device_train_batch_size = 3;
     config.gradient_accumulation_steps = 2;
