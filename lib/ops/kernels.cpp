@@ -7,32 +7,10 @@
 #include <cstring>
 #include <vector>
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define FATHOM_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FATHOM_CLONES
-#endif
+#include "ops/row_blocks.h"
 
 namespace fathom::ops::kernels {
 namespace {
-
-// Elementwise work goes through buffers of this many elements, so that BF16 costs no pass over memory of its own.
-constexpr int64_t kBlock = 1024;
-
-FATHOM_CLONES void widen(const uint16_t* in, float* out, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(uint32_t{in[i]} << 16);
-}
-
-FATHOM_CLONES void narrow(const float* in, uint16_t* out, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const uint32_t bits = std::bit_cast<uint32_t>(in[i]);
-    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    out[i] = static_cast<uint16_t>(is_nan ? 0x7fc0u : rounded);
-  }
-}
 
 // e^x to 2 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, and a polynomial in r (Cephes' expf). The
 // result is at least e^-87.3, so nothing is subnormal; NaN stays NaN, for the clamps let it through.
@@ -52,23 +30,6 @@ inline float exponential(float x) {
   const int32_t exponent = n == n ? static_cast<int32_t>(n) : 0;
   const int32_t half = exponent / 2;
   return p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((exponent - half + 127) << 23);
-}
-
-int64_t size_of(RowType type) { return type == RowType::kF32 ? 4 : 2; }
-std::byte* at(Rows rows, int64_t element) { return static_cast<std::byte*>(rows.data) + element * size_of(rows.type); }
-
-// FP32 values of elements [first, first + n): the memory itself, or `buffer` filled from BF16.
-const float* read(Rows rows, int64_t first, int64_t n, float* buffer) {
-  if (rows.type == RowType::kF32) return reinterpret_cast<const float*>(at(rows, first));
-  widen(reinterpret_cast<const uint16_t*>(at(rows, first)), buffer, n);
-  return buffer;
-}
-// Where to compute elements [first, first + n) of an output; `write` rounds them into place.
-float* target(Rows rows, int64_t first, float* buffer) {
-  return rows.type == RowType::kF32 ? reinterpret_cast<float*>(at(rows, first)) : buffer;
-}
-void write(const float* values, Rows rows, int64_t first, int64_t n) {
-  if (rows.type == RowType::kBF16) narrow(values, reinterpret_cast<uint16_t*>(at(rows, first)), n);
 }
 
 FATHOM_CLONES float squares(const float* x, int64_t n) {

@@ -1,0 +1,32 @@
+// How the CPU kernels read and write rows: in blocks of FP32 values, whatever the memory holds. No torch header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/kernels.h"
+
+// A function in one version per instruction set, chosen when the program starts.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define FATHOM_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FATHOM_CLONES
+#endif
+
+namespace fathom::ops::kernels {
+
+// Elementwise work goes through buffers of this many elements, so that BF16 costs no pass over memory of its own.
+inline constexpr int64_t kBlock = 1024;
+
+inline int64_t size_of(RowType type) { return type == RowType::kF32 ? 4 : 2; }
+inline std::byte* at(Rows rows, int64_t element) {
+  return static_cast<std::byte*>(rows.data) + element * size_of(rows.type);
+}
+
+// FP32 values of elements [first, first + n): the memory itself, or `buffer` filled from BF16.
+const float* read(Rows rows, int64_t first, int64_t n, float* buffer);
+// Where to compute elements [first, first + n) of an output; `write` rounds them into place.
+float* target(Rows rows, int64_t first, float* buffer);
+void write(const float* values, Rows rows, int64_t first, int64_t n);
+
+}  // namespace fathom::ops::kernels
