@@ -3,63 +3,21 @@
 #include "ops/attention.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
+#include "ops/cuda_attention.h"
+#include "ops/flash_segments.h"
+#include "ops/math_attention.h"
 
 namespace fathom::ops {
 namespace {
 
 constexpr int64_t kChoiceFlash = 1, kChoiceMemoryEfficient = 2;  // at::SDPBackend
 
-// CUDA's fused kernels read heads in whole vectors: 16-bit types in 8s, FP32 in 4s.
-int64_t padded_head_size(int64_t head_size, at::ScalarType dtype) {
-  const int64_t multiple = dtype == at::kFloat ? 4 : 8;
-  return (head_size + multiple - 1) / multiple * multiple;
-}
-
 double softmax_scale(int64_t head_size) { return 1 / std::sqrt(static_cast<double>(head_size)); }
-
-// softmax(scale q k^T + causal) v, keeping q, k, v and the probabilities in their own type.
-// q_GNE: G groups of N = rep * S queries; k_GSE, v_GSE. Masked probabilities are 0, so the backward pass needs no mask.
-struct MathAttention : torch::autograd::Function<MathAttention> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
-                            const at::Tensor& v_GSE) {
-    const int64_t groups = q_GNE.size(0), length = k_GSE.size(1), repeats = q_GNE.size(1) / length;
-    at::Tensor scores_GNS = at::bmm(q_GNE, k_GSE.transpose(1, 2)).mul_(softmax_scale(q_GNE.size(2)));
-    const at::Tensor future_SS = at::ones({length, length}, q_GNE.options().dtype(at::kBool)).triu_(1);
-    scores_GNS.view({groups, repeats, length, length})
-        .masked_fill_(future_SS, -std::numeric_limits<double>::infinity());
-    const at::Tensor probabilities_GNS = at::_softmax(scores_GNS, -1, false);
-    context->save_for_backward({q_GNE, k_GSE, v_GSE, probabilities_GNS});
-    return at::bmm(probabilities_GNS, v_GSE);
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const at::Tensor &q_GNE = saved[0], &k_GSE = saved[1], &v_GSE = saved[2], &p_GNS = saved[3];
-    const double scale = softmax_scale(q_GNE.size(2));
-    at::Tensor grad_v_GSE = at::bmm(p_GNS.transpose(1, 2), gradients[0]);
-    at::Tensor grad_GNS = at::bmm(gradients[0], v_GSE.transpose(1, 2));
-    grad_GNS = at::_softmax_backward_data(grad_GNS, p_GNS, -1, p_GNS.scalar_type());
-    at::Tensor grad_q_GNE = at::bmm(grad_GNS, k_GSE).mul_(scale);
-    at::Tensor grad_k_GSE = at::bmm(grad_GNS.transpose(1, 2), q_GNE).mul_(scale);
-    return {grad_q_GNE, grad_k_GSE, grad_v_GSE};
-  }
-};
-
-at::Tensor math_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE) {
-  const int64_t rows = q_BHSE.size(0), heads = q_BHSE.size(1), length = q_BHSE.size(2), size = q_BHSE.size(3);
-  const int64_t key_heads = k_BKSE.size(1), groups = rows * key_heads;
-  const at::Tensor out_GNE =
-      MathAttention::apply(q_BHSE.reshape({groups, heads / key_heads * length, size}),
-                           k_BKSE.reshape({groups, length, size}), v_BKSE.reshape({groups, length, size}));
-  return out_GNE.view({rows, heads, length, size});
-}
 
 // The CPU's flash kernel reads keys and values through strides: each key head becomes a batch row whose query heads
 // share it by a stride of 0. Only gradients of keys and values are ever made for every query head.
@@ -102,13 +60,49 @@ at::Tensor attend(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::
                   AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::kMath:
-      return math_attention(q_BHSE, k_BKSE, v_BKSE);
+      return math_attention(q_BHSE, k_BKSE, v_BKSE, 0);
     case AttentionKernel::kMemoryEfficient:
       return memory_efficient_attention(q_BHSE, k_BKSE, v_BKSE);
     case AttentionKernel::kFlash:
       break;
   }
   return q_BHSE.is_cuda() ? cuda_flash_attention(q_BHSE, k_BKSE, v_BKSE) : cpu_flash_attention(q_BHSE, k_BKSE, v_BKSE);
+}
+
+// Where documents or a window keep a query from what lies before it.
+at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
+                             AttentionKernel kernel, const Documents* documents, int64_t window) {
+  if (kernel == AttentionKernel::kMath && documents == nullptr) {
+    return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window)
+        .transpose(1, 2);
+  }
+  if (q_BSHE.is_cuda() && kernel != AttentionKernel::kMath) {
+    return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
+  }
+  // Rows of a batch are documents of one length.
+  const std::vector<int64_t> lengths =
+      documents != nullptr ? documents->lengths : std::vector<int64_t>(q_BSHE.size(0), q_BSHE.size(1));
+  const auto attend_documents = kernel == AttentionKernel::kMath ? &document_math_attention : &flash_segments;
+  return attend_documents(q_BSHE.flatten(0, 1), k_BSKE.flatten(0, 1), v_BSKE.flatten(0, 1), lengths, window);
+}
+
+// The last S of C positions, which the queries are of: query heads of one group become queries of its key head.
+at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, const at::Tensor& v_BKCE,
+                         AttentionKernel kernel, int64_t window) {
+  const int64_t rows = q_BSHE.size(0), length = q_BSHE.size(1), heads = q_BSHE.size(2), size = q_BSHE.size(3);
+  const int64_t key_heads = k_BKCE.size(1), repeats = heads / key_heads, positions = k_BKCE.size(2);
+  const at::Tensor q_BKNE = q_BSHE.transpose(1, 2).reshape({rows, key_heads, repeats * length, size});
+  std::optional<at::Tensor> mask_NC;
+  if (length > 1) {
+    at::Tensor seen = at::ones({length, positions}, q_BSHE.options().dtype(at::kBool)).tril_(positions - length);
+    if (window > 0) seen.triu_(positions - length + 1 - window);
+    const at::Tensor mask = at::full({length, positions}, -std::numeric_limits<double>::infinity(), q_BSHE.options());
+    mask_NC = mask.masked_fill_(seen, 0).repeat({repeats, 1});
+  }
+  const at::Tensor out_BKNE = kernel == AttentionKernel::kMath
+                                  ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, k_BKCE, v_BKCE, mask_NC))
+                                  : at::scaled_dot_product_attention(q_BKNE, k_BKCE, v_BKCE, mask_NC);
+  return joined_heads(out_BKNE.reshape({rows, heads, length, size}));
 }
 
 }  // namespace
@@ -142,31 +136,27 @@ std::string kernel_name(AttentionKernel kernel) {
 }
 
 at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE,
-                            AttentionKernel kernel) {
-  return joined_heads(
-      attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel));
+                            AttentionKernel kernel, const Documents* documents, int64_t window) {
+  const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1);
+  if (window >= (documents != nullptr ? documents->longest : length)) window = 0;
+  if (documents == nullptr && window == 0) {
+    return joined_heads(
+        attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel));
+  }
+  return limited_attention(queries_BSHE, keys_BSKE, values_BSKE, kernel, documents, window).reshape({rows, length, -1});
 }
 
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
-                            AttentionKernel kernel) {
-  const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1), heads = queries_BSHE.size(2);
-  const int64_t size = queries_BSHE.size(3), key_heads = keys_BKCE.size(1), repeats = heads / key_heads;
-  const int64_t positions = keys_BKCE.size(2);
-  if (length == positions) return joined_heads(attend(queries_BSHE.transpose(1, 2), keys_BKCE, values_BKCE, kernel));
-  // Query heads of one group become queries of its key head; each sees the positions up to its own.
-  const at::Tensor q_BKNE = queries_BSHE.transpose(1, 2).reshape({rows, key_heads, repeats * length, size});
-  std::optional<at::Tensor> mask_NC;
-  if (length > 1) {
-    const at::Tensor hidden =
-        at::ones({length, positions}, queries_BSHE.options().dtype(at::kBool)).triu_(positions - length + 1);
-    const at::Tensor mask = at::zeros({length, positions}, queries_BSHE.options());
-    mask_NC = mask.masked_fill_(hidden, -std::numeric_limits<double>::infinity()).repeat({repeats, 1});
+                            AttentionKernel kernel, int64_t window) {
+  const int64_t length = queries_BSHE.size(1), positions = keys_BKCE.size(2);
+  if (length == positions) {
+    return causal_attention(queries_BSHE, keys_BKCE.transpose(1, 2), values_BKCE.transpose(1, 2), kernel, nullptr,
+                            window);
   }
-  const at::Tensor out_BKNE =
-      kernel == AttentionKernel::kMath
-          ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, keys_BKCE, values_BKCE, mask_NC))
-          : at::scaled_dot_product_attention(q_BKNE, keys_BKCE, values_BKCE, mask_NC);
-  return joined_heads(out_BKNE.reshape({rows, heads, length, size}));
+  // What none of the queries sees is left out.
+  const int64_t seen = window > 0 ? std::min(positions, window - 1 + length) : positions;
+  return attend_behind(queries_BSHE, keys_BKCE.narrow(2, positions - seen, seen),
+                       values_BKCE.narrow(2, positions - seen, seen), kernel, window);
 }
 
 }  // namespace fathom::ops

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config/run_config.h"
+#include "ops/documents.h"
 
 namespace fathom::ops {
 
@@ -22,12 +23,14 @@ AttentionKernel attention_kernel(config::Attention attention, at::Device device,
 std::string kernel_name(AttentionKernel kernel);
 
 // softmax(q k^T / sqrt(E), causal) v. queries_BSHE; keys_BSKE and values_BSKE with K a divisor of H: query head h reads
-// key head h / (H/K). Returns [B, S, H*E], contiguous.
+// key head h / (H/K). documents: of the one row, none of which sees another; null: every row is one. window: positions
+// that a query sees, its own included, as transformers' sliding windows count them; 0: all. Returns [B, S, H*E],
+// contiguous.
 at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE,
-                            AttentionKernel kernel);
+                            AttentionKernel kernel, const Documents* documents = nullptr, int64_t window = 0);
 
 // The same for the last S positions of a cache: keys_BKCE and values_BKCE hold C >= S positions. No gradients.
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
-                            AttentionKernel kernel);
+                            AttentionKernel kernel, int64_t window = 0);
 
 }  // namespace fathom::ops

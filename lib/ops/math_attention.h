@@ -1,0 +1,19 @@
+// Attention by its formula, with the probabilities of all pairs kept for the backward pass.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace fathom::ops {
+
+// softmax(q k^T / sqrt(E), causal within the window) v; window 0: all before. q_BHSE, k_BKSE and v_BKSE of any strides.
+// Returns [B, H, S, E].
+at::Tensor math_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE, int64_t window);
+
+// The same for documents end to end: q_THE, k_TKE, v_TKE. What is kept grows with the squares of the lengths, what is
+// taken besides with the longest. Returns [T, H, E].
+at::Tensor document_math_attention(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                                   const std::vector<int64_t>& document_lengths, int64_t window);
+
+}  // namespace fathom::ops
