@@ -39,7 +39,7 @@ class Planner {
   }
 
   const train::RunInputs& inputs() const { return inputs_; }
-  bool has_data() const { return !inputs_.train.examples.empty(); }
+  bool has_data() const { return !inputs_.train.empty(); }
 
   plan::Question question() {
     plan::Target target;
@@ -100,7 +100,7 @@ class Planner {
 
   const data::Dataset& cut(const data::Dataset& dataset, const config::RunConfig& run) {
     if (!varies_length_) return dataset;
-    return cut_ = data::cut(dataset, run.max_length);
+    return cut_ = dataset.cut(run.max_length);
   }
 
   const Invocation& invocation_;
@@ -116,8 +116,9 @@ class Planner {
 // The shortest length that leaves every file an example to learn from.
 int64_t shortest_length(const train::RunInputs& inputs) {
   const auto of = [](const data::Dataset& dataset) {
-    int64_t shortest = dataset.examples.empty() ? 1 : std::numeric_limits<int64_t>::max();
-    for (const data::Example& example : dataset.examples) {
+    int64_t shortest = dataset.empty() ? 1 : std::numeric_limits<int64_t>::max();
+    for (int64_t row = 0; row < dataset.size(); ++row) {
+      const data::Example example = dataset.example(row);
       const auto target = std::find_if(example.labels.begin() + 1, example.labels.end(),
                                        [](int32_t label) { return label != data::kIgnored; });
       shortest = std::min<int64_t>(shortest, target - example.labels.begin() + 1);
@@ -132,7 +133,7 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
   const train::RunInputs& inputs = planner.inputs();
   switch (vary) {
     case plan::Vary::kBatch:
-      return planner.has_data() ? static_cast<int64_t>(inputs.train.examples.size()) : kLargestBatch;
+      return planner.has_data() ? inputs.train.size() : kLargestBatch;
     case plan::Vary::kLength:
       if (!planner.has_data()) return std::max(run.max_length, inputs.shape.max_position_embeddings);
       return std::max(inputs.longest_train, inputs.longest_validation);

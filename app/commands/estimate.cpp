@@ -31,7 +31,7 @@ plan::Workload full_batches(const config::RunConfig& config, const model::ModelS
 
 plan::Workload workload_of(const Invocation& invocation, const train::RunInputs& inputs) {
   const config::RunConfig& config = invocation.config;
-  if (inputs.train.examples.empty()) return full_batches(config, inputs.shape);
+  if (inputs.train.empty()) return full_batches(config, inputs.shape);
   return plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
                              train::evaluation_shapes(config, inputs.validation));
 }
@@ -47,7 +47,7 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
   question.inference = invocation.inference;
   question.program_bytes = gpu ? kCudaProgramBytes : program_bytes;
   if (!invocation.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
-  if (!inputs.train.examples.empty()) question.steps = train::step_shapes(invocation.config, inputs.train);
+  if (!inputs.train.empty()) question.steps = train::step_shapes(invocation.config, inputs.train);
   if (gpu) {
     question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.shape);
     question.listed_price = gpu->price_per_hour;

@@ -26,8 +26,7 @@ int run_eval(const Invocation& invocation) {
     capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
   }
   std::vector<data::Batch> batches;
-  const auto examples = static_cast<int64_t>(inputs.validation.examples.size());
-  for (const auto& rows : train::evaluation_rows(examples, config.per_device_eval_batch_size)) {
+  for (const auto& rows : train::evaluation_rows(inputs.validation.size(), config.per_device_eval_batch_size)) {
     batches.push_back(data::make_batch(inputs.validation, rows, train::padding_id(inputs)));
   }
   train::Evaluator evaluator(config, inputs.shape, capacity_tokens, session.placement);

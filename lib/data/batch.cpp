@@ -28,14 +28,13 @@ Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32
   Batch batch;
   batch.rows = static_cast<int64_t>(rows.size());
   for (int64_t row : rows) {
-    batch.length =
-        std::max(batch.length, static_cast<int64_t>(dataset.examples.at(static_cast<size_t>(row)).ids.size()));
+    batch.length = std::max(batch.length, dataset.length(row));
   }
   const auto size = static_cast<size_t>(checked_multiply(batch.rows, batch.length, "size of a batch"));
   batch.ids.assign(size, pad_id);
   batch.targets.assign(size, kIgnored);
   for (size_t row = 0; row < rows.size(); ++row) {
-    const Example& example = dataset.examples[static_cast<size_t>(rows[row])];
+    const Example example = dataset.example(rows[row]);
     const size_t start = row * static_cast<size_t>(batch.length);
     std::copy(example.ids.begin(), example.ids.end(), batch.ids.begin() + static_cast<std::ptrdiff_t>(start));
     batch.token_count += static_cast<int64_t>(example.ids.size());

@@ -1,13 +1,12 @@
-// Examples: token ids with their labels, read from JSON lines. No torch header.
+// Examples: token ids with their labels, as a view of tokens that lie in memory or in a file. No torch header.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "data/tokens.h"
 
 namespace fathom::data {
 
@@ -18,29 +17,71 @@ struct Example {
   std::vector<int32_t> labels;  // of the same length, unshifted; kIgnored where there is no loss
 };
 
-struct DatasetOptions {
-  int64_t max_length = 1024;                 // longer examples are cut on the right
-  std::optional<bool> completion_only_loss;  // unset: true for prompt/completion lines
-  int64_t vocabulary_size = 0;               // ids outside it are refused with file and line; 0: not checked
-};
-
-struct Dataset {
-  std::vector<Example> examples;
+// What a dataset lost when it was cut to max_length.
+struct Losses {
   int64_t truncated = 0;       // examples that were cut
+  int64_t cut_tokens = 0;      // of those
+  int64_t cut_targets = 0;     // target tokens among them
   int64_t without_target = 0;  // examples that had no target token left and were dropped
+  void add(const Losses& other);
 };
 
-// Each line is {"text"}, {"prompt", "completion"} or {"input_ids", "labels"?}; one file holds one kind. Prompt and
-// completion are tokenized together; BOS as the tokenizer says, EOS appended unless there, inside the loss. Errors name
-// file and line. tokenizer: may be null if every line has input_ids.
-Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,
-                     const DatasetOptions& options);
+// Where an example lies among the tokens.
+struct Place {
+  uint64_t first : 63 = 0;  // its first word
+  uint64_t paired : 1 = 0;  // id and label in two words for each token
+  int32_t length = 0;       // tokens
+  int32_t targets = 0;      // tokens after the first that count for the loss
+};
 
-// The dataset as it would have been read with a smaller max_length; may be left without examples.
-Dataset cut(const Dataset& dataset, int64_t max_length);
+// Where the words of one example after the other go.
+struct Words {
+  std::vector<int32_t> words;
+  std::vector<Place> places;
+  void append(const Example& example);
+};
 
-// XXH3-128 of all ids and labels in their order: two datasets of one fingerprint train alike, so a resumed run can tell
-// that its file or tokenizer has changed.
-std::string fingerprint(const Dataset& dataset);
+// The first label of an example is never a target: no token comes before it.
+class Dataset {
+ public:
+  Dataset() = default;  // no examples
+  explicit Dataset(const std::vector<Example>& examples);
+  Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Losses& losses = {});
+
+  int64_t size() const { return static_cast<int64_t>(places_.size()); }
+  bool empty() const { return places_.empty(); }
+  // Of one example; throws std::out_of_range for a row that is not there.
+  int64_t length(int64_t row) const { return place(row).length; }
+  int64_t target_count(int64_t row) const { return place(row).targets; }
+  Example example(int64_t row) const;
+  int64_t longest() const;       // tokens of the longest example; 0 without examples
+  int64_t token_count() const;   // of all examples
+  int64_t target_count() const;  // of all examples
+  const Losses& losses() const { return losses_; }
+
+  // The examples cut on the right to max_length tokens, without those that have no target then; may be left empty.
+  Dataset cut(int64_t max_length) const;
+  // The examples of these rows, in this order.
+  Dataset select(const std::vector<int64_t>& rows) const;
+  // The examples of each part behind those of the part before.
+  static Dataset join(const std::vector<Dataset>& parts);
+  // Two datasets of one fingerprint train alike, so a resumed run can tell that its files or tokenizer have changed:
+  // XXH3-128 of the tokens and of each example's place among them.
+  std::string fingerprint() const;
+
+ private:
+  const Place& place(int64_t row) const { return places_.at(static_cast<size_t>(row)); }
+
+  std::shared_ptr<const Tokens> tokens_;
+  std::vector<Place> places_;
+  Losses losses_;
+};
+
+// Splits off a share in (0, 1) of the examples, at least one and never all, drawn by the seed; both parts keep the
+// order of the file. Throws Error for fewer than two examples.
+struct Split {
+  Dataset kept, held_out;
+};
+Split split(const Dataset& dataset, double share, uint64_t seed);
 
 }  // namespace fathom::data

@@ -31,15 +31,15 @@ model::ModelShape reference_shape(int64_t width) {
 }
 
 data::Batch reference_batch(const model::ModelShape& shape) {
-  data::Dataset dataset;
+  std::vector<data::Example> examples;
   for (int64_t row = 0; row < kRows; ++row) {
-    data::Example& example = dataset.examples.emplace_back();
+    data::Example& example = examples.emplace_back();
     for (int64_t i = 0; i < kLength; ++i) {
       example.ids.push_back(static_cast<int32_t>((row * 31 + i * 7) % shape.vocab_size));
     }
     example.labels = example.ids;
   }
-  return data::make_batch(dataset, {0, 1, 2, 3}, 0);
+  return data::make_batch(data::Dataset(examples), {0, 1, 2, 3}, 0);
 }
 
 double seconds_of(const std::function<void()>& work) {

@@ -2,51 +2,82 @@
 #include "train/inputs.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "data/files.h"
+#include "data/read.h"
+#include "data/token_file.h"
 
 namespace fathom::train {
 namespace {
 
-bool has_tokenizer(const std::filesystem::path& folder) {
-  return std::filesystem::exists(folder / "tokenizer.model") || std::filesystem::exists(folder / "tokenizer.json");
+namespace fs = std::filesystem;
+
+// Tokens of more data than this are kept in a file, for memory and for the next run.
+constexpr uint64_t kMostInMemory = uint64_t{32} << 20;
+
+// Everything in the folder that decides which tokens a text becomes.
+constexpr std::array kTokenizerFiles{"tokenizer.model",         "tokenizer.json",    "tokenizer_config.json",
+                                     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
+
+bool has_tokenizer(const fs::path& folder) {
+  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
 }
 
-int64_t longest(const data::Dataset& dataset) {
-  size_t length = 0;
-  for (const data::Example& example : dataset.examples) length = std::max(length, example.ids.size());
-  return static_cast<int64_t>(length);
+std::string identity_of(const fs::path& folder) {
+  std::string identity;
+  for (const char* name : kTokenizerFiles) identity += fs::exists(folder / name) ? hash_file(folder / name) : "-";
+  return hash_bytes(identity.data(), identity.size());
 }
 
-data::Dataset read_file(const std::string& file, const RunInputs& inputs, const config::RunConfig& config) {
-  const data::DatasetOptions options{config.max_length, config.completion_only_loss, inputs.shape.vocab_size};
-  data::Dataset dataset = data::read_dataset(file, inputs.tokenizer.get(), options);
-  if (dataset.truncated > 0) {
-    log_warning(file + ": " + std::to_string(dataset.truncated) + " of " +
-                std::to_string(dataset.examples.size() + dataset.without_target) +
-                " examples are longer than max_length " + std::to_string(config.max_length) + " and were cut");
+uint64_t bytes_of(const std::vector<fs::path>& files) {
+  uint64_t bytes = 0;
+  std::error_code absent;  // who opens the file says so
+  for (const fs::path& file : files) {
+    const uint64_t size = fs::file_size(file, absent);
+    if (!absent) bytes += size;
   }
-  if (dataset.without_target > 0) {
-    log_warning(file + ": " + std::to_string(dataset.without_target) +
-                " examples have no token to learn from and were left out");
-  }
-  if (dataset.examples.empty()) throw Error(file + ": no example to learn from", "check the file and max_length");
-  return dataset;
+  return bytes;
 }
 
-data::Dataset read(const std::vector<std::filesystem::path>& files, const RunInputs& inputs,
-                   const config::RunConfig& config) {
-  data::Dataset all;
-  for (const std::filesystem::path& file : files) {
-    data::Dataset one = read_file(file.string(), inputs, config);
-    all.truncated += one.truncated;
-    all.without_target += one.without_target;
-    std::move(one.examples.begin(), one.examples.end(), std::back_inserter(all.examples));
+void tell_losses(const std::string& file, const data::FileExamples& read, int64_t max_length) {
+  const data::Losses& losses = read.dataset.losses();
+  const auto of_all = [&](int64_t count) {
+    return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
+  };
+  if (losses.truncated > 0) {
+    log_warning(of_all(losses.truncated) + "are longer than max_length " + std::to_string(max_length) +
+                " and were cut: " + format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) +
+                " of them targets");
   }
-  return all;
+  if (losses.without_target > 0) {
+    log_warning(of_all(losses.without_target) + "have no token to learn from and were left out");
+  }
+  if (read.duplicates > 0) log_warning(of_all(read.duplicates) + "repeat earlier ones");
+}
+
+data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, const config::RunConfig& config) {
+  data::DatasetOptions options;
+  options.max_length = config.max_length;
+  options.completion_only_loss = config.completion_only_loss;
+  options.vocabulary_size = inputs.shape.vocab_size;
+  options.threads = config.num_threads;
+  if (bytes_of(files) > kMostInMemory) {
+    options.cache_folder = data::default_cache_folder();
+    options.identity = identity_of(inputs.folder->path());
+  }
+  std::vector<data::Dataset> parts;
+  for (const fs::path& file : files) {
+    data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
+    tell_losses(file.string(), read, config.max_length);
+    parts.push_back(std::move(read.dataset));
+  }
+  return data::Dataset::join(parts);
 }
 
 }  // namespace
@@ -55,14 +86,12 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
   inputs.folder =
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
-  inputs.shape =
-      model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string(),
-                               weights_required ? model::ScaledPositions::kRefused : model::ScaledPositions::kIgnored);
+  inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config);
   inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config);
-  inputs.longest_train = longest(inputs.train);
-  inputs.longest_validation = longest(inputs.validation);
+  inputs.longest_train = inputs.train.longest();
+  inputs.longest_validation = inputs.validation.longest();
   return inputs;
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "config/run_config.h"
 #include "data/dataset.h"
@@ -23,7 +24,7 @@ struct RunInputs {
 };
 
 // Opens the folder and reads the files that the config names. A file whose key is empty is left empty.
-// weights_required: false for plans, which need no more than config.json; they ignore scaled positions.
+// weights_required: false for plans, which need no more than config.json.
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
 
 // The storage type of the base weights: the config's, else float32 for full training, the checkpoint's for a frozen

@@ -38,8 +38,8 @@ class Loop {
         inputs_(inputs),
         trainer_(trainer),
         observer_(observer),
-        order_(config, static_cast<int64_t>(inputs.train.examples.size())),
-        data_fingerprint_(data::fingerprint(inputs.train)) {}
+        order_(config, inputs.train.size()),
+        data_fingerprint_(inputs.train.fingerprint()) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
 
@@ -117,7 +117,7 @@ void Loop::evaluate() {
   const Clock::time_point start = Clock::now();
   std::vector<data::Batch> batches;
   for (const auto& rows :
-       evaluation_rows(static_cast<int64_t>(inputs_.validation.examples.size()), config_.per_device_eval_batch_size)) {
+       evaluation_rows(inputs_.validation.size(), config_.per_device_eval_batch_size)) {
     batches.push_back(data::make_batch(inputs_.validation, rows, padding_id(inputs_)));
   }
   const Evaluation evaluation = trainer_.evaluate(batches, [this] { return interrupt_.signal() != 0; });

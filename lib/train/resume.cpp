@@ -44,7 +44,7 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
     throw UsageError(found.folder().string() + " was saved under other settings: " + differing_settings(here, there) +
                      remedy);
   }
-  if (found.state().value("data", "") != data::fingerprint(inputs.train)) {
+  if (found.state().value("data", "") != inputs.train.fingerprint()) {
     throw UsageError(found.folder().string() + " was saved on other data: what train_file names"
                      " or its tokenizer has changed" + remedy);
   }

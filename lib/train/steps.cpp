@@ -15,9 +15,9 @@ constexpr int64_t kMostSteps = 10'000'000;
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 BatchShape shape_of(const data::Dataset& dataset, const std::vector<int64_t>& rows) {
-  size_t length = 0;
-  for (int64_t row : rows) length = std::max(length, dataset.examples[row].ids.size());
-  return {static_cast<int64_t>(rows.size()), static_cast<int64_t>(length)};
+  int64_t length = 0;
+  for (int64_t row : rows) length = std::max(length, dataset.length(row));
+  return {static_cast<int64_t>(rows.size()), length};
 }
 
 // The shapes that no other exceeds in both rows and length, in the order of their first appearance.
@@ -91,7 +91,7 @@ std::vector<std::vector<int64_t>> StepOrder::next() {
 }
 
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
-  StepOrder order(config, static_cast<int64_t>(dataset.examples.size()));
+  StepOrder order(config, dataset.size());
   std::vector<StepShape> shapes;
   for (int64_t step = 0; step < order.total_steps(); ++step) shapes.push_back(next_shape(order, dataset));
   return shapes;
@@ -109,7 +109,7 @@ std::vector<std::vector<int64_t>> evaluation_rows(int64_t examples, int64_t batc
 std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
   std::vector<BatchShape> shapes;
   for (const auto& rows :
-       evaluation_rows(static_cast<int64_t>(dataset.examples.size()), config.per_device_eval_batch_size)) {
+       evaluation_rows(dataset.size(), config.per_device_eval_batch_size)) {
     shapes.push_back(shape_of(dataset, rows));
   }
   return shapes;
@@ -122,7 +122,7 @@ std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps) {
 }
 
 std::vector<StepShape> maximal_steps(const config::RunConfig& config, const data::Dataset& dataset) {
-  StepOrder order(config, static_cast<int64_t>(dataset.examples.size()));
+  StepOrder order(config, dataset.size());
   StepFrontier frontier;
   for (int64_t step = 0; step < order.total_steps(); ++step) frontier.add(next_shape(order, dataset));
   return frontier.steps();

@@ -15,8 +15,7 @@ namespace {
 using testing::ElementsAre;
 
 TEST(Batch, PadsOnTheRightAndShiftsTargets) {
-  Dataset dataset;
-  dataset.examples = {{{1, 5, 6, 2}, {-100, -100, 6, 2}}, {{1, 2}, {1, 2}}};
+  const Dataset dataset({{{1, 5, 6, 2}, {-100, -100, 6, 2}}, {{1, 2}, {1, 2}}});
   const Batch batch = make_batch(dataset, {1, 0}, 2);  // padded with the id of EOS, which must not become a target
   EXPECT_EQ(batch.rows, 2);
   EXPECT_EQ(batch.length, 4);

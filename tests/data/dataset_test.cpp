@@ -9,38 +9,16 @@
 #include <map>
 
 #include "base/error.h"
+#include "data/read.h"
+#include "tests/data/byte_tokenizer.h"
 
 namespace fathom::data {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-// One token per byte, but "ab" merges into one (200); 1 is BOS, 2 is EOS, which "$" stands for.
-class ByteTokenizer : public tokenizer::Tokenizer {
- public:
-  ByteTokenizer() {
-    bos_id = 1;
-    eos_id = 2;
-  }
-  std::vector<int32_t> encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    for (size_t at = 0; at < text.size(); ++at) {
-      if (text.substr(at, 2) == "ab") {
-        ids.push_back(200);
-        ++at;
-      } else {
-        ids.push_back(text[at] == '$' ? 2 : text[at]);
-      }
-    }
-    return ids;
-  }
-  std::string decode(const std::vector<int32_t>&) const override { return ""; }
-  std::string piece(int32_t) const override { return ""; }
-  int64_t vocabulary_size() const override { return 256; }
-};
-
-class DatasetTest : public testing::Test {
+class DatasetTest : public ::testing::Test {
  protected:
   void SetUp() override {
     file_ = std::filesystem::temp_directory_path() / ("fathom_dataset_" + std::to_string(::getpid()) + ".jsonl");
@@ -61,7 +39,7 @@ class DatasetTest : public testing::Test {
     }
   }
 
-  ByteTokenizer bytes_;
+  testing::ByteTokenizer bytes_;
   const tokenizer::Tokenizer* tokenizer_ = &bytes_;
   DatasetOptions options_;
   std::filesystem::path file_;
@@ -69,54 +47,54 @@ class DatasetTest : public testing::Test {
 
 TEST_F(DatasetTest, ReadsText) {
   const Dataset dataset = read("{\"text\": \"xy\"}\n\n{\"text\": \"\", \"source\": 7}\r\n{\"text\": \"x$\"}");
-  ASSERT_EQ(dataset.examples.size(), 3u);
-  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'x', 'y', 2));
-  EXPECT_EQ(dataset.examples[0].labels, dataset.examples[0].ids);
-  EXPECT_THAT(dataset.examples[1].ids, ElementsAre(1, 2));
-  EXPECT_THAT(dataset.examples[2].ids, ElementsAre(1, 'x', 2));  // EOS is not doubled
+  ASSERT_EQ(dataset.size(), 3);
+  EXPECT_THAT(dataset.example(0).ids, ElementsAre(1, 'x', 'y', 2));
+  EXPECT_EQ(dataset.example(0).labels, dataset.example(0).ids);
+  EXPECT_THAT(dataset.example(1).ids, ElementsAre(1, 2));
+  EXPECT_THAT(dataset.example(2).ids, ElementsAre(1, 'x', 2));  // EOS is not doubled
 }
 
 TEST_F(DatasetTest, PutsNoBosWhereTheTokenizerSaysSo) {
   bytes_.adds_bos = false;
-  EXPECT_THAT(read("{\"text\": \"xy\"}").examples[0].ids, ElementsAre('x', 'y', 2));
+  EXPECT_THAT(read("{\"text\": \"xy\"}").example(0).ids, ElementsAre('x', 'y', 2));
   bytes_.eos_id.reset();
-  EXPECT_THAT(read("{\"text\": \"xy\"}").examples[0].ids, ElementsAre('x', 'y'));
+  EXPECT_THAT(read("{\"text\": \"xy\"}").example(0).ids, ElementsAre('x', 'y'));
 }
 
 TEST_F(DatasetTest, LearnsTheCompletionOnly) {
   const Dataset dataset = read(R"({"prompt": "pq", "completion": "xy"})");
-  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'p', 'q', 'x', 'y', 2));
-  EXPECT_THAT(dataset.examples[0].labels, ElementsAre(-100, -100, -100, 'x', 'y', 2));
+  EXPECT_THAT(dataset.example(0).ids, ElementsAre(1, 'p', 'q', 'x', 'y', 2));
+  EXPECT_THAT(dataset.example(0).labels, ElementsAre(-100, -100, -100, 'x', 'y', 2));
   options_.completion_only_loss = false;
-  EXPECT_EQ(read(R"({"prompt": "p", "completion": "x"})").examples[0].labels, (std::vector<int32_t>{1, 'p', 'x', 2}));
+  EXPECT_EQ(read(R"({"prompt": "p", "completion": "x"})").example(0).labels, (std::vector<int32_t>{1, 'p', 'x', 2}));
 }
 
 TEST_F(DatasetTest, CountsATokenAcrossTheBorderToTheCompletion) {
   const Dataset dataset = read(R"({"prompt": "pa", "completion": "bx"})");
-  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'p', 200, 'x', 2));
-  EXPECT_THAT(dataset.examples[0].labels, ElementsAre(-100, -100, 200, 'x', 2));
+  EXPECT_THAT(dataset.example(0).ids, ElementsAre(1, 'p', 200, 'x', 2));
+  EXPECT_THAT(dataset.example(0).labels, ElementsAre(-100, -100, 200, 'x', 2));
 }
 
 TEST_F(DatasetTest, LearnsTheEndOfAnEmptyCompletion) {
-  EXPECT_THAT(read(R"({"prompt": "p", "completion": ""})").examples[0].labels, ElementsAre(-100, -100, 2));
-  EXPECT_THAT(read(R"({"prompt": "", "completion": "x"})").examples[0].labels, ElementsAre(-100, 'x', 2));
+  EXPECT_THAT(read(R"({"prompt": "p", "completion": ""})").example(0).labels, ElementsAre(-100, -100, 2));
+  EXPECT_THAT(read(R"({"prompt": "", "completion": "x"})").example(0).labels, ElementsAre(-100, 'x', 2));
 }
 
 TEST_F(DatasetTest, LeavesOutTextsOfFewerThanTwoTokens) {
   bytes_.adds_bos = false;
   bytes_.eos_id.reset();
   const Dataset dataset = read("{\"text\": \"\"}\n{\"text\": \"x\"}\n{\"text\": \"xy\"}");
-  ASSERT_EQ(dataset.examples.size(), 1u);
-  EXPECT_THAT(dataset.examples[0].ids, ElementsAre('x', 'y'));
-  EXPECT_EQ(dataset.without_target, 2);
+  ASSERT_EQ(dataset.size(), 1);
+  EXPECT_THAT(dataset.example(0).ids, ElementsAre('x', 'y'));
+  EXPECT_EQ(dataset.losses().without_target, 2);
 }
 
 TEST_F(DatasetTest, ReadsTokensAsTheyAre) {
   tokenizer_ = nullptr;
   const Dataset dataset = read("{\"input_ids\": [5, 6, 7], \"labels\": [-100, 6, -100]}\n{\"input_ids\": [8, 9]}\n");
-  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(5, 6, 7));
-  EXPECT_THAT(dataset.examples[0].labels, ElementsAre(-100, 6, -100));
-  EXPECT_THAT(dataset.examples[1].labels, ElementsAre(8, 9));
+  EXPECT_THAT(dataset.example(0).ids, ElementsAre(5, 6, 7));
+  EXPECT_THAT(dataset.example(0).labels, ElementsAre(-100, 6, -100));
+  EXPECT_THAT(dataset.example(1).labels, ElementsAre(8, 9));
 }
 
 TEST_F(DatasetTest, CutsLongExamplesAndDropsThoseWithoutTarget) {
@@ -124,10 +102,10 @@ TEST_F(DatasetTest, CutsLongExamplesAndDropsThoseWithoutTarget) {
   const Dataset dataset = read(
       "{\"prompt\": \"p\", \"completion\": \"xyz\"}\n{\"prompt\": \"pqr\", \"completion\": \"x\"}\n"
       "{\"prompt\": \"\", \"completion\": \"\"}\n");
-  ASSERT_EQ(dataset.examples.size(), 2u);
-  EXPECT_THAT(dataset.examples[0].ids, ElementsAre(1, 'p', 'x'));
-  EXPECT_EQ(dataset.truncated, 2);
-  EXPECT_EQ(dataset.without_target, 1);
+  ASSERT_EQ(dataset.size(), 2);
+  EXPECT_THAT(dataset.example(0).ids, ElementsAre(1, 'p', 'x'));
+  EXPECT_EQ(dataset.losses().truncated, 2);
+  EXPECT_EQ(dataset.losses().without_target, 1);
   // The label of the first token is never a target.
   EXPECT_THAT(refusal("{\"input_ids\": [5, 6], \"labels\": [5, -100]}"), HasSubstr("no example has a token to learn"));
 }
@@ -141,10 +119,10 @@ TEST_F(DatasetTest, NamesFileAndLineOfEveryMistake) {
       {"{\"text\": null}", "expected text"},
       {"{\"text\": \"\xff\"}", "not valid JSON"},
       {"{\"text\": \"x\", \"prompt\": \"p\", \"completion\": \"c\"}", "mixes"},
-      {"{\"prompt\": \"p\"}", "no completion"},
-      {"{\"completion\": \"c\"}", "no prompt"},
+      {"{\"prompt\": \"p\"}", "has prompt but no completion"},
+      {"{\"completion\": \"c\"}", "has completion but no prompt"},
       {"{\"prompt\": [], \"completion\": \"c\"}", "prompt: expected text"},
-      {"{\"messages\": []}", "neither text"},
+      {"{\"source\": 7}", "the keys of no format"},
       {"{\"input_ids\": [300, 1]}", "token id 300"},
       {"{\"input_ids\": [-1, 1]}", "token id -1"},
       {"{\"input_ids\": [1, 2], \"labels\": [1]}", "labels has 1 entries"},
@@ -182,24 +160,20 @@ TEST_F(DatasetTest, IsCutAsItIsRead) {
   const Dataset whole = read(lines);
   for (int64_t length = 2; length < 20; ++length) {
     options_.max_length = length;
-    const Dataset cut_later = cut(whole, length);
-    if (cut_later.examples.empty()) {
+    const Dataset cut_later = whole.cut(length);
+    if (cut_later.empty()) {
       EXPECT_THAT(refusal(lines), HasSubstr("no example has a token to learn")) << length;
       continue;
     }
     const Dataset cut_at_once = read(lines);
-    EXPECT_EQ(fingerprint(cut_later), fingerprint(cut_at_once)) << length;
-    EXPECT_EQ(cut_later.truncated, cut_at_once.truncated) << length;
-    EXPECT_EQ(cut_later.without_target, cut_at_once.without_target) << length;
+    EXPECT_EQ(cut_later.fingerprint(), cut_at_once.fingerprint()) << length;
+    EXPECT_EQ(cut_later.losses().truncated, cut_at_once.losses().truncated) << length;
+    EXPECT_EQ(cut_later.losses().without_target, cut_at_once.losses().without_target) << length;
   }
 }
 
 TEST(Fingerprint, ChangesWithEveryIdLabelBorderAndOrder) {
-  auto of = [](std::vector<Example> examples) {
-    Dataset dataset;
-    dataset.examples = std::move(examples);
-    return fingerprint(dataset);
-  };
+  const auto of = [](const std::vector<Example>& examples) { return Dataset(examples).fingerprint(); };
   const std::string whole = of({{{1, 2}, {1, 2}}, {{3}, {3}}});
   EXPECT_EQ(whole, of({{{1, 2}, {1, 2}}, {{3}, {3}}}));
   EXPECT_NE(whole, of({{{1, 9}, {1, 2}}, {{3}, {3}}}));

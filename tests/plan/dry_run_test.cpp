@@ -32,7 +32,7 @@ ledger::Memory measure(const config::RunConfig& config, const model::ModelShape&
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(1);
   memory.merge(trainer.loaded());
-  const auto examples = static_cast<int64_t>(dataset.examples.size());
+  const int64_t examples = dataset.size();
   train::StepOrder order(config, examples);
   std::vector<data::Batch> evaluation;
   for (const auto& rows : train::evaluation_rows(examples, config.per_device_eval_batch_size)) {

@@ -50,19 +50,19 @@ class ScratchFolder {
 
 // Rows of random lengths, the last of the whole length; a third of the targets masked, but never all.
 data::Batch random_batch(const train::BatchShape& shape, int64_t vocabulary, SplitMix64& random) {
-  data::Dataset dataset;
+  std::vector<data::Example> examples;
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < shape.rows; ++row) {
     rows.push_back(row);
     const bool whole = row + 1 == shape.rows;
     const int64_t length = whole ? shape.length : 1 + static_cast<int64_t>(random.below(shape.length));
-    data::Example& example = dataset.examples.emplace_back();
+    data::Example& example = examples.emplace_back();
     for (int64_t i = 0; i < length; ++i) {
       example.ids.push_back(static_cast<int32_t>(random.below(vocabulary)));
       example.labels.push_back(i > 1 && random.below(3) == 0 ? data::kIgnored : example.ids.back());
     }
   }
-  return data::make_batch(dataset, rows, 0);
+  return data::make_batch(data::Dataset(examples), rows, 0);
 }
 
 std::vector<data::Batch> random_batches(const std::vector<train::BatchShape>& shapes, int64_t vocabulary,

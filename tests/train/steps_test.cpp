@@ -12,13 +12,13 @@ namespace fathom::train {
 namespace {
 
 data::Dataset dataset_of(const std::vector<int64_t>& lengths) {
-  data::Dataset dataset;
+  std::vector<data::Example> examples;
   for (int64_t length : lengths) {
-    data::Example& example = dataset.examples.emplace_back();
+    data::Example& example = examples.emplace_back();
     example.ids.assign(length, 1);
     example.labels.assign(length, 1);
   }
-  return dataset;
+  return data::Dataset(examples);
 }
 
 config::RunConfig config_of(int64_t batch, int64_t accumulation, double epochs) {

@@ -43,13 +43,13 @@ inline config::RunConfig tiny_config() {
 // Examples of the given lengths with random ids; every token but the first is a target.
 inline data::Dataset random_dataset(const std::vector<int64_t>& lengths, int64_t vocabulary, unsigned seed) {
   std::mt19937 random(seed);
-  data::Dataset dataset;
+  std::vector<data::Example> examples;
   for (int64_t length : lengths) {
-    data::Example& example = dataset.examples.emplace_back();
+    data::Example& example = examples.emplace_back();
     for (int64_t i = 0; i < length; ++i) example.ids.push_back(static_cast<int32_t>(random() % vocabulary));
     example.labels = example.ids;
   }
-  return dataset;
+  return data::Dataset(examples);
 }
 
 // A trainer on the CPU with freshly initialised weights.

@@ -22,9 +22,9 @@ const std::vector<int64_t> kLengths = {4, 40, 7, 31, 12, 5, 22, 9};
 
 std::vector<data::Batch> batches_of(const data::Dataset& dataset, int64_t rows_each) {
   std::vector<data::Batch> batches;
-  for (size_t row = 0; row < dataset.examples.size(); row += rows_each) {
+  for (int64_t row = 0; row < dataset.size(); row += rows_each) {
     std::vector<int64_t> rows;
-    for (int64_t i = 0; i < rows_each; ++i) rows.push_back(static_cast<int64_t>(row) + i);
+    for (int64_t i = 0; i < rows_each; ++i) rows.push_back(row + i);
     batches.push_back(data::make_batch(dataset, rows, 0));
   }
   return batches;

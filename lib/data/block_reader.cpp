@@ -1,0 +1,69 @@
+// Reads ahead by blocks and keeps what follows the last line feed for the next one.
+#include "data/block_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace fathom::data {
+namespace {
+
+constexpr size_t kLongestLine = size_t{1} << 30;
+
+[[noreturn]] void throw_system_error(const char* action, const std::filesystem::path& path) {
+  throw Error(std::string("cannot ") + action + " '" + path.string() + "': " + std::strerror(errno),
+              errno == ENOENT ? "check the path" : "");
+}
+
+}  // namespace
+
+BlockReader::BlockReader(const std::filesystem::path& file, size_t block_bytes)
+    : path_(file), block_bytes_(block_bytes) {
+  if (std::filesystem::is_directory(file))
+    throw Error("'" + file.string() + "' is a folder, not a file", "name a file");
+  file_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file_ < 0) throw_system_error("open", file);
+  struct stat status = {};
+  if (::fstat(file_, &status) == 0) file_bytes_ = static_cast<uint64_t>(status.st_size);
+  ::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
+BlockReader::~BlockReader() { ::close(file_); }
+
+size_t BlockReader::fill(size_t bytes) {
+  const size_t used = buffer_.size();
+  buffer_.resize(used + bytes);
+  size_t got = 0;
+  while (got < bytes) {
+    const ssize_t now = ::read(file_, buffer_.data() + used + got, bytes - got);
+    if (now < 0 && errno == EINTR) continue;
+    if (now < 0) throw_system_error("read", path_);
+    if (now == 0) break;
+    got += static_cast<size_t>(now);
+  }
+  buffer_.resize(used + got);
+  return got;
+}
+
+std::string_view BlockReader::next() {
+  buffer_.erase(0, given_);
+  given_ = 0;
+  while (true) {
+    const bool more = fill(block_bytes_) == block_bytes_;
+    const size_t end = buffer_.rfind('\n');
+    if (!more || end != std::string::npos) {
+      given_ = more ? end + 1 : buffer_.size();
+      return std::string_view(buffer_).substr(0, given_);
+    }
+    if (buffer_.size() > kLongestLine) {
+      throw Error(path_.string() + ": has a line of more than 1 GiB", "is this a file of JSON lines?");
+    }
+  }
+}
+
+}  // namespace fathom::data

@@ -1,0 +1,168 @@
+// Texts, prompts and conversations to ids, and which of them count for the loss.
+#include "data/encode.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace fathom::data {
+namespace {
+
+using config::DatasetFormat;
+using tokenizer::Tokenizer;
+
+std::vector<int32_t> read_integers(const Line& line, const char* key) {
+  if (!line.value.contains(key)) line.fail(std::string("has no ") + key);
+  const Json& list = line.value[key];
+  if (!list.is_array()) line.fail(std::string(key) + ": expected a list of whole numbers, got " + list.type_name());
+  std::vector<int32_t> numbers;
+  numbers.reserve(list.size());
+  for (const Json& item : list) {
+    const bool whole = item.is_number_integer() && (!item.is_number_unsigned() || item.get<uint64_t>() <= INT32_MAX);
+    if (!whole || item.get<int64_t>() < INT32_MIN) {
+      line.fail(std::string(key) + ": expected whole numbers, got " + item.dump().substr(0, 40));
+    }
+    numbers.push_back(item.get<int32_t>());
+  }
+  return numbers;
+}
+
+Example read_tokens(const Line& line, bool needs_labels) {
+  Example example;
+  example.ids = read_integers(line, "input_ids");
+  if (example.ids.empty()) line.fail("input_ids is empty");
+  if (!line.value.contains("labels")) {
+    if (needs_labels) line.fail("completion_only_loss: true, but input_ids has no labels that say what it is");
+    example.labels = example.ids;
+    return example;
+  }
+  example.labels = read_integers(line, "labels");
+  if (example.labels.size() != example.ids.size()) {
+    line.fail("labels has " + std::to_string(example.labels.size()) + " entries, input_ids " +
+              std::to_string(example.ids.size()));
+  }
+  return example;
+}
+
+std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids = tokenizer.encode(text);
+  const bool present = !ids.empty() && tokenizer.bos_id && ids.front() == *tokenizer.bos_id;
+  if (tokenizer.adds_bos && tokenizer.bos_id && !present) ids.insert(ids.begin(), *tokenizer.bos_id);
+  return ids;
+}
+
+// BOS in front, EOS behind unless it is there.
+Example encode_text(const Tokenizer& tokenizer, std::string_view text) {
+  Example example;
+  example.ids = encode(tokenizer, text);
+  const bool ended = !example.ids.empty() && tokenizer.eos_id && example.ids.back() == *tokenizer.eos_id;
+  if (tokenizer.eos_id && !ended) example.ids.push_back(*tokenizer.eos_id);
+  example.labels = example.ids;
+  return example;
+}
+
+// Prompt and completion are tokenized together, since that is how a model reads them. The tokens of the prompt are
+// those that it shares, from the front, with the prompt tokenized alone: a token across the border belongs to the
+// completion.
+Example encode_prompt_completion(const Tokenizer& tokenizer, const std::string& prompt, const std::string& completion,
+                                 bool completion_only) {
+  Example example = encode_text(tokenizer, prompt + completion);
+  if (!completion_only) return example;
+  const std::vector<int32_t> alone = encode(tokenizer, prompt);
+  const auto border = std::mismatch(alone.begin(), alone.end(), example.ids.begin(), example.ids.end()).second;
+  std::fill(example.labels.begin(), example.labels.begin() + (border - example.ids.begin()),
+            static_cast<int32_t>(kIgnored));
+  return example;
+}
+
+// The prompt of Stanford Alpaca (Taori et al., 2023), which the models trained on such data know.
+std::string alpaca_prompt(const std::string& instruction, const std::string& input) {
+  std::string prompt = "Below is an instruction that describes a task";
+  if (!input.empty()) prompt += ", paired with an input that provides further context";
+  prompt += ". Write a response that appropriately completes the request.\n\n### Instruction:\n" + instruction;
+  if (!input.empty()) prompt += "\n\n### Input:\n" + input;
+  return prompt + "\n\n### Response:";
+}
+
+class LineEncoder {
+ public:
+  LineEncoder(const Line& line, const Tokenizer* tokenizer, const DatasetOptions& options)
+      : line_(line), tokenizer_(tokenizer), options_(options) {}
+
+  Example encode(DatasetFormat format) const {
+    switch (format) {
+      case DatasetFormat::kAuto:
+        break;  // has been resolved
+      case DatasetFormat::kTokenIds:
+        return read_tokens(line_, options_.completion_only_loss == true);
+      case DatasetFormat::kText:
+        refuse_completion_only("a line of text");
+        return encode_text(tokenizer(), line_.text("text"));
+      case DatasetFormat::kPromptCompletion:
+        return encode_prompt_and_completion();
+      case DatasetFormat::kAlpaca:
+        return encode_alpaca();
+      case DatasetFormat::kMessages:
+      case DatasetFormat::kShareGpt:
+        line_.fail("is a conversation, which cannot be read yet");
+    }
+    throw Error("the format of " + line_.where + " is not known");
+  }
+
+ private:
+  bool completion_only() const { return options_.completion_only_loss.value_or(true); }
+  const Tokenizer& tokenizer() const {
+    if (tokenizer_ == nullptr) line_.fail("needs a tokenizer, and the model's folder has none");
+    return *tokenizer_;
+  }
+  void refuse_completion_only(const char* what) const {
+    if (options_.completion_only_loss == true) {
+      line_.fail(std::string("completion_only_loss: true, but ") + what + " has no completion");
+    }
+  }
+  Example encode_prompt_and_completion() const {
+    for (const char* key : {"prompt", "completion"}) {
+      if (!line_.value.contains(key)) line_.fail(std::string("has no ") + key);
+    }
+    return encode_prompt_completion(tokenizer(), line_.text("prompt"), line_.text("completion"), completion_only());
+  }
+
+  Example encode_alpaca() const {
+    if (const auto history = line_.value.find("history"); history != line_.value.end() && !history->empty()) {
+      line_.fail("history: alpaca's lines are single questions here", "write the turns as messages");
+    }
+    const auto input = line_.value.find("input");
+    const bool has_input = input != line_.value.end() && !input->is_null();
+    return encode_prompt_completion(
+        tokenizer(), alpaca_prompt(line_.text("instruction"), has_input ? line_.text("input") : std::string()),
+        line_.text("output"), completion_only());
+  }
+
+  const Line& line_;
+  const Tokenizer* tokenizer_;
+  const DatasetOptions& options_;
+};
+
+void check_ids(const Line& line, const Example& example, int64_t vocabulary_size) {
+  constexpr size_t kLongest = INT32_MAX / 2;  // ids and labels of an example are counted in 32 bits
+  const int64_t limit = vocabulary_size > 0 ? vocabulary_size : int64_t{std::numeric_limits<int32_t>::max()} + 1;
+  if (example.ids.size() > kLongest) line.fail("is longer than " + std::to_string(kLongest) + " tokens");
+  for (int32_t id : example.ids) {
+    if (id >= 0 && id < limit) continue;
+    line.fail("token id " + std::to_string(id) + " is outside the model's vocabulary of " + std::to_string(limit));
+  }
+  for (int32_t label : example.labels) {
+    if (label == kIgnored || (label >= 0 && label < limit)) continue;
+    line.fail("label " + std::to_string(label) + " is neither -100 nor inside the model's vocabulary of " +
+              std::to_string(limit));
+  }
+}
+
+}  // namespace
+
+Example encode_line(const Line& line, DatasetFormat format, const Tokenizer* tokenizer, const DatasetOptions& options) {
+  Example example = LineEncoder(line, tokenizer, options).encode(format);
+  check_ids(line, example, options.vocabulary_size);
+  return example;
+}
+
+}  // namespace fathom::data

@@ -1,0 +1,43 @@
+// Data files to examples: JSON lines, tokenized by all threads, kept in memory or in a file. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "config/run_config.h"
+#include "data/dataset.h"
+#include "tokenizer/tokenizer.h"
+
+namespace fathom::data {
+
+struct DatasetOptions {
+  int64_t max_length = 1024;                 // longer examples are cut on the right
+  std::optional<bool> completion_only_loss;  // unset: true for prompt and completion
+  int64_t vocabulary_size = 0;               // ids outside it are refused with file and line; 0: not checked
+  config::DatasetFormat format = config::DatasetFormat::kAuto;  // auto: as the keys of the first line tell
+  int64_t threads = 0;                                          // 0: as many as the machine has
+  // Where tokens of large files are kept between runs; empty: tokens stay in memory.
+  std::filesystem::path cache_folder;
+  std::string identity;  // of the tokenizer: tokens are kept for files and settings that are equal
+};
+
+// What a file holds, as it was read.
+struct FileExamples {
+  Dataset dataset;         // cut to max_length
+  int64_t examples = 0;    // before
+  int64_t duplicates = 0;  // examples that are equal to an earlier one of the file
+};
+
+// One file holds one format (docs/data.md). Prompt and completion are tokenized together; BOS as the tokenizer says,
+// EOS appended unless there, inside the loss. Throws
+// Error with file and line for what is wrong, at most five lines of them and the number of the rest; and for a file
+// without an example to learn from. tokenizer: may be null if every line has input_ids.
+FileExamples read_file_examples(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,
+                                const DatasetOptions& options);
+// The same, the examples alone.
+Dataset read_dataset(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,
+                     const DatasetOptions& options);
+
+}  // namespace fathom::data

@@ -1,0 +1,198 @@
+// Layout: a header of 128 bytes, the words, the places; native byte order.
+#include "data/token_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace fathom::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<char, 16> kMagic{'f', 'a', 't', 'h', 'o', 'm', ' ', 't', 'o', 'k', 'e', 'n', 's', ' ', '1', '\n'};
+
+struct Header {
+  std::array<char, 16> magic = kMagic;
+  std::array<char, 32> words_digest{};
+  std::array<char, 32> places_digest{};
+  uint64_t words = 0;
+  uint64_t places = 0;
+  int64_t duplicates = 0;
+  std::array<char, 24> unused{};
+};
+static_assert(sizeof(Header) == 128 && sizeof(Place) == 16);
+
+[[noreturn]] void throw_system_error(const std::string& action, const fs::path& path, int code) {
+  throw Error("cannot " + action + " '" + path.string() + "': " + std::strerror(code),
+              code == ENOSPC ? "free some space there, or set XDG_CACHE_HOME to a folder on a larger disk"
+                             : "set XDG_CACHE_HOME to a folder that can be written");
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+void read_all(const Descriptor& file, void* to, size_t bytes, uint64_t offset, const fs::path& path) {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file.get(), at, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_system_error("read", path, errno);
+    if (got == 0) throw Error("'" + path.string() + "' has become shorter", "remove it; it is made anew");
+    at += got;
+    bytes -= static_cast<size_t>(got);
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+void write_all(const Descriptor& file, const void* from, size_t bytes, const fs::path& path) {
+  const auto* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t written = ::write(file.get(), at, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error("write", path, errno);
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+class TokensInFile : public Tokens {
+ public:
+  TokensInFile(const fs::path& path, int64_t vocabulary_size)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), vocabulary_size_(vocabulary_size) {
+    if (file_.get() < 0) throw_system_error("open", path, errno);
+  }
+
+  // The places, or nothing if the file is not whole.
+  std::optional<std::vector<Place>> open() {
+    struct stat status = {};
+    if (::fstat(file_.get(), &status) != 0 || static_cast<size_t>(status.st_size) < sizeof(Header)) return std::nullopt;
+    read_all(file_, &header_, sizeof header_, 0, path_);
+    const auto rest = static_cast<uint64_t>(status.st_size) - sizeof(Header);
+    const bool sizes = header_.words <= rest / sizeof(int32_t) && header_.places <= rest / sizeof(Place) &&
+                       header_.words * sizeof(int32_t) + header_.places * sizeof(Place) == rest;
+    if (header_.magic != kMagic || !sizes) return std::nullopt;
+    std::vector<Place> places(header_.places);
+    read_all(file_, places.data(), places.size() * sizeof(Place), sizeof(Header) + header_.words * sizeof(int32_t),
+             path_);
+    const std::string digest = hash_bytes(places.data(), places.size() * sizeof(Place));
+    if (digest != std::string_view(header_.places_digest.data(), header_.places_digest.size())) return std::nullopt;
+    return places;
+  }
+
+  void read(uint64_t first, std::span<int32_t> words) const override {
+    read_all(file_, words.data(), words.size_bytes(), sizeof(Header) + first * sizeof(int32_t), path_);
+    for (const int32_t word : words) {
+      if (vocabulary_size_ > 0 && (word & ~kWithoutLoss) >= vocabulary_size_) {
+        throw Error("'" + path_.string() + "' is damaged", "remove it; it is made anew");
+      }
+    }
+  }
+  uint64_t size() const override { return header_.words; }
+  std::string digest() const override { return {header_.words_digest.data(), header_.words_digest.size()}; }
+  int64_t duplicates() const { return header_.duplicates; }
+
+ private:
+  const fs::path path_;
+  const Descriptor file_;
+  const int64_t vocabulary_size_;
+  Header header_;
+};
+
+fs::path path_of(const fs::path& folder, const std::string& key) { return folder / (key + ".tokens"); }
+
+fs::path create_folders(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw_system_error("create the folder", folder, failed.value());
+  return folder;
+}
+
+}  // namespace
+
+std::optional<KeptTokens> open_tokens(const fs::path& folder, const std::string& key, int64_t vocabulary_size) {
+  const fs::path path = path_of(folder, key);
+  if (!fs::exists(path)) return std::nullopt;
+  const auto tokens = std::make_shared<TokensInFile>(path, vocabulary_size);
+  std::optional<std::vector<Place>> places = tokens->open();
+  if (!places) return std::nullopt;
+  return KeptTokens{tokens, std::move(*places), tokens->duplicates()};
+}
+
+struct TokenFileWriter::State {
+  fs::path path, staging;
+  Descriptor file;
+  Header header;
+  Hasher hasher;
+
+  State(const fs::path& folder, const std::string& key)
+      : path(path_of(create_folders(folder), key)),
+        staging(path.string() + ".tmp-" + std::to_string(::getpid())),
+        file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (file.get() < 0) throw_system_error("create", staging, errno);
+  }
+  ~State() { ::unlink(staging.c_str()); }  // of what was not finished
+};
+
+TokenFileWriter::TokenFileWriter(const fs::path& folder, const std::string& key)
+    : state_(std::make_unique<State>(folder, key)) {
+  write_all(state_->file, &state_->header, sizeof(Header), state_->staging);
+}
+
+TokenFileWriter::~TokenFileWriter() = default;
+
+void TokenFileWriter::write(const std::vector<int32_t>& words) {
+  write_all(state_->file, words.data(), words.size() * sizeof(int32_t), state_->staging);
+  state_->hasher.update(words.data(), words.size() * sizeof(int32_t));
+  state_->header.words += words.size();
+}
+
+void TokenFileWriter::finish(const std::vector<Place>& places, int64_t duplicates) {
+  State& state = *state_;
+  write_all(state.file, places.data(), places.size() * sizeof(Place), state.staging);
+  const auto put = [](std::array<char, 32>& digits, const std::string& digest) {
+    std::copy_n(digest.begin(), std::min(digest.size(), digits.size()), digits.begin());
+  };
+  put(state.header.words_digest, state.hasher.digest());
+  put(state.header.places_digest, hash_bytes(places.data(), places.size() * sizeof(Place)));
+  state.header.places = places.size();
+  state.header.duplicates = duplicates;
+  if (::pwrite(state.file.get(), &state.header, sizeof(Header), 0) != sizeof(Header) ||
+      ::fsync(state.file.get()) != 0 || ::rename(state.staging.c_str(), state.path.c_str()) != 0) {
+    throw_system_error("finish", state.path, errno);
+  }
+}
+
+fs::path default_cache_folder() {
+  const auto variable = [](const char* name) -> fs::path {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (const fs::path folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder / "fathom";
+  if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "fathom";
+  throw Error("there is no folder to keep tokens in: HOME is not set", "set XDG_CACHE_HOME to a folder");
+}
+
+}  // namespace fathom::data

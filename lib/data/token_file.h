@@ -1,0 +1,46 @@
+// Tokens of a data file kept on disk between runs, so that memory does not grow with the data. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace fathom::data {
+
+// A file of tokens that was opened: read as it is asked for, never mapped, so that resident memory is that of the
+// places alone.
+struct KeptTokens {
+  std::shared_ptr<const Tokens> tokens;
+  std::vector<Place> places;
+  int64_t duplicates = 0;
+};
+
+// The file <folder>/<key>.tokens if it is there and whole; a damaged one counts as none. vocabulary_size: ids outside
+// it are refused when they are read.
+std::optional<KeptTokens> open_tokens(const std::filesystem::path& folder, const std::string& key,
+                                      int64_t vocabulary_size);
+
+// Writes that file: whole or not at all.
+class TokenFileWriter {
+ public:
+  TokenFileWriter(const std::filesystem::path& folder, const std::string& key);
+  ~TokenFileWriter();
+  TokenFileWriter(const TokenFileWriter&) = delete;
+  TokenFileWriter& operator=(const TokenFileWriter&) = delete;
+  void write(const std::vector<int32_t>& words);
+  void finish(const std::vector<Place>& places, int64_t duplicates);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// $XDG_CACHE_HOME/fathom, else ~/.cache/fathom. Throws Error where neither is set.
+std::filesystem::path default_cache_folder();
+
+}  // namespace fathom::data
