@@ -1,13 +1,8 @@
-// AdamW with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101) in LibTorch's fused kernel, and gradient
-// clipping.
+// AdamW with decoupled weight decay (Loshchilov and Hutter 2017, arXiv 1711.05101), as torch.optim.AdamW: a kernel of
+// our own on the CPU, LibTorch's fused one elsewhere.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <string>
-#include <vector>
-
-#include "ledger/ledger.h"
+#include "optim/optimizer.h"
 
 namespace fathom::optim {
 
@@ -15,39 +10,26 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
 
-struct OptimizedParameter {
-  std::string name;
-  at::Tensor tensor;
-  bool decays = false;
-};
-
-class AdamW {
+class AdamW : public Optimizer {
  public:
-  // Allocates both moments (zero, the parameter's dtype and device) and one 4-byte step count at once, and claims them.
+  // States: "exp_avg.<parameter>" and "exp_avg_sq.<parameter>", of the parameter's type and shape; for the fused kernel
+  // one 4-byte count of steps besides.
   AdamW(std::vector<OptimizedParameter> parameters, const AdamWOptions& options, ledger::Ledger* ledger);
-  // One update from the parameters' gradients (all must be defined); does not clear them.
-  void step(double learning_rate);
-
-  // What must be saved to resume: named tensors ("exp_avg.<parameter>", "exp_avg_sq.<parameter>") and the step count.
-  std::vector<std::pair<std::string, at::Tensor>> state() const;
-  int64_t steps() const;
-  void set_steps(int64_t steps);
+  void set_steps(int64_t steps) override;
 
  private:
+  // Parameters of one type and weight decay.
   struct Group {
     std::vector<at::Tensor> parameters, first_moments, second_moments, steps;
     double weight_decay;
   };
-  std::vector<OptimizedParameter> parameters_;
+  Group& group_of(const OptimizedParameter& parameter);
+  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+  void update_by_kernel(Group& group, double learning_rate, const at::Tensor& gradient_factor) const;
+
   std::vector<Group> groups_;
   AdamWOptions options_;
-  std::vector<std::pair<std::string, at::Tensor>> state_;
   at::Tensor steps_tensor_;
-  int64_t steps_ = 0;
 };
-
-// Scales all gradients by min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ does; max_norm 0 only
-// measures. Returns the total 2-norm before clipping as a 0-dim tensor on the device (reading it synchronises).
-at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double max_norm);
 
 }  // namespace fathom::optim

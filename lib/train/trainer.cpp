@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "ops/autocast.h"
 #include "ops/cross_entropy.h"
+#include "optim/gradient_norm.h"
 #include "train/inputs.h"
 
 namespace fathom::train {
@@ -83,8 +84,7 @@ Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape
   for (const model::Parameter& parameter : trained_) {
     optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
   }
-  const optim::AdamWOptions options{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
-  optimizer_ = std::make_unique<optim::AdamW>(std::move(optimized), options, placement_.ledger);
+  optimizer_ = optim::make_optimizer(config, std::move(optimized), placement_.ledger);
 }
 
 Trainer::~Trainer() = default;
@@ -113,9 +113,10 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
 double Trainer::update(double learning_rate, double loss) {
   std::vector<at::Tensor> gradients;
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
-  const double norm = optim::clip_gradients(gradients, config_.max_grad_norm).item<double>();
+  const optim::GradientNorm gradient_norm = optim::gradient_norm(gradients, config_.max_grad_norm);
+  const auto norm = gradient_norm.total.item<double>();
   if (!std::isfinite(loss) || !std::isfinite(norm)) fail_not_finite(loss, norm);
-  optimizer_->step(learning_rate);
+  optimizer_->step(learning_rate, gradient_norm.factor);
   gradients.clear();
   for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
   return norm;

@@ -10,7 +10,7 @@
 #include "ledger/cuda.h"
 #include "ledger/ledger.h"
 #include "model/llama.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "train/batch_ring.h"
 
 namespace fathom::train {
@@ -75,7 +75,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   model::Llama& model() { return evaluator_->model(); }
-  optim::AdamW& optimizer() { return *optimizer_; }
+  optim::Optimizer& optimizer() { return *optimizer_; }
   const Placement& placement() const { return placement_; }
   // Ends the load phase; returns its memory.
   ledger::Memory loaded();
@@ -98,7 +98,7 @@ class Trainer {
   config::RunConfig config_;
   Placement placement_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<model::Parameter> trained_;
 };
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "optim/adamw.h"
+#include "optim/gradient_norm.h"
 #include "tests/model/golden.h"
 
 namespace fathom::model {
@@ -72,8 +73,7 @@ TEST_P(Parity, ten_losses) {
     torch::autograd::backward({loss}, {});
     std::vector<at::Tensor> gradients;
     for (const auto& parameter : parameters) gradients.push_back(parameter.tensor.grad());
-    optim::clip_gradients(gradients, 1);
-    optimizer.step(1e-3);
+    optimizer.step(1e-3, optim::gradient_norm(gradients, 1).factor);
     for (const auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
   }
 }

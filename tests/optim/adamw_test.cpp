@@ -1,13 +1,10 @@
-// AdamW against its formula by hand, weight decay by group, its state, and gradient clipping.
+// AdamW against its formula by hand, weight decay by group, its state.
 #include "optim/adamw.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include "base/error.h"
 
 namespace fathom::optim {
 namespace {
@@ -66,45 +63,6 @@ TEST(AdamW, keeps_moments_in_the_type_of_each_parameter) {
   optimizer.step(0.5);
   EXPECT_NEAR(wide[0][0].item<double>(), 0.5, 1e-4);
   EXPECT_NEAR(narrow[0][0].item<double>(), 0.5, 1e-2);
-}
-
-TEST(ClipGradients, scales_to_the_norm_and_reports_what_it_was) {
-  std::vector<at::Tensor> gradients = {at::full({2, 2}, 3.0), at::full({7}, 4.0)};
-  const double norm = std::sqrt(4 * 9 + 7 * 16.0);
-  EXPECT_NEAR(clip_gradients(gradients, 1).item<double>(), norm, 1e-5);
-  EXPECT_NEAR(gradients[0][0][0].item<double>(), 3 / norm, 1e-6);
-  EXPECT_NEAR(clip_gradients(gradients, 1).item<double>(), 1, 1e-5);
-}
-
-TEST(ClipGradients, leaves_small_gradients_and_a_limit_of_zero_alone) {
-  std::vector<at::Tensor> gradients = {at::full({4}, 0.125)};
-  clip_gradients(gradients, 1);
-  EXPECT_TRUE(gradients[0].eq(0.125).all().item<bool>());
-  EXPECT_NEAR(clip_gradients(gradients, 0).item<double>(), 0.25, 1e-7);
-  EXPECT_TRUE(gradients[0].eq(0.125).all().item<bool>());
-  EXPECT_THROW(clip_gradients({}, 1), Error);
-}
-
-TEST(ClipGradients, gives_the_same_bits_for_any_number_of_threads) {
-  at::manual_seed(2);
-  const std::vector<at::Tensor> gradients = {at::randn({300001}), at::randn({77, 5})};
-  const double expected = at::cat({gradients[0], gradients[1].flatten()}).to(at::kDouble).norm().item<double>();
-  at::set_num_threads(1);
-  const double one = clip_gradients(gradients, 0).item<double>();
-  at::set_num_threads(2);
-  EXPECT_EQ(clip_gradients(gradients, 0).item<double>(), one);
-  EXPECT_NEAR(one, expected, 1e-6 * expected);
-  at::set_num_threads(1);
-}
-
-TEST(ClipGradients, takes_gradients_of_any_layout) {
-  const at::Tensor strided = at::arange(6, at::kFloat).view({2, 3}).t();
-  EXPECT_NEAR(clip_gradients({strided}, 0).item<double>(), std::sqrt(55.0), 1e-5);
-}
-
-TEST(ClipGradients, sums_bf16_gradients_in_float32) {
-  std::vector<at::Tensor> gradients = {at::ones({1000}, at::kBFloat16), at::ones({25}, at::kBFloat16)};
-  EXPECT_NEAR(clip_gradients(gradients, 0).item<double>(), std::sqrt(1025.0), 1e-4);
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+// The norm of gradients, the same bits for any number of threads.
+#include "optim/gradient_norm.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "ops/rows.h"
+#include "ops/traffic.h"
+
+namespace fathom::optim {
+namespace {
+
+constexpr int64_t kElementsPerTask = 65536;
+
+// Shares of fixed size, added in order: the same bits for any number of threads.
+double sum_of_squares(const at::Tensor& contiguous) {
+  std::vector<double> sums((contiguous.numel() + kElementsPerTask - 1) / kElementsPerTask);
+  at::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t end = std::min((i + 1) * kElementsPerTask, contiguous.numel());
+      sums[i] = ops::kernels::sum_of_squares(ops::rows(contiguous), i * kElementsPerTask, end);
+    }
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+// The 2-norm of all gradients together, in FP32. LibTorch's norm of a BF16 tensor in FP32 would widen all of it first.
+at::Tensor total_norm(const std::vector<at::Tensor>& gradients) {
+  const bool by_kernel = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
+    return ops::has_kernel(gradient) && gradient.is_contiguous();
+  });
+  if (!by_kernel) return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, at::kFloat)), 2);
+  at::Tensor total = at::empty({}, gradients.front().options().dtype(at::kFloat));
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
+  if (!total.is_cpu()) return total;
+  double sum = 0;
+  for (const at::Tensor& gradient : gradients) sum += sum_of_squares(gradient);
+  *total.data_ptr<float>() = static_cast<float>(std::sqrt(sum));
+  return total;
+}
+
+}  // namespace
+
+GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm) {
+  if (gradients.empty()) throw Error("there are no gradients to clip", "train at least one parameter");
+  const at::NoGradGuard no_gradients;
+  GradientNorm norm{total_norm(gradients), {}};
+  if (max_norm > 0) norm.factor = (norm.total + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1);
+  return norm;
+}
+
+}  // namespace fathom::optim

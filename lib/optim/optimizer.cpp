@@ -1,0 +1,58 @@
+// What optimizers share, and the choice between them.
+#include "optim/optimizer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "optim/adafactor.h"
+#include "optim/adamw.h"
+#include "optim/lion.h"
+#include "optim/sgd.h"
+
+namespace fathom::optim {
+
+void Optimizer::step(double learning_rate, const at::Tensor& gradient_factor) {
+  const at::NoGradGuard no_gradients;
+  set_steps(steps_ + 1);
+  update(learning_rate, gradient_factor);
+}
+
+at::Tensor Optimizer::add_state(const std::string& name, const at::Tensor& parameter, at::IntArrayRef sizes,
+                                at::ScalarType dtype) {
+  at::Tensor tensor = at::zeros(sizes, at::TensorOptions().device(parameter.device()).dtype(dtype));
+  claim(tensor, name);
+  state_.emplace_back(name, tensor);
+  return tensor;
+}
+
+void Optimizer::claim(const at::Tensor& tensor, const std::string& name) {
+  if (ledger_ != nullptr) ledger_->claim(tensor, ledger::Component::kOptimizerStates, name);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
+                                          ledger::Ledger* ledger) {
+  switch (config.optim) {
+    case config::Optimizer::kAdamW:
+      break;
+    case config::Optimizer::kSgd:
+      return std::make_unique<Sgd>(std::move(parameters), SgdOptions{config.weight_decay}, ledger);
+    case config::Optimizer::kAdafactor:
+      return std::make_unique<Adafactor>(std::move(parameters), AdafactorOptions{config.weight_decay}, ledger);
+    case config::Optimizer::kLion:
+      return std::make_unique<Lion>(std::move(parameters),
+                                    LionOptions{config.adam_beta1, config.adam_beta2, config.weight_decay}, ledger);
+  }
+  const AdamWOptions options{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
+  return std::make_unique<AdamW>(std::move(parameters), options, ledger);
+}
+
+double factor_on_host(const at::Tensor& gradient_factor, const at::Tensor& parameter) {
+  return gradient_factor.defined() && parameter.is_cpu() ? *gradient_factor.const_data_ptr<float>() : 1;
+}
+
+at::Tensor scaled_gradient(const at::Tensor& parameter, const at::Tensor& gradient_factor) {
+  at::Tensor gradient = parameter.grad().to(at::kFloat);
+  return gradient_factor.defined() ? gradient.mul_(gradient_factor) : gradient;
+}
+
+}  // namespace fathom::optim

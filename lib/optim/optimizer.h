@@ -1,0 +1,64 @@
+// What every optimizer is to the trainer: an update from gradients, states that exist before the first step, a count of
+// steps.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/run_config.h"
+#include "ledger/ledger.h"
+
+namespace fathom::optim {
+
+struct OptimizedParameter {
+  std::string name;
+  at::Tensor tensor;  // a contiguous leaf
+  bool decays = false;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // One update from the parameters' gradients, all of which must be defined; they are left behind changed or not.
+  // gradient_factor: what each gradient is multiplied by on the way, an FP32 scalar on the device; undefined: 1.
+  void step(double learning_rate, const at::Tensor& gradient_factor = {});
+
+  // What must be saved to resume: named tensors ("exp_avg.<parameter>") and the count of steps.
+  const std::vector<std::pair<std::string, at::Tensor>>& state() const { return state_; }
+  int64_t steps() const { return steps_; }
+  virtual void set_steps(int64_t steps) { steps_ = steps; }
+
+ protected:
+  explicit Optimizer(ledger::Ledger* ledger) : ledger_(ledger) {}
+  // A tensor of zeros on the parameter's device, claimed as optimizer_states.
+  at::Tensor add_state(const std::string& name, const at::Tensor& parameter, at::IntArrayRef sizes,
+                       at::ScalarType dtype);
+  void claim(const at::Tensor& tensor, const std::string& name);
+
+ private:
+  virtual void update(double learning_rate, const at::Tensor& gradient_factor) = 0;
+
+  ledger::Ledger* ledger_;
+  std::vector<std::pair<std::string, at::Tensor>> state_;
+  int64_t steps_ = 0;
+};
+
+// The optimizer that the config names, with its settings. Allocates and claims all states.
+std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
+                                          ledger::Ledger* ledger);
+
+// ---- for the optimizers themselves.
+
+// The factor as a number, for kernels on the CPU; 1 where it is undefined or the device only plays.
+double factor_on_host(const at::Tensor& gradient_factor, const at::Tensor& parameter);
+// The gradient in FP32 with the factor applied: in place if it is FP32, else a new tensor.
+at::Tensor scaled_gradient(const at::Tensor& parameter, const at::Tensor& gradient_factor);
+
+}  // namespace fathom::optim

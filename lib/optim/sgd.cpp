@@ -1,0 +1,49 @@
+// SGD: our kernel on the CPU, LibTorch's fused one elsewhere.
+#include "optim/sgd.h"
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <tuple>
+
+#include "ops/traffic.h"
+#include "optim/elements.h"
+
+namespace fathom::optim {
+
+Sgd::Sgd(std::vector<OptimizedParameter> parameters, const SgdOptions& options, ledger::Ledger* ledger)
+    : Optimizer(ledger), parameters_(std::move(parameters)), options_(options) {}
+
+void Sgd::update_fused(const std::vector<at::Tensor>& parameters, double weight_decay, double learning_rate,
+                       const at::Tensor& gradient_factor) const {
+  std::optional<at::Tensor> divisor;
+  if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
+  at::_fused_sgd_(parameters, gradients, {}, weight_decay, /*momentum=*/0, learning_rate, /*dampening=*/0,
+                  /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, divisor);
+}
+
+void Sgd::update(double learning_rate, const at::Tensor& gradient_factor) {
+  std::map<std::pair<at::ScalarType, double>, std::vector<at::Tensor>> others;
+  for (const OptimizedParameter& optimized : parameters_) {
+    const at::Tensor& parameter = optimized.tensor;
+    const double weight_decay = optimized.decays ? options_.weight_decay : 0;
+    if (!ops::has_kernel(parameter)) {
+      others[{parameter.scalar_type(), weight_decay}].push_back(parameter);
+      continue;
+    }
+    const at::Tensor gradient = parameter.grad().contiguous();
+    const kernels::SgdStep step{factor_on_host(gradient_factor, parameter), 1 - learning_rate * weight_decay,
+                                learning_rate};
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::sgd", ops::traffic(gradient, parameter, parameter.detach()));
+    for_elements(parameter, [&](int64_t first, int64_t last) {
+      kernels::sgd(step, ops::rows(parameter), ops::rows(gradient), first, last);
+    });
+  }
+  for (const auto& [group, parameters] : others) {
+    update_fused(parameters, group.second, learning_rate, gradient_factor);
+  }
+}
+
+}  // namespace fathom::optim
