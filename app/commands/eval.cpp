@@ -26,8 +26,8 @@ int run_eval(const Invocation& invocation) {
     capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
   }
   std::vector<data::Batch> batches;
-  for (const auto& rows : train::evaluation_rows(inputs.validation.size(), config.per_device_eval_batch_size)) {
-    batches.push_back(data::make_batch(inputs.validation, rows, train::padding_id(inputs)));
+  for (const auto& rows : train::evaluation_rows(config, inputs.validation)) {
+    batches.push_back(train::batch_of(config, inputs.validation, rows, train::padding_id(inputs)));
   }
   train::Evaluator evaluator(config, inputs.shape, capacity_tokens, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);

@@ -22,39 +22,84 @@ std::vector<int64_t> shuffled(int64_t examples, uint64_t seed, int64_t epoch) {
   return order;
 }
 
-}  // namespace
-
-Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id) {
-  Batch batch;
-  batch.rows = static_cast<int64_t>(rows.size());
-  for (int64_t row : rows) {
-    batch.length = std::max(batch.length, dataset.length(row));
-  }
+void resize(Batch& batch, int32_t pad_id) {
   const auto size = static_cast<size_t>(checked_multiply(batch.rows, batch.length, "size of a batch"));
   batch.ids.assign(size, pad_id);
   batch.targets.assign(size, kIgnored);
+}
+
+// Targets are labels one place to the left; the last of the example stays kIgnored.
+void place(const Example& example, size_t start, Batch& batch) {
+  std::copy(example.ids.begin(), example.ids.end(), batch.ids.begin() + static_cast<std::ptrdiff_t>(start));
+  batch.token_count += static_cast<int64_t>(example.ids.size());
+  for (size_t position = 1; position < example.labels.size(); ++position) {
+    const int64_t label = example.labels[position];
+    batch.targets[start + position - 1] = label;
+    batch.target_count += label != kIgnored;
+  }
+}
+
+}  // namespace
+
+int64_t padded_length(int64_t longest, int64_t pad_to_multiple_of) {
+  if (pad_to_multiple_of < 1) return longest;
+  return checked_multiply((longest + pad_to_multiple_of - 1) / pad_to_multiple_of, pad_to_multiple_of,
+                          "length of a batch");
+}
+
+Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id, int64_t pad_to_multiple_of) {
+  Batch batch;
+  batch.rows = static_cast<int64_t>(rows.size());
+  for (int64_t row : rows) batch.length = std::max(batch.length, dataset.length(row));
+  batch.length = padded_length(batch.length, pad_to_multiple_of);
+  resize(batch, pad_id);
   for (size_t row = 0; row < rows.size(); ++row) {
-    const Example example = dataset.example(rows[row]);
-    const size_t start = row * static_cast<size_t>(batch.length);
-    std::copy(example.ids.begin(), example.ids.end(), batch.ids.begin() + static_cast<std::ptrdiff_t>(start));
-    batch.token_count += static_cast<int64_t>(example.ids.size());
-    for (size_t position = 1; position < example.labels.size(); ++position) {
-      const int64_t label = example.labels[position];
-      batch.targets[start + position - 1] = label;
-      batch.target_count += label != kIgnored;
-    }
+    place(dataset.example(rows[row]), row * static_cast<size_t>(batch.length), batch);
   }
   return batch;
 }
 
-Sampler::Sampler(int64_t examples, int64_t batch_size, uint64_t seed, bool shuffle)
-    : examples_(examples), batch_size_(batch_size), seed_(seed), shuffle_(shuffle) {
+Batch make_packed_batch(const Dataset& dataset, const std::vector<int64_t>& rows) {
+  Batch batch;
+  batch.rows = 1;
+  for (int64_t row : rows) {
+    batch.document_lengths.push_back(dataset.length(row));
+    batch.length = checked_add(batch.length, dataset.length(row), "length of a batch");
+  }
+  resize(batch, /*pad_id=*/0);
+  size_t start = 0;
+  for (int64_t row : rows) {
+    place(dataset.example(row), start, batch);
+    start += static_cast<size_t>(dataset.length(row));
+  }
+  return batch;
+}
+
+Arrange grouped_by_length(std::vector<int32_t> lengths, int64_t step_rows) {
+  return [lengths = std::move(lengths), step_rows](std::vector<int64_t>& order) {
+    constexpr int64_t kMostSteps = 50, kLeastMegaBatches = 4;
+    const auto examples = static_cast<int64_t>(order.size());
+    const auto length_of = [&](int64_t row) { return lengths[static_cast<size_t>(row)]; };
+    const int64_t steps = std::clamp<int64_t>(examples / (step_rows * kLeastMegaBatches), 1, kMostSteps);
+    for (int64_t start = 0; start < examples; start += steps * step_rows) {
+      std::stable_sort(order.begin() + start, order.begin() + std::min(examples, start + steps * step_rows),
+                       [&](int64_t a, int64_t b) { return length_of(a) > length_of(b); });
+    }
+    const auto longest =
+        std::max_element(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length_of(a) < length_of(b); });
+    if (longest != order.end()) std::swap(*order.begin(), *longest);
+  };
+}
+
+Sampler::Sampler(int64_t examples, int64_t batch_size, uint64_t seed, bool shuffle, Arrange arrange)
+    : examples_(examples), batch_size_(batch_size), seed_(seed), shuffle_(shuffle), arrange_(std::move(arrange)) {
   if (examples < 1 || batch_size < 1) throw Error("a sampler needs at least one example and one row per batch");
 }
 
 std::vector<int64_t> Sampler::next() {
   if (shuffle_ && order_epoch_ != position_.epoch) {
     order_ = shuffled(examples_, seed_, position_.epoch);
+    if (arrange_) arrange_(order_);
     order_epoch_ = position_.epoch;
   }
   const int64_t end = position_.index + std::min(batch_size_, examples_ - position_.index);

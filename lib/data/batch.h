@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "data/dataset.h"
@@ -22,7 +23,14 @@ struct Batch {
   std::vector<int64_t> document_lengths;
 };
 
-Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id);
+// pad_to_multiple_of: rounds the length up; 0: the longest row's.
+Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id,
+                 int64_t pad_to_multiple_of = 0);
+// One row with these examples end to end, as documents that do not see each other. No target crosses a border: the last
+// of each document is kIgnored.
+Batch make_packed_batch(const Dataset& dataset, const std::vector<int64_t>& rows);
+// The length of a padded batch whose longest row is so long.
+int64_t padded_length(int64_t longest, int64_t pad_to_multiple_of);
 
 // Where a run stands in its data: enough to resume exactly.
 struct Position {
@@ -31,10 +39,17 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
+// Rearranges the order of a pass.
+using Arrange = std::function<void(std::vector<int64_t>& order)>;
+// As transformers' group_by_length: the shuffled order in mega-batches of at most 50 steps, each sorted by length, the
+// longest first; the longest example of all comes first, so that what does not fit fails at once. lengths: of every
+// example; step_rows: examples in an optimizer step.
+Arrange grouped_by_length(std::vector<int32_t> lengths, int64_t step_rows);
+
 // Hands out rows in a seeded order that depends only on (seed, epoch); the last batch of a pass may be smaller.
 class Sampler {
  public:
-  Sampler(int64_t examples, int64_t batch_size, uint64_t seed, bool shuffle);
+  Sampler(int64_t examples, int64_t batch_size, uint64_t seed, bool shuffle, Arrange arrange = nullptr);
   // The rows of the next batch; moves the position. After the last batch of a pass the position is {epoch + 1, 0}.
   std::vector<int64_t> next();
   Position position() const { return position_; }
@@ -45,6 +60,7 @@ class Sampler {
   int64_t examples_, batch_size_;
   uint64_t seed_;
   bool shuffle_;
+  Arrange arrange_;
   Position position_;
   int64_t order_epoch_ = -1;
   std::vector<int64_t> order_;

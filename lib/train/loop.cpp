@@ -38,7 +38,7 @@ class Loop {
         inputs_(inputs),
         trainer_(trainer),
         observer_(observer),
-        order_(config, inputs.train.size()),
+        order_(config, inputs.train),
         data_fingerprint_(inputs.train.fingerprint()) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
@@ -87,7 +87,7 @@ void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   std::vector<data::Batch> batches;
   for (const std::vector<int64_t>& rows : order_.next()) {
-    batches.push_back(data::make_batch(inputs_.train, rows, padding_id(inputs_)));
+    batches.push_back(batch_of(config_, inputs_.train, rows, padding_id(inputs_)));
   }
   const double rate = config_.learning_rate * optim::schedule_factor(config_.lr_scheduler_type, counters_.step,
                                                                      order_.total_steps(), config_.warmup_steps);
@@ -116,9 +116,8 @@ void Loop::take_step() {
 void Loop::evaluate() {
   const Clock::time_point start = Clock::now();
   std::vector<data::Batch> batches;
-  for (const auto& rows :
-       evaluation_rows(inputs_.validation.size(), config_.per_device_eval_batch_size)) {
-    batches.push_back(data::make_batch(inputs_.validation, rows, padding_id(inputs_)));
+  for (const auto& rows : evaluation_rows(config_, inputs_.validation)) {
+    batches.push_back(batch_of(config_, inputs_.validation, rows, padding_id(inputs_)));
   }
   const Evaluation evaluation = trainer_.evaluate(batches, [this] { return interrupt_.signal() != 0; });
   result_.memory.merge(evaluation.memory);

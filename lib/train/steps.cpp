@@ -1,4 +1,4 @@
-// The order of optimizer steps over a dataset, and the shapes that decide a run's memory.
+// The shapes that decide a run's memory, from lengths and target counts alone.
 #include "train/steps.h"
 
 #include <algorithm>
@@ -10,14 +10,21 @@
 namespace fathom::train {
 namespace {
 
-constexpr int64_t kMostSteps = 10'000'000;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-BatchShape shape_of(const data::Dataset& dataset, const std::vector<int64_t>& rows) {
-  int64_t length = 0;
-  for (int64_t row : rows) length = std::max(length, dataset.length(row));
-  return {static_cast<int64_t>(rows.size()), length};
+BatchShape shape_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows) {
+  int64_t length = 0, targets = 0;
+  for (int64_t row : rows) {
+    length = std::max(length, dataset.length(row));
+    targets += dataset.target_count(row);
+  }
+  if (!config.packing) {
+    return {static_cast<int64_t>(rows.size()), data::padded_length(length, config.pad_to_multiple_of), targets};
+  }
+  BatchShape shape{1, 0, targets};
+  for (int64_t row : rows) {
+    shape.length += dataset.length(row);
+    shape.document_lengths.push_back(dataset.length(row));
+  }
+  return shape;
 }
 
 // The shapes that no other exceeds in both rows and length, in the order of their first appearance.
@@ -58,60 +65,24 @@ class StepFrontier {
   Frontier first_, later_;
 };
 
-StepShape next_shape(StepOrder& order, const data::Dataset& dataset) {
+StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset) {
   StepShape shape;
-  for (const std::vector<int64_t>& rows : order.next()) shape.push_back(shape_of(dataset, rows));
+  for (const std::vector<int64_t>& rows : order.next()) shape.push_back(shape_of(config, dataset, rows));
   return shape;
 }
 
 }  // namespace
 
-StepOrder::StepOrder(const config::RunConfig& config, int64_t examples)
-    : sampler_(examples, config.per_device_train_batch_size, static_cast<uint64_t>(config.seed), config.shuffle),
-      accumulation_(config.gradient_accumulation_steps),
-      steps_per_epoch_(divide_up(sampler_.batches_per_epoch(), accumulation_)) {
-  const double steps = config.max_steps > 0
-                           ? static_cast<double>(config.max_steps)
-                           : std::ceil(config.num_train_epochs * static_cast<double>(steps_per_epoch_));
-  if (steps > kMostSteps) {
-    throw UsageError("the run would take " + std::to_string(steps) + " steps; at most " + std::to_string(kMostSteps) +
-                         " can be planned",
-                     "lower num_train_epochs or max_steps");
-  }
-  total_steps_ = static_cast<int64_t>(steps);
-}
-
-std::vector<std::vector<int64_t>> StepOrder::next() {
-  std::vector<std::vector<int64_t>> micro_batches;
-  const int64_t epoch = sampler_.position().epoch;
-  while (static_cast<int64_t>(micro_batches.size()) < accumulation_ && sampler_.position().epoch == epoch) {
-    micro_batches.push_back(sampler_.next());
-  }
-  return micro_batches;
-}
-
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
-  StepOrder order(config, dataset.size());
+  StepOrder order(config, dataset);
   std::vector<StepShape> shapes;
-  for (int64_t step = 0; step < order.total_steps(); ++step) shapes.push_back(next_shape(order, dataset));
+  for (int64_t step = 0; step < order.total_steps(); ++step) shapes.push_back(next_shape(config, order, dataset));
   return shapes;
-}
-
-std::vector<std::vector<int64_t>> evaluation_rows(int64_t examples, int64_t batch_size) {
-  std::vector<std::vector<int64_t>> batches;
-  for (int64_t start = 0; start < examples; start += batch_size) {
-    std::vector<int64_t>& rows = batches.emplace_back();
-    for (int64_t row = start; row < std::min(examples, start + batch_size); ++row) rows.push_back(row);
-  }
-  return batches;
 }
 
 std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
   std::vector<BatchShape> shapes;
-  for (const auto& rows :
-       evaluation_rows(dataset.size(), config.per_device_eval_batch_size)) {
-    shapes.push_back(shape_of(dataset, rows));
-  }
+  for (const auto& rows : evaluation_rows(config, dataset)) shapes.push_back(shape_of(config, dataset, rows));
   return shapes;
 }
 
@@ -122,9 +93,9 @@ std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps) {
 }
 
 std::vector<StepShape> maximal_steps(const config::RunConfig& config, const data::Dataset& dataset) {
-  StepOrder order(config, dataset.size());
+  StepOrder order(config, dataset);
   StepFrontier frontier;
-  for (int64_t step = 0; step < order.total_steps(); ++step) frontier.add(next_shape(order, dataset));
+  for (int64_t step = 0; step < order.total_steps(); ++step) frontier.add(next_shape(config, order, dataset));
   return frontier.steps();
 }
 

@@ -1,4 +1,4 @@
-// The order of a run: which examples each optimizer step takes, and what shapes that makes. No torch header.
+// The shapes of a run's batches, which decide its memory. No torch header.
 #pragma once
 
 #include <compare>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/run_config.h"
-#include "data/batch.h"
+#include "train/step_order.h"
 
 namespace fathom::train {
 
@@ -19,32 +19,10 @@ struct BatchShape {
 };
 using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 
-// Optimizer steps of a run: groups of gradient_accumulation_steps batches; a group never crosses the end of a pass.
-class StepOrder {
- public:
-  // Throws UsageError if the run would take more than ten million steps.
-  StepOrder(const config::RunConfig& config, int64_t examples);
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  int64_t total_steps() const { return total_steps_; }
-  // The example rows of each micro-batch of the next step; moves the position.
-  std::vector<std::vector<int64_t>> next();
-  data::Position position() const { return sampler_.position(); }
-  void seek(data::Position position) { sampler_.seek(position); }
-
- private:
-  data::Sampler sampler_;
-  int64_t accumulation_;
-  int64_t steps_per_epoch_;
-  int64_t total_steps_ = 0;
-};
-
 // The shapes of every step of the run, in order, from the lengths of the examples alone.
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset);
 // The shapes of an evaluation pass over the dataset, in order.
 std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset);
-
-// The rows of consecutive batches over the dataset in file order, as an evaluation takes them.
-std::vector<std::vector<int64_t>> evaluation_rows(int64_t examples, int64_t batch_size);
 
 // Steps that make a run's maxima of memory, of all that are given. A step's memory is decided by its first micro-batch,
 // before there are gradients, and by each later one on its own; of those, only shapes that no other exceeds in rows and

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
+#include "base/split_mix.h"
 
 namespace fathom::data {
 namespace {
@@ -24,6 +26,40 @@ TEST(Batch, PadsOnTheRightAndShiftsTargets) {
   EXPECT_EQ(batch.target_count, 3);
   EXPECT_EQ(batch.token_count, 6);
   EXPECT_THROW(make_batch(dataset, {2}, 0), std::out_of_range);
+}
+
+TEST(Batch, RoundsTheLengthUp) {
+  const Dataset dataset({{{1, 5, 6}, {1, 5, 6}}});
+  EXPECT_EQ(make_batch(dataset, {0}, 0, 8).length, 8);
+  EXPECT_EQ(make_batch(dataset, {0}, 0, 3).length, 3);
+  EXPECT_THAT(make_batch(dataset, {0}, 9, 4).ids, ElementsAre(1, 5, 6, 9));
+  EXPECT_EQ(make_batch(dataset, {0}, 0, 4).token_count, 3);
+}
+
+TEST(GroupedByLength, SortsMegaBatchesAndPutsTheLongestFirst) {
+  std::vector<int32_t> lengths;
+  SplitMix64 random(8);
+  for (int i = 0; i < 1000; ++i) lengths.push_back(static_cast<int32_t>(1 + random.below(500)));
+  const Arrange arrange = grouped_by_length(lengths, 4);
+  std::vector<int64_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> shuffled = order;
+  for (size_t last = shuffled.size(); last > 1; --last) std::swap(shuffled[last - 1], shuffled[random.below(last)]);
+  std::vector<int64_t> grouped = shuffled;
+  arrange(grouped);
+  const auto length_of = [&](int64_t row) { return lengths[static_cast<size_t>(row)]; };
+  EXPECT_EQ(length_of(grouped[0]), *std::max_element(lengths.begin(), lengths.end()));
+  // 1000 examples in steps of 4: mega-batches of 50 steps, each sorted but for where the longest was.
+  for (size_t start = 0; start < 1000; start += 200) {
+    int ascents = 0;
+    for (size_t i = start + 1; i < start + 200; ++i) ascents += length_of(grouped[i]) > length_of(grouped[i - 1]);
+    EXPECT_LE(ascents, 1);
+  }
+  std::sort(grouped.begin(), grouped.end());
+  EXPECT_EQ(grouped, order) << "a permutation";
+  std::vector<int64_t> few = {2, 0, 1};
+  grouped_by_length({5, 9, 7}, 16)(few);
+  EXPECT_THAT(few, ElementsAre(1, 2, 0));
 }
 
 std::vector<int64_t> epoch_order(Sampler& sampler) {

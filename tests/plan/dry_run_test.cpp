@@ -32,15 +32,14 @@ ledger::Memory measure(const config::RunConfig& config, const model::ModelShape&
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(1);
   memory.merge(trainer.loaded());
-  const int64_t examples = dataset.size();
-  train::StepOrder order(config, examples);
+  train::StepOrder order(config, dataset);
   std::vector<data::Batch> evaluation;
-  for (const auto& rows : train::evaluation_rows(examples, config.per_device_eval_batch_size)) {
-    evaluation.push_back(data::make_batch(dataset, rows, 0));
+  for (const auto& rows : train::evaluation_rows(config, dataset)) {
+    evaluation.push_back(train::batch_of(config, dataset, rows, 0));
   }
   for (int64_t step = 1; step <= order.total_steps(); ++step) {
     std::vector<data::Batch> batches;
-    for (const auto& rows : order.next()) batches.push_back(data::make_batch(dataset, rows, 0));
+    for (const auto& rows : order.next()) batches.push_back(train::batch_of(config, dataset, rows, 0));
     memory.merge(trainer.step(batches, 1e-3).memory);
     if (step % order.steps_per_epoch() == 0) memory.merge(trainer.evaluate(evaluation).memory);
   }

@@ -1,12 +1,9 @@
-// The order of steps: epochs, accumulation, totals, and which shapes can make a run's maxima.
+// Shapes from lengths, and which of them can make a run's maxima.
 #include "train/steps.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
-#include <set>
-
-#include "base/error.h"
 
 namespace fathom::train {
 namespace {
@@ -29,44 +26,11 @@ config::RunConfig config_of(int64_t batch, int64_t accumulation, double epochs) 
   return config;
 }
 
-TEST(StepOrder, AGroupNeverCrossesTheEndOfAPass) {
-  // 10 examples in batches of 3: 4 batches a pass; accumulation 3 makes steps of 3 and 1 batches.
-  StepOrder order(config_of(3, 3, 2), 10);
-  EXPECT_EQ(order.steps_per_epoch(), 2);
-  EXPECT_EQ(order.total_steps(), 4);
-  for (int pass = 0; pass < 2; ++pass) {
-    std::set<int64_t> seen;
-    const auto first = order.next(), second = order.next();
-    EXPECT_EQ(first.size(), 3u);
-    EXPECT_EQ(second.size(), 1u);
-    for (const auto& step : {first, second}) {
-      for (const auto& rows : step) seen.insert(rows.begin(), rows.end());
-    }
-    EXPECT_EQ(seen.size(), 10u);
-  }
-}
-
-TEST(StepOrder, ASharesOfAPassRoundsUpAndMaxStepsWins) {
-  EXPECT_EQ(StepOrder(config_of(2, 1, 1.5), 10).total_steps(), 8);
-  config::RunConfig config = config_of(2, 1, 1.5);
-  config.max_steps = 3;
-  EXPECT_EQ(StepOrder(config, 10).total_steps(), 3);
-}
-
-TEST(StepOrder, SeekingResumesTheSameOrder) {
-  StepOrder whole(config_of(3, 2, 3), 17);
-  whole.next();
-  whole.next();
-  StepOrder resumed(config_of(3, 2, 3), 17);
-  resumed.seek(whole.position());
-  for (int step = 0; step < 5; ++step) EXPECT_EQ(whole.next(), resumed.next());
-}
-
 TEST(StepShapes, LengthsAreThoseOfTheLongestRow) {
   config::RunConfig config = config_of(2, 1, 1);
   config.shuffle = false;
   const std::vector<StepShape> shapes = step_shapes(config, dataset_of({3, 9, 4, 4, 7}));
-  EXPECT_EQ(shapes, (std::vector<StepShape>{{{2, 9}}, {{2, 4}}, {{1, 7}}}));
+  EXPECT_EQ(shapes, (std::vector<StepShape>{{{2, 9, 10}}, {{2, 4, 6}}, {{1, 7, 6}}}));
 }
 
 TEST(MaximalShapes, KeepsWhatNothingExceedsForFirstAndLaterMicroBatches) {
@@ -87,10 +51,19 @@ TEST(MaximalSteps, OfRaggedDataWithAccumulationAreFew) {
   EXPECT_EQ(maximal, maximal_shapes(step_shapes(config, dataset)));
 }
 
-TEST(StepOrder, RefusesMoreStepsThanCanBePlanned) { EXPECT_THROW(StepOrder(config_of(1, 1, 1e300), 10), UsageError); }
-
-TEST(EvaluationRows, CoverTheDatasetInOrder) {
-  EXPECT_EQ(evaluation_rows(5, 2), (std::vector<std::vector<int64_t>>{{0, 1}, {2, 3}, {4}}));
+TEST(StepShapes, LengthsAreRoundedUpAndPackedOnesEndToEnd) {
+  config::RunConfig config = config_of(2, 1, 1);
+  config.shuffle = false;
+  config.pad_to_multiple_of = 8;
+  const data::Dataset dataset = dataset_of({3, 9, 4, 4, 7});
+  EXPECT_EQ(step_shapes(config, dataset), (std::vector<StepShape>{{{2, 16, 10}}, {{2, 8, 6}}, {{1, 8, 6}}}));
+  config.pad_to_multiple_of = 0;
+  config.packing = true;
+  config.max_length = 11;  // bins {0, 3}, {1}, {2, 4}
+  EXPECT_EQ(step_shapes(config, dataset), (std::vector<StepShape>{{{1, 16, 13, {3, 4, 9}}}, {{1, 11, 9, {4, 7}}}}));
+  config.per_device_eval_batch_size = 1;
+  EXPECT_EQ(evaluation_shapes(config, dataset),
+            (std::vector<BatchShape>{{1, 7, 5, {3, 4}}, {1, 9, 8, {9}}, {1, 11, 9, {4, 7}}}));
 }
 
 }  // namespace
