@@ -41,9 +41,27 @@ class Lion(torch.optim.Optimizer):
                 momentum.copy_(beta2 * momentum + (1 - beta2) * gradient)
 
 
+class Sgd(torch.optim.SGD):
+    """torch's, on FP32 copies that are rounded after each step: on BF16 itself it rounds the decayed gradient too."""
+
+    @torch.no_grad()
+    def step(self):
+        stored = [parameter for group in self.param_groups for parameter in group["params"]]
+        for group in self.param_groups:
+            group["params"] = [parameter.float() for parameter in group["params"]]
+        wide = [parameter for group in self.param_groups for parameter in group["params"]]
+        for parameter, copy in zip(stored, wide):
+            copy.grad = parameter.grad.float()
+        super().step()
+        for parameter, copy in zip(stored, wide):
+            parameter.copy_(copy)
+        for group in self.param_groups:
+            group["params"] = [stored.pop(0) for _ in group["params"]]
+
+
 OPTIMIZERS = {
     "adamw": lambda groups: torch.optim.AdamW(groups, lr=1.0, betas=(0.8, 0.95), eps=1e-6, fused=True),
-    "sgd": lambda groups: torch.optim.SGD(groups, lr=1.0, fused=True),
+    "sgd": lambda groups: Sgd(groups, lr=1.0),
     "adafactor": lambda groups: Adafactor(groups, lr=1.0, scale_parameter=False, relative_step=False),
     "lion": lambda groups: Lion(groups, betas=(0.8, 0.95)),
 }
