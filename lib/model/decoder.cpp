@@ -1,4 +1,4 @@
-// One layer of the Llama decoder, as transformers' LlamaDecoderLayer computes it.
+// One layer of the decoder, as transformers computes it for each family.
 #include "model/decoder.h"
 
 #include <ATen/ATen.h>
@@ -18,6 +18,13 @@ at::Tensor add_to_stream(const at::Tensor& branch_TD, const at::Tensor& stream_T
   return branch_TD.to(stream_TD.scalar_type()).add_(stream_TD);
 }
 
+// Each head by itself, where the family has such a norm.
+at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight_E, const LayerContext& context) {
+  if (!weight_E.defined()) return x_BSHE;
+  const at::Tensor heads = x_BSHE.view({-1, context.head_size});
+  return ops::rms_norm(heads, weight_E, context.norm_eps, x_BSHE.scalar_type()).view(x_BSHE.sizes());
+}
+
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                      const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
@@ -26,10 +33,11 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
     return ops::linear(x_TD, projection, compute, context.training)
         .view({context.rows, length, heads, context.head_size});
   };
-  const at::Tensor q_BSHE =
-      ops::rotate(heads_of(layer.q, "self_attn.q_proj", context.heads), context.cos_SE2, context.sin_SE2);
-  const at::Tensor k_BSKE =
-      ops::rotate(heads_of(layer.k, "self_attn.k_proj", context.key_heads), context.cos_SE2, context.sin_SE2);
+  auto turned = [&](const at::Tensor& x_BSHE, const at::Tensor& norm_E) {
+    return ops::rotate(normed(x_BSHE, norm_E, context), context.cos_SE2, context.sin_SE2);
+  };
+  const at::Tensor q_BSHE = turned(heads_of(layer.q, "self_attn.q_proj", context.heads), layer.query_norm_E);
+  const at::Tensor k_BSKE = turned(heads_of(layer.k, "self_attn.k_proj", context.key_heads), layer.key_norm_E);
   const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", context.key_heads);
   layer.names.forward("self_attn");
   if (cache == nullptr) {

@@ -1,4 +1,4 @@
-// One layer of the Llama decoder: normalisation, attention, normalisation, feed-forward, each added to the stream.
+// One layer of the decoder: normalisation, attention, normalisation, feed-forward, each added to the stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +15,8 @@ struct DecoderLayer {
   ops::Linear q, k, v, o;
   at::Tensor post_attention_norm_D;
   ops::Linear gate, up, down;
+  at::Tensor query_norm_E, key_norm_E;  // undefined: heads are rotated as they come
+  int64_t window = 0;                   // positions that a query sees, its own included; 0: all before it
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use.

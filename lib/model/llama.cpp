@@ -1,4 +1,4 @@
-// The Llama decoder: its parameters from a folder or drawn at random, and its forward passes.
+// The decoder: its parameters from a folder or drawn at random, and its forward passes.
 #include "model/llama.h"
 
 #include <ATen/ATen.h>
@@ -33,7 +33,7 @@ void seed_generator(at::Device device, uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
-// Tensors that checkpoints carry although a Llama does not read them.
+// Tensors that checkpoints carry although a decoder does not read them.
 bool is_ignored(const std::string& name, const ModelShape& shape) {
   return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
 }
@@ -55,7 +55,8 @@ struct Llama::State {
       : shape(shape_in),
         options(options_in),
         names(options.ledger, ""),
-        rotary(shape.rope_theta, shape.head_dim, options.device, options.ledger),
+        rotary(ops::rotary_frequencies(shape.rope_theta, shape.head_dim, shape.rope_scaling), options.device,
+               options.ledger),
         anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {}
 
   ModelShape shape;
@@ -91,7 +92,8 @@ at::Tensor Llama::State::add_parameter(const std::string& name, at::IntArrayRef 
 
 ops::Linear Llama::State::make_linear(const std::string& module, const std::map<std::string, at::Tensor>& base,
                                       const std::set<std::string>& adapted) {
-  ops::Linear linear{base.at(module + ".weight"), std::nullopt};
+  const auto bias = base.find(module + ".bias");
+  ops::Linear linear{base.at(module + ".weight"), bias == base.end() ? at::Tensor() : bias->second, std::nullopt};
   if (!adapted.contains(module)) return linear;
   const LoraOptions& lora = *options.lora;
   ops::LoraAdapter adapter;
@@ -196,6 +198,11 @@ void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
     const Parameter& parameter = state_->parameters[i];
     known.insert(parameter.name);
     const auto entry = folder.find(parameter.name);
+    if (shape.query_key_norm) {
+      layer.query_norm_E = base.at(prefix + "self_attn.q_norm.weight");
+      layer.key_norm_E = base.at(prefix + "self_attn.k_norm.weight");
+    }
+    layer.window = shape.window_of(i);
     if (!entry)
       throw Error(where + "there is no tensor " + parameter.name, "check that config.json belongs to the weights");
     const weights::TensorInfo& info = *entry->info;
@@ -229,7 +236,7 @@ void Llama::initialise(uint64_t seed) {
     if (parameter.tensor.dim() > 1) {
       parameter.tensor.normal_(0, state_->shape.initializer_range);
     } else {
-      parameter.tensor.fill_(1);
+      parameter.tensor.fill_(parameter.name.ends_with(".bias") ? 0 : 1);
     }
   }
   state_->initialise_adapters();

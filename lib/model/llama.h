@@ -1,4 +1,5 @@
-// The Llama decoder on LibTorch: grouped queries, rotary positions, SwiGLU; with or without LoRA adapters.
+// The decoder of every family (model/families.h) on LibTorch: grouped queries, rotary positions, SwiGLU; with or
+// without LoRA adapters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,7 +35,7 @@ struct Parameter {
   std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"
   at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
-  bool decays = false;  // matrices decay, norms do not
+  bool decays = false;  // matrices decay, norms and biases do not
 };
 
 // Keys and values of the tokens so far, for generation: per layer [B, K, capacity, E], `length` of them in use.
@@ -54,7 +55,8 @@ class Llama {
   // `seed` (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a
   // left-over one.
   void load(const weights::ModelFolder& folder, uint64_t seed);
-  // Draws the base weights as transformers would (normal of initializer_range, norms one), adapters as above.
+  // Draws the base weights as transformers would (normal of initializer_range, norms one, biases zero), adapters as
+  // above.
   void initialise(uint64_t seed);
 
   // Makes the tables of positions for sequences of `length` tokens now, instead of in the first pass that needs them:

@@ -9,20 +9,14 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
+#include "ops/rotary_frequencies.h"
 
 namespace fathom::model {
 
-// Llama 3.1's positions: frequencies below the low border are divided by `factor`, those between the borders blended.
-struct ScaledRope {
-  double factor = 1;
-  double low_frequency_factor = 1, high_frequency_factor = 4;
-  int64_t original_positions = 8192;
-  bool operator==(const ScaledRope&) const = default;
-};
-
 struct ModelShape {
-  std::string architecture;         // "LlamaForCausalLM"
+  std::string architecture;         // "LlamaForCausalLM"; the family, as model/families.h lists them
   int64_t vocab_size = 0;           // V
+  int64_t added_tokens = 0;         // of these, without a row in the stored weights: tokens added to the tokenizer
   int64_t hidden_size = 0;          // D
   int64_t intermediate_size = 0;    // F
   int64_t num_hidden_layers = 0;    // L
@@ -31,7 +25,7 @@ struct ModelShape {
   int64_t head_dim = 0;             // E
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
-  std::optional<ScaledRope> rope_scaling;
+  std::optional<ops::ScaledRope> rope_scaling;
   bool query_key_value_bias = false;  // of q_proj, k_proj and v_proj
   bool output_bias = false;           // of o_proj
   bool feed_forward_bias = false;     // of gate_proj, up_proj and down_proj
@@ -44,16 +38,17 @@ struct ModelShape {
   DType dtype = DType::kF32;  // of the stored weights, as config.json says
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
+
+  // How far back a query of this layer sees, its own position included; 0: all the way.
+  int64_t window_of(int64_t layer) const {
+    return windowed_layers.empty() || windowed_layers[static_cast<size_t>(layer)] ? sliding_window : 0;
+  }
 };
 
-// Scaled positions (rope_scaling of Llama 3.1 and later) change the numbers that a model computes, not how many there
-// are: estimates ignore them, everything that computes refuses them.
-enum class ScaledPositions { kRefused, kIgnored };
-// Reads the spellings of transformers 4 (rope_theta, torch_dtype) and 5 (rope_parameters, dtype). Throws Error naming
-// the key for what this decoder cannot express (other architectures, rope scaling, biases, sliding windows) and for
-// absurd numbers.
-ModelShape parse_model_shape(const Json& config, std::string_view origin,
-                             ScaledPositions scaled = ScaledPositions::kRefused);
+// Reads the spellings of transformers 4 (rope_theta, rope_scaling, torch_dtype) and 5 (rope_parameters, dtype), and
+// takes its defaults for absent keys. Throws Error naming the key for what this decoder cannot express (other
+// architectures, other stretched positions than llama3) and for absurd numbers.
+ModelShape parse_model_shape(const Json& config, std::string_view origin);
 
 struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
@@ -61,7 +56,7 @@ struct ParameterSpec {
   bool is_matrix() const { return shape.size() == 2; }  // takes weight decay
   int64_t elements() const;
 };
-// In the order of the forward pass. A tied head has no entry of its own.
+// In the order of the forward pass, each matrix before its bias. A tied head has no entry of its own.
 std::vector<ParameterSpec> parameter_specs(const ModelShape& shape);
 int64_t parameter_count(const ModelShape& shape);
 

@@ -18,7 +18,9 @@ at::Tensor dropout(const at::Tensor& x, double p) {
 }
 
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training) {
-  at::Tensor y_TN = at::linear(input.tensor(), compute.weight(layer.weight_ND));
+  std::optional<at::Tensor> bias_N;
+  if (layer.bias_N.defined()) bias_N = compute.weight(layer.bias_N);
+  at::Tensor y_TN = at::linear(input.tensor(), compute.weight(layer.weight_ND), bias_N);
   if (!layer.adapter) return y_TN;
   const LoraAdapter& adapter = *layer.adapter;
   const at::Tensor a_RD = compute.weight(adapter.a_RD), b_NR = compute.weight(adapter.b_NR);

@@ -1,4 +1,4 @@
-// Linear layers without bias, plain or with a LoRA adapter (Hu et al. 2021, arXiv 2106.09685) as PEFT computes it.
+// Linear layers, plain or with a LoRA adapter (Hu et al. 2021, arXiv 2106.09685) as PEFT computes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +17,7 @@ struct LoraAdapter {
 
 struct Linear {
   at::Tensor weight_ND;
+  at::Tensor bias_N;  // undefined: none
   std::optional<LoraAdapter> adapter;
 };
 
@@ -32,7 +33,7 @@ class LinearInput {
   mutable at::Tensor cast_TD_;
 };
 
-// x W^T + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the
+// x W^T + bias + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the
 // adapter's type and the sum rounded once; under autocast A and B are cast like any weight.
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training);
 

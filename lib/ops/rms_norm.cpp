@@ -73,7 +73,10 @@ at::Tensor rms_norm(const at::Tensor& x_TD, const at::Tensor& weight_D, double e
   if (has_kernel(x_TD) && has_kernel(weight_D) && (out_dtype == at::kFloat || out_dtype == at::kBFloat16)) {
     return RmsNorm::apply(x_TD, weight_D, eps, out_dtype);
   }
-  if (x_TD.is_cuda()) return std::get<0>(at::_fused_rms_norm(x_TD, {x_TD.size(1)}, weight_D, eps)).to(out_dtype);
+  if (x_TD.is_cuda()) {
+    const at::Tensor like_x_D = weight_D.to(x_TD.scalar_type());
+    return std::get<0>(at::_fused_rms_norm(x_TD, {x_TD.size(1)}, like_x_D, eps)).to(out_dtype);
+  }
   return rms_norm_reference(x_TD, weight_D, eps, out_dtype);
 }
 

@@ -6,7 +6,7 @@
 namespace fathom::ops {
 
 // y = x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in FP32 and rounded once to `out_dtype`.
-// Keeps x and one FP32 number per row for the backward pass. x_TD: contiguous; weight_D: the type of x.
+// Keeps x and one FP32 number per row for the backward pass. x_TD: contiguous; weight_D: the type of x, or wider.
 at::Tensor rms_norm(const at::Tensor& x_TD, const at::Tensor& weight_D, double eps, at::ScalarType out_dtype);
 
 // The same from ATen's elementwise operators; every device, every type; what the tests compare with.

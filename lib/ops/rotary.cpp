@@ -67,8 +67,8 @@ struct Rotate : torch::autograd::Function<Rotate> {
 
 }  // namespace
 
-RotaryTable::RotaryTable(double theta, int64_t head_size, at::Device device, ledger::Ledger* ledger)
-    : theta_(theta), head_size_(head_size), device_(device), ledger_(ledger) {}
+RotaryTable::RotaryTable(std::vector<float> frequencies, at::Device device, ledger::Ledger* ledger)
+    : frequencies_(std::move(frequencies)), device_(device), ledger_(ledger) {}
 
 void RotaryTable::reserve(int64_t length) {
   if (length > length_) grow(length);
@@ -81,7 +81,7 @@ std::pair<at::Tensor, at::Tensor> RotaryTable::rows(int64_t first, int64_t count
 
 void RotaryTable::grow(int64_t length) {
   length_ = std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
-  const int64_t half = head_size_ / 2;
+  const int64_t half = static_cast<int64_t>(frequencies_.size());
   const auto options = at::TensorOptions().device(device_).dtype(at::kFloat);
   for (at::Tensor* table : {&cos_SE2_, &sin_SE2_}) {
     *table = at::Tensor();
@@ -89,14 +89,11 @@ void RotaryTable::grow(int64_t length) {
     if (ledger_ != nullptr) ledger_->claim(*table, ledger::Component::kWeights, "rotary_emb");
   }
   if (device_.is_privateuseone()) return;
-  // Each step is rounded to FP32 as transformers' LlamaRotaryEmbedding does it: frequencies, then angles, then cos and
-  // sin.
+  // Angles, then cos and sin are rounded to FP32, as transformers' LlamaRotaryEmbedding does it.
   std::vector<float> cos(length_ * half), sin(length_ * half);
   for (int64_t i = 0; i < half; ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_size_);
-    const float frequency = 1.0f / static_cast<float>(std::pow(theta_, static_cast<double>(exponent)));
     for (int64_t position = 0; position < length_; ++position) {
-      const float angle = static_cast<float>(position) * frequency;
+      const float angle = static_cast<float>(position) * frequencies_[i];
       cos[position * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
       sin[position * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
     }

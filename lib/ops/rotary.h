@@ -4,25 +4,27 @@
 #include <ATen/core/Tensor.h>
 
 #include <utility>
+#include <vector>
 
 #include "ledger/ledger.h"
+#include "ops/rotary_frequencies.h"
 
 namespace fathom::ops {
 
-// cos and sin of position * theta^(-2i/E) in FP32, [length, E/2] each, as long as the longest sequence so far or as was
+// cos and sin of position * frequency in FP32, [length, E/2] each, as long as the longest sequence so far or as was
 // reserved, rounded up to a power of two and to 64.
 class RotaryTable {
  public:
   // The ledger (may be null) is told that the tables are weights: they are buffers of the model.
-  RotaryTable(double theta, int64_t head_size, at::Device device, ledger::Ledger* ledger);
+  // frequencies: of each of the E/2 pairs.
+  RotaryTable(std::vector<float> frequencies, at::Device device, ledger::Ledger* ledger);
   void reserve(int64_t length);
   // The rows of positions [first, first + count).
   std::pair<at::Tensor, at::Tensor> rows(int64_t first, int64_t count);
 
  private:
   void grow(int64_t length);
-  double theta_;
-  int64_t head_size_;
+  std::vector<float> frequencies_;
   at::Device device_;
   ledger::Ledger* ledger_;
   int64_t length_ = 0;

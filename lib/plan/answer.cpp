@@ -19,8 +19,7 @@ PhantomGpuPlayer::PhantomGpuPlayer(const train::Placement& placement) : placemen
 const weights::ModelFolder& PhantomGpuPlayer::folder_of(const std::string& path) {
   if (!folder_ || folder_path_ != path) {
     auto folder = std::make_unique<weights::ModelFolder>(path, /*weights_required=*/false);
-    shape_ = model::parse_model_shape(folder->config(), (folder->path() / "config.json").string(),
-                                      model::ScaledPositions::kIgnored);
+    shape_ = model::parse_model_shape(folder->config(), (folder->path() / "config.json").string());
     folder_ = std::move(folder);
     folder_path_ = path;
   }

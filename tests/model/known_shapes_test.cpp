@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "model/shape.h"
 
@@ -15,26 +14,44 @@ const std::filesystem::path kModels = FATHOM_SOURCE_DIR "/configs/models";
 
 TEST(KnownShapes, CountAsManyParametersAsPublished) {
   const std::map<std::string, int64_t> published = {
-      {"deepseek-llm-7b", 6'910'365'696}, {"llama-2-13b", 13'015'864'320},     {"llama-2-70b", 68'976'648'192},
-      {"llama-2-7b", 6'738'415'616},      {"llama-3-70b", 70'553'706'496},     {"llama-3-8b", 8'030'261'248},
-      {"llama-3.1-70b", 70'553'706'496},  {"llama-3.1-405b", 405'853'388'800}, {"llama-3.1-8b", 8'030'261'248},
-      {"llama-3.2-1b", 1'235'814'400},    {"llama-3.2-3b", 3'212'749'824},     {"smollm2-1.7b", 1'711'376'384},
-      {"smollm2-135m", 134'515'008},      {"smollm2-360m", 361'821'120},       {"tinyllama-1.1b", 1'100'048'384},
-      {"yi-6b", 6'061'035'520},
+      {"deepseek-llm-7b", 6'910'365'696},   {"llama-2-13b", 13'015'864'320},
+      {"llama-2-70b", 68'976'648'192},      {"llama-2-7b", 6'738'415'616},
+      {"llama-3-70b", 70'553'706'496},      {"llama-3-8b", 8'030'261'248},
+      {"llama-3.1-70b", 70'553'706'496},    {"llama-3.1-405b", 405'853'388'800},
+      {"llama-3.1-8b", 8'030'261'248},      {"llama-3.2-1b", 1'235'814'400},
+      {"llama-3.2-3b", 3'212'749'824},      {"smollm2-1.7b", 1'711'376'384},
+      {"smollm2-135m", 134'515'008},        {"smollm2-360m", 361'821'120},
+      {"tinyllama-1.1b", 1'100'048'384},    {"yi-6b", 6'061'035'520},
+      {"mistral-7b-v0.1", 7'241'732'096},   {"mistral-7b-v0.3", 7'248'023'552},
+      {"mistral-nemo-12b", 12'247'782'400}, {"qwen2.5-0.5b", 494'032'768},
+      {"qwen2.5-1.5b", 1'543'714'304},      {"qwen2.5-3b", 3'085'938'688},
+      {"qwen2.5-7b", 7'615'616'512},        {"qwen2.5-14b", 14'770'033'664},
+      {"qwen2.5-32b", 32'763'876'352},      {"qwen2.5-72b", 72'706'203'648},
+      {"qwen3-0.6b", 596'049'920},          {"qwen3-1.7b", 1'720'574'976},
+      {"qwen3-4b", 4'022'468'096},          {"qwen3-8b", 8'190'735'360},
+      {"qwen3-14b", 14'768'307'200},        {"qwen3-32b", 32'762'123'264},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
     const auto file = entry.path() / "config.json";
-    counted[entry.path().filename()] =
-        parameter_count(parse_model_shape(read_json(file), file.string(), ScaledPositions::kIgnored));
+    counted[entry.path().filename()] = parameter_count(parse_model_shape(read_json(file), file.string()));
   }
   EXPECT_EQ(counted, published);
 }
 
-TEST(KnownShapes, ScaledPositionsAreForEstimatesOnly) {
-  const Json config = read_json(kModels / "llama-3.2-1b" / "config.json");
-  EXPECT_EQ(parse_model_shape(config, "config.json", ScaledPositions::kIgnored).rope_theta, 500000);
-  EXPECT_THROW(parse_model_shape(config, "config.json"), Error);
+ModelShape shape_of(const std::string& name) {
+  return parse_model_shape(read_json(kModels / name / "config.json"), name);
+}
+
+TEST(KnownShapes, AreOfTheirFamilies) {
+  EXPECT_EQ(shape_of("llama-3.2-1b").rope_scaling, (ops::ScaledRope{32, 1, 4, 8192}));
+  EXPECT_EQ(shape_of("llama-3.1-70b").rope_scaling, (ops::ScaledRope{8, 1, 4, 8192}));
+  EXPECT_EQ(shape_of("mistral-7b-v0.1").sliding_window, 4096);
+  EXPECT_EQ(shape_of("mistral-7b-v0.3").sliding_window, 0);
+  EXPECT_EQ(shape_of("mistral-nemo-12b").head_dim, 128);  // not 5120 / 32
+  EXPECT_TRUE(shape_of("qwen2.5-7b").query_key_value_bias);
+  EXPECT_EQ(shape_of("qwen2.5-7b").sliding_window, 0);
+  EXPECT_TRUE(shape_of("qwen3-0.6b").query_key_norm);
 }
 
 }  // namespace

@@ -81,15 +81,28 @@ TEST(Shape, ReadsTheOldSpellingAndItsDefaults) {
 TEST(Shape, RefusesByKeyWhatTheDecoderCannotExpress) {
   EXPECT_EQ(refusal(new_spelling()), "");
   const std::vector<std::pair<const char*, const char*>> refused = {
-      {"architectures", R"(["MistralForCausalLM"])"},
+      {"architectures", R"(["GPT2LMHeadModel"])"},
+      {"architectures", R"(["LlamaForCausalLM", "MistralForCausalLM"])"},
+      {"architectures", "[3]"},
+      {"model_type", R"("mistral")"},  // beside LlamaForCausalLM
       {"architectures", "[]"},
-      {"attention_bias", "true"},
-      {"mlp_bias", "true"},
+      {"attention_bias", "1"},
+      {"mlp_bias", R"("no")"},
       {"attention_dropout", "0.1"},
       {"hidden_act", R"("gelu")"},
       {"sliding_window", "4096"},
       {"quantization_config", R"({"bits": 4})"},
+      {"use_sliding_window", "true"},
+      {"layer_types", R"(["full_attention", "sliding_attention"])"},
+      {"layer_types", R"(["full_attention"])"},
+      {"layer_types", R"(["full_attention", "chunked_attention"])"},
       {"rope_scaling", R"({"rope_type": "llama3", "factor": 8.0})"},
+      {"rope_scaling", R"({"rope_type": "llama3", "factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4})"},
+      {"rope_scaling", R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4})"},
+      {"rope_scaling", R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+                           "original_max_position_embeddings": 0})"},
+      {"rope_scaling", R"({"rope_type": "default", "rope_theta": 10000})"},
+      {"rope_scaling", "8"},
       {"rope_scaling", R"({"type": "linear", "factor": 2.0})"},
       {"rope_parameters", R"({"rope_type": "yarn", "rope_theta": 10000})"},
       {"rope_theta", "10000"},  // beside rope_parameters that say 500000
@@ -127,6 +140,147 @@ TEST(Shape, RefusesByKeyWhatTheDecoderCannotExpress) {
   Json no_head_dim = with("hidden_size", "33");
   no_head_dim.erase("head_dim");
   EXPECT_THAT(refusal(no_head_dim), HasSubstr("num_attention_heads"));
+}
+
+// What config.json of another family says at least.
+Json of_family(const char* type) {
+  return parse_json(std::string(R"({"hidden_size": 128, "intermediate_size": 100, "num_attention_heads": 32,
+      "num_hidden_layers": 30, "vocab_size": 10, "model_type": ")") +
+                        type + "\"}",
+                    "config.json");
+}
+
+ModelShape shape_with(Json config, const char* key, const char* value) {
+  config[key] = parse_json(value, "value");
+  return parse_model_shape(config, "config.json");
+}
+
+TEST(Families, HaveTheDefaultsOfTransformers) {
+  const ModelShape llama = parse_model_shape(of_family("llama"), "config.json");
+  EXPECT_EQ(llama.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(llama.num_key_value_heads, 32);
+  EXPECT_EQ(llama.max_position_embeddings, 2048);
+  EXPECT_EQ(llama.bos_token_id, 1);
+  EXPECT_THAT(llama.eos_token_ids, ElementsAre(2));
+  EXPECT_FALSE(llama.query_key_value_bias || llama.output_bias || llama.feed_forward_bias || llama.query_key_norm);
+
+  const ModelShape mistral = parse_model_shape(of_family("mistral"), "config.json");
+  EXPECT_EQ(mistral.architecture, "MistralForCausalLM");
+  EXPECT_EQ(mistral.num_key_value_heads, 8);
+  EXPECT_EQ(mistral.max_position_embeddings, 131072);
+  EXPECT_EQ(mistral.sliding_window, 4096);
+  EXPECT_TRUE(mistral.windowed_layers.empty());
+  EXPECT_THAT(mistral.eos_token_ids, ElementsAre(2));
+
+  const ModelShape qwen2 = parse_model_shape(of_family("qwen2"), "config.json");
+  EXPECT_EQ(qwen2.architecture, "Qwen2ForCausalLM");
+  EXPECT_TRUE(qwen2.query_key_value_bias);
+  EXPECT_FALSE(qwen2.output_bias || qwen2.feed_forward_bias || qwen2.query_key_norm);
+  EXPECT_EQ(qwen2.head_dim, 4);
+  EXPECT_EQ(qwen2.sliding_window, 0);
+  EXPECT_THAT(qwen2.eos_token_ids, testing::IsEmpty());
+
+  const ModelShape qwen3 = parse_model_shape(of_family("qwen3"), "config.json");
+  EXPECT_EQ(qwen3.architecture, "Qwen3ForCausalLM");
+  EXPECT_FALSE(qwen3.query_key_value_bias || qwen3.output_bias || qwen3.feed_forward_bias);
+  EXPECT_TRUE(qwen3.query_key_norm);
+  EXPECT_EQ(qwen3.head_dim, 128);
+  for (const ModelShape& each : {llama, mistral, qwen2, qwen3}) {
+    EXPECT_EQ(each.rms_norm_eps, 1e-6);
+    EXPECT_EQ(each.rope_theta, 10000);
+    EXPECT_FALSE(each.rope_scaling);
+  }
+}
+
+TEST(Families, TellAnAbsentKeyFromNull) {
+  EXPECT_EQ(shape_with(of_family("mistral"), "num_key_value_heads", "null").num_key_value_heads, 32);
+  EXPECT_EQ(shape_with(of_family("mistral"), "sliding_window", "null").sliding_window, 0);
+  EXPECT_THAT(shape_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, testing::IsEmpty());
+}
+
+TEST(Families, HaveBiasesAsTheirKeysSay) {
+  Json llama = of_family("llama");
+  llama["attention_bias"] = llama["mlp_bias"] = true;
+  const ModelShape all = parse_model_shape(llama, "config.json");
+  EXPECT_TRUE(all.query_key_value_bias && all.output_bias && all.feed_forward_bias);
+  const ModelShape qwen3 = shape_with(of_family("qwen3"), "attention_bias", "true");
+  EXPECT_TRUE(qwen3.query_key_value_bias && qwen3.output_bias);
+  // Not keys of these: transformers ignores them.
+  EXPECT_FALSE(shape_with(of_family("mistral"), "attention_bias", "true").query_key_value_bias);
+  EXPECT_FALSE(shape_with(of_family("qwen3"), "mlp_bias", "true").feed_forward_bias);
+}
+
+TEST(Families, ChooseWindowedLayersAsTransformers) {
+  Json qwen = of_family("qwen2");
+  qwen["sliding_window"] = 512;
+  EXPECT_EQ(parse_model_shape(qwen, "config.json").sliding_window, 0) << "use_sliding_window is false by default";
+  qwen["use_sliding_window"] = true;
+  const ModelShape upper = parse_model_shape(qwen, "config.json");  // max_window_layers: 28 of 30
+  EXPECT_EQ(upper.sliding_window, 512);
+  EXPECT_EQ(upper.window_of(27), 0);
+  EXPECT_EQ(upper.window_of(28), 512);
+  EXPECT_EQ(shape_with(qwen, "max_window_layers", "30").sliding_window, 0) << "no layer is left";
+  const ModelShape every = shape_with(qwen, "max_window_layers", "0");
+  EXPECT_TRUE(every.windowed_layers.empty());
+  EXPECT_EQ(every.window_of(0), 512);
+  EXPECT_EQ(shape_with(qwen, "sliding_window", "null").sliding_window, 0);
+
+  Json chosen = qwen;
+  chosen["num_hidden_layers"] = 3;
+  const char* types = R"(["sliding_attention", "full_attention", "sliding_attention"])";
+  const ModelShape listed = shape_with(chosen, "layer_types", types);
+  EXPECT_THAT(listed.windowed_layers, ElementsAre(true, false, true));
+  chosen["use_sliding_window"] = false;
+  EXPECT_THROW(shape_with(chosen, "layer_types", types), Error) << "a window that is not there";
+  Json mistral = of_family("mistral");
+  mistral["num_hidden_layers"] = 1;
+  EXPECT_EQ(shape_with(mistral, "layer_types", R"(["sliding_attention"])").sliding_window, 4096);
+  EXPECT_THROW(shape_with(mistral, "layer_types", R"(["full_attention"])"), Error);
+}
+
+TEST(Families, ReadStretchedPositionsInBothSpellings) {
+  constexpr const char* kLlama3 =
+      R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192, "rope_theta": 500000.0})";
+  const ops::ScaledRope expected = {8, 1, 4, 8192};
+  const ModelShape newer = shape_with(of_family("llama"), "rope_parameters", kLlama3);
+  EXPECT_EQ(newer.rope_scaling, expected);
+  EXPECT_EQ(newer.rope_theta, 500000);
+  Json old = of_family("llama");
+  old["rope_theta"] = 500000.0;
+  old["rope_scaling"] = parse_json(kLlama3, "rope");
+  old["rope_scaling"].erase("rope_theta");
+  EXPECT_EQ(parse_model_shape(old, "config.json").rope_scaling, expected);
+  EXPECT_EQ(parse_model_shape(old, "config.json").rope_theta, 500000);
+  old["rope_scaling"]["type"] = old["rope_scaling"]["rope_type"];
+  old["rope_scaling"].erase("rope_type");
+  EXPECT_EQ(parse_model_shape(old, "config.json").rope_scaling, expected) << "the oldest spelling of the type";
+  // Without a number of its own, the model's; a number beside the table comes first.
+  old["rope_scaling"].erase("original_max_position_embeddings");
+  EXPECT_EQ(parse_model_shape(old, "config.json").rope_scaling->original_positions, 2048);
+  EXPECT_EQ(shape_with(old, "original_max_position_embeddings", "77").rope_scaling->original_positions, 77);
+}
+
+TEST(Families, NameBiasesAndNormsAsHuggingFace) {
+  const auto names = [](Json config) {
+    config["num_hidden_layers"] = 1;
+    std::vector<std::string> result;
+    for (const ParameterSpec& spec : parameter_specs(parse_model_shape(config, "config.json"))) {
+      if (spec.name.starts_with("model.layers.0.self_attn.")) result.push_back(spec.name.substr(25));
+    }
+    return result;
+  };
+  EXPECT_THAT(names(of_family("qwen2")), ElementsAre("q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias",
+                                                     "v_proj.weight", "v_proj.bias", "o_proj.weight"));
+  EXPECT_THAT(names(of_family("qwen3")), ElementsAre("q_proj.weight", "q_norm.weight", "k_proj.weight", "k_norm.weight",
+                                                     "v_proj.weight", "o_proj.weight"));
+  Json qwen3 = of_family("qwen3");
+  qwen3["num_hidden_layers"] = 1;
+  for (const ParameterSpec& spec : parameter_specs(parse_model_shape(qwen3, "config.json"))) {
+    if (!spec.name.ends_with("_norm.weight")) continue;
+    EXPECT_THAT(spec.shape, ElementsAre(128)) << spec.name;
+    EXPECT_FALSE(spec.is_matrix());
+  }
 }
 
 TEST(Shape, RefusesSizesWhoseProductOverflows) {

@@ -26,6 +26,14 @@ TEST_P(Elementwise, rms_norm) {
   }
 }
 
+TEST_P(Elementwise, rms_norm_takes_a_weight_wider_than_its_input) {
+  const Operator reference = [](const std::vector<at::Tensor>& in) {
+    return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6) * in[1];
+  };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], 1e-6, type_); };
+  expect_equal(ours, reference, {draw({53, 18}, type_), draw({18}, at::kFloat)});
+}
+
 TEST_P(Elementwise, rms_norm_rounds_to_the_type_asked_for) {
   const at::Tensor x = draw({9, 40}, at::kFloat), weight = draw({40}, at::kFloat);
   const at::Tensor narrow = rms_norm(x, weight, 1e-6, type_);
@@ -41,7 +49,7 @@ TEST_P(Elementwise, rms_norm_agrees_with_its_reference_operators) {
 
 TEST_P(Elementwise, rotary) {
   const int64_t rows = 2, length = 70, heads = 3, size = 10;
-  RotaryTable table(10000, size, at::kCPU, nullptr);
+  RotaryTable table(rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
   const auto [cos, sin] = table.rows(5, length);
   const at::Tensor cos_S1E = at::cat({cos, cos}, -1).unsqueeze(1).to(at::kDouble);
   const at::Tensor sin_S1E = at::cat({sin, sin}, -1).unsqueeze(1).to(at::kDouble);
@@ -54,7 +62,7 @@ TEST_P(Elementwise, rotary) {
 }
 
 TEST_P(Elementwise, rotary_by_operators_is_the_same) {
-  RotaryTable table(500, 8, at::kCPU, nullptr);
+  RotaryTable table(rotary_frequencies(500, 8, {}), at::kCPU, nullptr);
   const auto [cos, sin] = table.rows(0, 12);
   const at::Tensor x = draw({2, 12, 3, 8}, at::kFloat);
   // A type without a kernel takes the way of CUDA.
@@ -79,7 +87,7 @@ TEST(Swiglu, extreme_gates_stay_finite_and_nan_stays_nan) {
 }
 
 TEST(RotaryTable, follows_the_formula_as_it_grows) {
-  RotaryTable table(777, 14, at::kCPU, nullptr);
+  RotaryTable table(rotary_frequencies(777, 14, {}), at::kCPU, nullptr);
   table.rows(0, 3);
   const auto [cos, sin] = table.rows(1000, 1);
   for (int64_t i = 0; i < 7; ++i) {

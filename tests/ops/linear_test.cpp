@@ -6,7 +6,7 @@
 namespace fathom::ops {
 namespace {
 
-Linear make(const std::vector<at::Tensor>& in) { return {in[1], LoraAdapter{in[2], in[3], 2.5, 0}}; }
+Linear make(const std::vector<at::Tensor>& in) { return {in[1], {}, LoraAdapter{in[2], in[3], 2.5, 0}}; }
 
 at::Tensor formula(const std::vector<at::Tensor>& in) {
   return at::linear(in[0], in[1]) + 2.5 * at::linear(at::linear(in[0], in[2]), in[3]);
@@ -25,6 +25,20 @@ TEST_P(LoraOn, base_adds_scaled_adapter_and_keeps_the_type) {
   };
   expect_equal(ours, formula,
                {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
+}
+
+TEST_P(LoraOn, a_bias_is_added_once_and_takes_the_sum_of_gradients) {
+  at::manual_seed(4);
+  const at::ScalarType type = GetParam();
+  const Operator ours = [type](const std::vector<at::Tensor>& in) {
+    Linear layer = make(in);
+    layer.bias_N = in[4];
+    return linear(LinearInput(in[0]), layer, ComputeScope(at::kCPU, type), true);
+  };
+  const Operator reference = [](const std::vector<at::Tensor>& in) { return formula(in) + in[4]; };
+  expect_equal(ours, reference,
+               {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat),
+                draw({7}, type)});
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, LoraOn, testing::Values(at::kFloat, at::kBFloat16),
@@ -75,7 +89,7 @@ TEST(Dropout, keeps_the_mean_and_a_share_of_the_elements) {
 
 TEST(Dropout, is_off_outside_training) {
   const ComputeScope compute(at::kCPU, at::kFloat);
-  Linear layer{at::zeros({2, 5}), LoraAdapter{at::ones({1, 5}), at::ones({2, 1}), 1, 0.5}};
+  Linear layer{at::zeros({2, 5}), {}, LoraAdapter{at::ones({1, 5}), at::ones({2, 1}), 1, 0.5}};
   const LinearInput input(at::ones({64, 5}));
   EXPECT_TRUE(linear(input, layer, compute, false).eq(5).all().item<bool>());
   EXPECT_FALSE(linear(input, layer, compute, true).eq(5).all().item<bool>());

@@ -1,0 +1,75 @@
+// Typed reading of config.json.
+#include "model/config_json.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace fathom::model {
+
+ConfigJson::ConfigJson(const Json& config, std::string_view origin) : config_(config), origin_(origin) {
+  if (!config.is_object()) throw Error(origin_ + ": expected an object");
+}
+
+void ConfigJson::refuse(const std::string& key, const std::string& why, const std::string& remedy) const {
+  throw Error(origin_ + ": " + key + ": " + why, remedy);
+}
+
+const Json* ConfigJson::find(const std::string& key) const {
+  const auto found = config_.find(key);
+  return found == config_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool ConfigJson::is_null(const std::string& key) const {
+  const auto found = config_.find(key);
+  return found != config_.end() && found->is_null();
+}
+
+std::optional<int64_t> ConfigJson::integer(const std::string& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  return as_integer(key, *value);
+}
+
+int64_t ConfigJson::size(const std::string& key, std::optional<int64_t> fallback) const {
+  if (const Json* value = find(key)) return as_size(key, *value);
+  if (!fallback) refuse(key, "is missing");
+  return *fallback;
+}
+
+double ConfigJson::number(const std::string& key, double fallback, double least) const {
+  const Json* value = find(key);
+  return value == nullptr ? fallback : as_number(key, *value, least);
+}
+
+bool ConfigJson::flag(const std::string& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) refuse(key, "expected true or false, got " + value->dump());
+  return value->get<bool>();
+}
+
+int64_t ConfigJson::as_integer(const std::string& key, const Json& value) const {
+  const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()}
+                                               : value.is_number_integer();
+  if (!fits) refuse(key, "expected a whole number, got " + value.dump());
+  return value.get<int64_t>();
+}
+
+int64_t ConfigJson::as_size(const std::string& key, const Json& value) const {
+  const int64_t size = as_integer(key, value);
+  if (size < 1 || size > kMaxSize) {
+    refuse(key, "expected 1 to " + std::to_string(kMaxSize) + ", got " + std::to_string(size));
+  }
+  return size;
+}
+
+double ConfigJson::as_number(const std::string& key, const Json& value, double least) const {
+  if (!value.is_number()) refuse(key, "expected a number, got " + value.dump());
+  const double result = value.get<double>();
+  if (!std::isfinite(result) || result < least) refuse(key, "is out of range: " + value.dump());
+  return result;
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,42 @@
+// The table of families, after transformers 5's configuration_*.py and modeling_*.py.
+#include "model/families.h"
+
+namespace fathom::model {
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> table = {
+      {.architecture = "LlamaForCausalLM",
+       .model_type = "llama",
+       .query_key_value_bias = Bias::kByKey,
+       .output_bias = Bias::kByKey,
+       .feed_forward_bias = Bias::kByKey,
+       .max_position_embeddings = 2048,
+       .bos_token_id = 1,
+       .eos_token_id = 2},
+      {.architecture = "MistralForCausalLM",
+       .model_type = "mistral",
+       .windows = Windows::kEveryLayer,
+       .max_position_embeddings = 131072,
+       .num_key_value_heads = 8,
+       .bos_token_id = 1,
+       .eos_token_id = 2},
+      {.architecture = "Qwen2ForCausalLM",
+       .model_type = "qwen2",
+       .query_key_value_bias = Bias::kAlways,
+       .windows = Windows::kChosenLayers,
+       .max_position_embeddings = 32768,
+       .num_key_value_heads = 32},
+      {.architecture = "Qwen3ForCausalLM",
+       .model_type = "qwen3",
+       .query_key_value_bias = Bias::kByKey,
+       .output_bias = Bias::kByKey,
+       .query_key_norm = true,
+       .windows = Windows::kChosenLayers,
+       .max_position_embeddings = 32768,
+       .num_key_value_heads = 32,
+       .head_dim = 128},
+  };
+  return table;
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,37 @@
+// The families of decoders that there are, a row each: what sets one apart from the others, and what its config.json
+// means where it is silent. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace fathom::model {
+
+// Whether linear layers add a bias: never, as a key of config.json says (attention_bias, mlp_bias), or always.
+enum class Bias { kNever, kByKey, kAlways };
+
+// Which layers see a sliding window of config.json's size instead of everything before them.
+enum class Windows {
+  kNone,
+  kEveryLayer,    // unless sliding_window is null
+  kChosenLayers,  // where use_sliding_window is true: as layer_types says, else those from max_window_layers on
+};
+
+struct Family {
+  std::string_view architecture;  // "Qwen2ForCausalLM"
+  std::string_view model_type;    // "qwen2"
+  Bias query_key_value_bias = Bias::kNever, output_bias = Bias::kNever, feed_forward_bias = Bias::kNever;
+  bool query_key_norm = false;
+  Windows windows = Windows::kNone;
+  // Where the key is absent, what transformers' configuration class says.
+  int64_t max_position_embeddings = 0;
+  int64_t num_key_value_heads = 0;  // 0: one for each query head
+  int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
+  std::optional<int64_t> bos_token_id = std::nullopt, eos_token_id = std::nullopt;
+};
+
+const std::vector<Family>& families();
+
+}  // namespace fathom::model

@@ -1,0 +1,273 @@
+// Reads config.json of a decoder into numbers, refusing what this decoder would compute differently.
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "model/config_json.h"
+#include "model/families.h"
+#include "model/shape.h"
+
+namespace fathom::model {
+namespace {
+
+constexpr int64_t kMaxLayers = 10'000;
+constexpr char kFullAttention[] = "full_attention", kSlidingAttention[] = "sliding_attention";
+
+std::string known_families() {
+  std::string names;
+  for (const Family& family : families()) {
+    names.append(names.empty() ? "" : ", ").append(family.architecture);
+  }
+  return "The decoders that there are: " + names + ".";
+}
+
+const Family& read_family(const ConfigJson& config) {
+  const Json* type = config.find("model_type");
+  const Json* names = config.find("architectures");
+  if (names != nullptr && (!names->is_array() || names->size() != 1)) {
+    config.refuse("architectures", names->dump().substr(0, 80) + " is not supported", known_families());
+  }
+  for (const Family& family : families()) {
+    if (names != nullptr ? (*names)[0] != family.architecture : type == nullptr || *type != family.model_type) continue;
+    if (type != nullptr && *type != family.model_type) {
+      config.refuse("model_type", type->dump().substr(0, 80) + " does not belong to " +
+                                      std::string(family.architecture) + ", which architectures names");
+    }
+    return family;
+  }
+  const Json* found = names != nullptr ? names : type;
+  config.refuse(names != nullptr ? "architectures" : "model_type",
+                (found == nullptr ? "missing" : found->dump().substr(0, 80)) + " is not supported", known_families());
+}
+
+// Keys that change the computation in ways this decoder does not have.
+void refuse_other_models(const ConfigJson& config) {
+  if (config.flag("is_encoder_decoder")) config.refuse("is_encoder_decoder", "true is not supported");
+  for (const char* key : {"quantization_config", "num_local_experts"}) {
+    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
+  }
+  if (config.number("attention_dropout", 0, 0) != 0) config.refuse("attention_dropout", "only 0 is supported");
+  if (config.number("partial_rotary_factor", 1, 0) != 1) config.refuse("partial_rotary_factor", "only 1 is supported");
+  const Json* activation = config.find("hidden_act");
+  if (activation != nullptr && *activation != "silu") {
+    config.refuse("hidden_act", activation->dump() + " is not supported (only silu)");
+  }
+}
+
+void read_heads(const ConfigJson& config, const Family& family, ModelShape& shape) {
+  shape.num_attention_heads = config.size("num_attention_heads");
+  const bool one_for_each = family.num_key_value_heads == 0 || config.is_null("num_key_value_heads");
+  shape.num_key_value_heads =
+      config.size("num_key_value_heads", one_for_each ? shape.num_attention_heads : family.num_key_value_heads);
+  if (shape.num_attention_heads % shape.num_key_value_heads != 0) {
+    config.refuse("num_key_value_heads", std::to_string(shape.num_key_value_heads) +
+                                             " does not divide num_attention_heads " +
+                                             std::to_string(shape.num_attention_heads));
+  }
+  if (config.find("head_dim") || family.head_dim != 0) {
+    shape.head_dim = config.size("head_dim", family.head_dim);
+  } else {
+    if (shape.hidden_size % shape.num_attention_heads != 0) {
+      config.refuse("num_attention_heads", "does not divide hidden_size, and there is no head_dim");
+    }
+    shape.head_dim = shape.hidden_size / shape.num_attention_heads;
+  }
+  if (shape.head_dim % 2 != 0) config.refuse("head_dim", "rotary positions need an even size of heads");
+}
+
+void read_biases(const ConfigJson& config, const Family& family, ModelShape& shape) {
+  const auto has = [&](Bias bias, const char* key) {
+    return bias == Bias::kAlways || (bias == Bias::kByKey && config.flag(key));
+  };
+  shape.query_key_value_bias = has(family.query_key_value_bias, "attention_bias");
+  shape.output_bias = has(family.output_bias, "attention_bias");
+  shape.feed_forward_bias = has(family.feed_forward_bias, "mlp_bias");
+  shape.query_key_norm = family.query_key_norm;
+}
+
+// The entries of rope_parameters or rope_scaling, whose key is `key`.
+std::optional<ops::ScaledRope> read_scaled_rope(const ConfigJson& config, const std::string& key, const Json& rope,
+                                                int64_t max_positions) {
+  if (!rope.is_object()) config.refuse(key, "expected an object, got " + rope.dump().substr(0, 80));
+  const auto find = [&](const char* name) {
+    const auto found = rope.find(name);
+    return found == rope.end() || found->is_null() ? nullptr : &*found;
+  };
+  const auto number = [&](const char* name, double least) {
+    const std::string path = key + "." + name;
+    const Json* value = find(name);
+    if (value == nullptr) config.refuse(path, "is missing");
+    return config.as_number(path, *value, least);
+  };
+  if (find("partial_rotary_factor") != nullptr && number("partial_rotary_factor", 0) != 1) {
+    config.refuse(key + ".partial_rotary_factor", "only 1 is supported");
+  }
+  const char* type_key = find("rope_type") != nullptr ? "rope_type" : "type";
+  const Json* type = find(type_key);
+  if (type == nullptr || *type == "default") return std::nullopt;
+  if (*type != "llama3") {
+    config.refuse(key + "." + type_key, type->dump().substr(0, 80) + " is not supported (default and llama3 are)");
+  }
+  ops::ScaledRope scaled;
+  scaled.factor = number("factor", 1);
+  scaled.low_frequency_factor = number("low_freq_factor", 1e-6);
+  scaled.high_frequency_factor = number("high_freq_factor", 1e-6);
+  if (scaled.high_frequency_factor <= scaled.low_frequency_factor) {
+    config.refuse(key + ".high_freq_factor", "is not above low_freq_factor");
+  }
+  // A key beside rope_parameters comes first, as in transformers.
+  scaled.original_positions = max_positions;
+  if (const Json* value = find("original_max_position_embeddings")) {
+    scaled.original_positions = config.as_size(key + ".original_max_position_embeddings", *value);
+  }
+  scaled.original_positions = config.size("original_max_position_embeddings", scaled.original_positions);
+  return scaled;
+}
+
+// transformers 5: rope_parameters {rope_theta, rope_type}; transformers 4: rope_theta beside rope_scaling.
+void read_rope(const ConfigJson& config, ModelShape& shape) {
+  const int64_t positions = shape.max_position_embeddings;
+  std::optional<double> theta;
+  const Json* found = nullptr;
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const Json* rope = config.find(key);
+    if (rope == nullptr) continue;
+    const auto scaling = read_scaled_rope(config, key, *rope, positions);
+    if (found != nullptr && scaling != shape.rope_scaling) config.refuse(key, "differs from rope_parameters");
+    shape.rope_scaling = scaling;
+    found = rope;
+    const std::string path = std::string(key) + ".rope_theta";
+    if (!rope->contains("rope_theta") || (*rope)["rope_theta"].is_null()) continue;
+    const double said = config.as_number(path, (*rope)["rope_theta"], 1);
+    if (theta && *theta != said) config.refuse(path, "differs from rope_parameters.rope_theta");
+    theta = said;
+  }
+  shape.rope_theta = config.number("rope_theta", theta.value_or(10000), 1);
+  if (theta && *theta != shape.rope_theta) config.refuse("rope_theta", "differs from rope_parameters.rope_theta");
+}
+
+// True for each layer that layer_types makes slide; nothing where there is no such key.
+std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, int64_t layers) {
+  const Json* types = config.find("layer_types");
+  if (types == nullptr) return std::nullopt;
+  if (!types->is_array() || static_cast<int64_t>(types->size()) != layers) {
+    config.refuse("layer_types", "expected a list of as many types as num_hidden_layers");
+  }
+  std::vector<bool> slides;
+  for (const Json& type : *types) {
+    if (type != kFullAttention && type != kSlidingAttention) {
+      config.refuse("layer_types", type.dump().substr(0, 80) + " is not supported");
+    }
+    slides.push_back(type == kSlidingAttention);
+  }
+  return slides;
+}
+
+// As transformers' configuration classes decide it. A window that no layer has is none.
+void read_windows(const ConfigJson& config, const Family& family, ModelShape& shape) {
+  constexpr int64_t kDefaultWindow = 4096, kDefaultFirstLayer = 28;
+  const auto window = [&] {
+    return config.is_null("sliding_window") ? 0 : config.size("sliding_window", kDefaultWindow);
+  };
+  const bool chosen = config.flag("use_sliding_window");
+  switch (family.windows) {
+    case Windows::kNone:
+      if (chosen) config.refuse("use_sliding_window", "this family has no sliding window");
+      if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
+      break;
+    case Windows::kEveryLayer:
+      shape.sliding_window = window();
+      break;
+    case Windows::kChosenLayers:
+      if (chosen) shape.sliding_window = window();
+      break;
+  }
+  const int64_t layers = shape.num_hidden_layers;
+  std::vector<bool> slides(static_cast<size_t>(layers), shape.sliding_window > 0);
+  if (family.windows == Windows::kChosenLayers) {
+    int64_t first = kDefaultFirstLayer;
+    if (const auto given = config.integer("max_window_layers")) first = *given;
+    for (int64_t layer = 0; layer < std::min(first, layers); ++layer) slides[static_cast<size_t>(layer)] = false;
+  }
+  if (const auto types = read_layer_types(config, layers)) {
+    if (family.windows != Windows::kChosenLayers && *types != slides) {
+      config.refuse("layer_types", "does not say what every layer of " + shape.architecture + " does");
+    }
+    const bool slide = std::find(types->begin(), types->end(), true) != types->end();
+    if (slide && shape.sliding_window == 0) config.refuse("layer_types", "names a sliding window, but there is none");
+    slides = *types;
+  }
+  if (std::find(slides.begin(), slides.end(), true) == slides.end()) shape.sliding_window = 0;
+  const bool all = std::find(slides.begin(), slides.end(), false) == slides.end();
+  if (shape.sliding_window > 0 && !all) shape.windowed_layers = slides;
+}
+
+void read_token_ids(const ConfigJson& config, const Family& family, ModelShape& shape) {
+  const auto check = [&](const char* key, int64_t id) {
+    if (id < 0 || id >= shape.vocab_size) config.refuse(key, "id " + std::to_string(id) + " is outside the vocabulary");
+    return id;
+  };
+  const auto absent = [&](const char* key, std::optional<int64_t> fallback) {
+    return config.is_null(key) || (fallback && *fallback >= shape.vocab_size) ? std::nullopt : fallback;
+  };
+  const auto bos = config.integer("bos_token_id");
+  shape.bos_token_id = bos ? check("bos_token_id", *bos) : absent("bos_token_id", family.bos_token_id);
+  // Old folders write -1 for "none".
+  if (auto id = config.integer("pad_token_id"); id && *id != -1) shape.pad_token_id = check("pad_token_id", *id);
+  const Json* eos = config.find("eos_token_id");
+  if (eos == nullptr) {
+    if (const auto id = absent("eos_token_id", family.eos_token_id)) shape.eos_token_ids = {*id};
+  } else if (!eos->is_array()) {
+    shape.eos_token_ids = {check("eos_token_id", config.as_integer("eos_token_id", *eos))};
+  } else {
+    for (const Json& id : *eos) {
+      shape.eos_token_ids.push_back(check("eos_token_id", config.as_integer("eos_token_id", id)));
+    }
+  }
+}
+
+DType read_dtype(const ConfigJson& config) {
+  const char* key = config.find("dtype") ? "dtype" : "torch_dtype";
+  const Json* value = config.find(key);
+  if (value == nullptr) return DType::kF32;
+  if (!value->is_string()) config.refuse(key, "expected the name of a type, got " + value->dump());
+  if (*value == "auto") return DType::kF32;
+  DType type = DType::kF32;
+  try {
+    type = dtype_from_name(value->get<std::string>());
+  } catch (const Error& error) {
+    config.refuse(key, error.what());
+  }
+  if (!is_floating(type)) config.refuse(key, value->dump() + " is not a floating-point type");
+  return type;
+}
+
+}  // namespace
+
+ModelShape parse_model_shape(const Json& json, std::string_view origin) {
+  const ConfigJson config(json, origin);
+  const Family& family = read_family(config);
+  ModelShape shape;
+  shape.architecture = family.architecture;
+  refuse_other_models(config);
+  shape.vocab_size = config.size("vocab_size");
+  shape.hidden_size = config.size("hidden_size");
+  shape.intermediate_size = config.size("intermediate_size");
+  shape.num_hidden_layers = config.size("num_hidden_layers");
+  if (shape.num_hidden_layers > kMaxLayers) config.refuse("num_hidden_layers", "expected at most 10000");
+  read_heads(config, family, shape);
+  read_biases(config, family, shape);
+  shape.rms_norm_eps = config.number("rms_norm_eps", 1e-6, 0);
+  shape.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
+  read_rope(config, shape);
+  read_windows(config, family, shape);
+  shape.tie_word_embeddings = config.flag("tie_word_embeddings");
+  shape.initializer_range = config.number("initializer_range", 0.02, 0);
+  shape.dtype = read_dtype(config);
+  read_token_ids(config, family, shape);
+  // Every size in bytes must fit, with room for the optimizer's states.
+  checked_multiply(parameter_count(shape), 64, std::string(origin) + ": bytes of the parameters");
+  return shape;
+}
+
+}  // namespace fathom::model
