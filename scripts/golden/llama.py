@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes tests/model/golden/: small Llamas in Hugging Face folders, with what transformers and PEFT compute from them.
 
-usage: scripts/golden/llama.py [folder]     needs torch, transformers, peft, safetensors; written with 2.15, 5.23, 0.21.
+usage: scripts/golden/llama.py [folder]     needs torch, transformers, peft, safetensors; written with 2.11, 5.23, 0.21.
 
 For each of four odd shapes: config.json and model.safetensors as transformers saves them; expected.json with token ids,
-targets, losses and the adapter's settings; expected.safetensors with logits and one gradient for every parameter,
-in FP32 with eager attention, for full training and (prefix "lora.") for LoRA with a non-zero B.
+targets, losses, a greedy continuation and the adapter's settings; expected.safetensors with logits and one gradient for
+every parameter, in FP32 with eager attention, for full training and (prefix "lora.") for LoRA with a non-zero B.
+families.py does the same for the other families.
 """
 import copy
 import json
@@ -15,9 +16,10 @@ import sys
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 STEPS = 10
+PROMPT, CONTINUATION = 5, 50  # tokens
 SHAPES = {
     # Grouped queries; heads of 10 whose sum is not the hidden size.
     "grouped": dict(
@@ -48,12 +50,14 @@ SHAPES = {
 
 def build(shape, generator):
     """The model with weights that the storage type holds exactly: wide enough that logits have a spread of 1 or more."""
-    config = LlamaConfig(**shape["config"], attention_bias=False, mlp_bias=False, max_position_embeddings=64,
-                         bos_token_id=1, eos_token_id=2)
-    model = LlamaForCausalLM._from_config(config, attn_implementation="eager", dtype=torch.float32)
+    settings = dict(max_position_embeddings=64, bos_token_id=1, eos_token_id=2) | shape["config"]
+    config = CONFIG_MAPPING[shape.get("family", "llama")](**settings)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         value = noise * shape["spread"] if parameter.dim() > 1 else 1 + 0.2 * noise
+        if name.endswith(".bias"):
+            value = 0.4 * noise
         parameter.data.copy_(value.to(shape["dtype"]).float())
     return model
 
@@ -97,6 +101,20 @@ def measure(model, ids, targets, prefix, tensors):
     return losses
 
 
+def continue_greedily(model, ids):
+    """The most likely tokens after the first ones of ids, none of them close to a tie; end-of-sequence is a token."""
+    prompt = ids[:1, :PROMPT]
+    out = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=CONTINUATION, do_sample=False,
+                         eos_token_id=None, pad_token_id=0)
+    tokens = out[0, PROMPT:].tolist()
+    with torch.no_grad():
+        logits = model(out[:, :-1]).logits[0, PROMPT - 1:]
+    best = logits.topk(2, dim=-1).values
+    margin = ((best[:, 0] - best[:, 1]).min() / logits.abs().max()).item()
+    assert len(tokens) == CONTINUATION and margin > 1e-3, f"{len(tokens)} tokens, the closest choice {margin:.1e}"
+    return tokens
+
+
 def plain_name(name):
     """PEFT's names inside its wrappers, as it stores them."""
     return name.removeprefix("base_model.model.").replace(".default.", ".").replace(".base_layer.", ".")
@@ -113,6 +131,7 @@ def write(name, shape, folder):
     (folder / "generation_config.json").unlink(missing_ok=True)
 
     tensors = {}
+    continuation = continue_greedily(model, ids)
     losses = measure(model, ids, targets, "", tensors)
 
     model.load_state_dict(state)
@@ -132,18 +151,19 @@ def write(name, shape, folder):
     assert spread >= 1 and min(falls) >= 0.5
     save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "expected.safetensors")
     expected = {"ids": ids.tolist(), "targets": targets.tolist(), "losses": losses, "lora_losses": lora_losses,
+                "continuation": continuation,
                 "lora": {"r": shape["r"], "alpha": shape["alpha"], "target_modules": shape["targets"] or []}}
     (folder / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
-def main():
+def write_all(shapes, arguments):
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     repository = pathlib.Path(__file__).resolve().parents[2]
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else repository / "tests" / "model" / "golden"
-    for name, shape in SHAPES.items():
+    folder = pathlib.Path(arguments[0]) if arguments else repository / "tests" / "model" / "golden"
+    for name, shape in shapes.items():
         write(name, shape, folder / name)
 
 
 if __name__ == "__main__":
-    main()
+    write_all(SHAPES, sys.argv[1:])

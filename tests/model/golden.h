@@ -1,5 +1,5 @@
-// Reads tests/model/golden/, which scripts/golden/llama.py writes: small Llamas and what transformers and PEFT compute
-// from them.
+// Reads tests/model/golden/, which scripts/golden/llama.py and families.py write: small decoders and what transformers
+// and PEFT compute from them.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,7 +19,10 @@
 
 namespace fathom::model {
 
-inline const std::vector<std::string> kGoldenShapes = {"grouped", "tied", "multi_query", "wide_heads"};
+inline const std::vector<std::string> kGoldenShapes = {
+    "grouped", "tied",         "multi_query",      "wide_heads",          "llama_stretched", "llama_biased",
+    "mistral", "mistral_tied", "mistral_windowed", "mistral_wide_window", "qwen2",           "qwen2_untied",
+    "qwen3",   "qwen3_biased", "qwen3_stretched",  "qwen2_stretched",     "qwen2_windowed",  "llama_stretched_biased"};
 
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
@@ -31,6 +34,7 @@ struct Golden {
     losses = expected["losses"].get<std::vector<double>>();
     lora_losses = expected["lora_losses"].get<std::vector<double>>();
     target_count = (targets_BS != ops::kIgnoredTarget).sum().item<int64_t>();
+    continuation = expected["continuation"].get<std::vector<int64_t>>();
     lora.r = expected["lora"]["r"];
     lora.alpha = expected["lora"]["alpha"];
     const Json& modules = expected["lora"]["target_modules"];
@@ -78,6 +82,7 @@ struct Golden {
     at::Tensor result = at::empty({static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows[0].size())}, at::kLong);
     int64_t* out = result.data_ptr<int64_t>();
     for (const Json& row : rows) {
+  std::vector<int64_t> continuation;  // of the first row's first tokens
       for (const Json& value : row) *out++ = value.get<int64_t>();
     }
     return result;

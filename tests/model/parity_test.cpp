@@ -1,4 +1,5 @@
-// Parity with transformers and PEFT in FP32: logits, every gradient, ten losses of training.
+// Parity with transformers and PEFT in FP32, for every family: logits, every gradient, ten losses of training, a greedy
+// continuation.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -85,6 +86,35 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
+class Continuation : public testing::TestWithParam<std::tuple<std::string, config::Attention>> {};
+
+TEST_P(Continuation, is_the_same) {
+  const Golden golden(std::get<0>(GetParam()));
+  ModelOptions options;
+  options.attention = std::get<1>(GetParam());
+  Llama model = golden.make(options, false);
+  model.set_training(false);
+  constexpr int64_t kPrompt = 5;
+  const auto wanted = static_cast<int64_t>(golden.continuation.size());
+  ASSERT_EQ(wanted, 50);
+  KeyValueCache cache(golden.shape, 1, kPrompt + wanted, at::kCPU, at::kFloat);
+  at::Tensor next_BS = golden.ids_BS.narrow(0, 0, 1).narrow(1, 0, kPrompt);
+  std::vector<int64_t> continuation;
+  while (static_cast<int64_t>(continuation.size()) < wanted) {
+    next_BS = model.forward(next_BS, cache).argmax(-1, true);
+    continuation.push_back(next_BS.item<int64_t>());
+  }
+  EXPECT_EQ(continuation, golden.continuation);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transformers, Continuation,
+                         testing::Combine(testing::ValuesIn(kGoldenShapes),
+                                          testing::Values(config::Attention::kFlash, config::Attention::kMath)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) +
+                                  (std::get<1>(info.param) == config::Attention::kFlash ? "_flash" : "_math");
+                         });
+
                          testing::Combine(testing::ValuesIn(kGoldenShapes), testing::Bool(),
                                           testing::Values(config::Attention::kFlash, config::Attention::kMath),
                                           testing::Bool()),
@@ -103,3 +133,28 @@ TEST(ParityFailsWith, a_wrong_rope_theta) {
 
 }  // namespace
 }  // namespace fathom::model
+TEST(ParityFailsWith, positions_that_are_not_stretched) {
+  for (const std::string name : {"llama_stretched", "llama_stretched_biased", "qwen2_stretched", "qwen3_stretched"}) {
+    const Golden golden(name);
+    ModelShape shape = golden.shape;
+    ASSERT_TRUE(shape.rope_scaling) << name;
+    shape.rope_scaling.reset();
+    Llama model = golden.make({}, false, shape);
+    const at::NoGradGuard no_gradients;
+    EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
+  }
+}
+
+TEST(ParityFailsWith, a_window_of_another_size) {
+  for (const std::string name : {"mistral_windowed", "qwen2_windowed"}) {
+    const Golden golden(name);
+    for (const int64_t change : {-1, 1}) {
+      ModelShape shape = golden.shape;
+      shape.sliding_window += change;
+      Llama model = golden.make({}, false, shape);
+      const at::NoGradGuard no_gradients;
+      EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
+    }
+  }
+}
+

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Writes tests/model/golden/ for the other families and for what Llama itself may have: stretched positions, biases.
+
+usage: scripts/golden/families.py [folder]     needs what llama.py needs, and writes the same files.
+"""
+import sys
+
+import torch
+
+from llama import write_all
+
+DEFAULT_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+def stretched(theta, factor, low, high, positions):
+    return {"rope_type": "llama3", "rope_theta": theta, "factor": factor, "low_freq_factor": low,
+            "high_freq_factor": high, "original_max_position_embeddings": positions}
+
+
+SHAPES = {
+    # Frequencies on both sides of both borders, and one between them.
+    "llama_stretched": dict(
+        family="llama", seed=121, dtype=torch.bfloat16, spread=0.45, batch=(2, 40), targets=None, r=4, alpha=96,
+        config=dict(vocab_size=61, hidden_size=24, intermediate_size=38, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    rope_parameters=stretched(500.0, 8.0, 1.0, 4.0, 60))),
+    # Every bias that there is; one key head; tied.
+    "llama_biased": dict(
+        family="llama", seed=122, dtype=torch.bfloat16, spread=0.4, batch=(3, 11), targets="all-linear", r=3, alpha=48,
+        config=dict(vocab_size=73, hidden_size=27, intermediate_size=41, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                    attention_bias=True, mlp_bias=True, rope_parameters=DEFAULT_ROPE)),
+    # Biases of attention alone beside stretched positions; heads narrower than their share; stored in F16.
+    "llama_stretched_biased": dict(
+        family="llama", seed=23, dtype=torch.float16, spread=0.45, batch=(1, 37), targets=["o_proj", "down_proj"], r=5,
+        alpha=96,
+        config=dict(vocab_size=59, hidden_size=30, intermediate_size=35, num_hidden_layers=2, num_attention_heads=6,
+                    num_key_value_heads=2, head_dim=4, rms_norm_eps=1e-4, tie_word_embeddings=False,
+                    attention_bias=True, rope_parameters=stretched(77.0, 32.0, 1.0, 2.0, 16))),
+    # No window, as Mistral 7B from 0.2 on and Nemo, with heads other than hidden / heads.
+    "mistral": dict(
+        family="mistral", seed=31, dtype=torch.bfloat16, spread=0.45, batch=(2, 17), targets=None, r=4, alpha=80,
+        config=dict(vocab_size=67, hidden_size=26, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    sliding_window=None, rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
+    # A window that no sequence reaches.
+    "mistral_wide_window": dict(
+        family="mistral", seed=32, dtype=torch.float32, spread=0.5, batch=(3, 9), targets="all-linear", r=2, alpha=64,
+        config=dict(vocab_size=79, hidden_size=21, intermediate_size=33, num_hidden_layers=1, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=14, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                    sliding_window=64, rope_parameters=DEFAULT_ROPE)),
+    "mistral_tied": dict(
+        family="mistral", seed=133, dtype=torch.float16, spread=0.4, batch=(2, 23), targets=["k_proj", "up_proj"], r=3,
+        alpha=96,
+        config=dict(vocab_size=53, hidden_size=33, intermediate_size=47, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=6, rms_norm_eps=1e-3, tie_word_embeddings=True,
+                    sliding_window=None, rope_parameters=DEFAULT_ROPE)),
+    # Every layer sees 8 positions.
+    "mistral_windowed": dict(
+        family="mistral", seed=34, dtype=torch.bfloat16, spread=0.45, batch=(2, 29), targets=None, r=4, alpha=96,
+        config=dict(vocab_size=57, hidden_size=24, intermediate_size=35, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    sliding_window=8, rope_parameters=DEFAULT_ROPE)),
+    "qwen2": dict(
+        family="qwen2", seed=41, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=None, r=4, alpha=80,
+        config=dict(vocab_size=71, hidden_size=24, intermediate_size=39, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=True, sliding_window=4,
+                    use_sliding_window=False, rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
+    "qwen2_untied": dict(
+        family="qwen2", seed=42, dtype=torch.float32, spread=0.4, batch=(1, 31), targets="all-linear", r=2, alpha=24,
+        config=dict(vocab_size=63, hidden_size=30, intermediate_size=29, num_hidden_layers=2, num_attention_heads=5,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    rope_parameters=DEFAULT_ROPE)),
+    "qwen2_stretched": dict(
+        family="qwen2", seed=43, dtype=torch.float16, spread=0.45, batch=(3, 13), targets=["q_proj", "gate_proj"], r=5,
+        alpha=96,
+        config=dict(vocab_size=83, hidden_size=36, intermediate_size=31, num_hidden_layers=1, num_attention_heads=3,
+                    num_key_value_heads=3, rms_norm_eps=1e-4, tie_word_embeddings=True,
+                    rope_parameters=stretched(300.0, 4.0, 1.0, 3.0, 24))),
+    # The last layer sees 6 positions, the others all.
+    "qwen2_windowed": dict(
+        family="qwen2", seed=44, dtype=torch.bfloat16, spread=0.45, batch=(2, 21), targets=None, r=4, alpha=96,
+        config=dict(vocab_size=55, hidden_size=24, intermediate_size=33, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-5, tie_word_embeddings=True, sliding_window=6,
+                    use_sliding_window=True, max_window_layers=2, rope_parameters=DEFAULT_ROPE)),
+    "qwen3": dict(
+        family="qwen3", seed=51, dtype=torch.bfloat16, spread=0.45, batch=(2, 19), targets=None, r=4, alpha=96,
+        config=dict(vocab_size=69, hidden_size=26, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=True,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
+    "qwen3_biased": dict(
+        family="qwen3", seed=152, dtype=torch.float16, spread=0.45, batch=(1, 33), targets="all-linear", r=3, alpha=64,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=False,
+                    attention_bias=True, rope_parameters=DEFAULT_ROPE)),
+    "qwen3_stretched": dict(
+        family="qwen3", seed=153, dtype=torch.float32, spread=0.5, batch=(4, 10), targets=["k_proj", "v_proj"], r=2,
+        alpha=96,
+        config=dict(vocab_size=85, hidden_size=23, intermediate_size=43, num_hidden_layers=1, num_attention_heads=5,
+                    num_key_value_heads=5, head_dim=6, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    rope_parameters=stretched(100.0, 16.0, 1.0, 4.0, 12))),
+}
+
+if __name__ == "__main__":
+    write_all(SHAPES, sys.argv[1:])
