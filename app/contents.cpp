@@ -11,6 +11,7 @@
 #include "checkpoint/manifest.h"
 #include "model/shape.h"
 #include "weights/folder.h"
+#include "weights/hub.h"
 
 namespace fathom::app {
 namespace {
@@ -129,6 +130,8 @@ Contents read_contents(const fs::path& subject) {
       contents.facts.emplace_back(key, value);
       contents.details["metadata"][key] = value;
     }
+  } else if (!fs::exists(subject) && weights::is_hub_name(subject.string())) {
+    return read_contents(weights::find_model(subject));
   } else if (!fs::exists(subject)) {
     throw Error("'" + subject.string() + "' does not exist", "check the path");
   } else if (fs::exists(subject / "manifest.json")) {

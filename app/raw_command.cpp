@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "config/load.h"
+#include "weights/hub.h"
 
 namespace fathom::app {
 namespace {
@@ -99,8 +100,8 @@ config::Device device_of(const Invocation& invocation) {
 
 bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
 
-// The model that `estimate` or `advise` is to look at: a folder, a .json file, or a name of configs/models; nothing for
-// a config.
+// The model that `estimate` or `advise` is to look at: a folder, a .json file, a name of configs/models, or one on the
+// Hugging Face hub; nothing for a config.
 std::optional<std::string> model_of(const std::string& subject, bool takes_numbers) {
   const std::filesystem::path path = subject;
   if (std::filesystem::is_directory(path)) return subject;
@@ -109,7 +110,9 @@ std::optional<std::string> model_of(const std::string& subject, bool takes_numbe
     if (path.filename() != "config.json") return subject;
     return path.has_parent_path() ? path.parent_path().string() : ".";
   }
-  if (is_yaml(path) || path.has_parent_path()) return std::nullopt;  // the config's reader says what is wrong
+  if (is_yaml(path)) return std::nullopt;  // the config's reader says what is wrong
+  if (weights::is_hub_name(subject)) return subject;
+  if (path.has_parent_path()) return std::nullopt;
   std::string lower = subject, known;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const std::string& name : known_models()) {

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "weights/hub.h"
 
 namespace fathom::weights {
 namespace {
@@ -63,7 +64,7 @@ void refuse_phantom(const std::filesystem::path& folder) {
               "Train without --phantom-gpu to make a model.");
 }
 
-ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(path) {
+ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(find_model(path)) {
   if (!weights_required && path_.extension() == ".json" && std::filesystem::is_regular_file(path_)) {
     config_ = read_json(path_);
     return;
