@@ -71,7 +71,10 @@ void check_needs(const RunConfig& run, Purpose purpose, Checker& checker) {
     checker.require("train_file", !run.train_file.empty(), "train");
     checker.require("output_dir", !run.output_dir.empty(), "train");
   }
-  if (purpose == Purpose::kEvaluate) checker.require("validation_file", !run.validation_file.empty(), "eval");
+  const bool held_out = run.validation_split > 0 && !run.train_file.empty();
+  if (purpose == Purpose::kEvaluate && !held_out) {
+    checker.require("validation_file", !run.validation_file.empty(), "eval");
+  }
 }
 
 // A key that means nothing beside the others was meant to: refused, unless the command line switched it off on purpose.
@@ -90,13 +93,26 @@ void check_conditions(const RunConfig& run, Checker& checker) {
 }
 
 void check_evaluation(const RunConfig& run, Purpose purpose, Checker& checker) {
-  if (purpose == Purpose::kEvaluate || !run.validation_file.empty() || !checker.sound("validation_file")) return;
+  const bool evaluates = !run.validation_file.empty() || run.validation_split > 0;
+  if (purpose == Purpose::kEvaluate || evaluates || !checker.sound("validation_file")) return;
   if (run.eval_strategy != Cadence::kNo && checker.sound("eval_strategy")) {
-    checker.refuse("eval_strategy",
-                   {"no without a validation_file", std::string(name_of(run.eval_strategy)), "add validation_file: …"});
+    checker.refuse("eval_strategy", {"no without a validation_file", std::string(name_of(run.eval_strategy)),
+                                     "add validation_file: … or validation_split: …"});
   }
   if (run.eval_on_start && checker.sound("eval_on_start")) {
-    checker.refuse("eval_on_start", {"false without a validation_file", "true", "add validation_file: …"});
+    checker.refuse("eval_on_start",
+                   {"false without a validation_file", "true", "add validation_file: … or validation_split: …"});
+  }
+}
+
+void check_data(const RunConfig& run, Checker& checker) {
+  const auto both_sound = [&](std::string_view a, std::string_view b) { return checker.sound(a) && checker.sound(b); };
+  if (run.validation_split > 0 && !run.validation_file.empty() && both_sound("validation_split", "validation_file")) {
+    checker.refuse("validation_split",
+                   {"0 beside validation_file", find_key("validation_split")->get(run), "remove one of them"});
+  }
+  if (run.group_by_length && !run.shuffle && both_sound("group_by_length", "shuffle")) {
+    checker.refuse("group_by_length", {"false with shuffle: false", "true", "remove one of them"});
   }
 }
 
@@ -115,6 +131,7 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   if (casts_bf16 && checker.sound("bf16") && checker.sound("dtype") && checker.sound("method")) {
     checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
                             "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
+  check_data(run, checker);
   }
 }
 

@@ -57,7 +57,11 @@ constexpr ForeignKey kForeignKeys[] = {
     {"val_file", "validation_file"},
     {"eval_dataset", "validation_file"},
     {"test_datasets", "validation_file"},
-    {"val_set_size", "validation_file", "a file of its own"},
+    {"val_set_size", "validation_split", "a share of the samples, below 1"},
+    {"val_size", "validation_split", "a share of the samples, below 1"},
+    {"test_size", "validation_split", "a share of the samples, below 1"},
+    {"dataset_type", "dataset_format"},
+    {"data_format", "dataset_format"},
     {"sequence_len", "max_length"},
     {"seq_len", "max_length"},
     {"seq_length", "max_length"},
@@ -141,7 +145,6 @@ constexpr Unsupported kUnsupported[] = {
     {"fp16", "use bf16: true, which needs no loss scaling"},
     {"tf32", "remove it"},
     {"master_weights", "remove it; dtype: float32 with bf16: true keeps the weights in float32"},
-    {"dataset_format", "remove it: the format is seen from the objects' keys"},
     {"packing", "remove it: every sample is a row of its own"},
     {"sample_packing", "remove it: every sample is a row of its own"},
     {"assistant_only_loss", "remove it; completion_only_loss masks the prompt"},
@@ -169,6 +172,15 @@ struct ForeignValue {
   std::string_view remedy;
 };
 
+    {"dataset_format", "chat_template", "write messages"},
+    {"dataset_format", "chatml", "write messages"},
+    {"dataset_format", "openai", "write messages"},
+    {"dataset_format", "conversational", "write messages, or prompt_completion"},
+    {"dataset_format", "conversations", "write sharegpt"},
+    {"dataset_format", "instruction", "write alpaca"},
+    {"dataset_format", "completion", "write text"},
+    {"dataset_format", "json", "write auto"},
+    {"dataset_format", "jsonl", "write auto"},
 constexpr ForeignValue kForeignValues[] = {
     {"attn_implementation", "flash_attention_2", "write flash"},
     {"attn_implementation", "flash_attention_3", "write flash"},

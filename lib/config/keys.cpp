@@ -192,11 +192,18 @@ std::vector<Key> data_keys() {
   constexpr const char* kDataFiles = "path of a JSON lines file, a pattern (data/*.jsonl), or a list of them";
   return {
       paths("train_file", kDataFiles, &RunConfig::train_file, "needed for train",
-            "Several files in the order of the list, those of a pattern by name. Objects with `text`, with `prompt` "
-            "and `completion`, or with `input_ids` and `labels`."),
+            "One object a line (docs/data.md). Several files in the order of the list, those of a pattern by name."),
       paths("validation_file", kDataFiles, &RunConfig::validation_file, "no evaluation",
             "The same for evaluation. `eval_loss` is averaged over tokens, not over batches."),
+      number("validation_split", &RunConfig::validation_split, kShareBelowOne,
+             "Share of the training samples that is held out for evaluation, drawn by `seed`; 0: none."),
+      choice("dataset_format", &RunConfig::dataset_format, kDatasetFormatNames,
+             "What the objects are (docs/data.md); auto: seen from the keys of each file's first one."),
       integer("max_length", &RunConfig::max_length, kAtLeastOne, "Longer samples are cut to so many tokens."),
+      integer("pad_to_multiple_of", &RunConfig::pad_to_multiple_of, kAtLeastZero,
+              "Lengths of batches are rounded up to a multiple of it; 0: as long as the longest sample."),
+      flag("group_by_length", &RunConfig::group_by_length,
+           "Batches of samples of similar length: less padding, in an order less random."),
       flag("shuffle", &RunConfig::shuffle,
            "Samples in an order drawn from `seed` and the epoch; false: as in the file."),
       optional_flag("completion_only_loss", &RunConfig::completion_only_loss,

@@ -22,6 +22,13 @@ inline constexpr Names<Schedule, 4> kScheduleNames{{{Schedule::kConstant, "const
                                                     {Schedule::kCosine, "cosine"}}};
 inline constexpr Names<Cadence, 3> kCadenceNames{
     {{Cadence::kNo, "no"}, {Cadence::kSteps, "steps"}, {Cadence::kEpoch, "epoch"}}};
+inline constexpr Names<DatasetFormat, 7> kDatasetFormatNames{{{DatasetFormat::kAuto, "auto"},
+                                                              {DatasetFormat::kText, "text"},
+                                                              {DatasetFormat::kPromptCompletion, "prompt_completion"},
+                                                              {DatasetFormat::kTokenIds, "input_ids"},
+                                                              {DatasetFormat::kMessages, "messages"},
+                                                              {DatasetFormat::kShareGpt, "sharegpt"},
+                                                              {DatasetFormat::kAlpaca, "alpaca"}}};
 
 template <typename T, size_t N>
 constexpr std::string_view name_in(const Names<T, N>& names, T value) {

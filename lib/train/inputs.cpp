@@ -66,6 +66,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
   options.max_length = config.max_length;
   options.completion_only_loss = config.completion_only_loss;
   options.vocabulary_size = inputs.shape.vocab_size;
+  options.format = config.dataset_format;
   options.threads = config.num_threads;
   if (bytes_of(files) > kMostInMemory) {
     options.cache_folder = data::default_cache_folder();
@@ -90,6 +91,11 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config);
   inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config);
+  if (config.validation_split > 0 && !inputs.train.empty()) {
+    data::Split split = data::split(inputs.train, config.validation_split, static_cast<uint64_t>(config.seed));
+    inputs.train = std::move(split.kept);
+    inputs.validation = std::move(split.held_out);
+  }
   inputs.longest_train = inputs.train.longest();
   inputs.longest_validation = inputs.validation.longest();
   return inputs;

@@ -57,7 +57,6 @@ TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
                           "fp16",
                           "tf32",
                           "master_weights",
-                          "dataset_format",
                           "packing",
                           "assistant_only_loss",
                           "optim",

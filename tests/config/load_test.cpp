@@ -209,6 +209,13 @@ TEST(Load, RulesBetweenKeys) {
   EXPECT_THAT(problems("bf16: true\ndtype: bfloat16\n"),
               HasSubstr("run.yaml:4:1: bf16: expected false with dtype: bfloat16"));
   EXPECT_EQ(problems("bf16: true\ndtype: bfloat16\nmethod: lora\n"), "no problem");
+  EXPECT_EQ(problems("eval_strategy: epoch\nvalidation_split: 0.1\n"), "no problem");
+  EXPECT_THAT(
+      problems("validation_file: v\nvalidation_split: 0.1\n"),
+      HasSubstr("run.yaml:5:1: validation_split: expected 0 beside validation_file, got 0.1; remove one of them"));
+  EXPECT_THAT(problems("validation_split: 1\n"), HasSubstr("at least 0 and below 1"));
+  EXPECT_THAT(problems("group_by_length: true\nshuffle: false\n"), HasSubstr("group_by_length: expected false with"));
+  EXPECT_THAT(problems("dataset_format: chatml\n"), HasSubstr("write messages"));
   EXPECT_THAT(problems("warmup_steps: 2.5\n"), HasSubstr("a whole number of steps, or a share below 1, got 2.5"));
   EXPECT_THAT(problems("save_steps: 0\n"), HasSubstr("save_steps: expected a whole number, at least 1"));
 }

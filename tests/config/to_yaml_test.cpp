@@ -59,8 +59,12 @@ RunConfig any_config() {
   run.bf16 = truth() && !(run.method == Method::kFull && run.dtype == DType::kBF16);
   run.train_file = *rc::gen::nonEmpty(rc::gen::unique<std::vector<std::string>>(text()));
   if (truth()) run.validation_file = {*text()};
+  if (run.validation_file.empty()) run.validation_split = *number(0, 0.999);
+  run.dataset_format = *rc::gen::element(DatasetFormat::kAuto, DatasetFormat::kTokenIds, DatasetFormat::kShareGpt);
+  run.pad_to_multiple_of = integer(0);
   run.max_length = integer(1);
   run.shuffle = truth();
+  run.group_by_length = run.shuffle && truth();
   if (truth()) run.completion_only_loss = truth();
   run.per_device_train_batch_size = integer(1);
   run.per_device_eval_batch_size = integer(1);
