@@ -20,6 +20,10 @@ struct Condition {
 };
 
 constexpr auto kIsLora = [](const RunConfig& run) { return run.method == Method::kLora; };
+constexpr auto kMixesMoments = [](const RunConfig& run) {
+  return run.optim == Optimizer::kAdamW || run.optim == Optimizer::kLion;
+};
+constexpr auto kIsAdamW = [](const RunConfig& run) { return run.optim == Optimizer::kAdamW; };
 constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
 constexpr auto kSavesBySteps = [](const RunConfig& run) { return run.save_strategy == Cadence::kSteps; };
 constexpr auto kSaves = [](const RunConfig& run) { return run.save_strategy != Cadence::kNo; };
@@ -29,6 +33,9 @@ constexpr Condition kConditions[] = {
     {"lora_alpha", "method", "method: lora", kIsLora},
     {"lora_dropout", "method", "method: lora", kIsLora},
     {"target_modules", "method", "method: lora", kIsLora},
+    {"adam_beta1", "optim", "optim: adamw or lion", kMixesMoments},
+    {"adam_beta2", "optim", "optim: adamw or lion", kMixesMoments},
+    {"adam_epsilon", "optim", "optim: adamw", kIsAdamW},
     {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
     {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
     {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},

@@ -29,6 +29,10 @@ inline constexpr Names<DatasetFormat, 7> kDatasetFormatNames{{{DatasetFormat::kA
                                                               {DatasetFormat::kMessages, "messages"},
                                                               {DatasetFormat::kShareGpt, "sharegpt"},
                                                               {DatasetFormat::kAlpaca, "alpaca"}}};
+inline constexpr Names<Optimizer, 4> kOptimizerNames{{{Optimizer::kAdamW, "adamw"},
+                                                      {Optimizer::kSgd, "sgd"},
+                                                      {Optimizer::kAdafactor, "adafactor"},
+                                                      {Optimizer::kLion, "lion"}}};
 
 template <typename T, size_t N>
 constexpr std::string_view name_in(const Names<T, N>& names, T value) {
@@ -42,6 +46,7 @@ inline std::string_view name_of(Device value) { return name_in(kDeviceNames, val
 inline std::string_view name_of(Method value) { return name_in(kMethodNames, value); }
 inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
 inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
+inline std::string_view name_of(Optimizer value) { return name_in(kOptimizerNames, value); }
 inline std::string_view name_of(Cadence value) { return name_in(kCadenceNames, value); }
 
 }  // namespace fathom::config

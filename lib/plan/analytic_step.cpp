@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plan/analytic.h"
+#include "plan/analytic_optimizer.h"
 #include "plan/analytic_sources.h"
 
 namespace fathom::plan {
@@ -20,7 +21,6 @@ constexpr int64_t kUnsortedTokens = 3072;       // LibTorch sorts more than thes
 
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
 constexpr const char* kRotary = "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)";
-constexpr const char* kAdamW = "AdamW keeps two moments (Loshchilov and Hutter 2017, arXiv 1711.05101)";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for batches of one token";
@@ -33,7 +33,6 @@ constexpr const char* kLoss =
     "cross-entropy, whose gradient is ready when the forward pass ends; lib/ops/cross_entropy.cpp";
 constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
 const std::string kHeadCopy = "autocast's copy of the head";
-constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
 
 }  // namespace
 
@@ -64,12 +63,10 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
     account_.keep(account_.take(component, what, source, product));
   };
   const int64_t base = model::parameter_count(s_.shape), adapters = adapter_parameter_count(s_.shape, s_.run);
-  const int64_t trained = s_.lora ? adapters : base, trained_bytes = s_.lora ? kStoredAdapterBytes : s_.stored_bytes;
   account_.enter("start", "", 0);
   stand(Component::kWeights, "weights", kWeights, {{base, "parameters"}, {s_.stored_bytes, "bytes"}});
   stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
-  stand(Component::kOptimizerStates, "moments", kAdamW, {{2, "of"}, {trained, "parameters"}, {trained_bytes, "bytes"}});
-  stand(Component::kOptimizerStates, "step count", kAdamW, {{4, "bytes"}});
+  account_for_states(s_, account_);
   stand(Component::kFunctionality, "ring of batches, ids and targets", kRing,
         {{2, "of"}, {kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
   if (!s_.cuda) return;
@@ -307,30 +304,10 @@ void AccountOfRun::evaluation(const train::BatchShape& batch) {
   forward(operators);
 }
 
-// The norm of the gradients; LibTorch's multi-tensor kernels give one number for each chunk of 65,536.
 void AccountOfRun::update() {
   account_.enter_layer(0);
   account_.enter("optimizer step", "", 0);
-  int64_t tensors = 0, chunks = 1;
-  const auto see = [&](int64_t elements) {
-    ++tensors;
-    chunks = std::max(chunks, (elements + 65535) / 65536);
-  };
-  for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {
-    if (!s_.lora) see(spec.elements());
-  }
-  for (Layer& layer : layers_) {
-    for (Weight* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
-      if (!weight->adapted) continue;
-      see(weight->columns * s_.run.lora_r);
-      see(weight->rows * s_.run.lora_r);
-    }
-  }
-  if (s_.cuda) {
-    const Tensor parts =
-        account_.take("norms of chunks", kNorms, {{tensors, "tensors"}, {chunks, "chunks"}, {4, "bytes"}});
-    const Tensor norms = account_.take("norms of gradients", kNorms, {{tensors, "tensors"}, {4, "bytes"}});
-  }
+  account_for_update(s_, account_);
   embedding_gradient_.reset();
   head_gradient_.reset();
   last_norm_.reset();

@@ -56,6 +56,7 @@ class Remedies {
     for (const Technique& technique : smaller_batches(techniques(run_, shape_))) {
       if (const auto changed = technique.apply(run_)) add(technique.name, technique.note, *changed, true);
     }
+    for (const Technique& optimizer : optimizers()) add(optimizer.name, optimizer.note, *optimizer.apply(run_), true);
     halve_length();
     if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
       RunConfig changed = run_;

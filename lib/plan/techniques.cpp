@@ -20,6 +20,9 @@ std::optional<RunConfig> full_training(RunConfig run) {
   run.lora_alpha = plain.lora_alpha;
   run.lora_dropout = plain.lora_dropout;
   run.target_modules = plain.target_modules;
+  run.use_rslora = plain.use_rslora;
+  run.modules_to_save = plain.modules_to_save;
+  run.adapter_name_or_path = plain.adapter_name_or_path;
   return run;
 }
 
@@ -93,6 +96,18 @@ std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape&
                   config::Attention::kFlash)};
   add_batches(rows, run);
   return rows;
+}
+
+std::vector<Technique> optimizers() {
+  using config::Optimizer;
+  return {
+      setting_row("optimizer", "Adafactor", "another update: one number kept for each row and column of a matrix",
+                  &RunConfig::optim, Optimizer::kAdafactor),
+      setting_row("optimizer", "Lion", "another update, by signs: one number kept instead of two; wants a lower rate",
+                  &RunConfig::optim, Optimizer::kLion),
+      setting_row("optimizer", "SGD", "another update, without momentum: nothing kept; wants a higher rate",
+                  &RunConfig::optim, Optimizer::kSgd),
+  };
 }
 
 std::vector<std::string> settings_between(const RunConfig& from, const RunConfig& to) {

@@ -24,6 +24,10 @@ struct Technique {
 // attention, batch. The rows of `batch` split the run's effective batch, smallest micro-batch first.
 std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape);
 
+// Optimizers that keep less than AdamW. They change what is learned, not how it is computed: nobody's to choose by
+// memory alone, so the search leaves them out and remedies name them.
+std::vector<Technique> optimizers();
+
 // The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean
 // nothing in `to` are left out.
 std::vector<std::string> settings_between(const config::RunConfig& from, const config::RunConfig& to);

@@ -30,6 +30,7 @@ enum AxisIndex : size_t {
   kEvaluation,
   kThreads,
   kClipping,
+  kOptimizer,
 };
 
 using Levels = std::vector<size_t>;
@@ -98,6 +99,9 @@ config::RunConfig config_of(const Levels& levels) {
   config.max_length = number_of(levels, kLength);
   config.gradient_accumulation_steps = number_of(levels, kAccumulation);
   config.max_grad_norm = is_on(levels, kClipping) ? 1 : 0;
+  constexpr std::array kOptimizers = {config::Optimizer::kAdamW, config::Optimizer::kSgd, config::Optimizer::kAdafactor,
+                                      config::Optimizer::kLion};
+  config.optim = kOptimizers[levels[kOptimizer]];
   if (levels[kEvaluation] > 0) config.eval_strategy = config::Cadence::kEpoch;
   config.eval_on_start = levels[kEvaluation] == 2;
   config.per_device_eval_batch_size = config.per_device_train_batch_size + (levels[kEvaluation] == 2 ? 2 : 0);
@@ -168,6 +172,7 @@ std::string name_of(size_t place, const Levels& levels) {
   append("_layers", kLayers);
   if (levels[kEvaluation] > 0) append("_", kEvaluation);
   if (is_on(levels, kClipping)) name.append("_clipping");
+  append("_", kOptimizer);
   append("_threads", kThreads);
   return name;
 }
@@ -190,6 +195,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"evaluation", {"none", "evaluation", "evaluation_on_start"}},
       {"threads", {"1", "2"}},
       {"clipping", {"no", "yes"}},
+      {"optimizer", {"adamw", "sgd", "adafactor", "lion"}},
   };
   return *axes;
 }
