@@ -182,6 +182,11 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
     layer.k = linear("self_attn.k_proj");
     layer.v = linear("self_attn.v_proj");
     layer.o = linear("self_attn.o_proj");
+    if (shape.query_key_norm) {
+      layer.query_norm_E = base.at(prefix + "self_attn.q_norm.weight");
+      layer.key_norm_E = base.at(prefix + "self_attn.k_norm.weight");
+    }
+    layer.window = shape.window_of(i);
     layer.post_attention_norm_D = base.at(prefix + "post_attention_layernorm.weight");
     layer.gate = linear("mlp.gate_proj");
     layer.up = linear("mlp.up_proj");
@@ -198,11 +203,6 @@ void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
     const Parameter& parameter = state_->parameters[i];
     known.insert(parameter.name);
     const auto entry = folder.find(parameter.name);
-    if (shape.query_key_norm) {
-      layer.query_norm_E = base.at(prefix + "self_attn.q_norm.weight");
-      layer.key_norm_E = base.at(prefix + "self_attn.k_norm.weight");
-    }
-    layer.window = shape.window_of(i);
     if (!entry)
       throw Error(where + "there is no tensor " + parameter.name, "check that config.json belongs to the weights");
     const weights::TensorInfo& info = *entry->info;

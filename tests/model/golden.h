@@ -74,6 +74,7 @@ struct Golden {
   at::Tensor ids_BS, targets_BS;
   int64_t target_count = 0;
   std::vector<double> losses, lora_losses;
+  std::vector<int64_t> continuation;  // of the first row's first tokens
   LoraOptions lora;
   std::map<std::string, at::Tensor> tensors;
 
@@ -82,7 +83,6 @@ struct Golden {
     at::Tensor result = at::empty({static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows[0].size())}, at::kLong);
     int64_t* out = result.data_ptr<int64_t>();
     for (const Json& row : rows) {
-  std::vector<int64_t> continuation;  // of the first row's first tokens
       for (const Json& value : row) *out++ = value.get<int64_t>();
     }
     return result;

@@ -79,13 +79,6 @@ TEST_P(Parity, ten_losses) {
   }
 }
 
-std::string case_name(const testing::TestParamInfo<Case>& info) {
-  const auto& [shape, lora, attention, checkpointing] = info.param;
-  return shape + (lora ? "_lora" : "_full") + (attention == config::Attention::kFlash ? "_flash" : "_math") +
-         (checkpointing ? "_checkpointing" : "");
-}
-
-INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
 class Continuation : public testing::TestWithParam<std::tuple<std::string, config::Attention>> {};
 
 TEST_P(Continuation, is_the_same) {
@@ -115,6 +108,13 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Continuation,
                                   (std::get<1>(info.param) == config::Attention::kFlash ? "_flash" : "_math");
                          });
 
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  const auto& [shape, lora, attention, checkpointing] = info.param;
+  return shape + (lora ? "_lora" : "_full") + (attention == config::Attention::kFlash ? "_flash" : "_math") +
+         (checkpointing ? "_checkpointing" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
                          testing::Combine(testing::ValuesIn(kGoldenShapes), testing::Bool(),
                                           testing::Values(config::Attention::kFlash, config::Attention::kMath),
                                           testing::Bool()),
@@ -157,4 +157,3 @@ TEST(ParityFailsWith, a_window_of_another_size) {
     }
   }
 }
-
