@@ -41,14 +41,14 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
   const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", context.key_heads);
   layer.names.forward("self_attn");
   if (cache == nullptr) {
-    return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel)
+    return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel, context.documents.get(), layer.window)
         .view({tokens, context.heads * context.head_size});
   }
   cache->keys_BKSE.narrow(2, cache->length, length).copy_(k_BSKE.transpose(1, 2));
   cache->values_BKSE.narrow(2, cache->length, length).copy_(v_BSKE.transpose(1, 2));
   const int64_t positions = cache->length + length;
   return ops::cached_attention(q_BSHE, cache->keys_BKSE.narrow(2, 0, positions),
-                               cache->values_BKSE.narrow(2, 0, positions), context.kernel)
+                               cache->values_BKSE.narrow(2, 0, positions), context.kernel, layer.window)
       .view({tokens, context.heads * context.head_size});
 }
 

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "ops/attention.h"
 #include "ops/linear.h"
 #include "ops/module_names.h"
@@ -13,10 +15,10 @@ struct DecoderLayer {
   ops::ModuleNames names;
   at::Tensor input_norm_D;
   ops::Linear q, k, v, o;
-  at::Tensor post_attention_norm_D;
-  ops::Linear gate, up, down;
   at::Tensor query_norm_E, key_norm_E;  // undefined: heads are rotated as they come
   int64_t window = 0;                   // positions that a query sees, its own included; 0: all before it
+  at::Tensor post_attention_norm_D;
+  ops::Linear gate, up, down;
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use.
@@ -31,6 +33,7 @@ struct LayerContext {
   int64_t heads = 0, key_heads = 0, head_size = 0;
   double norm_eps = 0;
   at::Tensor cos_SE2, sin_SE2;  // of the positions of this pass
+  std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
   ops::AttentionKernel kernel = ops::AttentionKernel::kFlash;
   bool training = false;
 };
