@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tokenizer/offset_map.h"
 #include "tokenizer/special_tokens.h"
 
 namespace fathom::tokenizer {
@@ -17,15 +18,26 @@ namespace {
 constexpr size_t kMaxModelBytes = size_t{1} << 28;
 constexpr std::string_view kBlank = "\xe2\x96\x81";  // "▁" U+2581
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result;
+// Appends text with `from` replaced by `to`; origins learns where the bytes came from.
+void append_replaced(std::string& result, std::string_view text, std::string_view from, std::string_view to,
+                     OffsetMap& origins) {
   for (size_t at = 0; at < text.size();) {
     const size_t next = std::min(text.find(from, at), text.size());
+    origins.copied(result.size(), at);
     result.append(text.substr(at, next - at));
-    if (next < text.size()) result.append(to);
+    if (next < text.size()) {
+      origins.rewritten(result.size(), next);
+      result.append(to);
+    }
     at = next + from.size();
   }
-  return result;
+}
+
+void check_class(const std::string& name, const std::filesystem::path& folder) {
+  if (name.empty() || name == "LlamaTokenizer" || name == "LlamaTokenizerFast") return;
+  throw Error((folder / "tokenizer_config.json").string() + ": tokenizer_class \"" + name +
+                  "\" is not supported with a tokenizer.model",
+              "The class that there is: LlamaTokenizer. A tokenizer.json alone may be of any class.");
 }
 
 class SentencePiece : public Tokenizer {
@@ -33,16 +45,19 @@ class SentencePiece : public Tokenizer {
   explicit SentencePiece(const std::filesystem::path& folder);
 
   std::vector<int32_t> encode(std::string_view text) const override;
-  std::string decode(const std::vector<int32_t>& ids) const override;
+  Encoding encode_with_offsets(std::string_view text) const override;
+  std::string token_bytes(int32_t id) const override;
   std::string piece(int32_t id) const override;
   int64_t vocabulary_size() const override { return vocabulary_size_; }
+  bool drops_first_blank() const override { return adds_prefix_space_; }
 
  private:
   void load_model();
   void add_token(const AddedToken& token);
   std::optional<int32_t> find_id(const std::string& text) const;
   std::optional<int32_t> resolve(const std::optional<std::string>& text, int model_id, const char* key);
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) const;
+  // Appends the tokens of text[begin, end) and where in `text` they begin.
+  void encode_plain(std::string_view text, size_t begin, size_t end, Encoding& encoding) const;
   int32_t model_size() const { return model_.GetPieceSize(); }
   void check_id(int32_t id) const;
 
@@ -60,10 +75,11 @@ class SentencePiece : public Tokenizer {
 
 SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder / "tokenizer.model") {
   load_model();
-  const TokenizerFiles files = read_tokenizer_files(folder);
-  adds_bos = files.adds_bos;
-  adds_eos = files.adds_eos;
-  adds_prefix_space_ = files.adds_prefix_space;
+  const TokenizerFiles files = read_tokenizer_files(folder, /*only_plain=*/true);
+  check_class(files.tokenizer_class, folder);
+  adds_bos = files.adds_bos.value_or(true);
+  adds_eos = files.adds_eos.value_or(false);
+  adds_prefix_space_ = files.adds_prefix_space.value_or(true);
   vocabulary_size_ = model_size();
   for (const auto& [id, token] : files.added) add_token(token);
   bos_id = resolve(files.bos, model_.bos_id(), "bos_token");
@@ -136,23 +152,31 @@ void SentencePiece::check_id(int32_t id) const {
 }
 
 // The unknown piece in front keeps blanks at the start, which models with remove_extra_whitespaces would lose.
-void SentencePiece::encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
-  if (text.empty()) return;
-  if (text.size() > std::numeric_limits<int32_t>::max() / 8) {
-    throw Error("a text of " + std::to_string(text.size()) + " bytes is too long to tokenize at once");
+void SentencePiece::encode_plain(std::string_view text, size_t begin, size_t end, Encoding& encoding) const {
+  if (begin == end) return;
+  const std::string_view plain = text.substr(begin, end - begin);
+  if (plain.size() > std::numeric_limits<int32_t>::max() / 8) {
+    throw Error("a text of " + std::to_string(plain.size()) + " bytes is too long to tokenize at once");
   }
-  const bool leading = text[0] == ' ' || text.starts_with(kBlank);
-  std::vector<int> tokens;
-  const auto status = model_.Encode(leading ? unknown_ + std::string(text) : std::string(text), &tokens);
-  if (!status.ok()) throw Error(path_.string() + ": " + status.ToString());
-  const size_t skipped = leading ? std::min(unknown_length_, tokens.size()) : 0;
-  ids.insert(ids.end(), tokens.begin() + static_cast<std::ptrdiff_t>(skipped), tokens.end());
+  const bool leading = plain[0] == ' ' || plain.starts_with(kBlank);
+  const size_t before = leading ? unknown_.size() : 0;
+  const auto tokens = model_.EncodeAsImmutableProto(leading ? unknown_ + std::string(plain) : std::string(plain));
+  for (size_t i = leading ? std::min(unknown_length_, tokens.pieces_size()) : 0; i < tokens.pieces_size(); ++i) {
+    const auto token = tokens.pieces(static_cast<int>(i));
+    encoding.ids.push_back(static_cast<int32_t>(token.id()));
+    encoding.begins.push_back(static_cast<int64_t>(begin + std::max<size_t>(token.begin(), before) - before));
+  }
 }
 
-std::vector<int32_t> SentencePiece::encode(std::string_view input) const {
-  std::vector<int32_t> ids;
-  if (input.empty()) return ids;
-  const std::string text = (adds_prefix_space_ ? " " : "") + replace_all(input, kBlank, " ");
+std::vector<int32_t> SentencePiece::encode(std::string_view text) const { return encode_with_offsets(text).ids; }
+
+Encoding SentencePiece::encode_with_offsets(std::string_view input) const {
+  Encoding encoding;
+  if (input.empty()) return encoding;
+  std::string text = adds_prefix_space_ ? " " : "";
+  OffsetMap origins;
+  origins.rewritten(0, 0);
+  append_replaced(text, input, kBlank, " ", origins);
   size_t start = 0;
   for (size_t at = 0; at < text.size();) {
     std::optional<std::pair<size_t, int32_t>> longest;
@@ -168,40 +192,27 @@ std::vector<int32_t> SentencePiece::encode(std::string_view input) const {
     }
     // The prefix alone before a special token is dropped.
     const bool only_prefix = adds_prefix_space_ && start == 0 && at == 1 && special_.count(longest->second);
-    if (!only_prefix) encode_plain(std::string_view(text).substr(start, at - start), ids);
-    ids.push_back(longest->second);
+    if (!only_prefix) encode_plain(text, start, at, encoding);
+    encoding.ids.push_back(longest->second);
+    encoding.begins.push_back(static_cast<int64_t>(at));
     at = start = at + longest->first;
   }
-  encode_plain(std::string_view(text).substr(start), ids);
-  return ids;
+  encode_plain(text, start, text.size(), encoding);
+  for (int64_t& begin : encoding.begins) begin = static_cast<int64_t>(origins.origin(static_cast<size_t>(begin)));
+  return encoding;
 }
 
-std::string SentencePiece::decode(const std::vector<int32_t>& ids) const {
+std::string SentencePiece::token_bytes(int32_t id) const {
+  check_id(id);
+  if (special_.count(id)) return "";
+  if (id >= model_size()) return added_.at(id);
+  if (model_.IsControl(id)) return "";
+  const std::string& piece = model_.IdToPiece(id);
+  if (model_.IsByte(id))
+    return std::string(1, static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16)));  // "<0x41>"
   std::string text;
-  std::vector<int> run;
-  bool strips = false, first = true;
-  auto flush = [&] {
-    if (run.empty()) return;
-    std::string part;
-    const auto status = model_.Decode(run, &part);
-    if (!status.ok()) throw Error(path_.string() + ": " + status.ToString());
-    text += part;
-    run.clear();
-  };
-  for (int32_t id : ids) {
-    check_id(id);
-    if (special_.count(id)) continue;
-    if (first) strips = adds_prefix_space_ && piece(id).starts_with(kBlank);
-    first = false;
-    if (id < model_size()) {
-      run.push_back(id);
-    } else {
-      flush();
-      text += added_.at(id);
-    }
-  }
-  flush();
-  if (strips && text.starts_with(' ')) text.erase(0, 1);
+  OffsetMap origins;
+  append_replaced(text, piece, kBlank, " ", origins);
   return text;
 }
 

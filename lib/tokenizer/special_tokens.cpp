@@ -1,8 +1,5 @@
-// Reads the JSON files beside tokenizer.model, in the spellings of transformers 4 and 5.
+// Reads the JSON files beside a tokenizer's model, in the spellings of transformers 4 and 5.
 #include "tokenizer/special_tokens.h"
-
-#include <algorithm>
-#include <array>
 
 #include "base/error.h"
 
@@ -44,23 +41,26 @@ void refuse_matching_flags(const Json& token, const std::string& where) {
   }
 }
 
-bool read_flag(const Json& config, const char* key, bool fallback, const std::string& file) {
+std::optional<bool> read_flag(const Json& config, const char* key, const std::string& file) {
   const Json* value = find(config, key);
-  if (value == nullptr) return fallback;
+  if (value == nullptr) return std::nullopt;
   if (!value->is_boolean()) throw Error(file + ": " + key + ": expected true or false, got " + value->dump());
   return value->get<bool>();
 }
 
 void add_token(TokenizerFiles& files, AddedToken token, const std::string& where) {
   if (token.id < 0 || token.id > kMaxId) throw Error(where + ": id " + std::to_string(token.id) + " is out of range");
-  for (const auto& [id, other] : files.added) {
-    if (id == token.id && other.text == token.text) return;
-    if (id == token.id || other.text == token.text) {
-      throw Error(where + ": '" + token.text + "' (" + std::to_string(token.id) + ") contradicts '" + other.text +
-                  "' (" + std::to_string(id) + ")");
-    }
+  const auto same_id = files.added.find(token.id);
+  const auto same_text = files.added_ids.find(token.text);
+  if (same_id == files.added.end() && same_text == files.added_ids.end()) {
+    files.added_ids[token.text] = token.id;
+    files.added[token.id] = std::move(token);
+    return;
   }
-  files.added[token.id] = std::move(token);
+  const AddedToken& other = same_id != files.added.end() ? same_id->second : files.added.at(same_text->second);
+  if (other.id == token.id && other.text == token.text) return;
+  throw Error(where + ": '" + token.text + "' (" + std::to_string(token.id) + ") contradicts '" + other.text + "' (" +
+              std::to_string(other.id) + ")");
 }
 
 int32_t parse_id(const std::string& text, const std::string& where) {
@@ -69,16 +69,16 @@ int32_t parse_id(const std::string& text, const std::string& where) {
   return std::stoi(text);
 }
 
-void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path& folder) {
+void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path& folder, bool only_plain) {
   const std::string config_name = (folder / "tokenizer_config.json").string();
   if (const Json* decoder = find(config, "added_tokens_decoder")) {
     if (!decoder->is_object()) throw Error(config_name + ": added_tokens_decoder: expected an object");
     for (const auto& [key, value] : decoder->items()) {
       const std::string where = config_name + ": added_tokens_decoder." + key.substr(0, 40);
-      if (!value.is_object()) throw Error(where + ": expected an object");
-      refuse_matching_flags(value, where);
-      add_token(files, {token_text(value, where), parse_id(key, where), read_flag(value, "special", false, where)},
-                where);
+      AddedToken token = read_added_token(value, where);
+      if (only_plain) refuse_matching_flags(value, where);
+      token.id = parse_id(key, where);
+      add_token(files, std::move(token), where);
     }
   }
   const fs::path legacy = folder / "added_tokens.json";
@@ -87,18 +87,24 @@ void read_added_tokens(TokenizerFiles& files, const Json& config, const fs::path
     std::string where = legacy.string();
     where.append(": '").append(text).append("'");
     if (!id.is_number_unsigned() || id.get<uint64_t>() > uint64_t{kMaxId}) throw Error(where + ": expected an id");
-    add_token(files, {text, id.get<int32_t>(), false}, where);
+    AddedToken token;
+    token.text = text;
+    token.id = id.get<int32_t>();
+    token.normalized = true;
+    if (text.empty()) throw Error(where + ": expected the text of a token");
+    add_token(files, std::move(token), where);
   }
 }
 
 // One special token of tokenizer_config.json and special_tokens_map.json, which must agree.
-std::optional<std::string> read_special(const Json& config, const Json& map, const char* key, const fs::path& folder) {
+std::optional<std::string> read_special(const Json& config, const Json& map, const char* key, const fs::path& folder,
+                                        bool only_plain) {
   std::optional<std::string> text;
   for (const auto& [object, name] : {std::pair{&config, "tokenizer_config.json"}, {&map, "special_tokens_map.json"}}) {
     const Json* value = find(*object, key);
     if (value == nullptr) continue;
     const std::string where = (folder / name).string() + ": " + key;
-    if (value->is_object()) refuse_matching_flags(*value, where);
+    if (only_plain && value->is_object()) refuse_matching_flags(*value, where);
     const std::string here = token_text(*value, where);
     if (text && *text != here) {
       throw Error(where + ": '" + here + "' contradicts '" + *text + "' of tokenizer_config.json");
@@ -108,32 +114,37 @@ std::optional<std::string> read_special(const Json& config, const Json& map, con
   return text;
 }
 
-void check_class(const Json& config, const fs::path& folder) {
-  const Json* name = find(config, "tokenizer_class");
-  static const std::array<const char*, 2> kKnown = {"LlamaTokenizer", "LlamaTokenizerFast"};
-  if (name == nullptr || std::any_of(kKnown.begin(), kKnown.end(), [&](const char* known) { return *name == known; })) {
-    return;
-  }
-  throw Error((folder / "tokenizer_config.json").string() + ": tokenizer_class " + name->dump() + " is not supported",
-              "The class that there is: LlamaTokenizer, with a tokenizer.model.");
-}
-
 }  // namespace
 
-TokenizerFiles read_tokenizer_files(const fs::path& folder) {
+AddedToken read_added_token(const Json& token, const std::string& where) {
+  if (!token.is_object()) throw Error(where + ": expected an object");
+  AddedToken result;
+  result.text = token_text(token, where);
+  result.special = read_flag(token, "special", where).value_or(false);
+  result.normalized = read_flag(token, "normalized", where).value_or(!result.special);
+  result.lstrip = read_flag(token, "lstrip", where).value_or(false);
+  result.rstrip = read_flag(token, "rstrip", where).value_or(false);
+  result.single_word = read_flag(token, "single_word", where).value_or(false);
+  return result;
+}
+
+TokenizerFiles read_tokenizer_files(const fs::path& folder, bool only_plain) {
   const Json config = read_object(folder / "tokenizer_config.json");
   const Json map = read_object(folder / "special_tokens_map.json");
   const std::string config_name = (folder / "tokenizer_config.json").string();
-  check_class(config, folder);
 
   TokenizerFiles files;
-  files.adds_bos = read_flag(config, "add_bos_token", true, config_name);
-  files.adds_eos = read_flag(config, "add_eos_token", false, config_name);
-  files.adds_prefix_space = read_flag(config, "add_prefix_space", true, config_name);
-  files.bos = read_special(config, map, "bos_token", folder);
-  files.eos = read_special(config, map, "eos_token", folder);
-  files.unk = read_special(config, map, "unk_token", folder);
-  files.pad = read_special(config, map, "pad_token", folder);
+  if (const Json* name = find(config, "tokenizer_class")) {
+    if (!name->is_string()) throw Error(config_name + ": tokenizer_class: expected a name");
+    files.tokenizer_class = name->get<std::string>();
+  }
+  files.adds_bos = read_flag(config, "add_bos_token", config_name);
+  files.adds_eos = read_flag(config, "add_eos_token", config_name);
+  files.adds_prefix_space = read_flag(config, "add_prefix_space", config_name);
+  files.bos = read_special(config, map, "bos_token", folder, only_plain);
+  files.eos = read_special(config, map, "eos_token", folder, only_plain);
+  files.unk = read_special(config, map, "unk_token", folder, only_plain);
+  files.pad = read_special(config, map, "pad_token", folder, only_plain);
   for (const Json* object : {&config, &map}) {
     for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
       const Json* list = find(*object, key);
@@ -141,7 +152,7 @@ TokenizerFiles read_tokenizer_files(const fs::path& folder) {
       for (const auto& token : *list) files.other_special.push_back(token_text(token, folder.string() + ": " + key));
     }
   }
-  read_added_tokens(files, config, folder);
+  read_added_tokens(files, config, folder, only_plain);
   return files;
 }
 

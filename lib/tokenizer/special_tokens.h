@@ -14,20 +14,28 @@ namespace fathom::tokenizer {
 struct AddedToken {
   std::string text;
   int32_t id = 0;
-  bool special = false;  // left out when decoding
+  bool special = false;      // left out when decoding
+  bool normalized = false;   // matched in the normalized text
+  bool lstrip = false;       // takes white space before it in
+  bool rstrip = false;       // and behind it
+  bool single_word = false;  // not matched within a word
 };
+
+// {"content": …, "special": …, …} of either file, without its id. where: what errors call it (file and key).
+AddedToken read_added_token(const Json& token, const std::string& where);
 
 struct TokenizerFiles {
   std::optional<std::string> bos, eos, unk, pad;  // texts of the special tokens, where a file names them
   std::vector<std::string> other_special;         // additional_special_tokens and the like
   std::map<int32_t, AddedToken> added;            // added_tokens_decoder and added_tokens.json
-  bool adds_bos = true, adds_eos = false;
-  bool adds_prefix_space = true;
+  std::map<std::string, int32_t> added_ids;       // of those, by text
+  std::optional<bool> adds_bos, adds_eos, adds_prefix_space;
+  std::string tokenizer_class;  // empty where none is named
 };
 
 // Reads tokenizer_config.json, special_tokens_map.json and added_tokens.json of the folder, each of which may be
-// missing. Throws Error naming file and key for what this engine would do differently: another tokenizer class, added
-// tokens that swallow neighbouring blanks or match whole words only, files that contradict each other.
-TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder);
+// missing. Throws Error naming file and key for files that contradict each other, and, where only_plain, for tokens
+// that take white space in or match whole words only.
+TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder, bool only_plain);
 
 }  // namespace fathom::tokenizer

@@ -1,18 +1,38 @@
-// Chooses the engine for a folder's tokenizer: SentencePiece is the one that there is.
+// Chooses the engine for a folder's tokenizer.
 #include "tokenizer/tokenizer.h"
+
+#include <fstream>
 
 #include "base/error.h"
 #include "tokenizer/sentencepiece.h"
+#include "tokenizer/stream_decoder.h"
+#include "tokenizer/tokenizer_json.h"
 
 namespace fathom::tokenizer {
+namespace {
+
+// A SentencePiece model is a protocol buffer whose first field holds the pieces. Some folders have tiktoken's list of
+// tokens under the same name, which is text.
+bool is_sentencepiece(const std::filesystem::path& model) {
+  std::ifstream file(model, std::ios::binary);
+  return file.get() == 0x0A;
+}
+
+}  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) {
-  if (std::filesystem::exists(folder / "tokenizer.model")) return open_sentencepiece(folder);
-  if (std::filesystem::exists(folder / "tokenizer.json")) {
-    throw Error(folder.string() + ": holds a tokenizer.json only, which is not supported yet",
-                "Use a model that has a tokenizer.model (SentencePiece), or data lines of input_ids.");
-  }
-  throw Error(folder.string() + ": holds no tokenizer.model");
+  const bool model = std::filesystem::exists(folder / "tokenizer.model");
+  const bool json = std::filesystem::exists(folder / "tokenizer.json");
+  if (model && (!json || is_sentencepiece(folder / "tokenizer.model"))) return open_sentencepiece(folder);
+  if (json) return open_tokenizer_json(folder);
+  throw Error(folder.string() + ": holds no tokenizer.model and no tokenizer.json");
+}
+
+std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
+  StreamDecoder decoder(*this);
+  std::string text;
+  for (const int32_t id : ids) text += decoder.push(id);
+  return text + decoder.finish();
 }
 
 }  // namespace fathom::tokenizer

@@ -11,21 +11,35 @@
 
 namespace fathom::tokenizer {
 
+struct Encoding {
+  std::vector<int32_t> ids;
+  // Of each id, where its first byte is in the text that was given; of a byte that was made in place of others, where
+  // those begin. Never descending.
+  std::vector<int64_t> begins;
+};
+
 class Tokenizer {
  public:
-  // Opens tokenizer.model (SentencePiece) with the flags of tokenizer_config.json (add_bos_token, add_eos_token,
-  // special tokens). A folder that has only tokenizer.json is refused with Error: that engine is not there yet.
+  // Opens tokenizer.model, where it is a SentencePiece model, else tokenizer.json, with the flags and special tokens of
+  // tokenizer_config.json. Throws Error for a folder that has neither, naming file and key for what is not supported.
   static std::unique_ptr<Tokenizer> open(const std::filesystem::path& folder);
   virtual ~Tokenizer() = default;
 
-  virtual std::vector<int32_t> encode(std::string_view text) const = 0;   // without BOS and EOS
-  virtual std::string decode(const std::vector<int32_t>& ids) const = 0;  // special tokens are left out
-  virtual std::string piece(int32_t id) const = 0;                        // as stored, for display
+  // Without BOS and EOS. What is not UTF-8 counts as U+FFFD. Threads may encode at the same time.
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  virtual Encoding encode_with_offsets(std::string_view text) const = 0;
+  // Special tokens are left out; bytes that are not UTF-8 become U+FFFD.
+  virtual std::string decode(const std::vector<int32_t>& ids) const;
+  // What the id adds to a text: any bytes, empty for special tokens.
+  virtual std::string token_bytes(int32_t id) const = 0;
+  virtual std::string piece(int32_t id) const = 0;  // as stored, for display
   virtual int64_t vocabulary_size() const = 0;
+  // Whether a blank at the start of what is decoded was put there by encoding.
+  virtual bool drops_first_blank() const { return false; }
 
   // As the tokenizer's files say; unset where they name none.
   std::optional<int32_t> bos_id, eos_id, pad_id, unk_id;
-  bool adds_bos = true;   // tokenizer_config.json add_bos_token
+  bool adds_bos = true;   // tokenizer_config.json's add_bos_token, else as tokenizer.json's post_processor does
   bool adds_eos = false;  // add_eos_token
 };
 

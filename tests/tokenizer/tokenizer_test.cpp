@@ -164,9 +164,39 @@ TEST_F(TokenizerFolder, RefusesWhatItWouldEncodeDifferently) {
 
 TEST_F(TokenizerFolder, SaysWhatIsMissing) {
   fs::remove(folder_ / "tokenizer.model");
-  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.model"));
+  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.model and no tokenizer.json"));
   put("tokenizer.json", "{}");
-  EXPECT_THAT(refusal(), HasSubstr("tokenizer.json only"));
+  EXPECT_THAT(refusal(), HasSubstr("tokenizer.json: expected an object with a model"));
+}
+
+// A list of tokens of tiktoken's is no SentencePiece model, whatever its name.
+TEST_F(TokenizerFolder, PrefersASentencePieceModel) {
+  fs::copy(kTests / "gpt2" / "tokenizer.json", folder_);
+  EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 802);
+  put("tokenizer.model", "IQ== 0\nIg== 1\n");
+  fs::remove(folder_ / "tokenizer_config.json");
+  fs::remove(folder_ / "special_tokens_map.json");
+  EXPECT_EQ(Tokenizer::open(folder_)->vocabulary_size(), 757);
+}
+
+TEST(Tokenizer, GivesThePlacesOfTokens) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  const std::string text = "memory é[INST]\u2581needs \u65e5</s>  x";
+  const Encoding encoding = tokenizer->encode_with_offsets(text);
+  EXPECT_EQ(encoding.ids, tokenizer->encode(text));
+  ASSERT_EQ(encoding.begins.size(), encoding.ids.size());
+  EXPECT_TRUE(std::is_sorted(encoding.begins.begin(), encoding.begins.end()));
+  // What tokens decode to, put back at their places, is the text. Bytes of one character begin where it does.
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    std::string bytes = tokenizer->token_bytes(encoding.ids[i]);
+    if (i == 0) bytes.erase(0, 1);  // the blank that encoding puts in front
+    if (bytes.size() < 2) continue;
+    const std::string there = text.substr(encoding.begins[i]);
+    EXPECT_TRUE(there.starts_with(bytes) || there.starts_with("\u2581" + bytes.substr(1))) << i << " " << bytes;
+  }
+  const auto end = std::find(encoding.ids.begin(), encoding.ids.end(), 2);
+  ASSERT_NE(end, encoding.ids.end());
+  EXPECT_EQ(encoding.begins[end - encoding.ids.begin()], static_cast<int64_t>(text.find("</s>")));
 }
 
 TEST_F(TokenizerFolder, RefusesDamagedModels) {

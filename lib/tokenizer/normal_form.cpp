@@ -1,0 +1,125 @@
+// NFC sequence by sequence: utf8proc decomposes and composes; the order of marks is sorted here, as its own sort is
+// quadratic.
+#include "tokenizer/normal_form.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "tokenizer/utf8.h"
+
+namespace fathom::tokenizer {
+namespace {
+
+constexpr char32_t kFirstMark = 0x300;          // every character below stands alone, or begins a sequence
+constexpr unsigned char kFirstMarkByte = 0xCC;  // the first byte of its UTF-8
+constexpr int kLongestDecomposition = 8;        // of one character; Unicode's longest is 4
+
+// Marks, and Hangul's vowels and final consonants: all that may join the character before it, or change places with it.
+bool joins_backward(char32_t code) {
+  if (code < kFirstMark) return false;
+  if (code >= 0x1160 && code <= 0x11FF) return true;
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+  return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
+}
+
+bool decomposes(char32_t code) {
+  const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code));
+  return property->decomp_type == 0 && property->decomp_seqindex != UINT16_MAX;
+}
+
+// Where the sequence that begins at `at` ends; `plain` tells whether NFC surely leaves it alone.
+size_t sequence_end(std::string_view text, size_t at, bool& plain) {
+  const Character first = character_at(text.data() + at);
+  plain = first.code < kFirstMark || !(joins_backward(first.code) || decomposes(first.code));
+  size_t end = at + first.bytes;
+  while (end < text.size() && static_cast<unsigned char>(text[end]) >= kFirstMarkByte) {
+    const Character next = character_at(text.data() + end);
+    if (!joins_backward(next.code)) break;
+    plain = false;
+    end += next.bytes;
+  }
+  return end;
+}
+
+using Codes = std::vector<utf8proc_int32_t>;
+
+utf8proc_propval_t combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
+
+Codes decompose(std::string_view sequence) {
+  Codes codes;
+  for (size_t at = 0; at < sequence.size();) {
+    const Character character = character_at(sequence.data() + at);
+    at += character.bytes;
+    utf8proc_int32_t parts[kLongestDecomposition];
+    int boundary = 0;
+    const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character.code), parts,
+                                                           kLongestDecomposition, UTF8PROC_DECOMPOSE, &boundary);
+    if (count < 0 || count > kLongestDecomposition) throw Error("utf8proc cannot decompose a character");
+    codes.insert(codes.end(), parts, parts + count);
+  }
+  return codes;
+}
+
+// Marks between two starters go by their combining class; equal ones keep their order.
+void order_marks(Codes& codes) {
+  for (size_t begin = 0; begin < codes.size(); ++begin) {
+    if (combining_class(codes[begin]) == 0) continue;
+    size_t end = begin;
+    while (end < codes.size() && combining_class(codes[end]) != 0) ++end;
+    std::stable_sort(codes.begin() + static_cast<std::ptrdiff_t>(begin),
+                     codes.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](auto a, auto b) { return combining_class(a) < combining_class(b); });
+    begin = end;
+  }
+}
+
+std::string compose_sequence(std::string_view sequence) {
+  Codes codes = decompose(sequence);
+  order_marks(codes);
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+  const utf8proc_ssize_t count =
+      utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), options);
+  if (count < 0) throw Error(std::string("utf8proc: ") + utf8proc_errmsg(count));
+  std::string result;
+  for (utf8proc_ssize_t i = 0; i < count; ++i) append_character(result, static_cast<char32_t>(codes[i]));
+  return result;
+}
+
+}  // namespace
+
+bool is_plainly_composed(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < kFirstMarkByte) {
+      ++at;  // the rest of a character is skipped byte by byte: bytes within one are below kFirstMarkByte too
+      continue;
+    }
+    const Character character = character_at(text.data() + at);
+    if (joins_backward(character.code) || decomposes(character.code)) return false;
+    at += character.bytes;
+  }
+  return true;
+}
+
+std::string compose(std::string_view text, OffsetMap* origins) {
+  std::string result;
+  result.reserve(text.size());
+  bool copying = false;
+  for (size_t at = 0; at < text.size();) {
+    bool plain = false;
+    const size_t end = sequence_end(text, at, plain);
+    const std::string_view sequence = text.substr(at, end - at);
+    const std::string composed = plain ? "" : compose_sequence(sequence);
+    const bool copies = plain || composed == sequence;
+    if (origins != nullptr && !copies) origins->rewritten(result.size(), at);
+    if (origins != nullptr && copies && !copying) origins->copied(result.size(), at);
+    copying = copies;
+    result.append(copies ? sequence : composed);
+    at = end;
+  }
+  return result;
+}
+
+}  // namespace fathom::tokenizer

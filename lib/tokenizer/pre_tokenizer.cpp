@@ -1,0 +1,138 @@
+// Reads ByteLevel, Split, Digits and Sequence into one chain of splits, and plays it.
+#include "tokenizer/pre_tokenizer.h"
+
+#include "base/error.h"
+
+namespace fathom::tokenizer {
+namespace {
+
+constexpr size_t kMostSplits = 32;
+
+const Json* find(const Json& object, const char* key) {
+  auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool read_flag(const Json& object, const char* key, bool fallback, const std::string& where) {
+  const Json* value = find(object, key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) throw Error(where + "." + key + ": expected true or false");
+  return value->get<bool>();
+}
+
+std::string read_text(const Json& object, const char* key, const std::string& where) {
+  const Json* value = find(object, key);
+  if (value == nullptr || !value->is_string()) throw Error(where + "." + key + ": expected a text");
+  return value->get<std::string>();
+}
+
+// A literal text as a pattern that matches it alone.
+std::string escaped(std::string_view text) {
+  std::string pattern;
+  for (const char letter : text) {
+    if (std::string_view(R"(\.*?+^$|()[]{}-# )").find(letter) != std::string_view::npos) pattern += '\\';
+    pattern += letter;
+  }
+  return pattern;
+}
+
+std::string read_pattern(const Json& part, const std::string& where) {
+  const Json* pattern = find(part, "pattern");
+  if (pattern != nullptr && pattern->is_object() && pattern->size() == 1) {
+    if (find(*pattern, "Regex") != nullptr) return read_text(*pattern, "Regex", where + ".pattern");
+    if (find(*pattern, "String") != nullptr) return escaped(read_text(*pattern, "String", where + ".pattern"));
+  }
+  throw Error(where + R"(.pattern: expected {"Regex": …} or {"String": …})");
+}
+
+}  // namespace
+
+PreTokenizer::PreTokenizer(const Json& pre_tokenizer, const std::string& file) {
+  read(pre_tokenizer, file + ": pre_tokenizer");
+  if (!ends_in_bytes_) {
+    throw Error(file + ": pre_tokenizer: does not end in ByteLevel", "Only byte-level tokenizers are supported.");
+  }
+}
+
+void PreTokenizer::read(const Json& part, const std::string& where) {
+  if (!part.is_object()) throw Error(where + ": expected an object");
+  if (ends_in_bytes_) throw Error(where + ": nothing may follow ByteLevel");
+  const std::string type = read_text(part, "type", where);
+  if (type == "Sequence") {
+    const Json* parts = find(part, "pretokenizers");
+    if (parts == nullptr || !parts->is_array()) throw Error(where + ".pretokenizers: expected a list");
+    for (size_t i = 0; i < parts->size(); ++i) {
+      read((*parts)[i], where + ".pretokenizers[" + std::to_string(i) + "]");
+    }
+  } else if (type == "ByteLevel") {
+    read_byte_level(part, where);
+  } else if (type == "Split") {
+    read_split(part, where);
+  } else if (type == "Digits") {
+    add(read_flag(part, "individual_digits", false, where) ? R"(\p{N})" : R"(\p{N}+)", Kept::kAll, where);
+  } else {
+    throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported",
+                "Those that are: Sequence, Split, Digits, ByteLevel.");
+  }
+}
+
+void PreTokenizer::read_byte_level(const Json& part, const std::string& where) {
+  adds_prefix_space_ = read_flag(part, "add_prefix_space", true, where);
+  if (adds_prefix_space_ && !splits_.empty()) {
+    throw Error(where + ".add_prefix_space: is not supported behind another split");
+  }
+  if (read_flag(part, "use_regex", true, where)) {
+    add(std::string(text_of(KnownPattern::kGpt2)), Kept::kAll, where);
+  }
+  ends_in_bytes_ = true;
+}
+
+void PreTokenizer::read_split(const Json& part, const std::string& where) {
+  const std::string behavior = read_text(part, "behavior", where);
+  const bool inverted = read_flag(part, "invert", false, where);
+  if (behavior != "Isolated" && behavior != "Removed") {
+    throw Error(where + ".behavior: '" + behavior.substr(0, 80) + "' is not supported",
+                "Those that are: Isolated, Removed.");
+  }
+  const Kept removing = inverted ? Kept::kMatches : Kept::kGaps;
+  add(read_pattern(part, where), behavior == "Isolated" ? Kept::kAll : removing, where);
+}
+
+void PreTokenizer::add(std::string pattern, Kept kept, const std::string& where) {
+  if (splits_.size() == kMostSplits) {
+    throw Error(where + ": more than " + std::to_string(kMostSplits) + " splits are not supported");
+  }
+  Split& split = splits_.emplace_back();
+  split.kept = kept;
+  // By hand there are no gaps, so that keeping all and keeping the matches is the same.
+  if (kept != Kept::kGaps) split.known = find_known_pattern(pattern);
+  if (!split.known) split.regex.emplace(std::move(pattern), where);
+}
+
+void PreTokenizer::apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces) const {
+  if (split.known) return split_by(*split.known, text, range, pieces);
+  std::vector<Piece> matches;
+  split.regex->find_all(text.substr(range.begin, range.end - range.begin), matches);
+  auto keep = [&](size_t begin, size_t end, Kept kind) {
+    if (begin < end && (split.kept == Kept::kAll || split.kept == kind)) pieces.push_back({begin, end});
+  };
+  size_t done = range.begin;
+  for (const Piece& match : matches) {
+    keep(done, range.begin + match.begin, Kept::kGaps);
+    keep(range.begin + match.begin, range.begin + match.end, Kept::kMatches);
+    done = range.begin + match.end;
+  }
+  keep(done, range.end, Kept::kGaps);
+}
+
+void PreTokenizer::split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch) const {
+  pieces.clear();
+  if (!text.empty()) pieces.push_back({0, text.size()});
+  for (const Split& split : splits_) {
+    pieces.swap(scratch);
+    pieces.clear();
+    for (const Piece& piece : scratch) apply(split, text, piece, pieces);
+  }
+}
+
+}  // namespace fathom::tokenizer

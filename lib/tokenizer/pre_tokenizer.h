@@ -1,0 +1,44 @@
+// A text into the pieces that byte-pair encoding never joins, as tokenizer.json's pre_tokenizer says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "tokenizer/known_patterns.h"
+#include "tokenizer/regex.h"
+
+namespace fathom::tokenizer {
+
+// A chain of splits that ends in ByteLevel. A pattern whose text is known goes by hand, any other by Oniguruma.
+class PreTokenizer {
+ public:
+  // Throws Error naming `file` and key for what is not supported.
+  PreTokenizer(const Json& pre_tokenizer, const std::string& file);
+
+  // Pieces of text, in order; stretches that a split removes are in none. `scratch` is overwritten.
+  void split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch) const;
+  // Whether a blank is put before a text that does not begin with one.
+  bool adds_prefix_space() const { return adds_prefix_space_; }
+
+ private:
+  enum class Kept { kAll, kMatches, kGaps };
+  struct Split {
+    std::optional<KnownPattern> known;
+    std::optional<Regex> regex;  // where the pattern is not known
+    Kept kept = Kept::kAll;
+  };
+  void read(const Json& part, const std::string& where);
+  void read_split(const Json& part, const std::string& where);
+  void read_byte_level(const Json& part, const std::string& where);
+  void add(std::string pattern, Kept kept, const std::string& where);
+  void apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces) const;
+
+  std::vector<Split> splits_;
+  bool ends_in_bytes_ = false;
+  bool adds_prefix_space_ = false;
+};
+
+}  // namespace fathom::tokenizer

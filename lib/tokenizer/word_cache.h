@@ -1,0 +1,66 @@
+// The tokens of words seen lately: one cache line each, so that a text's common words cost one look-up.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace fathom::tokenizer {
+
+class WordCache {
+ public:
+  static constexpr size_t kLongestWord = 24;  // bytes
+  static constexpr size_t kMostTokens = 9;
+
+  struct Word {
+    uint64_t bytes[3] = {};  // zeros behind the end
+    uint32_t length = 0;
+
+    // readable: bytes from `text` on that may be looked at, at least length.
+    Word(const char* text, size_t word_length, size_t readable) : length(static_cast<uint32_t>(word_length)) {
+      if (readable < sizeof bytes) {
+        std::memcpy(bytes, text, word_length);
+        return;
+      }
+      std::memcpy(bytes, text, sizeof bytes);
+      for (size_t i = 0; i < 3; ++i) {
+        const size_t kept = word_length < 8 * i ? 0 : word_length - 8 * i;
+        if (kept < 8) bytes[i] &= (uint64_t{1} << 8 * kept) - 1;
+      }
+    }
+    uint64_t hash() const {
+      uint64_t mixed = (bytes[0] + length) * 0x9E3779B97F4A7C15 ^ (bytes[1] + 0xD6E8FEB86659FD93) * 0xA0761D6478BD642F ^
+                       bytes[2] * 0xE7037ED1A0B428DB;
+      mixed ^= mixed >> 32;
+      return mixed * 0x9E3779B97F4A7C15;
+    }
+  };
+
+  struct alignas(64) Entry {
+    uint64_t bytes[3];
+    uint16_t length, count;  // length 0: empty
+    int32_t ids[kMostTokens];
+
+    bool holds(const Word& word) const {
+      return length == word.length && bytes[0] == word.bytes[0] && bytes[1] == word.bytes[1] &&
+             bytes[2] == word.bytes[2];
+    }
+    void store(const Word& word, const int32_t* begin, size_t tokens) {
+      std::memcpy(bytes, word.bytes, sizeof bytes);
+      length = static_cast<uint16_t>(word.length);
+      count = static_cast<uint16_t>(tokens);
+      std::copy_n(begin, tokens, ids);
+    }
+  };
+  static_assert(sizeof(Entry) == 64);
+
+  // The one place where a word may be; whatever else is there gives way to it.
+  Entry& entry(const Word& word) { return entries_[word.hash() >> (64 - kBits)]; }
+
+ private:
+  static constexpr int kBits = 14;  // 1 MiB
+  std::vector<Entry> entries_ = std::vector<Entry>(size_t{1} << kBits);
+};
+
+}  // namespace fathom::tokenizer
