@@ -24,12 +24,13 @@ at::Tensor hidden_pairs(int64_t length, int64_t window, const at::TensorOptions&
   return pairs_SS.tril_().triu_(1 - window).logical_not_();
 }
 
-at::Tensor probabilities(const at::Tensor& q_GNE, const at::Tensor& k_GSE, double scale, int64_t window) {
+// Scores before the softmax.
+at::Tensor masked_scores(const at::Tensor& q_GNE, const at::Tensor& k_GSE, double scale, int64_t window) {
   const int64_t groups = q_GNE.size(0), length = k_GSE.size(1), repeats = q_GNE.size(1) / length;
   at::Tensor scores_GNS = at::bmm(q_GNE, k_GSE.transpose(1, 2)).mul_(scale);
   scores_GNS.view({groups, repeats, length, length})
       .masked_fill_(hidden_pairs(length, window, q_GNE.options()), -std::numeric_limits<double>::infinity());
-  return at::_softmax(scores_GNS, -1, false);
+  return scores_GNS;
 }
 
 struct Gradients {
@@ -52,7 +53,7 @@ double scale_of(const at::Tensor& x_E) { return 1 / std::sqrt(static_cast<double
 struct MathAttention : torch::autograd::Function<MathAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_GNE, const at::Tensor& k_GSE,
                             const at::Tensor& v_GSE, int64_t window) {
-    const at::Tensor p_GNS = probabilities(q_GNE, k_GSE, scale_of(q_GNE), window);
+    const at::Tensor p_GNS = at::_softmax(masked_scores(q_GNE, k_GSE, scale_of(q_GNE), window), -1, false);
     context->save_for_backward({q_GNE, k_GSE, v_GSE, p_GNS});
     return at::bmm(p_GNS, v_GSE);
   }
@@ -70,24 +71,45 @@ at::Tensor groups_of(const at::Tensor& x_THE, int64_t start, int64_t length, int
 }
 at::Tensor folded(const at::Tensor& x_GRSE) { return x_GRSE.reshape({x_GRSE.size(0), -1, x_GRSE.size(3)}); }
 
+// The probabilities of each document in turn: [K, rep * S, S] for one of S tokens.
+class Probabilities {
+ public:
+  Probabilities(at::Tensor all, int64_t heads, int64_t key_heads)
+      : all_(std::move(all)), heads_(heads), key_heads_(key_heads) {}
+  at::Tensor next(int64_t length) {
+    const int64_t count = heads_ * length * length, first = std::exchange(used_, used_ + count);
+    return all_.narrow(0, first, count).view({key_heads_, -1, length});
+  }
+  static int64_t elements(const std::vector<int64_t>& lengths, int64_t heads) {
+    int64_t count = 0;
+    for (const int64_t length : lengths) count += heads * length * length;
+    return count;
+  }
+
+ private:
+  at::Tensor all_;
+  int64_t heads_, key_heads_, used_ = 0;
+};
+
 struct DocumentMathAttention : torch::autograd::Function<DocumentMathAttention> {
+  // What is kept is taken at once, so that what the run takes does not depend on the order of its documents.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_THE, const at::Tensor& k_TKE,
                             const at::Tensor& v_TKE, const std::vector<int64_t>& lengths, int64_t window) {
-    const int64_t key_heads = k_TKE.size(1);
+    const int64_t heads = q_THE.size(1), key_heads = k_TKE.size(1);
     at::Tensor out_THE = at::empty_like(q_THE);
-    variable_list saved = {q_THE, k_TKE, v_TKE};
-    const bool keeps = q_THE.requires_grad() || k_TKE.requires_grad() || v_TKE.requires_grad();
+    const at::Tensor all = at::empty({Probabilities::elements(lengths, heads)}, q_THE.options());
+    Probabilities probabilities(all, heads, key_heads);
     int64_t start = 0;
     for (const int64_t length : lengths) {
-      const at::Tensor k_GSE = groups_of(k_TKE, start, length, key_heads).squeeze(1);
-      at::Tensor p_GNS =
-          probabilities(folded(groups_of(q_THE, start, length, key_heads)), k_GSE, scale_of(q_THE), window);
-      const at::Tensor out_GRSE = groups_of(out_THE, start, length, key_heads);
-      out_GRSE.copy_(at::bmm(p_GNS, groups_of(v_TKE, start, length, key_heads).squeeze(1)).view(out_GRSE.sizes()));
-      if (keeps) saved.push_back(std::move(p_GNS));
+      const auto view = [&](const at::Tensor& x_THE) { return groups_of(x_THE, start, length, key_heads); };
+      at::Tensor p_GNS = probabilities.next(length);
+      at::_softmax_out(p_GNS, masked_scores(folded(view(q_THE)), view(k_TKE).squeeze(1), scale_of(q_THE), window), -1,
+                       false);
+      const at::Tensor out_GRSE = view(out_THE);
+      out_GRSE.copy_(at::bmm(p_GNS, view(v_TKE).squeeze(1)).view(out_GRSE.sizes()));
       start += length;
     }
-    context->save_for_backward(std::move(saved));
+    context->save_for_backward({q_THE, k_TKE, v_TKE, all});
     context->saved_data["lengths"] = lengths;
     return out_THE;
   }
@@ -97,8 +119,8 @@ struct DocumentMathAttention : torch::autograd::Function<DocumentMathAttention> 
     const at::Tensor &q_THE = saved[0], &k_TKE = saved[1], &v_TKE = saved[2];
     const int64_t key_heads = k_TKE.size(1);
     variable_list made = {at::empty_like(q_THE), at::empty_like(k_TKE), at::empty_like(v_TKE), {}, {}};
+    Probabilities probabilities(saved[3], q_THE.size(1), key_heads);
     int64_t start = 0;
-    size_t document = 3;
     for (const int64_t length : context->saved_data["lengths"].toIntVector()) {
       const auto view = [&](const at::Tensor& x_THE) { return groups_of(x_THE, start, length, key_heads); };
       const auto write = [&](size_t i, const at::Tensor& x_GNE) {
@@ -106,7 +128,7 @@ struct DocumentMathAttention : torch::autograd::Function<DocumentMathAttention> 
         out.copy_(x_GNE.view(out.sizes()));
       };
       const Gradients one = gradients_of(folded(view(gradients[0])), folded(view(q_THE)), view(k_TKE).squeeze(1),
-                                         view(v_TKE).squeeze(1), saved[document++], scale_of(q_THE));
+                                         view(v_TKE).squeeze(1), probabilities.next(length), scale_of(q_THE));
       write(0, one.q_GNE);
       write(1, one.k_GSE);
       write(2, one.v_GSE);
