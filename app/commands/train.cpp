@@ -47,11 +47,9 @@ class Recorder {
     train::Observer observer;
     observer.on_step = [this](const train::StepReport& report) { step(report); };
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
-    observer.on_checkpoint = [](int64_t, const std::filesystem::path& path) { log_info("saved " + path.string()); };
-    observer.state = [this] {
-      metrics().sync();
-      return Json{{"metrics_bytes", metrics().bytes()}};
-    };
+    observer.on_checkpoint = [](const train::CheckpointReport& report) { saved(report); };
+    observer.state = [this] { return Json{{"metrics_bytes", metrics().bytes()}}; };
+    observer.sync = [this] { metrics().sync(); };
     return observer;
   }
 
@@ -79,6 +77,13 @@ class Recorder {
     std::snprintf(line, sizeof line, "evaluation at step %ld: loss %.4f over %ld tokens", report.step, report.loss,
                   report.tokens);
     log_info(line);
+  }
+
+  static void saved(const train::CheckpointReport& report) {
+    char times[80];
+    std::snprintf(times, sizeof times, " in %.2f s, of which training waited %.3f s", report.seconds,
+                  report.waited_seconds);
+    log_info("saved " + report.folder.string() + times);
   }
 
   report::MetricsFile& metrics() {

@@ -1,6 +1,8 @@
 // Saves and finds checkpoints; the order of syncs and renames is what makes them survive a kill.
 #include "checkpoint/checkpoint.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -12,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "checkpoint/disk_room.h"
 #include "checkpoint/manifest.h"
 
 namespace fathom::checkpoint {
@@ -59,17 +62,6 @@ std::vector<Found> list_checkpoints(const fs::path& output_dir) {
   return found;
 }
 
-// Staging folders of killed saves and what a killed deletion left.
-void remove_leftovers(const fs::path& output_dir) {
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(output_dir)) {
-    const std::string name = entry.path().filename().string();
-    const bool ours = name.starts_with("." + kPrefix) && (name.ends_with(".partial") || name.ends_with(".deleted"));
-    if (ours) leftovers.push_back(entry.path());
-  }
-  for (const fs::path& leftover : leftovers) fs::remove_all(leftover);
-}
-
 void delete_checkpoint(const fs::path& output_dir, const Found& checkpoint) {
   const fs::path hidden = hidden_path(output_dir, checkpoint.step, ".deleted");
   fs::rename(checkpoint.folder, hidden);
@@ -92,14 +84,38 @@ void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, 
 
 }  // namespace
 
+Snapshot on_host(Snapshot snapshot) {
+  const at::NoGradGuard no_gradients;
+  for (NamedTensors* tensors : {&snapshot.parameters, &snapshot.optimizer}) {
+    for (auto& [name, tensor] : *tensors) {
+      if (tensor.is_cpu()) continue;
+      tensor = at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(true)).copy_(tensor.detach());
+    }
+  }
+  return snapshot;
+}
+
+void remove_leftovers(const fs::path& output_dir) {
+  if (!fs::is_directory(output_dir)) return;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(output_dir)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.starts_with("." + kPrefix) && (name.ends_with(".partial") || name.ends_with(".deleted"));
+    if (ours || name == kModelStaging) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover);
+}
+
 fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot, const ModelFiles& files,
-              int64_t save_total_limit) {
+              int64_t save_total_limit, const std::function<void()>& state_was_read) {
   if (step < 0) throw Error("a checkpoint's step cannot be negative");
   if (!snapshot.state.is_object()) throw Error("a checkpoint's state must be an object");
   fs::create_directories(output_dir);
   remove_leftovers(output_dir);
   const fs::path staging = hidden_path(output_dir, step, ".partial");
   fs::path target = output_dir / (kPrefix + std::to_string(step));
+  require_room(output_dir, target.filename().string(),
+               checkpoint_bytes(snapshot.parameters, snapshot.optimizer, files));
   try {
     fs::create_directory(staging);
     std::vector<FileRecord> written = write_model_files(staging, snapshot.parameters, files);
@@ -107,9 +123,9 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
     optimizer.hash = weights::write_safetensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer));
     optimizer.bytes = static_cast<int64_t>(fs::file_size(staging / kOptimizerName));
     written.push_back(std::move(optimizer));
-    written.push_back(write_synced(staging, kStateName, format_json(snapshot.state)));
+    if (state_was_read) state_was_read();
+    written.push_back(write_new(staging, kStateName, format_json(snapshot.state)));
     write_manifest(staging, step, written);
-    sync_path(staging);
     publish(output_dir, step, staging, target);
   } catch (...) {
     std::error_code ignored;

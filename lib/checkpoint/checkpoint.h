@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "base/json.h"
@@ -23,12 +24,20 @@ struct Snapshot {
   Json state;               // an object: step, data position, random state, whatever the trainer needs
 };
 
-// Writes output_dir/checkpoint-<step> and returns its path; on return it is on the disk. Copies one tensor at a time to
-// the host. One of the same step is replaced. Removes what killed saves left behind, and, once the new one is safe, the
-// oldest checkpoints beyond save_total_limit (0: keeps all). Synchronous. Files that the state refers to must be synced
-// before.
+// The snapshot with its tensors of a GPU copied to pinned memory of the host; those of the CPU stay where they are.
+Snapshot on_host(Snapshot snapshot);
+
+// Writes output_dir/checkpoint-<step> and returns its path; on return it is on the disk. Reads tensors of the CPU where
+// they lie and copies others one at a time to the host; after the last it calls state_was_read, where files that the
+// state refers to must be synced unless they are already: the tensors may change from then on. One of the same step is
+// replaced. Removes what killed saves left behind, and, once the new one is safe, the oldest checkpoints beyond
+// save_total_limit (0: keeps all). Throws Error, before anything is written, if the disk has no room for it.
 std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step, const Snapshot& snapshot,
-                           const ModelFiles& files, int64_t save_total_limit);
+                           const ModelFiles& files, int64_t save_total_limit,
+                           const std::function<void()>& state_was_read = nullptr);
+
+// Removes what killed saves and deletions left behind in a run's folder.
+void remove_leftovers(const std::filesystem::path& output_dir);
 
 // A checkpoint that was found whole.
 class Checkpoint {

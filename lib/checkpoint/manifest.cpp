@@ -56,7 +56,7 @@ void verify(const fs::path& folder, const FileRecord& record) {
 
 }  // namespace
 
-FileRecord write_synced(const fs::path& folder, const std::string& name, std::string_view content) {
+FileRecord write_new(const fs::path& folder, const std::string& name, std::string_view content) {
   const fs::path path = folder / name;
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0) throw Error("cannot create '" + path.string() + "': " + std::strerror(errno));
@@ -69,18 +69,23 @@ FileRecord write_synced(const fs::path& folder, const std::string& name, std::st
       code = errno;
     }
   }
-  if (code == 0 && ::fsync(descriptor) != 0) code = errno;
   ::close(descriptor);
   if (code != 0) throw Error("cannot write '" + path.string() + "': " + std::strerror(code));
   return {name, static_cast<int64_t>(content.size()), hash_bytes(content.data(), content.size())};
 }
 
+void sync_files(const fs::path& folder, const std::vector<FileRecord>& files) {
+  for (const FileRecord& file : files) sync_path(folder / file.name);
+  sync_path(folder);
+}
+
 void write_manifest(const fs::path& folder, int64_t step, const std::vector<FileRecord>& files) {
+  sync_files(folder, files);
   Json manifest = {{"format", kFormat}, {"version", kVersion}, {"step", step}, {"files", Json::array()}};
   for (const FileRecord& file : files) {
     manifest["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
   }
-  write_synced(folder, kManifestName, format_json(manifest));
+  sync_files(folder, {write_new(folder, kManifestName, format_json(manifest))});
 }
 
 bool Manifest::lists(const std::string& name) const {

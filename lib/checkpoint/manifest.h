@@ -15,9 +15,13 @@ struct FileRecord {
   std::string hash;  // XXH3-128, 32 hexadecimal digits
 };
 
-// Writes a new file and syncs it, without staging: for folders that nobody reads yet.
-FileRecord write_synced(const std::filesystem::path& folder, const std::string& name, std::string_view content);
+// Writes a new file, without staging or sync: for folders that nobody reads yet.
+FileRecord write_new(const std::filesystem::path& folder, const std::string& name, std::string_view content);
 
+// Puts all of them and the folder's names for them on the disk.
+void sync_files(const std::filesystem::path& folder, const std::vector<FileRecord>& files);
+
+// Syncs the files, then writes and syncs the list of them.
 void write_manifest(const std::filesystem::path& folder, int64_t step, const std::vector<FileRecord>& files);
 
 struct Manifest {

@@ -12,15 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTokenizerFiles[] = {"tokenizer.model",   "tokenizer.json",          "tokenizer_config.json",
-                                           "added_tokens.json", "special_tokens_map.json", "chat_template.jinja"};
-
-// The source's config with the dtype that the weights have now, under the key that it used for it.
-Json model_config(const ModelFiles& files, const NamedTensors& parameters) {
-  Json config = read_json(files.source / "config.json");
-  const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
-  if (!parameters.empty()) config[key] = dtype_name(ops::dtype_of(parameters.front().second.scalar_type()));
-  return config;
+// The source's files that go along as they are.
+std::vector<fs::path> copied_files(const ModelFiles& files) {
+  std::vector<fs::path> copied;
+  const auto add = [&](const std::string& name) {
+    if (fs::exists(files.source / name)) copied.push_back(files.source / name);
+  };
+  if (!files.lora) add("generation_config.json");
+  for (const std::string& name : tokenizer_files()) add(name);
+  return copied;
 }
 
 // What PEFT needs to rebuild the adapter, in its spelling (peft/tuners/lora/config.py); all else is its default.
@@ -51,26 +51,45 @@ Json adapter_config(const ModelFiles& files) {
 
 }  // namespace
 
+const std::vector<std::string>& tokenizer_files() {
+  static const std::vector<std::string> names = {
+      "tokenizer.model",   "tokenizer.json",          "tokenizer_config.json", "vocab.json",        "merges.txt",
+      "added_tokens.json", "special_tokens_map.json", "chat_template.jinja",   "chat_template.json"};
+  return names;
+}
+
+Json config_as_stored(Json config, DType dtype) {
+  const char* key = config.contains("torch_dtype") && !config.contains("dtype") ? "torch_dtype" : "dtype";
+  config[key] = dtype_name(dtype);
+  return config;
+}
+
 std::string weights_file_name(const ModelFiles& files) {
   return files.lora ? "adapter_model.safetensors" : "model.safetensors";
 }
 
 std::string weights_prefix(const ModelFiles& files) { return files.lora ? "base_model.model." : ""; }
 
+int64_t copied_bytes(const ModelFiles& files) {
+  int64_t bytes = 0;
+  for (const fs::path& file : copied_files(files)) bytes += static_cast<int64_t>(fs::file_size(file));
+  return bytes;
+}
+
 std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
                                           const ModelFiles& files) {
   std::vector<FileRecord> written;
   if (files.lora) {
-    written.push_back(write_synced(folder, "adapter_config.json", format_json(adapter_config(files))));
+    written.push_back(write_new(folder, "adapter_config.json", format_json(adapter_config(files))));
   } else {
-    written.push_back(write_synced(folder, "config.json", format_json(model_config(files, parameters))));
-    const fs::path generation = files.source / "generation_config.json";
-    if (fs::exists(generation)) {
-      written.push_back(write_synced(folder, "generation_config.json", read_file(generation)));
+    Json config = read_json(files.source / "config.json");
+    if (!parameters.empty()) {
+      config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
     }
+    written.push_back(write_new(folder, "config.json", format_json(config)));
   }
-  for (const char* name : kTokenizerFiles) {
-    if (fs::exists(files.source / name)) written.push_back(write_synced(folder, name, read_file(files.source / name)));
+  for (const fs::path& file : copied_files(files)) {
+    written.push_back(write_new(folder, file.filename().string(), read_file(file)));
   }
   FileRecord weights;
   weights.name = weights_file_name(files);
@@ -81,12 +100,12 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
 }
 
 void write_model(const fs::path& output_dir, const NamedTensors& parameters, const ModelFiles& files) {
-  const fs::path staging = output_dir / ".model.partial";
+  const fs::path staging = output_dir / kModelStaging;
   fs::remove_all(staging);
   fs::create_directories(staging);
   try {
     const std::vector<FileRecord> written = write_model_files(staging, parameters, files);
-    sync_path(staging);
+    sync_files(staging, written);
     for (const FileRecord& file : written) fs::rename(staging / file.name, output_dir / file.name);
     sync_path(output_dir);
   } catch (...) {

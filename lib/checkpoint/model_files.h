@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
+#include "base/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/named_tensors.h"
 #include "model/llama.h"
@@ -18,16 +20,26 @@ struct ModelFiles {
   std::optional<model::LoraOptions> lora;  // set: the parameters are adapters on `source`
 };
 
+// The names under which a folder keeps its tokenizer and chat template.
+const std::vector<std::string>& tokenizer_files();
+// A config.json with the dtype that the weights have now, under the key that it used for it.
+Json config_as_stored(Json config, DType dtype);
+
 // "model.safetensors", or "adapter_model.safetensors" for an adapter.
 std::string weights_file_name(const ModelFiles& files);
 // What PEFT puts in front of an adapter's tensor names: "base_model.model."; empty for a whole model.
 std::string weights_prefix(const ModelFiles& files);
 
-// Writes into an existing folder, each file synced, and returns what was written, the weights last: config.json (dtype
-// as stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own
-// dtypes.
+// Bytes of the source's files that are copied beside the weights.
+int64_t copied_bytes(const ModelFiles& files);
+
+// Writes into an existing folder, without sync, and returns what was written, the weights last: config.json (dtype as
+// stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own dtypes.
 std::vector<FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
                                           const ModelFiles& files);
+
+// The staging folder of write_model: what a killed one leaves.
+inline constexpr char kModelStaging[] = ".model.partial";
 
 // The same into output_dir, where each file appears whole or not at all, the weights last. Makes the folder if need be.
 void write_model(const std::filesystem::path& output_dir, const NamedTensors& parameters, const ModelFiles& files);

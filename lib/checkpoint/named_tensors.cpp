@@ -2,6 +2,7 @@
 #include "checkpoint/named_tensors.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <set>
 
@@ -25,7 +26,9 @@ std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, c
     source.name = prefix + name;
     source.dtype = ops::dtype_of(tensor.scalar_type());
     source.shape = tensor.sizes().vec();
-    source.read = [tensor = tensor.detach()](std::byte* destination, int64_t bytes) {
+    const bool lies_there = tensor.is_cpu() && tensor.is_contiguous();
+    if (lies_there) source.data = static_cast<const std::byte*>(tensor.const_data_ptr());
+    source.read = [tensor](std::byte* destination, int64_t bytes) {
       const at::NoGradGuard no_grad;
       if (bytes > 0) view_bytes(destination, tensor.sizes(), tensor.scalar_type()).copy_(tensor);
     };

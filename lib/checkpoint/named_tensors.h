@@ -14,7 +14,8 @@ namespace fathom::checkpoint {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Sources for weights::write_safetensors, named prefix + name; each tensor is copied to the host when its turn comes.
+// Sources for weights::write_safetensors, named prefix + name: a contiguous tensor of the CPU is read where it lies,
+// any other is copied to the host when its turn comes. The tensors live as long as the sources.
 std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, const std::string& prefix = "");
 
 // Copies every tensor of the file, named prefix + name, into the destination of that name, in place. Throws Error

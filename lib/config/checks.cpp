@@ -39,6 +39,7 @@ constexpr Condition kConditions[] = {
     {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
     {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
     {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},
+    {"save_in_background", "save_strategy", "save_strategy: steps or epoch", kSaves},
 };
 
 const Condition* condition_of(std::string_view key) {

@@ -259,6 +259,8 @@ std::vector<Key> cadence_keys() {
       integer("save_steps", &RunConfig::save_steps, kAtLeastOne, "For save_strategy steps: every so many."),
       integer("save_total_limit", &RunConfig::save_total_limit, kAtLeastZero,
               "The newest so many checkpoints are kept; 0: all."),
+      flag("save_in_background", &RunConfig::save_in_background,
+           "Checkpoints are written while the next step runs (docs/checkpoints.md); false: training waits for each."),
   };
 }
 

@@ -78,6 +78,7 @@ struct RunConfig {
   Cadence save_strategy = Cadence::kSteps;
   int64_t save_steps = 500;
   int64_t save_total_limit = 0;  // 0: keep all
+  bool save_in_background = true;
   bool load_best_model_at_end = false;
   int64_t early_stopping_patience = 0;  // evaluations without a better loss before the run ends; 0: never
   // run

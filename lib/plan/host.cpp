@@ -21,11 +21,19 @@ int64_t largest_weight(const model::ModelShape& shape) {
   return elements;
 }
 
-// The largest tensor that a checkpoint writes: of a full run a weight or one of its moments, of an adapter the widest.
-int64_t save_buffer(const model::ModelShape& shape, const config::RunConfig& run) {
-  if (run.method == config::Method::kFull) {
-    return checked_multiply(largest_weight(shape), size_of(train::storage_dtype(run, shape)), "the largest weight");
+// What a save takes of the host beside the tensors: those of a CPU are written from where they lie. From a GPU all of
+// them are copied at once for a save in the background, else one by one.
+int64_t save_buffer(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan) {
+  if (plan.target.device == config::Device::kCpu) return 0;
+  const bool full = run.method == config::Method::kFull;
+  if (run.save_in_background && run.save_strategy != config::Cadence::kNo) {
+    const int64_t size = full ? size_of(train::storage_dtype(run, shape)) : size_of(DType::kF32);
+    const int64_t trained = checked_multiply(plan.workload.trained_parameters, size, "the trained parameters");
+    const auto states = plan.dry_run.phase(ledger::Phase::kSave).end[ledger::Component::kOptimizerStates];
+    return checked_add(trained, states, "the state that is saved");
   }
+  if (full)
+    return checked_multiply(largest_weight(shape), size_of(train::storage_dtype(run, shape)), "the largest weight");
   const int64_t widest =
       std::max({shape.hidden_size, shape.intermediate_size, shape.num_attention_heads * shape.head_dim});
   return checked_multiply(widest * run.lora_r, 4, "the largest adapter");
@@ -47,7 +55,7 @@ HostMemory estimate_host(const model::ModelShape& shape, const config::RunConfig
   const auto tensors = [&](ledger::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
   host.load_peak = sum({program_bytes, tensors(ledger::Phase::kLoad), converted});
   host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0});
-  host.save_peak = sum({program_bytes, tensors(ledger::Phase::kSave), save_buffer(shape, run)});
+  host.save_peak = sum({program_bytes, tensors(ledger::Phase::kSave), save_buffer(shape, run, plan)});
   return host;
 }
 

@@ -18,7 +18,7 @@ struct HostMemory {
   int64_t mapped_files = 0;  // weights that are read by mapping, whole
   int64_t load_peak = 0;     // program, tensors on the CPU, the copy in hand; without mapped_files
   int64_t train_peak = 0;    // without kernel scratch, which depends on the machine
-  int64_t save_peak = 0;     // with the buffer through which tensors go to disk, one by one
+  int64_t save_peak = 0;     // with the host's copy of what a GPU saves
 };
 
 // program_bytes: resident before any tensor, on a CPU as measured in this process; of CUDA runs the libraries' code and

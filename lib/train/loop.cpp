@@ -39,7 +39,9 @@ class Loop {
         trainer_(trainer),
         observer_(observer),
         order_(config, inputs.train),
-        data_fingerprint_(inputs.train.fingerprint()) {}
+        data_fingerprint_(inputs.train.fingerprint()),
+        checkpoints_(config, {inputs.folder->path(), trainer.model().options().lora}, trainer,
+                     {observer.on_checkpoint, observer.sync}) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
 
@@ -48,13 +50,11 @@ class Loop {
   void take_step();
   void evaluate();
   void save();
+  int64_t saves_to_come() const;
   bool at_cadence(config::Cadence cadence, int64_t every) const;
   double epoch() const;
   Json state() const;
   void restore(const checkpoint::Checkpoint& resume);
-  checkpoint::NamedTensors parameters() const;
-  checkpoint::ModelFiles files() const;
-  void write_model();
 
   const config::RunConfig& config_;
   const RunInputs& inputs_;
@@ -65,6 +65,7 @@ class Loop {
   const std::string data_fingerprint_;  // hashed once, not at every save
   Counters counters_;
   RunResult result_;
+  RunCheckpoints checkpoints_;
 };
 
 double Loop::epoch() const {
@@ -93,7 +94,7 @@ void Loop::take_step() {
                                                                      order_.total_steps(), config_.warmup_steps);
   StepResult step;
   try {
-    step = trainer_.step(batches, rate);
+    step = trainer_.step(batches, rate, [this] { checkpoints_.wait_until_read(); });
   } catch (const Error& error) {
     throw Error("step " + std::to_string(counters_.step + 1) + ": " + error.what());
   }
@@ -159,17 +160,19 @@ Json Loop::state() const {
 }
 
 void Loop::save() {
-  std::filesystem::path path;
-  result_.memory.merge(trainer_.saving([&] {
-    const checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), state()};
-    path = checkpoint::save(config_.output_dir, counters_.step, snapshot, files(), config_.save_total_limit);
-  }));
-  if (observer_.on_checkpoint) observer_.on_checkpoint(counters_.step, path);
+  result_.memory.merge(checkpoints_.save(counters_.step, [this] { return state(); }));
+}
+
+int64_t Loop::saves_to_come() const {
+  const int64_t every =
+      config_.save_strategy == config::Cadence::kSteps ? config_.save_steps : order_.steps_per_epoch();
+  if (config_.save_strategy == config::Cadence::kNo) return 0;
+  return order_.total_steps() / every - counters_.step / every;
 }
 
 void Loop::restore(const checkpoint::Checkpoint& resume) {
   const Json& state = resume.state();
-  resume.copy_into(parameters(), trainer_.optimizer().state());
+  resume.copy_into(checkpoints_.parameters(), trainer_.optimizer().state());
   result_.memory.merge(ledger::memory_from_json(state.at("memory")));
   counters_.step = state.at("step").get<int64_t>();
   counters_.tokens = state.at("tokens").get<int64_t>();
@@ -186,32 +189,22 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   }
 }
 
-checkpoint::NamedTensors Loop::parameters() const {
-  checkpoint::NamedTensors named;
-  for (const model::Parameter& parameter : trainer_.model().trained_parameters()) {
-    named.emplace_back(parameter.name, parameter.tensor);
-  }
-  return named;
-}
-
-checkpoint::ModelFiles Loop::files() const { return {inputs_.folder->path(), trainer_.model().options().lora}; }
-
-void Loop::write_model() {
-  result_.memory.merge(trainer_.saving([&] { checkpoint::write_model(config_.output_dir, parameters(), files()); }));
-}
-
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   load(resume);
+  checkpoints_.prepare(saves_to_come(), resume.has_value());
   if (config_.eval_on_start && counters_.step == 0) evaluate();
   const int64_t eval_every = config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps;
   while (counters_.step < order_.total_steps() && interrupt_.signal() == 0) {
     take_step();
+    checkpoints_.report_finished();
     if (at_cadence(config_.eval_strategy, eval_every) && interrupt_.signal() == 0) evaluate();
-    if (at_cadence(config_.save_strategy, config_.save_steps) || interrupt_.signal() != 0) save();
+    if (at_cadence(config_.save_strategy, config_.save_steps)) save();
   }
   result_.steps = counters_.step;
   result_.signal = interrupt_.signal();
-  if (result_.signal == 0) write_model();
+  if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();
+  checkpoints_.finish();
+  if (result_.signal == 0) result_.memory.merge(checkpoints_.write_model());
   return result_;
 }
 

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "train/inputs.h"
 #include "train/resume.h"
+#include "train/run_checkpoints.h"
 #include "train/steps.h"
 #include "train/trainer.h"
 
@@ -41,9 +42,12 @@ struct EvaluationReport {
 struct Observer {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const EvaluationReport&)> on_evaluation;
-  std::function<void(int64_t step, const std::filesystem::path& checkpoint)> on_checkpoint;
+  std::function<void(const CheckpointReport&)> on_checkpoint;
   // What a checkpoint should keep for the observer, and gives back through observer_state.
   std::function<Json()> state;
+  // Puts the files that `state` speaks of on the disk: called before a checkpoint with it is whole, by the thread that
+  // writes it.
+  std::function<void()> sync;
 };
 
 struct RunResult {

@@ -81,6 +81,7 @@ std::string steps_identity(config::RunConfig config) {
   config.save_strategy = plain.save_strategy;
   config.save_steps = plain.save_steps;
   config.save_total_limit = plain.save_total_limit;
+  config.save_in_background = plain.save_in_background;
   config.num_threads = plain.num_threads;
   config.memory_budget = plain.memory_budget;
   return config::to_yaml(config);

@@ -110,19 +110,21 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
   return loss;
 }
 
-double Trainer::update(double learning_rate, double loss) {
+double Trainer::update(double learning_rate, double loss, const std::function<void()>& before_update) {
   std::vector<at::Tensor> gradients;
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
   const optim::GradientNorm gradient_norm = optim::gradient_norm(gradients, config_.max_grad_norm);
   const auto norm = gradient_norm.total.item<double>();
   if (!std::isfinite(loss) || !std::isfinite(norm)) fail_not_finite(loss, norm);
+  if (before_update) before_update();
   optimizer_->step(learning_rate, gradient_norm.factor);
   gradients.clear();
   for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
   return norm;
 }
 
-StepResult Trainer::step(std::span<const data::Batch> micro_batches, double learning_rate) {
+StepResult Trainer::step(std::span<const data::Batch> micro_batches, double learning_rate,
+                         const std::function<void()>& before_update) {
   StepResult result;
   for (const data::Batch& batch : micro_batches) {
     result.target_count += batch.target_count;
@@ -145,7 +147,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   placement_.ledger->begin_phase(ledger::Phase::kOptimizerStep);
   result.loss = loss_sum.item<double>();
   loss_sum.reset();
-  result.gradient_norm = update(learning_rate, result.loss);
+  result.gradient_norm = update(learning_rate, result.loss, before_update);
   placement_.ledger->end_phase();
   result.memory = label(placement_);
   return result;

@@ -82,8 +82,10 @@ class Trainer {
 
   // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared. The loss of a
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Throws Error, before the
-  // weights are touched, if the loss or the gradient norm is not finite, naming where it was first seen.
-  StepResult step(std::span<const data::Batch> micro_batches, double learning_rate);
+  // weights are touched, if the loss or the gradient norm is not finite, naming where it was first seen. before_update:
+  // called before the first weight or optimizer state changes.
+  StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
+                  const std::function<void()>& before_update = nullptr);
   Evaluation evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop = nullptr) {
     return evaluator_->evaluate(batches, stop);
   }
@@ -92,7 +94,7 @@ class Trainer {
 
  private:
   at::Tensor accumulate(const DeviceBatch& batch, double denominator);
-  double update(double learning_rate, double loss);
+  double update(double learning_rate, double loss, const std::function<void()>& before_update);
   [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
 
   config::RunConfig config_;

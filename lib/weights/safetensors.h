@@ -45,18 +45,19 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// A tensor to write: `read` is called once, in file order, and must fill `bytes` bytes at `destination`, so that only
-// one tensor need be in host memory at a time.
+// A tensor to write: from where it lies in host memory, or through `read`, which is called once, in file order, and
+// must fill `bytes` bytes at `destination`, so that only one tensor need be in host memory at a time.
 struct TensorSource {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
   std::function<void(std::byte* destination, int64_t bytes)> read;
+  const std::byte* data = nullptr;  // contiguous; null: `read` gives the bytes
 };
 
-// Writes and syncs the file (no rename: the caller writes inside a staging folder). Tensors are ordered by dtype size
-// descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the file, computed
-// while writing.
+// Writes the file; neither syncs it nor renames it: the caller does that with the folder it stages. Tensors are ordered
+// by dtype size descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the
+// file, computed while writing.
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors);
 
 }  // namespace fathom::weights

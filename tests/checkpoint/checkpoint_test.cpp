@@ -100,6 +100,21 @@ TEST_F(CheckpointTest, GivesBackWhatWasSaved) {
   EXPECT_TRUE(loaded.parameters[0].second.is_leaf());
 }
 
+TEST_F(CheckpointTest, TheStateMayChangeOnceItWasRead) {
+  const Snapshot saved = snapshot(7);
+  const std::string expected = hash_of(saved);
+  int calls = 0;
+  save(output_, 7, saved, files_, 0, [&] {
+    ++calls;
+    for (const auto& [name, tensor] : saved.parameters) tensor.fill_(99);
+    for (const auto& [name, tensor] : saved.optimizer) tensor.fill_(99);
+  });
+  EXPECT_EQ(calls, 1);
+  Snapshot loaded = snapshot(0);
+  Checkpoint(output_ / "checkpoint-7").copy_into(loaded.parameters, loaded.optimizer);
+  EXPECT_EQ(hash_of(loaded), expected);
+}
+
 TEST_F(CheckpointTest, KeepsEveryBitOfOddNumbers) {
   Snapshot saved = snapshot(1);
   const at::Tensor odd = at::arange(0, 65536, at::kInt).to(at::kShort).view(at::kBFloat16);  // all BF16s, NaNs included
@@ -216,6 +231,43 @@ TEST_F(CheckpointTest, LeavesNothingBehindWhenWritingFails) {
   files_.source = root_ / "absent";
   EXPECT_THROW(save_step(1), Error);
   EXPECT_TRUE(names().empty());
+}
+
+TEST_F(CheckpointTest, AFullDiskLosesNothing) {
+  int failures = 0;
+  for (int64_t room = 0;; room += 61) {
+    fs::remove_all(output_);
+    save_step(1);
+    fathom_kill_at(("full:" + std::to_string(room) + ":" + output_.string()).c_str());
+    std::string message;
+    try {
+      save_step(2, 1);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    fathom_kill_at(nullptr);
+    if (message.empty()) break;
+    ++failures;
+    EXPECT_THAT(message, HasSubstr("No space left on device"));
+    EXPECT_THAT(message, HasSubstr(output_.string()));
+    ASSERT_THAT(names(), UnorderedElementsAre("checkpoint-1")) << "with room for " << room << " bytes";
+    EXPECT_EQ(refusal(output_ / "checkpoint-1"), "");
+  }
+  EXPECT_GT(failures, 20);
+  EXPECT_THAT(names(), UnorderedElementsAre("checkpoint-2"));
+}
+
+TEST_F(CheckpointTest, RefusesBeforeItWritesWhatTheDiskCannotHold) {
+  save_step(1);
+  Snapshot large = snapshot(2);
+  large.parameters.emplace_back("large", at::empty({1}).expand({int64_t{1} << 58}));
+  try {
+    save(output_, 2, large, files_, 1);
+    FAIL() << "an exbibyte was written";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no room for checkpoint-2"));
+  }
+  EXPECT_THAT(names(), UnorderedElementsAre("checkpoint-1"));
 }
 
 // Runs `save` of step 2 in a child that is killed at the n-th call of an operation. Returns false once the child gets

@@ -1,9 +1,11 @@
 // A library for tests that kills the process with SIGKILL in the middle of its n-th write, or before its n-th fsync,
-// rename or unlink, under a folder. Preloaded, it reads FATHOM_KILL_AT="write:7:/absolute/folder"; a test that links it
-// calls fathom_kill_at() with the same text. FATHOM_KILL_COUNT=/some/file makes it write the counts there when the
+// rename or unlink, under a folder; or makes the disk full: "full:4096:/absolute/folder" lets 4096 bytes through, then
+// writes fail with ENOSPC. Preloaded, it reads FATHOM_KILL_AT="write:7:/absolute/folder"; a test that links it calls
+// fathom_kill_at() with the same text. FATHOM_KILL_COUNT=/some/file makes it write the counts there when the
 // process ends.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -21,12 +23,14 @@ static const char* const kNames[kOperations] = {"write", "fsync", "rename", "unl
 static char folder[PATH_MAX];
 static int doomed = -1;
 static long doomed_number = 0;
+static atomic_long room = LONG_MAX;  // bytes until the disk is full
 static atomic_long counts[kOperations];
 
 // Sets what kills; an empty or null text: nothing does. Counting starts anew.
 void fathom_kill_at(const char* text) {
   doomed = -1;
   folder[0] = 0;
+  atomic_store(&room, LONG_MAX);
   for (int operation = 0; operation < kOperations; ++operation) atomic_store(&counts[operation], 0);
   if (text == NULL || text[0] == 0) return;
   char name[16];
@@ -36,6 +40,7 @@ void fathom_kill_at(const char* text) {
     _exit(99);
   }
   snprintf(folder, sizeof folder, "%s", text + path_start);
+  if (strcmp(name, "full") == 0) atomic_store(&room, doomed_number);
   for (int operation = 0; operation < kOperations; ++operation) {
     if (strcmp(name, kNames[operation]) == 0) doomed = operation;
   }
@@ -118,7 +123,11 @@ ssize_t write(int descriptor, const void* data, size_t size) {
     if (size > 1) real(descriptor, data, size / 2);  // a torn write
     die();
   }
-  return real(descriptor, data, size);
+  if (atomic_load(&room) == LONG_MAX || !descriptor_inside(descriptor)) return real(descriptor, data, size);
+  const long left = atomic_fetch_sub(&room, (long)size);
+  if (left > 0) return real(descriptor, data, left < (long)size ? (size_t)left : size);  // what still fits
+  errno = ENOSPC;
+  return -1;
 }
 
 ssize_t writev(int descriptor, const struct iovec* parts, int count) {

@@ -122,6 +122,82 @@ TEST_F(LoopTest, ASignalSavesWithinOneStep) {
   EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
 }
 
+TEST_F(LoopTest, ASaveInTheBackgroundChangesNothing) {
+  std::vector<std::string> hashes;
+  std::vector<ledger::Memory> memories;
+  for (const bool background : {true, false}) {
+    config::RunConfig config = this->config(background ? "background" : "foreground");
+    config.save_in_background = background;
+    config.save_steps = 1;
+    memories.push_back(run(config).memory);
+    for (const int step : {1, 7, 16}) {
+      const fs::path checkpoint = fs::path(config.output_dir) / ("checkpoint-" + std::to_string(step));
+      hashes.push_back(hash_file(checkpoint / "model.safetensors") + hash_file(checkpoint / "optimizer.safetensors"));
+    }
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(hashes[i], hashes[i + 3]);
+  EXPECT_EQ(memories[0].peak, memories[1].peak);
+  EXPECT_EQ(memories[0].phase(ledger::Phase::kSave), memories[1].phase(ledger::Phase::kSave));
+}
+
+TEST_F(LoopTest, AFailedSaveStopsTheRunAndLosesNothing) {
+  config::RunConfig config = this->config("failed");
+  const RunInputs inputs = open_inputs(config);
+  int64_t last_step = 0;
+  Observer observer;
+  observer.on_step = [&](const StepReport& report) {
+    last_step = report.step;
+    if (report.step == 5) fs::remove(folder_ / "model" / "config.json");  // a checkpoint holds a copy
+  };
+  try {
+    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    train::run(config, inputs, trainer, std::nullopt, observer);
+    FAIL() << "the failure was not noticed";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("checkpoint of step 6 could not be saved"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("config.json"), std::string::npos) << error.what();
+  }
+  EXPECT_LE(last_step, 9) << "before the next save at the latest";
+  EXPECT_EQ(checkpoint::find_newest(config.output_dir)->step(), 3);
+  for (const auto& entry : fs::directory_iterator(config.output_dir)) {
+    EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+  }
+}
+
+TEST_F(LoopTest, ResumingTakesNoMoreMemoryThanStarting) {
+  config::RunConfig config = this->config("memory");
+  EXPECT_THROW(run(config, 4), Stop);
+  config.resume_from_checkpoint = "auto";
+  const RunInputs inputs = open_inputs(config);
+  const auto loaded = [&](bool resumes) {
+    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    trainer.model().initialise(7);
+    if (resumes) {
+      checkpoint::NamedTensors parameters;
+      for (const model::Parameter& parameter : trainer.model().trained_parameters()) {
+        parameters.emplace_back(parameter.name, parameter.tensor);
+      }
+      find_resume(config, inputs, false)->copy_into(parameters, trainer.optimizer().state());
+    }
+    return trainer.loaded();
+  };
+  EXPECT_EQ(loaded(true), loaded(false));
+}
+
+TEST_F(LoopTest, AKilledSaveLeavesNothingForTheNextRun) {
+  config::RunConfig config = this->config("killed");
+  EXPECT_THROW(run(config, 4), Stop);
+  const fs::path output = config.output_dir;
+  for (const char* name : {".checkpoint-6.partial", ".checkpoint-1.deleted", ".model.partial"}) {
+    fs::create_directories(output / name);
+  }
+  config.resume_from_checkpoint = "auto";
+  EXPECT_THROW(run(config, 4), Stop) << "before its first save";
+  for (const auto& entry : fs::directory_iterator(output)) {
+    EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+  }
+}
+
 TEST_F(LoopTest, AnotherConfigDoesNotResume) {
   config::RunConfig config = this->config("changed");
   EXPECT_THROW(run(config, 4), Stop);

@@ -1,0 +1,107 @@
+// When to wait for a checkpoint, and what to say of it.
+#include "train/run_checkpoints.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/disk_room.h"
+
+namespace fathom::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(const config::RunConfig& config, checkpoint::ModelFiles files, Trainer& trainer,
+                               Listener listener)
+    : config_(config), files_(std::move(files)), trainer_(trainer), listener_(std::move(listener)) {}
+
+void RunCheckpoints::prepare(int64_t saves_to_come, bool resumed) const {
+  const std::filesystem::path folder = config_.output_dir;
+  std::filesystem::create_directories(folder);
+  checkpoint::remove_leftovers(folder);
+  const int64_t model = checkpoint::checkpoint_bytes(parameters(), {}, files_);
+  if (saves_to_come == 0) return checkpoint::require_room(folder, "the model", model);
+  const int64_t one = checkpoint::checkpoint_bytes(parameters(), trainer_.optimizer().state(), files_);
+  checkpoint::require_room(folder, "the first checkpoint", one);
+  // The oldest goes when the newest is whole, so that for a moment there is one more than the limit.
+  const int64_t limit = config_.save_total_limit;
+  const int64_t kept = limit > 0 ? std::min(saves_to_come, limit + 1 - int64_t{resumed}) : saves_to_come;
+  const int64_t all = checked_add(checked_multiply(kept, one, "checkpoints"), model, "checkpoints and model");
+  const int64_t free = checkpoint::free_bytes(folder);
+  if (free < all) {
+    log_warning("checkpoints and model of this run take up to " + format_bytes(all) + ", and the disk of " +
+                folder.string() + " has " + format_bytes(free) + " free; lower save_total_limit or save less often");
+  }
+}
+
+void RunCheckpoints::start(int64_t step, Json state) {
+  checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), std::move(state)};
+  if (config_.save_in_background) snapshot = checkpoint::on_host(std::move(snapshot));
+  writing_.start([this, step, snapshot = std::move(snapshot)](const std::function<void()>& state_was_read) {
+    try {
+      return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, [&] {
+        state_was_read();
+        if (listener_.sync) listener_.sync();
+      });
+    } catch (const std::exception& error) {
+      throw Error("the checkpoint of step " + std::to_string(step) + " could not be saved: " + error.what());
+    }
+  });
+}
+
+ledger::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& state) {
+  finish();
+  const Clock::time_point begin = Clock::now();
+  ledger::Memory memory = trainer_.saving([&] {
+    start(step, state());
+    if (!config_.save_in_background) writing_.wait_until_written();
+  });
+  step_ = step;
+  waited_seconds_ = seconds_since(begin);
+  report_finished();
+  return memory;
+}
+
+void RunCheckpoints::wait_until_read() {
+  const Clock::time_point begin = Clock::now();
+  writing_.wait_until_read();
+  waited_seconds_ += seconds_since(begin);
+}
+
+void RunCheckpoints::report_finished() {
+  const auto finished = writing_.take_finished();
+  if (finished && listener_.on_checkpoint) {
+    listener_.on_checkpoint({step_, finished->folder, finished->seconds, waited_seconds_});
+  }
+}
+
+void RunCheckpoints::finish() {
+  const Clock::time_point begin = Clock::now();
+  writing_.wait_until_written();
+  waited_seconds_ += seconds_since(begin);
+  report_finished();
+}
+
+ledger::Memory RunCheckpoints::write_model() {
+  return trainer_.saving([&] { checkpoint::write_model(config_.output_dir, parameters(), files_); });
+}
+
+checkpoint::NamedTensors RunCheckpoints::parameters() const {
+  checkpoint::NamedTensors named;
+  for (const model::Parameter& parameter : trainer_.model().trained_parameters()) {
+    named.emplace_back(parameter.name, parameter.tensor);
+  }
+  return named;
+}
+
+}  // namespace fathom::train

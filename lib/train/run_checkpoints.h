@@ -1,0 +1,65 @@
+// The checkpoints that a run writes while it trains, and the model at its end.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "base/json.h"
+#include "checkpoint/background_save.h"
+#include "checkpoint/model_files.h"
+#include "config/run_config.h"
+#include "train/trainer.h"
+
+namespace fathom::train {
+
+struct CheckpointReport {
+  int64_t step = 0;
+  std::filesystem::path folder;
+  double seconds = 0;         // from the start of the write to its end
+  double waited_seconds = 0;  // that training stood still for it
+};
+
+// Called by the thread that trains. What goes wrong with a write is thrown by the next of these calls.
+class RunCheckpoints {
+ public:
+  struct Listener {
+    std::function<void(const CheckpointReport&)> on_checkpoint;  // one has become whole
+    std::function<void()> sync;                                  // by the writing thread, before one becomes whole
+  };
+
+  RunCheckpoints(const config::RunConfig& config, checkpoint::ModelFiles files, Trainer& trainer, Listener listener);
+
+  // Removes what killed saves left in output_dir, and asks for room: throws Error if there is none for the first
+  // checkpoint, or for the model where no checkpoint is to come; warns if there is not enough for all that will be
+  // kept.
+  void prepare(int64_t saves_to_come, bool resumed) const;
+
+  // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before.
+  ledger::Memory save(int64_t step, const std::function<Json()>& state);
+  int64_t newest_step() const { return step_; }  // that was given to `save`; -1 before the first
+  // Returns once a save in the background has read the state, which may change from then on.
+  void wait_until_read();
+  // Tells of a checkpoint that has become whole, without waiting.
+  void report_finished();
+  // Waits for the save in the background, and tells of it.
+  void finish();
+
+  // The final model or adapter, beside the checkpoints.
+  ledger::Memory write_model();
+
+  checkpoint::NamedTensors parameters() const;  // the trained ones
+
+ private:
+  void start(int64_t step, Json state);
+
+  const config::RunConfig& config_;
+  const checkpoint::ModelFiles files_;
+  Trainer& trainer_;
+  const Listener listener_;
+  int64_t step_ = -1;
+  double waited_seconds_ = 0;
+  checkpoint::BackgroundSave writing_;  // last: it ends before what it uses
+};
+
+}  // namespace fathom::train
