@@ -140,11 +140,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void print_outcome(const train::RunResult& result) {
+void print_outcome(const train::RunResult& result, bool takes_best) {
   if (result.first_evaluation && result.last_evaluation) {
     std::printf("evaluation loss: %.4f -> %.4f (%+.1f %%)\n", *result.first_evaluation, *result.last_evaluation,
                 100 * (*result.last_evaluation / *result.first_evaluation - 1));
   }
+  if (!result.best) return;
+  if (result.stopped_early)
+    std::printf("stopped after step %ld: no evaluation was better for too long\n", result.steps);
+  std::printf("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
+              takes_best ? ", whose weights are the final ones" : "");
 }
 
 }  // namespace
@@ -189,7 +194,7 @@ int run_train(const Invocation& invocation) {
   std::cout << report::format_memory(comparison) << "\n"
             << report::format_rules(comparison, /*all=*/false) << "\n"
             << times.comparison();
-  if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
+  if (!session.phantom) print_outcome(result, config.load_best_model_at_end);  // a phantom's losses are zeros
   std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
               config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());
   return 0;

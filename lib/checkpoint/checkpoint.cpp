@@ -69,6 +69,19 @@ void delete_checkpoint(const fs::path& output_dir, const Found& checkpoint) {
   fs::remove_all(hidden);
 }
 
+// Keeps the newest, of this step, and the best, besides the newest others: in all as many as the limit, but never less
+// than those two.
+void delete_beyond(int64_t limit, const fs::path& output_dir, int64_t newest_step, const Json& state) {
+  const Json best_step = state.value("best_step", Json());
+  std::vector<Found> others = list_checkpoints(output_dir);
+  std::erase_if(others, [&](const Found& found) { return found.step == newest_step; });
+  const size_t all = others.size();
+  std::erase_if(others, [&](const Found& found) { return best_step == found.step; });
+  const int64_t kept = limit - 1 - static_cast<int64_t>(all - others.size());
+  const int64_t deleted = static_cast<int64_t>(others.size()) - std::max<int64_t>(0, kept);
+  for (int64_t index = 0; index < deleted; ++index) delete_checkpoint(output_dir, others[static_cast<size_t>(index)]);
+}
+
 // Gives `staging` its final name. Where a checkpoint of that name stands, the two change places in one step, so that
 // there is a whole one at every moment; file systems that cannot do this get two renames.
 void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, const fs::path& target) {
@@ -113,7 +126,7 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
   fs::create_directories(output_dir);
   remove_leftovers(output_dir);
   const fs::path staging = hidden_path(output_dir, step, ".partial");
-  fs::path target = output_dir / (kPrefix + std::to_string(step));
+  fs::path target = folder_of(output_dir, step);
   require_room(output_dir, target.filename().string(),
                checkpoint_bytes(snapshot.parameters, snapshot.optimizer, files));
   try {
@@ -132,12 +145,7 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
     fs::remove_all(staging, ignored);
     throw;
   }
-  std::vector<Found> kept = list_checkpoints(output_dir);
-  std::erase_if(kept, [&](const Found& found) { return found.step == step; });
-  for (size_t index = 0; save_total_limit > 0 && kept.size() - index >= static_cast<size_t>(save_total_limit);
-       ++index) {
-    delete_checkpoint(output_dir, kept[index]);
-  }
+  if (save_total_limit > 0) delete_beyond(save_total_limit, output_dir, step, snapshot.state);
   return target;
 }
 
@@ -157,13 +165,18 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
   if (!state_.is_object()) throw Error((folder_ / kStateName).string() + ": expected an object");
 }
 
-void Checkpoint::copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const {
+void Checkpoint::copy_into(const NamedTensors& parameters) const {
   const ModelFiles& files = is_adapter_ ? kAdapter : kWhole;
+  copy_tensors(weights::SafetensorsFile(folder_ / weights_file_name(files)), parameters, weights_prefix(files));
+}
+
+void Checkpoint::copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const {
   const weights::SafetensorsFile states(folder_ / kOptimizerName);
-  const weights::SafetensorsFile weights(folder_ / weights_file_name(files));
-  copy_tensors(weights, parameters, weights_prefix(files));
+  copy_into(parameters);
   copy_tensors(states, optimizer);
 }
+
+fs::path folder_of(const fs::path& output_dir, int64_t step) { return output_dir / (kPrefix + std::to_string(step)); }
 
 std::optional<Checkpoint> find_newest(const fs::path& output_dir) {
   std::vector<Found> found = list_checkpoints(output_dir);

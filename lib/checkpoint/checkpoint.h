@@ -21,7 +21,9 @@ namespace fathom::checkpoint {
 struct Snapshot {
   NamedTensors parameters;  // the trained ones; a frozen base is not saved
   NamedTensors optimizer;   // on any device
-  Json state;               // an object: step, data position, random state, whatever the trainer needs
+  // An object: step, data position, random state, whatever the trainer needs. A number `best_step` names the checkpoint
+  // that save_total_limit spares.
+  Json state;
 };
 
 // The snapshot with its tensors of a GPU copied to pinned memory of the host; those of the CPU stay where they are.
@@ -51,6 +53,7 @@ class Checkpoint {
   // Copies straight from the mapped files into existing tensors, without a second copy of the whole. Throws Error
   // unless names, shapes and dtypes are exactly those that were saved.
   void copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const;
+  void copy_into(const NamedTensors& parameters) const;  // these alone
 
  private:
   std::filesystem::path folder_;
@@ -58,6 +61,9 @@ class Checkpoint {
   bool is_adapter_ = false;
   Json state_;
 };
+
+// output_dir/checkpoint-<step>.
+std::filesystem::path folder_of(const std::filesystem::path& output_dir, int64_t step);
 
 // The sound checkpoint of the highest step; those that are not sound are skipped with a warning that says why. Unset if
 // there is none.

@@ -25,8 +25,11 @@ constexpr auto kMixesMoments = [](const RunConfig& run) {
 };
 constexpr auto kIsAdamW = [](const RunConfig& run) { return run.optim == Optimizer::kAdamW; };
 constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
+constexpr auto kEvaluates = [](const RunConfig& run) { return run.eval_strategy != Cadence::kNo; };
 constexpr auto kSavesBySteps = [](const RunConfig& run) { return run.save_strategy == Cadence::kSteps; };
-constexpr auto kSaves = [](const RunConfig& run) { return run.save_strategy != Cadence::kNo; };
+constexpr auto kSaves = [](const RunConfig& run) {
+  return run.save_strategy != Cadence::kNo || run.load_best_model_at_end;
+};
 
 constexpr Condition kConditions[] = {
     {"lora_r", "method", "method: lora", kIsLora},
@@ -39,6 +42,8 @@ constexpr Condition kConditions[] = {
     {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
     {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
     {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},
+    {"load_best_model_at_end", "eval_strategy", "eval_strategy: steps or epoch", kEvaluates},
+    {"early_stopping_patience", "eval_strategy", "eval_strategy: steps or epoch", kEvaluates},
     {"save_in_background", "save_strategy", "save_strategy: steps or epoch", kSaves},
 };
 
@@ -139,7 +144,7 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   if (casts_bf16 && checker.sound("bf16") && checker.sound("dtype") && checker.sound("method")) {
     checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
                             "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
-  check_data(run, checker);
+    check_data(run, checker);
   }
 }
 

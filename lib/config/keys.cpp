@@ -224,10 +224,11 @@ std::vector<Key> training_keys() {
       number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through."),
       integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,
               "Optimizer steps; -1: as many as num_train_epochs makes, otherwise this wins."),
-      choice("optim", &RunConfig::optim, kOptimizerNames,
-             "adamw keeps two numbers for each that is trained; lion one, in float32, and steps by signs; adafactor one "
-             "for each row and column; sgd, without momentum, none. Set up as transformers sets up adamw_torch, "
-             "lion_32bit, adafactor and sgd."),
+      choice(
+          "optim", &RunConfig::optim, kOptimizerNames,
+          "adamw keeps two numbers for each that is trained; lion one, in float32, and steps by signs; adafactor one "
+          "for each row and column; sgd, without momentum, none. Set up as transformers sets up adamw_torch, "
+          "lion_32bit, adafactor and sgd."),
       number("learning_rate", &RunConfig::learning_rate, kAtLeastZero, "The highest rate of the schedule."),
       choice("lr_scheduler_type", &RunConfig::lr_scheduler_type, kScheduleNames,
              "The rate over the steps; constant ignores warmup_steps."),
@@ -235,8 +236,10 @@ std::vector<Key> training_keys() {
              "Steps over which the rate rises from 0; below 1: a share of all steps."),
       number("weight_decay", &RunConfig::weight_decay, kAtLeastZero,
              "Decay of the weights, by this share of the rate in each step; biases and norms take none."),
-      number("adam_beta1", &RunConfig::adam_beta1, kShareBelowOne, "adamw: decay of the first moment; lion: share of the momentum in a step."),
-      number("adam_beta2", &RunConfig::adam_beta2, kShareBelowOne, "adamw: decay of the second moment; lion: decay of the momentum."),
+      number("adam_beta1", &RunConfig::adam_beta1, kShareBelowOne,
+             "adamw: decay of the first moment; lion: share of the momentum in a step."),
+      number("adam_beta2", &RunConfig::adam_beta2, kShareBelowOne,
+             "adamw: decay of the second moment; lion: decay of the momentum."),
       number("adam_epsilon", &RunConfig::adam_epsilon, kAtLeastZero, "adamw: added to the root of the second moment."),
       number("max_grad_norm", &RunConfig::max_grad_norm, kAtLeastZero,
              "Gradients of a larger norm are scaled down to it; 0: no clipping."),
@@ -258,9 +261,18 @@ std::vector<Key> cadence_keys() {
              "When a checkpoint is saved. The final model is saved in any case."),
       integer("save_steps", &RunConfig::save_steps, kAtLeastOne, "For save_strategy steps: every so many."),
       integer("save_total_limit", &RunConfig::save_total_limit, kAtLeastZero,
-              "The newest so many checkpoints are kept; 0: all."),
+              "The newest so many checkpoints are kept; 0: all. With load_best_model_at_end the best is one of them, "
+              "and there "
+              "are at least two."),
       flag("save_in_background", &RunConfig::save_in_background,
            "Checkpoints are written while the next step runs (docs/checkpoints.md); false: training waits for each."),
+      flag("load_best_model_at_end", &RunConfig::load_best_model_at_end,
+           "The final model is that of the lowest eval_loss: a checkpoint of it is saved as soon as it appears, "
+           "whatever "
+           "the cadence of saving."),
+      integer("early_stopping_patience", &RunConfig::early_stopping_patience, kAtLeastZero,
+              "Ends the run after so many evaluations in a row without a lower eval_loss, counted across resumes; 0: "
+              "never."),
   };
 }
 

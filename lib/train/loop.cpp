@@ -40,6 +40,8 @@ class Loop {
         observer_(observer),
         order_(config, inputs.train),
         data_fingerprint_(inputs.train.fingerprint()),
+        history_(config.early_stopping_patience),
+        best_folder_(config.output_dir),
         checkpoints_(config, {inputs.folder->path(), trainer.model().options().lora}, trainer,
                      {observer.on_checkpoint, observer.sync}) {}
 
@@ -50,6 +52,7 @@ class Loop {
   void take_step();
   void evaluate();
   void save();
+  void take_best();
   int64_t saves_to_come() const;
   bool at_cadence(config::Cadence cadence, int64_t every) const;
   double epoch() const;
@@ -64,6 +67,9 @@ class Loop {
   StepOrder order_;
   const std::string data_fingerprint_;  // hashed once, not at every save
   Counters counters_;
+  EvaluationHistory history_;
+  bool improved_ = false;              // by the evaluation after this step
+  std::filesystem::path best_folder_;  // holds the checkpoint of the best evaluation
   RunResult result_;
   RunCheckpoints checkpoints_;
 };
@@ -125,6 +131,9 @@ void Loop::evaluate() {
   if (!evaluation.complete) return;
   if (!result_.first_evaluation) result_.first_evaluation = evaluation.loss;
   result_.last_evaluation = evaluation.loss;
+  // As in transformers, the evaluation before the first step is no candidate.
+  improved_ = counters_.step > 0 && history_.add(counters_.step, evaluation.loss);
+  if (improved_) best_folder_ = config_.output_dir;
   if (observer_.on_evaluation) {
     observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start)});
   }
@@ -144,12 +153,15 @@ bool Loop::at_cadence(config::Cadence cadence, int64_t every) const {
 
 Json Loop::state() const {
   const data::Position position = order_.position();
+  const bool keeps_best = config_.load_best_model_at_end && history_.best();
   return {{"config", steps_identity(config_)},
           {"data", data_fingerprint_},
           {"step", counters_.step},
           {"tokens", counters_.tokens},
           {"window_loss", counters_.window_loss},
           {"window_targets", counters_.window_targets},
+          {"evaluations", history_.to_json()},
+          {"best_step", keeps_best ? Json(history_.best()->step) : Json()},
           {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
           {"position", {{"epoch", position.epoch}, {"index", position.index}}},
           {"memory", ledger::to_json(result_.memory)},
@@ -179,6 +191,14 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   counters_.window_loss = state.at("window_loss").get<double>();
   counters_.window_targets = state.at("window_targets").get<int64_t>();
   if (!state.at("first_evaluation").is_null()) result_.first_evaluation = state.at("first_evaluation").get<double>();
+  history_.restore(state.at("evaluations"));
+  best_folder_ = resume.folder().parent_path();
+  if (config_.load_best_model_at_end && history_.best() &&
+      !std::filesystem::exists(checkpoint::folder_of(best_folder_, history_.best()->step))) {
+    log_warning("the best evaluation so far, after step " + std::to_string(history_.best()->step) +
+                ", has no checkpoint in " + best_folder_.string() + ": the best from here on counts");
+    history_.forget();
+  }
   order_.seek({state.at("position").at("epoch").get<int64_t>(), state.at("position").at("index").get<int64_t>()});
   trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
   restore_random_state(trainer_.placement().device, state.at("random"));
@@ -189,22 +209,33 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   }
 }
 
+// The weights of the best evaluation, where they are not those of the last step.
+void Loop::take_best() {
+  result_.best = history_.best();
+  if (!config_.load_best_model_at_end || !result_.best || result_.best->step == counters_.step) return;
+  checkpoint::Checkpoint(checkpoint::folder_of(best_folder_, result_.best->step)).copy_into(checkpoints_.parameters());
+}
+
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   load(resume);
   checkpoints_.prepare(saves_to_come(), resume.has_value());
   if (config_.eval_on_start && counters_.step == 0) evaluate();
   const int64_t eval_every = config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps;
-  while (counters_.step < order_.total_steps() && interrupt_.signal() == 0) {
+  while (counters_.step < order_.total_steps() && !history_.out_of_patience() && interrupt_.signal() == 0) {
     take_step();
+    improved_ = false;
     checkpoints_.report_finished();
     if (at_cadence(config_.eval_strategy, eval_every) && interrupt_.signal() == 0) evaluate();
-    if (at_cadence(config_.save_strategy, config_.save_steps)) save();
+    if (at_cadence(config_.save_strategy, config_.save_steps) || (improved_ && config_.load_best_model_at_end)) save();
   }
   result_.steps = counters_.step;
+  result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
   result_.signal = interrupt_.signal();
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();
   checkpoints_.finish();
-  if (result_.signal == 0) result_.memory.merge(checkpoints_.write_model());
+  if (result_.signal != 0) return result_;
+  take_best();
+  result_.memory.merge(checkpoints_.write_model());
   return result_;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "train/best.h"
 #include "train/inputs.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
@@ -54,11 +55,14 @@ struct RunResult {
   ledger::Memory memory;                                    // of load, steps, evaluations and saves
   int64_t steps = 0;                                        // done in all
   std::optional<double> first_evaluation, last_evaluation;  // losses
+  std::optional<BestEvaluation> best;                       // of all after the first step
+  bool stopped_early = false;                               // because no evaluation was better for too long
   int signal = 0;  // that stopped the run after a checkpoint was saved; 0: it ended
 };
 
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints
-// and, at the end, the model or adapter into config.output_dir.
+// and, at the end, the model or adapter into config.output_dir: the last one, or the one of the best evaluation where
+// the config asks for it, for which a checkpoint is saved as soon as it appears.
 RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer);
 

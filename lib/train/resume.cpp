@@ -45,8 +45,10 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
                      remedy);
   }
   if (found.state().value("data", "") != inputs.train.fingerprint()) {
-    throw UsageError(found.folder().string() + " was saved on other data: what train_file names"
-                     " or its tokenizer has changed" + remedy);
+    throw UsageError(found.folder().string() +
+                     " was saved on other data: what train_file names"
+                     " or its tokenizer has changed" +
+                     remedy);
   }
 }
 
@@ -81,6 +83,8 @@ std::string steps_identity(config::RunConfig config) {
   config.save_strategy = plain.save_strategy;
   config.save_steps = plain.save_steps;
   config.save_total_limit = plain.save_total_limit;
+  config.load_best_model_at_end = plain.load_best_model_at_end;
+  config.early_stopping_patience = plain.early_stopping_patience;
   config.save_in_background = plain.save_in_background;
   config.num_threads = plain.num_threads;
   config.memory_budget = plain.memory_budget;

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -12,67 +11,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "tests/train/tiny.h"
+#include "tests/train/small_run.h"
 
 namespace fathom::train {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Stop;
 
-struct Stop {};
-
-class LoopTest : public ::testing::Test {
- protected:
-  LoopTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_ / "model");
-    std::ofstream(folder_ / "model" / "config.json")
-        << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-      "vocab_size": 67, "hidden_size": 16, "intermediate_size": 36, "num_hidden_layers": 2, "num_attention_heads": 4,
-      "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "initializer_range": 0.2})";
-    std::ofstream data(folder_ / "data.jsonl");
-    std::mt19937 random(5);
-    for (int line = 0; line < 22; ++line) {
-      Json ids = Json::array();
-      for (unsigned i = 0; i < 3 + random() % 12; ++i) ids.push_back(random() % 67);
-      data << Json{{"input_ids", ids}}.dump() << "\n";
-    }
-  }
-  ~LoopTest() override { fs::remove_all(folder_); }
-
-  config::RunConfig config(const std::string& name) const {
-    config::RunConfig config;
-    config.model_name_or_path = (folder_ / "model").string();
-    config.random_init = true;
-    config.train_file = config.validation_file = {(folder_ / "data.jsonl").string()};
-    config.output_dir = (folder_ / name).string();
-    config.per_device_train_batch_size = 3;
-    config.gradient_accumulation_steps = 2;
-    config.num_train_epochs = 4;
-    config.learning_rate = 1e-2;
-    config.logging_steps = 3;
-    config.save_steps = 3;
-    config.eval_strategy = config::Cadence::kSteps;
-    config.eval_steps = 5;
-    return config;
-  }
-
-  // Runs to the end, or throws Stop before the step after `stop_after`.
-  RunResult run(const config::RunConfig& config, int64_t stop_after = -1,
-                std::vector<StepReport>* reports = nullptr) const {
-    const RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
-    Observer observer;
-    observer.state = [] { return Json{{"kept", 7}}; };
-    observer.on_step = [&](const StepReport& report) {
-      if (reports != nullptr) reports->push_back(report);
-      if (report.step == stop_after) throw Stop();
-    };
-    return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
-  }
-
-  const fs::path folder_ = fs::temp_directory_path() / ("fathom-loop-" + std::to_string(getpid()));
-};
+class LoopTest : public testing::SmallRun {};
 
 TEST_F(LoopTest, ResumedAnywhereItEndsInTheSameBits) {
   for (const bool lora : {false, true}) {

@@ -1,0 +1,38 @@
+// The best evaluation of a run so far, and whether there has been none better for too long. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/json.h"
+
+namespace fathom::train {
+
+struct BestEvaluation {
+  int64_t step = 0;
+  double loss = 0;
+};
+
+class EvaluationHistory {
+ public:
+  // patience: evaluations in a row without a better loss after which the run should end; 0: never.
+  explicit EvaluationHistory(int64_t patience) : patience_(patience) {}
+
+  // Whether the loss is below all before; one that is not a number never is.
+  bool add(int64_t step, double loss);
+  const std::optional<BestEvaluation>& best() const { return best_; }
+  bool out_of_patience() const { return patience_ > 0 && without_improvement_ >= patience_; }
+  // The next evaluation counts as the first.
+  void forget() { *this = EvaluationHistory(patience_); }
+
+  // For a checkpoint. Patience is the config's, not the checkpoint's.
+  Json to_json() const;
+  void restore(const Json& json);
+
+ private:
+  int64_t patience_;
+  std::optional<BestEvaluation> best_;
+  int64_t without_improvement_ = 0;
+};
+
+}  // namespace fathom::train
