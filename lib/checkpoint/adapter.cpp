@@ -1,11 +1,17 @@
 // Reads adapter_config.json and adapter_model.safetensors.
 #include "checkpoint/adapter.h"
 
+#include <ATen/ATen.h>
+
+#include <set>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/model_files.h"
-#include "checkpoint/named_tensors.h"
+#include "config/keys.h"
+#include "ops/scalar_type.h"
 #include "weights/folder.h"
+#include "weights/safetensors.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -31,7 +37,6 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   expect(adapter, origin, "fan_in_fan_out", {false});
   expect(adapter, origin, "modules_to_save", {nullptr, Json::array()});
   expect(adapter, origin, "use_dora", {false});
-  expect(adapter, origin, "use_rslora", {false});
   for (const char* key : {"rank_pattern", "alpha_pattern"}) expect(adapter, origin, key, {Json::object(), nullptr});
   for (const char* key : {"layers_to_transform", "layers_pattern", "exclude_modules"})
     expect(adapter, origin, key, {nullptr});
@@ -39,6 +44,7 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   config.lora_r = adapter.at("r").get<int64_t>();
   config.lora_alpha = adapter.at("lora_alpha").get<double>();
   config.lora_dropout = adapter.value("lora_dropout", 0.0);
+  config.use_rslora = adapter.value("use_rslora", false);
   const Json& targets = adapter.at("target_modules");
   config.target_modules = targets.is_string() ? std::vector<std::string>{targets.get<std::string>()}
                                               : targets.get<std::vector<std::string>>();
@@ -48,13 +54,47 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   throw Error((folder / "adapter_config.json").string() + ": " + error.what(), "expected PEFT's adapter_config.json");
 }
 
-void load_adapter(const std::filesystem::path& folder, const model::Llama& model) {
-  NamedTensors adapters;
-  for (const model::Parameter& parameter : model.trained_parameters()) {
-    adapters.emplace_back(parameter.name, parameter.tensor);
+void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape) {
+  const config::RunConfig theirs = with_adapter(config, config.adapter_name_or_path);
+  const auto modules = [&](const config::RunConfig& run) {
+    const std::vector<std::string> names = model::adapted_modules(shape, run.target_modules);
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  std::string differing;
+  for (const char* key : {"lora_r", "lora_alpha", "use_rslora", "target_modules"}) {
+    const config::Key& known = *config::find_key(key);
+    const bool same = key == std::string("target_modules") ? modules(config) == modules(theirs)
+                                                           : known.get(config) == known.get(theirs);
+    if (!same) differing += (differing.empty() ? "" : ", ") + std::string(key) + ": " + known.get(theirs);
   }
+  if (differing.empty()) return;
+  throw UsageError("adapter_name_or_path: " + config.adapter_name_or_path + " was trained with other settings",
+                   "set " + differing);
+}
+
+void load_adapter(const std::filesystem::path& folder, const model::Llama& model) {
+  const at::NoGradGuard no_gradients;
   const ModelFiles files{{}, model.options().lora};
-  copy_tensors(weights::SafetensorsFile(folder / weights_file_name(files)), adapters, weights_prefix(files));
+  const weights::SafetensorsFile file(folder / weights_file_name(files));
+  const std::string origin = file.path().string(), remedy = "use the adapter on the model and modules it was made for";
+  std::set<std::string> known;
+  for (const model::Parameter& parameter : model.trained_parameters()) {
+    const weights::TensorInfo* info = file.find(weights_prefix(files) + parameter.name);
+    if (info == nullptr) throw Error(origin + ": holds no tensor for " + parameter.name, remedy);
+    known.insert(info->name);
+    if (parameter.tensor.sizes() != at::IntArrayRef(info->shape) || !is_floating(info->dtype) ||
+        size_of(info->dtype) < 2) {
+      throw Error(origin + ": '" + info->name + "' is " + std::string(dtype_name(info->dtype)) +
+                      c10::str(at::IntArrayRef(info->shape)) + ", but the model needs numbers of 16 bits or more in " +
+                      c10::str(parameter.tensor.sizes()),
+                  remedy);
+    }
+    void* bytes = const_cast<std::byte*>(file.data(*info));
+    parameter.tensor.copy_(at::from_blob(bytes, info->shape, at::TensorOptions(ops::scalar_type(info->dtype))));
+  }
+  for (const weights::TensorInfo& info : file.tensors()) {
+    if (!known.contains(info.name)) throw Error(origin + ": '" + info.name + "' has no place in the model", remedy);
+  }
 }
 
 }  // namespace fathom::checkpoint

@@ -46,7 +46,7 @@ Json adapter_config(const ModelFiles& files) {
           {"target_modules", targets},
           {"task_type", "CAUSAL_LM"},
           {"use_dora", false},
-          {"use_rslora", false}};
+          {"use_rslora", lora.rank_stabilised}};
 }
 
 }  // namespace

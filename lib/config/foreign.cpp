@@ -42,6 +42,9 @@ constexpr ForeignKey kForeignKeys[] = {
     {"lora_rank", "lora_r"},
     {"alpha", "lora_alpha"},
     {"dropout", "lora_dropout"},
+    {"rslora", "use_rslora"},
+    {"peft_use_rslora", "use_rslora"},
+    {"lora_model_dir", "adapter_name_or_path"},
     {"lora_target", "target_modules"},
     {"lora_target_modules", "target_modules"},
     {"lora_attn_modules", "target_modules"},
@@ -134,10 +137,8 @@ struct Unsupported {
 };
 
 constexpr Unsupported kUnsupported[] = {
-    {"use_rslora", "remove it, or scale lora_alpha by the root of lora_r"},
     {"use_dora", "remove it"},
     {"modules_to_save", "remove it"},
-    {"adapter_name_or_path", "remove it: a new adapter is trained"},
     {"load_in_8bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
     {"load_in_4bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
     {"load_in_fp8", "remove it; dtype: bfloat16 stores the base in 16 bits"},

@@ -179,7 +179,13 @@ std::vector<Key> method_keys() {
       integer("lora_r", &RunConfig::lora_r, kAtLeastOne, "Rank of the adapters."),
       number("lora_alpha", &RunConfig::lora_alpha, kAboveZero, "Adapters are scaled by lora_alpha / lora_r."),
       number("lora_dropout", &RunConfig::lora_dropout, kShareBelowOne, "Share of an adapter's inputs that is dropped."),
+      flag("use_rslora", &RunConfig::use_rslora,
+           "Adapters are scaled by lora_alpha over the square root of lora_r instead, so that a high rank learns as "
+           "fast."),
       modules_key(),
+      text("adapter_name_or_path", "path of a PEFT adapter", &RunConfig::adapter_name_or_path, "a new adapter",
+           "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora and "
+           "target_modules must be the adapter's."),
   };
 }
 

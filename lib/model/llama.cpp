@@ -63,7 +63,8 @@ struct Llama::State {
   ModelOptions options;
   ops::ModuleNames names;
   std::vector<Parameter> parameters;
-  size_t base_count = 0;  // of parameters; adapters follow
+  size_t base_count = 0;           // of parameters; adapters follow
+  std::vector<bool> layer_trains;  // whether anything of the layer is trained
   bool training = false;
   at::Tensor embedding_VD, norm_D, head_VD;
   std::vector<DecoderLayer> layers;
@@ -99,7 +100,7 @@ ops::Linear Llama::State::make_linear(const std::string& module, const std::map<
   ops::LoraAdapter adapter;
   adapter.a_RD = add_parameter(module + ".lora_A.weight", {lora.r, linear.weight_ND.size(1)}, at::kFloat, true);
   adapter.b_NR = add_parameter(module + ".lora_B.weight", {linear.weight_ND.size(0), lora.r}, at::kFloat, true);
-  adapter.scaling = lora.alpha / static_cast<double>(lora.r);
+  adapter.scaling = lora.scaling();
   adapter.dropout = lora.dropout;
   linear.adapter = std::move(adapter);
   return linear;
@@ -192,6 +193,9 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
     layer.up = linear("mlp.up_proj");
     layer.down = linear("mlp.down_proj");
     state.layers.push_back(std::move(layer));
+    state.layer_trains.push_back(std::any_of(
+        state.parameters.begin(), state.parameters.end(),
+        [&](const Parameter& parameter) { return parameter.trained && parameter.name.starts_with(prefix); }));
   }
 }
 
@@ -252,7 +256,8 @@ at::Tensor Llama::forward(const at::Tensor& ids_BS) {
   ops::CheckpointOptions checkpoint{state->options.ledger, state->options.lora && state->options.lora->dropout > 0};
   at::Tensor stream_TD = state->embed(ids_BS);
   for (size_t i = 0; i < state->layers.size(); ++i) {
-    if (!checkpointed) {
+    // What nothing needs a gradient of keeps nothing: there is nothing to compute again.
+    if (!checkpointed || (!stream_TD.requires_grad() && !state->layer_trains[i])) {
       stream_TD = run_layer(state->layers[i], stream_TD, context);
       continue;
     }

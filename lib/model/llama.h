@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct LoraOptions {
   double alpha = 8;
   double dropout = 0;
   std::vector<std::string> target_modules;  // as ModelShape's adapted_modules takes them
+  bool rank_stabilised = false;             // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
+  double scaling() const {
+    return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
+  }
 };
 
 struct ModelOptions {

@@ -42,14 +42,17 @@ AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConf
   std::set<std::string> adapted;
   if (s_.lora) {
     for (const std::string& module : model::adapted_modules(shape, run.target_modules)) {
-      adapted.insert(module.substr(module.rfind('.') + 1));
+      adapted.insert(module);
     }
   }
+  std::string prefix;
   const auto weight = [&](const char* name, int64_t rows, int64_t columns) {
-    return Weight(name, rows, columns, adapted.contains(name));
+    const bool has_adapter = adapted.contains(prefix + "self_attn." + name) || adapted.contains(prefix + "mlp." + name);
+    return Weight(name, rows, columns, has_adapter);
   };
   const int64_t width = shape.hidden_size, inner = shape.intermediate_size, q = s_.queries(), k = s_.keys();
   for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
+    prefix = "model.layers." + std::to_string(i) + ".";
     layers_.push_back({weight("q_proj", q, width), weight("k_proj", k, width), weight("v_proj", k, width),
                        weight("o_proj", width, q), weight("gate_proj", inner, width), weight("up_proj", inner, width),
                        weight("down_proj", width, inner), nullptr, nullptr});
@@ -271,7 +274,8 @@ Tensor AccountOfRun::forward(Operators& operators) {
     int64_t number = 0;
     for (Layer& layer : layers_) {
       account_.enter_layer(++number);
-      const bool repeats = s_.checkpointing && operators.gradients();
+      const bool trains = !s_.lora || layer.is_adapted();
+      const bool repeats = s_.checkpointing && operators.gradients() && (stream.slot || trains);
       stream = repeats ? checkpointed(operators, layer, stream) : run_layer(operators, layer, stream);
     }
     logits = head(operators, stream);

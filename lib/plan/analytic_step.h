@@ -21,6 +21,9 @@ class AccountOfRun {
  private:
   struct Layer {
     Weight q, k, v, o, gate, up, down;
+    bool is_adapted() const {
+      return q.adapted || k.adapted || v.adapted || o.adapted || gate.adapted || up.adapted || down.adapted;
+    }
     Tensor first_norm, second_norm;  // gradients
   };
   void standing(const Target& target, const Workload& workload);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "checkpoint/adapter.h"
 #include "data/files.h"
 #include "data/read.h"
 #include "data/token_file.h"
@@ -98,6 +99,7 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   }
   inputs.longest_train = inputs.train.longest();
   inputs.longest_validation = inputs.validation.longest();
+  if (!config.adapter_name_or_path.empty()) checkpoint::refuse_other_adapter(config, inputs.shape);
   return inputs;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "checkpoint/adapter.h"
 #include "ledger/memory_json.h"
 #include "optim/schedule.h"
 #include "train/interrupt.h"
@@ -84,6 +85,9 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
     trainer_.model().initialise(seed);
   } else {
     trainer_.model().load(*inputs_.folder, seed);
+  }
+  if (!config_.adapter_name_or_path.empty() && !resume) {
+    checkpoint::load_adapter(config_.adapter_name_or_path, trainer_.model());
   }
   at::manual_seed(seed);
   if (resume) restore(*resume);

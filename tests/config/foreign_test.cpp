@@ -47,7 +47,7 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
 
 TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
   for (const char* key :
-       {"use_rslora", "modules_to_save", "adapter_name_or_path", "load_in_8bit", "load_in_4bit", "load_in_fp8",
+       {"modules_to_save", "adapter_name_or_path", "load_in_8bit", "load_in_4bit", "load_in_fp8",
         "bnb_4bit_use_double_quant", "qat", "fp16", "tf32", "master_weights", "packing", "assistant_only_loss",
         "loss_chunk_size", "deterministic", "metric_for_best_model", "report_to", "strategy"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;

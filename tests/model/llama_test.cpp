@@ -120,6 +120,45 @@ INSTANTIATE_TEST_SUITE_P(Modes, Dropout,
                                           testing::Values(DType::kF32, DType::kBF16)),
                          case_name);
 
+// Below the first adapted layer nothing needs a gradient, and there is nothing to compute again.
+TEST(Lora, on_some_layers_alone_is_checkpointed_too) {
+  const Golden golden("multi_query");
+  for (const char* module : {"layers.0.self_attn.q_proj", "layers.1.mlp.up_proj", "layers.2.mlp.down_proj"}) {
+    const auto step = [&](bool checkpointing) {
+      ModelOptions options;
+      options.gradient_checkpointing = checkpointing;
+      options.lora = LoraOptions{4, 8, 0, {module}};
+      Llama model(golden.shape, options);
+      model.initialise(3);
+      model.set_training(true);
+      const std::vector<Parameter> trained = model.trained_parameters();
+      EXPECT_EQ(trained.size(), 2U);
+      at::manual_seed(5);
+      for (const Parameter& parameter : trained) parameter.tensor.detach().normal_(0, 0.3);
+      return run(golden, model);
+    };
+    const Step plain = step(false);
+    expect_bit_equal(step(true), plain);
+    for (const auto& [name, gradient] : plain.gradients) EXPECT_GT(gradient.abs().max().item<double>(), 0) << name;
+  }
+}
+
+TEST(Lora, is_scaled_by_the_root_of_the_rank_where_asked) {
+  const Golden golden("grouped");
+  const auto logits = [&](double alpha, bool rank_stabilised) {
+    ModelOptions options;
+    options.lora = LoraOptions{4, alpha, 0, {"all-linear"}, rank_stabilised};
+    Llama model(golden.shape, options);
+    model.initialise(3);
+    const at::NoGradGuard no_gradients;
+    at::manual_seed(5);
+    for (const Parameter& parameter : model.trained_parameters()) parameter.tensor.normal_(0, 0.3);
+    return model.forward(golden.ids_BS);
+  };
+  EXPECT_TRUE(logits(8, true).equal(logits(16, false))) << "8 / sqrt(4) = 16 / 4";
+  EXPECT_FALSE(logits(8, true).equal(logits(8, false)));
+}
+
 TEST(Lora, with_b_zero_equals_the_base) {
   for (const std::string& name : kGoldenShapes) {
     const Golden golden(name);
