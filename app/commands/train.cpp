@@ -25,21 +25,25 @@
 #include "report/memory_table.h"
 #include "report/metrics.h"
 #include "report/progress.h"
+#include "report/tensorboard.h"
 #include "train/loop.h"
 
 namespace fathom::app {
 namespace {
 
-// Writes metrics.jsonl and the terminal's line. The file is opened, and cut back to the checkpoint, when there is
-// something to write: by then the checkpoint has been loaded.
+// Writes metrics.jsonl, TensorBoard's events where asked, and the terminal's line. Files are opened, and cut back to
+// the checkpoint, when there is something to write: by then the checkpoint has been loaded.
 class Recorder {
  public:
   Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times)
-      : path_(std::filesystem::path(config.output_dir) / "metrics.jsonl"), times_(times) {
+      : folder_(config.output_dir),
+        for_tensorboard_(config.report_to == config::ReportTo::kTensorBoard),
+        times_(times) {
     std::error_code absent;
     if (resume &&
         std::filesystem::equivalent(resume->folder().lexically_normal().parent_path(), config.output_dir, absent)) {
       keep_bytes_ = train::observer_state(*resume).value("metrics_bytes", int64_t{0});
+      keep_event_bytes_ = train::observer_state(*resume).value("event_bytes", int64_t{0});
     }
   }
 
@@ -48,8 +52,13 @@ class Recorder {
     observer.on_step = [this](const train::StepReport& report) { step(report); };
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
     observer.on_checkpoint = [](const train::CheckpointReport& report) { saved(report); };
-    observer.state = [this] { return Json{{"metrics_bytes", metrics().bytes()}}; };
-    observer.sync = [this] { metrics().sync(); };
+    observer.state = [this] {
+      return Json{{"metrics_bytes", metrics().bytes()}, {"event_bytes", for_tensorboard_ ? events().bytes() : 0}};
+    };
+    observer.sync = [this] {
+      metrics().sync();
+      if (for_tensorboard_) events().sync();
+    };
     return observer;
   }
 
@@ -65,6 +74,16 @@ class Recorder {
     progress.peak_bytes = report.peak_bytes;
     progress_.step(progress, report.step_tokens, report.seconds, report.logged);
     if (!report.logged) return;
+    if (for_tensorboard_) {
+      events().append(report.step,
+                      {{"train/loss", report.loss},
+                       {"train/learning_rate", report.learning_rate},
+                       {"train/grad_norm", report.gradient_norm},
+                       {"train/epoch", report.epoch},
+                       {"train/tokens_per_second", static_cast<double>(report.step_tokens) / report.seconds},
+                       {"memory/live_bytes", static_cast<double>(report.live_bytes)},
+                       {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}});
+    }
     metrics().append(report::StepMetrics{report.step, report.epoch, report.loss, report.learning_rate,
                                          report.gradient_norm, report.total_tokens,
                                          static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
@@ -72,6 +91,7 @@ class Recorder {
   }
 
   void evaluation(const train::EvaluationReport& report) {
+    if (for_tensorboard_) events().append(report.step, {{"eval/loss", report.loss}});
     metrics().append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
     char line[96];
     std::snprintf(line, sizeof line, "evaluation at step %ld: loss %.4f over %ld tokens", report.step, report.loss,
@@ -87,14 +107,21 @@ class Recorder {
   }
 
   report::MetricsFile& metrics() {
-    if (!metrics_) metrics_.emplace(path_, keep_bytes_);
+    if (!metrics_) metrics_.emplace(folder_ / "metrics.jsonl", keep_bytes_);
     return *metrics_;
   }
 
-  std::filesystem::path path_;
+  report::EventFile& events() {
+    if (!events_) events_.emplace(folder_, keep_event_bytes_);
+    return *events_;
+  }
+
+  std::filesystem::path folder_;
+  bool for_tensorboard_;
   StepTimes& times_;
-  int64_t keep_bytes_ = 0;  // of an existing file: what the checkpoint knew of
+  int64_t keep_bytes_ = 0, keep_event_bytes_ = 0;  // of existing files: what the checkpoint knew of
   std::optional<report::MetricsFile> metrics_;
+  std::optional<report::EventFile> events_;
   report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
 };
 

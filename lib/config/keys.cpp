@@ -287,6 +287,9 @@ std::vector<Key> run_keys() {
       text("output_dir", "path of a folder", &RunConfig::output_dir, "needed for train",
            "The run folder: the final model, metrics and checkpoints. One that holds a run is refused unless it is "
            "resumed."),
+      choice(
+          "report_to", &RunConfig::report_to, kReportToNames,
+          "tensorboard: events.out.tfevents.fathom in output_dir, beside metrics.jsonl, which is written in any case."),
       text("resume_from_checkpoint", "path of a checkpoint, or auto", &RunConfig::resume_from_checkpoint, "a new run",
            "auto: the newest sound checkpoint of output_dir, or a new run where there is none."),
   };

@@ -33,6 +33,8 @@ inline constexpr Names<Optimizer, 4> kOptimizerNames{{{Optimizer::kAdamW, "adamw
                                                       {Optimizer::kSgd, "sgd"},
                                                       {Optimizer::kAdafactor, "adafactor"},
                                                       {Optimizer::kLion, "lion"}}};
+inline constexpr Names<ReportTo, 2> kReportToNames{
+    {{ReportTo::kNone, "none"}, {ReportTo::kTensorBoard, "tensorboard"}}};
 
 template <typename T, size_t N>
 constexpr std::string_view name_in(const Names<T, N>& names, T value) {

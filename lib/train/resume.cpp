@@ -85,6 +85,7 @@ std::string steps_identity(config::RunConfig config) {
   config.save_total_limit = plain.save_total_limit;
   config.load_best_model_at_end = plain.load_best_model_at_end;
   config.early_stopping_patience = plain.early_stopping_patience;
+  config.report_to = plain.report_to;
   config.save_in_background = plain.save_in_background;
   config.num_threads = plain.num_threads;
   config.memory_budget = plain.memory_budget;
