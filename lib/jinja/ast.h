@@ -1,0 +1,157 @@
+// A parsed template: statements that write text, and the expressions in them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jinja/value.h"
+
+namespace fathom::jinja {
+
+struct Expression;
+struct Statement;
+using ExpressionPtr = std::unique_ptr<const Expression>;
+using Body = std::vector<Statement>;
+
+struct Arguments {
+  std::vector<ExpressionPtr> positional;
+  std::vector<std::pair<std::string, ExpressionPtr>> named;
+};
+
+struct Literal {
+  Value value;
+};
+struct Name {
+  std::string name;
+};
+struct Captured {};  // the text that a filter or set block wrote, as what its filters begin with
+struct SequenceLiteral {
+  Sequence::Flavor flavor;
+  std::vector<ExpressionPtr> items;
+};
+struct DictLiteral {
+  std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries;
+};
+struct Attribute {
+  ExpressionPtr object;
+  std::string name;
+};
+struct Item {
+  ExpressionPtr object, index;
+};
+struct Slice {
+  ExpressionPtr object, start, stop, step;  // bounds may be null
+};
+struct Call {
+  ExpressionPtr callee;
+  Arguments arguments;
+};
+struct FilterCall {
+  ExpressionPtr operand;
+  std::string name;
+  Arguments arguments;
+};
+struct TestCall {
+  ExpressionPtr operand;
+  std::string name;
+  Arguments arguments;
+};
+enum class UnaryOperator { kNot, kMinus, kPlus };
+struct Unary {
+  UnaryOperator operation;
+  ExpressionPtr operand;
+};
+enum class BinaryOperator { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kAnd, kOr };
+struct Binary {
+  BinaryOperator operation;
+  ExpressionPtr left, right;
+};
+struct Concatenation {  // a ~ b ~ c
+  std::vector<ExpressionPtr> parts;
+};
+enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIn, kNotIn };
+struct Compare {  // a < b < c
+  ExpressionPtr first;
+  std::vector<std::pair<Comparison, ExpressionPtr>> rest;
+};
+struct Conditional {
+  ExpressionPtr condition, then, otherwise;  // otherwise may be null
+};
+
+struct Expression {
+  std::variant<Literal, Name, Captured, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, FilterCall,
+               TestCall, Unary, Binary, Concatenation, Compare, Conditional>
+      node;
+  int line = 1;
+  int depth = 1;  // of the tree below
+};
+
+// The depth of the deepest expression that the node holds; 0 if it holds none.
+int deepest_child(const Expression& expression);
+
+// What an assignment writes to: a name, an attribute of a namespace, or several targets.
+struct Target {
+  std::string name;
+  std::string attribute;  // empty: the name itself
+  std::vector<Target> parts;
+  bool unpacks = false;
+};
+
+struct Text {
+  std::string text;
+};
+struct Print {
+  ExpressionPtr value;
+};
+struct If {
+  std::vector<std::pair<ExpressionPtr, Body>> branches;
+  Body otherwise;
+};
+struct For {
+  Target target;
+  ExpressionPtr iterable, condition;  // condition may be null
+  Body body, otherwise;
+};
+struct Set {
+  Target target;
+  ExpressionPtr value;
+};
+struct SetBlock {
+  Target target;
+  ExpressionPtr filters;  // over Captured; null: none
+  Body body;
+};
+struct FilterBlock {
+  ExpressionPtr filters;
+  Body body;
+};
+struct With {
+  std::vector<std::pair<Target, ExpressionPtr>> values;
+  Body body;
+};
+struct Generation {
+  Body body;
+};
+struct MacroStatement {
+  std::string name;
+  std::vector<std::pair<std::string, ExpressionPtr>> parameters;  // with their defaults, which may be null
+  Body body;
+};
+enum class Jump { kBreak, kContinue };
+
+struct Statement {
+  std::variant<Text, Print, If, For, Set, SetBlock, FilterBlock, With, Generation,
+               std::unique_ptr<const MacroStatement>, Jump>
+      node;
+  int line = 1;
+};
+
+struct Syntax {
+  Body body;
+  bool has_generation = false;
+};
+
+}  // namespace fathom::jinja

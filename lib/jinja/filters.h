@@ -1,0 +1,25 @@
+// Jinja's filters, the tests behind `is`, and the names of what Jinja has and this subset has not.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jinja/value.h"
+
+namespace fathom::jinja {
+
+struct CallArguments {
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> named;
+};
+
+bool has_filter(const std::string& name);
+bool has_test(const std::string& name);
+Value apply_filter(const std::string& name, const Value& operand, CallArguments arguments, Meter& meter);
+bool apply_test(const std::string& name, const Value& operand, const CallArguments& arguments, Meter& meter);
+// "No filter named 'x'", or that the subset does not have it.
+std::string missing_filter(const std::string& name);
+std::string missing_test(const std::string& name);
+
+}  // namespace fathom::jinja

@@ -1,0 +1,95 @@
+// The functions that transformers gives to templates: range, namespace, dict, raise_exception, strftime_now.
+#include <array>
+#include <ctime>
+
+#include "jinja/arguments.h"
+#include "jinja/evaluate.h"
+#include "jinja/show.h"
+
+namespace fathom::jinja {
+namespace {
+
+constexpr size_t kLongestDate = 1000;
+
+Value make_range(const CallArguments& arguments, Meter& meter) {
+  const auto& values = arguments.positional;
+  if (values.empty() || values.size() > 3 || !arguments.named.empty()) meter.fail("range: expected 1 to 3 integers");
+  std::vector<int64_t> bounds;
+  for (const Value& value : values) {
+    if (!value.integer()) refuse(value, "range: expected integers", meter);
+    bounds.push_back(*value.integer());
+  }
+  Range range{bounds.size() > 1 ? bounds[0] : 0, bounds.size() > 1 ? bounds[1] : bounds[0],
+              bounds.size() > 2 ? bounds[2] : 1};
+  if (range.step == 0) meter.fail("range: the step must not be zero");
+  if (range.size() > kLargestRange) {
+    meter.fail("Range too big. The sandbox blocks ranges larger than " + std::to_string(kLargestRange));
+  }
+  return Value(Value::Data(std::make_shared<const Range>(range)));
+}
+
+// dict(mapping or pairs, name=value, …).
+Dict collect(CallArguments arguments, const std::string& callee, Meter& meter) {
+  Dict dict;
+  if (arguments.positional.size() > 1) meter.fail(callee + ": expected at most one argument without a name");
+  if (!arguments.positional.empty()) {
+    const Value& source = arguments.positional.front();
+    if (const Dict* other = source.dict()) {
+      for (const auto& [key, value] : other->entries()) dict.set(key, value, meter);
+    } else {
+      for (const Value& entry : to_vector(source, meter)) {
+        const std::vector<Value> pair = to_vector(entry, meter);
+        if (pair.size() != 2) meter.fail(callee + ": expected pairs of key and value");
+        if (!is_hashable(pair[0], meter)) refuse(pair[0], callee + ": expected a value that can be a key", meter);
+        dict.set(pair[0], pair[1], meter);
+      }
+    }
+  }
+  for (auto& [name, value] : arguments.named) dict.set(make_text(name, meter), std::move(value), meter);
+  return dict;
+}
+
+Value current_date(const std::string& format, Meter& meter) {
+  meter.make(format.size() + kLongestDate);
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, kLongestDate> text{};
+  const size_t size = std::strftime(text.data(), text.size(), format.c_str(), &local);
+  if (size == 0 && !format.empty())
+    meter.fail("strftime_now: the date is longer than " + std::to_string(kLongestDate) + " bytes");
+  return make_text(std::string(text.data(), size), meter);
+}
+
+}  // namespace
+
+Value Evaluator::make_namespace(CallArguments arguments) {
+  auto space = std::make_unique<Namespace>();
+  space->attributes = collect(std::move(arguments), "namespace", meter_);
+  for (const auto& [key, value] : space->attributes.entries()) {
+    if (key.text() != nullptr && key.text()->starts_with("_")) {
+      meter_.fail("a namespace cannot hold the attribute '" + *key.text() + "'");
+    }
+  }
+  meter_.make(sizeof(Namespace));
+  namespaces_.push_back(std::move(space));
+  return Value(Value::Data(namespaces_.back().get()));
+}
+
+Value Evaluator::call_function(Function function, CallArguments arguments) {
+  switch (function) {
+    case Function::kRange:
+      return make_range(arguments, meter_);
+    case Function::kNamespace:
+      return make_namespace(std::move(arguments));
+    case Function::kDict:
+      return make_dict(collect(std::move(arguments), "dict", meter_), meter_);
+    case Function::kRaiseException:
+      meter_.fail(to_text(Signature("raise_exception", std::move(arguments), {"message"}, meter_).value(0), meter_));
+    case Function::kStrftimeNow:
+      return current_date(Signature("strftime_now", std::move(arguments), {"format"}, meter_).text(0), meter_);
+  }
+  meter_.fail("this function is not supported");
+}
+
+}  // namespace fathom::jinja

@@ -1,0 +1,242 @@
+// The rules of Jinja's lexer (jinja2/lexer.py, 3.1) for {{ }}, {% %}, {# #} and raw blocks.
+#include "jinja/lexer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "jinja/meter.h"
+#include "jinja/string_literal.h"
+#include "jinja/text.h"
+
+namespace fathom::jinja {
+namespace {
+
+using Type = Token::Type;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name(char c) { return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Line breaks as \n; one at the very end is dropped.
+std::string normalized(std::string_view source) {
+  std::string text;
+  text.reserve(source.size());
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '\r') {
+      text += '\n';
+      if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+    } else {
+      text += source[i];
+    }
+  }
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+class Lexer {
+ public:
+  Lexer(std::string_view source, const std::string& origin) : source_(normalized(source)), origin_(origin) {}
+
+  std::vector<Token> run() {
+    while (at_ < source_.size()) read_text();
+    add(Type::kEnd, "");
+    return std::move(tokens_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { fail_at(origin_, line_, what); }
+  bool at(std::string_view text) const { return std::string_view(source_).substr(at_, text.size()) == text; }
+  void add(Type type, std::string text) { tokens_.push_back({type, std::move(text), line_}); }
+  void skip(size_t bytes) {
+    line_ += static_cast<int>(std::count(source_.begin() + at_, source_.begin() + at_ + bytes, '\n'));
+    at_ += bytes;
+  }
+  void skip_blanks() {
+    const std::string_view rest = std::string_view(source_).substr(at_);
+    skip(rest.size() - strip(rest, Ends::kLeft).size());
+  }
+
+  // Text up to the next tag, and the tag.
+  void read_text() {
+    size_t tag = at_;
+    while (tag < source_.size() && !(source_[tag] == '{' && tag + 1 < source_.size() &&
+                                     (source_[tag + 1] == '{' || source_[tag + 1] == '%' || source_[tag + 1] == '#'))) {
+      tag = std::min(source_.find('{', tag + 1), source_.size());
+    }
+    if (tag == source_.size()) return take_text(tag, 0, false);
+    const char kind = source_[tag + 1];
+    const char sign =
+        tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+') ? source_[tag + 2] : 0;
+    take_text(tag, sign, kind != '{');
+    skip(sign != 0 ? 3 : 2);
+    if (kind == '#') return read_comment();
+    if (kind == '%' && read_raw()) return;
+    add(kind == '{' ? Type::kPrintBegin : Type::kBlockBegin, "");
+    read_tag(kind == '{');
+  }
+
+  // sign: of the tag that follows. strips: whether blanks before it go if they begin its line.
+  void take_text(size_t end, char sign, bool strips) {
+    std::string_view text = std::string_view(source_).substr(at_, end - at_);
+    if (sign == '-') {
+      text = strip(text, Ends::kRight);
+    } else if (sign != '+' && strips) {
+      const size_t line_start = text.rfind('\n') == std::string_view::npos ? 0 : text.rfind('\n') + 1;
+      const bool begins_line = line_start > 0 || starts_line_;
+      if (begins_line && strip(text.substr(line_start), Ends::kLeft).empty()) text = text.substr(0, line_start);
+    }
+    if (!text.empty()) add(Type::kText, std::string(text));
+    skip(end - at_);
+  }
+
+  // The end of a tag at the current place: "%}" with its sign, and the blanks or the line break that it swallows.
+  bool read_end(std::string_view mark, bool trims) {
+    const size_t sign = at_ < source_.size() && (source_[at_] == '-' || (source_[at_] == '+' && trims)) ? 1 : 0;
+    if (std::string_view(source_).substr(std::min(at_ + sign, source_.size()), 2) != mark) return false;
+    const char control = sign != 0 ? source_[at_] : '\0';
+    skip(sign + 2);
+    if (control == '-') {
+      skip_blanks();
+    } else if (control != '+' && trims && at("\n")) {
+      skip(1);
+    }
+    starts_line_ = source_[at_ - 1] == '\n';
+    return true;
+  }
+
+  void read_comment() {
+    const size_t end = source_.find("#}", at_);
+    if (end == std::string::npos) fail("Missing end of comment tag");
+    const bool sign = end > at_ && (source_[end - 1] == '-' || source_[end - 1] == '+');
+    skip(end - (sign ? 1 : 0) - at_);
+    read_end("#}", true);
+  }
+
+  // After "{%": whether this is {% raw %}, of which everything up to {% endraw %} is text.
+  bool read_raw() {
+    const size_t start = at_;
+    const int start_line = line_;
+    skip_blanks();
+    const bool named = at("raw");
+    if (named) skip(3);
+    const auto give_up = [&] {
+      at_ = start;
+      line_ = start_line;
+      return false;
+    };
+    if (!named) return give_up();
+    skip_blanks();
+    if (!at("%}") && !at("-%}")) return give_up();
+    const bool strips = at("-");
+    skip(strips ? 3 : 2);
+    if (strips) skip_blanks();
+    starts_line_ = source_[at_ - 1] == '\n';
+    for (size_t tag = at_; (tag = source_.find("{%", tag)) != std::string::npos; ++tag) {
+      if (ends_raw(tag)) return true;
+    }
+    fail("Missing end of raw directive");
+  }
+
+  bool ends_raw(size_t tag) {
+    size_t after = tag + 2;
+    const char sign =
+        after < source_.size() && (source_[after] == '-' || source_[after] == '+') ? source_[after++] : '\0';
+    const std::string_view rest = strip(std::string_view(source_).substr(after), Ends::kLeft);
+    if (rest.substr(0, 6) != "endraw") return false;
+    const std::string_view end = strip(rest.substr(6), Ends::kLeft);
+    if (end.substr(0, 2) != "%}" && end.substr(0, 3) != "-%}" && end.substr(0, 3) != "+%}") return false;
+    take_text(tag, sign, true);
+    skip(source_.size() - end.size() - at_);
+    return read_end("%}", true);
+  }
+
+  void read_tag(bool prints) {
+    std::string open;  // brackets that are not closed yet
+    while (at_ < source_.size()) {
+      if (open.empty() && read_end(prints ? "}}" : "%}", !prints)) {
+        add(prints ? Type::kPrintEnd : Type::kBlockEnd, "");
+        return;
+      }
+      const char c = source_[at_];
+      const size_t blanks = at_;
+      skip_blanks();
+      if (at_ > blanks) continue;
+      if (is_digit(c)) {
+        read_number();
+      } else if (is_name(c)) {
+        size_t end = at_;
+        while (end < source_.size() && is_name(source_[end])) ++end;
+        if (end < source_.size() && (source_[end] & 0x80) != 0)
+          fail("names with letters beyond ASCII are not supported");
+        add(Type::kName, source_.substr(at_, end - at_));
+        at_ = end;
+      } else if (c == '\'' || c == '"') {
+        read_string(c);
+      } else {
+        read_operator(open);
+      }
+    }
+  }
+
+  void read_number() {
+    const NumberLiteral number = scan_number(std::string_view(source_), at_);
+    const std::string_view text = std::string_view(source_).substr(at_, number.size);
+    std::string digits;
+    std::remove_copy(text.begin(), text.end(), std::back_inserter(digits), '_');
+    add(number.is_float ? Type::kFloat : Type::kInteger, digits);
+    at_ += number.size;
+  }
+
+  void read_string(char quote) {
+    size_t end = at_ + 1;
+    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
+    if (end >= source_.size())
+      fail(std::string("unexpected char ") + text_repr(std::string(1, quote)) + ": the string does not end");
+    const std::string_view body = std::string_view(source_).substr(at_ + 1, end - at_ - 1);
+    std::string problem;
+    std::string text = unescape(body, problem);
+    if (!problem.empty()) fail(problem);
+    add(Type::kString, std::move(text));
+    skip(end + 1 - at_);
+  }
+
+  void read_operator(std::string& open) {
+    constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                             "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                             ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
+    const auto* found =
+        std::find_if(kOperators.begin(), kOperators.end(), [&](std::string_view text) { return at(text); });
+    if (found == kOperators.end()) {
+      fail("unexpected char " + text_repr(std::string_view(source_).substr(at_, character_size(source_, at_))));
+    }
+    constexpr std::string_view kOpening = "([{", kClosing = ")]}";
+    const size_t opening = kOpening.find(*found), closing = kClosing.find(*found);
+    if (opening != std::string_view::npos) open += kClosing[opening];
+    if (closing != std::string_view::npos) {
+      if (open.empty()) fail("unexpected '" + std::string(*found) + "'");
+      if (open.back() != kClosing[closing]) {
+        fail("unexpected '" + std::string(*found) + "', expected '" + std::string(1, open.back()) + "'");
+      }
+      open.pop_back();
+    }
+    add(Type::kOperator, std::string(*found));
+    at_ += found->size();
+  }
+
+  std::string source_;
+  const std::string& origin_;
+  std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int line_ = 1;
+  bool starts_line_ = true;  // the last tag ended with a line break
+};
+
+}  // namespace
+
+std::vector<Token> tokenize(std::string_view source, const std::string& origin) {
+  if (static_cast<int64_t>(source.size()) > kLargestTemplate) {
+    fail_at(origin, 1, "the template is larger than " + std::to_string(kLargestTemplate) + " bytes");
+  }
+  return Lexer(source, origin).run();
+}
+
+}  // namespace fathom::jinja

@@ -1,0 +1,44 @@
+// The bounds of a rendering and the errors that tell of them.
+#include "jinja/meter.h"
+
+#include "base/error.h"
+
+namespace fathom::jinja {
+namespace {
+
+constexpr size_t kLongestMessage = 1000;
+
+// Of a text that an untrusted template wrote: its start, not cut inside a character.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kLongestMessage) return text;
+  size_t end = kLongestMessage;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
+}  // namespace
+
+void fail_at(const std::string& origin, int line, const std::string& what) {
+  throw Error(origin + ":" + std::to_string(line) + ": " + shortened(what));
+}
+
+void Meter::fail(const std::string& what) const { fail_at(origin_, line_, what); }
+
+void Meter::fail_steps() const {
+  fail("the template takes more than " + std::to_string(limits_.steps) + " steps for this conversation");
+}
+
+void Meter::make(size_t bytes) {
+  step(1 + static_cast<int64_t>(bytes / 64));
+  if ((bytes_ += static_cast<int64_t>(bytes)) > limits_.bytes) {
+    fail("the template makes more than " + std::to_string(limits_.bytes) + " bytes for this conversation");
+  }
+}
+
+void Meter::enter() {
+  if (depth_ >= limits_.depth)
+    fail("the template calls itself more than " + std::to_string(limits_.depth) + " levels deep");
+  ++depth_;
+}
+
+}  // namespace fathom::jinja

@@ -1,0 +1,400 @@
+// A parser by recursive descent with the same rules as jinja2/parser.py, so that the same templates are taken.
+#include "jinja/parse_expression.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+
+#include "jinja/filters.h"
+
+namespace fathom::jinja {
+namespace {
+
+using Type = Token::Type;
+constexpr int kDeepestTree = 200;  // a chain like a + b + c nests one level for each operator
+
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(TokenStream& stream) : stream_(stream) {}
+
+  ExpressionPtr expression(bool with_conditional) {
+    const TokenStream::Level level(stream_);
+    return with_conditional ? conditional() : disjunction();
+  }
+
+  // explicit_parentheses: "()" is an empty tuple.
+  ExpressionPtr tuple(bool with_conditional, std::string_view end_name, bool explicit_parentheses) {
+    const int line = stream_.line();
+    std::vector<ExpressionPtr> items;
+    bool is_tuple = false;
+    while (true) {
+      if (!items.empty()) stream_.expect_operator(",");
+      if (ends_tuple(end_name)) break;
+      items.push_back(expression(with_conditional));
+      if (!stream_.is_operator(",")) break;
+      is_tuple = true;
+    }
+    if (!is_tuple && !items.empty()) return std::move(items.front());
+    if (!is_tuple && !explicit_parentheses) {
+      stream_.fail("Expected an expression, got '" + describe(stream_.current()) + "'");
+    }
+    return make(SequenceLiteral{Sequence::Flavor::kTuple, std::move(items)}, line);
+  }
+
+  ExpressionPtr filters(ExpressionPtr operand, bool start_inline) {
+    while (start_inline || stream_.is_operator("|")) {
+      if (!start_inline) stream_.take();
+      start_inline = false;
+      const int line = stream_.line();
+      const std::string name = dotted_name();
+      if (!has_filter(name)) stream_.note_unknown(missing_filter(name));
+      Arguments arguments;
+      if (stream_.is_operator("(")) arguments = call_arguments();
+      operand = make(FilterCall{std::move(operand), name, std::move(arguments)}, line);
+    }
+    return operand;
+  }
+
+ private:
+  template <typename Node>
+  ExpressionPtr make(Node node, int line) {
+    auto expression = std::make_unique<Expression>();
+    expression->line = line;
+    expression->node = std::move(node);
+    expression->depth = 1 + deepest_child(*expression);
+    if (expression->depth > kDeepestTree) {
+      fail_at(stream_.origin(), line, "an expression of more than " + std::to_string(kDeepestTree) + " levels");
+    }
+    return expression;
+  }
+  ExpressionPtr conditional() {
+    const size_t mark = stream_.mark();
+    int line = stream_.line();
+    ExpressionPtr value = disjunction();
+    while (stream_.skip_name("if")) {
+      ExpressionPtr condition = disjunction();
+      ExpressionPtr otherwise = stream_.skip_name("else") ? nested_conditional() : nullptr;
+      value = make(Conditional{std::move(condition), std::move(value), std::move(otherwise)}, line);
+      stream_.forget_since(mark);
+      line = stream_.line();
+    }
+    return value;
+  }
+  ExpressionPtr nested_conditional() {
+    const TokenStream::Level level(stream_);
+    return conditional();
+  }
+
+  ExpressionPtr disjunction() {
+    int line = stream_.line();
+    ExpressionPtr left = conjunction();
+    while (stream_.skip_name("or")) left = binary(BinaryOperator::kOr, std::move(left), conjunction(), line);
+    return left;
+  }
+  ExpressionPtr conjunction() {
+    int line = stream_.line();
+    ExpressionPtr left = negation();
+    while (stream_.skip_name("and")) left = binary(BinaryOperator::kAnd, std::move(left), negation(), line);
+    return left;
+  }
+  ExpressionPtr binary(BinaryOperator operation, ExpressionPtr left, ExpressionPtr right, int& line) {
+    ExpressionPtr result = make(Binary{operation, std::move(left), std::move(right)}, line);
+    line = stream_.line();
+    return result;
+  }
+  ExpressionPtr negation() {
+    if (!stream_.is_name("not")) return comparison();
+    const TokenStream::Level level(stream_);
+    const int line = stream_.take().line;
+    return make(Unary{UnaryOperator::kNot, negation()}, line);
+  }
+
+  std::optional<Comparison> take_comparison() {
+    if (stream_.skip_operator("==")) return Comparison::kEqual;
+    if (stream_.skip_operator("!=")) return Comparison::kNotEqual;
+    if (stream_.skip_operator("<=")) return Comparison::kLessEqual;
+    if (stream_.skip_operator(">=")) return Comparison::kGreaterEqual;
+    if (stream_.skip_operator("<")) return Comparison::kLess;
+    if (stream_.skip_operator(">")) return Comparison::kGreater;
+    if (stream_.skip_name("in")) return Comparison::kIn;
+    if (!stream_.is_name("not") || !stream_.next_is_name("in")) return std::nullopt;
+    stream_.take();
+    stream_.take();
+    return Comparison::kNotIn;
+  }
+  ExpressionPtr comparison() {
+    const int line = stream_.line();
+    Compare compare{sum(), {}};
+    while (const auto comparison = take_comparison()) compare.rest.emplace_back(*comparison, sum());
+    return compare.rest.empty() ? std::move(compare.first) : make(std::move(compare), line);
+  }
+
+  ExpressionPtr sum() {
+    int line = stream_.line();
+    ExpressionPtr left = concatenation();
+    while (stream_.is_operator("+") || stream_.is_operator("-")) {
+      const auto operation = stream_.take().text == "+" ? BinaryOperator::kAdd : BinaryOperator::kSubtract;
+      left = binary(operation, std::move(left), concatenation(), line);
+    }
+    return left;
+  }
+  ExpressionPtr concatenation() {
+    const int line = stream_.line();
+    std::vector<ExpressionPtr> parts;
+    parts.push_back(product());
+    while (stream_.skip_operator("~")) parts.push_back(product());
+    return parts.size() == 1 ? std::move(parts.front()) : make(Concatenation{std::move(parts)}, line);
+  }
+  ExpressionPtr product() {
+    int line = stream_.line();
+    ExpressionPtr left = power();
+    while (true) {
+      BinaryOperator operation{};
+      if (stream_.skip_operator("*")) {
+        operation = BinaryOperator::kMultiply;
+      } else if (stream_.skip_operator("//")) {
+        operation = BinaryOperator::kFloorDivide;
+      } else if (stream_.skip_operator("/")) {
+        operation = BinaryOperator::kDivide;
+      } else if (stream_.skip_operator("%")) {
+        operation = BinaryOperator::kModulo;
+      } else {
+        return left;
+      }
+      left = binary(operation, std::move(left), power(), line);
+    }
+  }
+  ExpressionPtr power() {
+    int line = stream_.line();
+    ExpressionPtr left = unary(true);
+    while (stream_.skip_operator("**")) left = binary(BinaryOperator::kPower, std::move(left), unary(true), line);
+    return left;
+  }
+
+  ExpressionPtr unary(bool with_filters) {
+    const int line = stream_.line();
+    ExpressionPtr node;
+    if (stream_.is_operator("-") || stream_.is_operator("+")) {
+      const TokenStream::Level level(stream_);
+      const auto operation = stream_.take().text == "-" ? UnaryOperator::kMinus : UnaryOperator::kPlus;
+      node = make(Unary{operation, unary(false)}, line);
+    } else {
+      node = primary();
+    }
+    node = postfix(std::move(node));
+    return with_filters ? filters_and_tests(std::move(node)) : std::move(node);
+  }
+
+  ExpressionPtr primary() {
+    const Token token = stream_.take();
+    if (token.type == Type::kName) return name_or_constant(token);
+    if (token.type == Type::kString) {
+      std::string text = token.text;
+      while (stream_.is(Type::kString)) text += stream_.take().text;
+      return make(Literal{make_text(std::move(text), meter_)}, token.line);
+    }
+    if (token.type == Type::kInteger || token.type == Type::kFloat) return number(token);
+    if (token.type == Type::kOperator && token.text == "(") {
+      ExpressionPtr inner = tuple(true, "", true);
+      stream_.expect_operator(")");
+      return inner;
+    }
+    if (token.type == Type::kOperator && token.text == "[") return list(token.line);
+    if (token.type == Type::kOperator && token.text == "{") return dict(token.line);
+    fail_at(stream_.origin(), token.line, "unexpected '" + describe(token) + "'");
+  }
+  ExpressionPtr name_or_constant(const Token& token) {
+    if (token.text == "true" || token.text == "True") return make(Literal{Value(Value::Data(true))}, token.line);
+    if (token.text == "false" || token.text == "False") return make(Literal{Value(Value::Data(false))}, token.line);
+    if (token.text == "none" || token.text == "None") return make(Literal{Value()}, token.line);
+    return make(Name{token.text}, token.line);
+  }
+  ExpressionPtr number(const Token& token) {
+    const std::string& text = token.text;
+    if (token.type == Type::kFloat) {
+      return make(Literal{Value(Value::Data(std::strtod(text.c_str(), nullptr)))}, token.line);
+    }
+    const char mark = text.size() > 2 ? static_cast<char>(text[1] | 0x20) : '\0';
+    const int base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
+    int64_t value = 0;
+    const char* begin = text.data() + (base == 10 ? 0 : 2);
+    if (std::from_chars(begin, text.data() + text.size(), value, base).ec != std::errc()) {
+      fail_at(stream_.origin(), token.line, "integers beyond 64 bits are not supported");
+    }
+    return make(Literal{Value(Value::Data(value))}, token.line);
+  }
+  ExpressionPtr list(int line) {
+    std::vector<ExpressionPtr> items;
+    while (!stream_.is_operator("]")) {
+      if (!items.empty()) stream_.expect_operator(",");
+      if (stream_.is_operator("]")) break;
+      items.push_back(expression(true));
+    }
+    stream_.expect_operator("]");
+    return make(SequenceLiteral{Sequence::Flavor::kList, std::move(items)}, line);
+  }
+  ExpressionPtr dict(int line) {
+    DictLiteral literal;
+    while (!stream_.is_operator("}")) {
+      if (!literal.entries.empty()) stream_.expect_operator(",");
+      if (stream_.is_operator("}")) break;
+      ExpressionPtr key = expression(true);
+      stream_.expect_operator(":");
+      literal.entries.emplace_back(std::move(key), expression(true));
+    }
+    stream_.expect_operator("}");
+    return make(std::move(literal), line);
+  }
+
+  ExpressionPtr postfix(ExpressionPtr node) {
+    while (true) {
+      if (stream_.is_operator(".")) {
+        node = attribute(std::move(node));
+      } else if (stream_.is_operator("[")) {
+        node = subscript(std::move(node));
+      } else if (stream_.is_operator("(")) {
+        node = call(std::move(node));
+      } else {
+        return node;
+      }
+    }
+  }
+  ExpressionPtr call(ExpressionPtr callee) {
+    const int line = stream_.line();
+    Arguments arguments = call_arguments();
+    return make(Call{std::move(callee), std::move(arguments)}, line);
+  }
+  ExpressionPtr attribute(ExpressionPtr object) {
+    const int line = stream_.take().line;
+    const Token token = stream_.take();
+    if (token.type == Type::kName) return make(Attribute{std::move(object), token.text}, line);
+    if (token.type != Type::kInteger) fail_at(stream_.origin(), token.line, "expected name or number");
+    return make(Item{std::move(object), number(token)}, line);
+  }
+  ExpressionPtr subscript(ExpressionPtr object) {
+    const int line = stream_.take().line;
+    Slice slice;
+    ExpressionPtr index = slice_or_index(slice);
+    if (index == nullptr) {
+      stream_.expect_operator("]");
+      slice.object = std::move(object);
+      return make(std::move(slice), line);
+    }
+    std::vector<ExpressionPtr> items;
+    items.push_back(std::move(index));
+    while (stream_.skip_operator(",")) {
+      Slice unused;
+      items.push_back(slice_or_index(unused));
+      if (items.back() == nullptr) stream_.fail("a slice among several subscripts is not supported");
+    }
+    stream_.expect_operator("]");
+    index = items.size() == 1 ? std::move(items.front())
+                              : make(SequenceLiteral{Sequence::Flavor::kTuple, std::move(items)}, line);
+    return make(Item{std::move(object), std::move(index)}, line);
+  }
+  // The index, or null after it filled the slice.
+  ExpressionPtr slice_or_index(Slice& slice) {
+    if (!stream_.is_operator(":")) {
+      ExpressionPtr start = expression(true);
+      if (!stream_.is_operator(":")) return start;
+      slice.start = std::move(start);
+    }
+    stream_.take();
+    const auto is_end = [&] { return stream_.is_operator("]") || stream_.is_operator(","); };
+    if (!stream_.is_operator(":") && !is_end()) slice.stop = expression(true);
+    if (stream_.skip_operator(":") && !is_end()) slice.step = expression(true);
+    return nullptr;
+  }
+
+  ExpressionPtr filters_and_tests(ExpressionPtr node) {
+    while (true) {
+      if (stream_.is_operator("|")) {
+        node = filters(std::move(node), false);
+      } else if (stream_.is_name("is")) {
+        node = test(std::move(node));
+      } else if (stream_.is_operator("(")) {
+        node = call(std::move(node));
+      } else {
+        return node;
+      }
+    }
+  }
+  ExpressionPtr test(ExpressionPtr operand) {
+    const int line = stream_.take().line;
+    const bool negated = stream_.skip_name("not");
+    const std::string name = dotted_name();
+    if (!has_test(name)) stream_.note_unknown(missing_test(name));
+    Arguments arguments;
+    if (stream_.is_operator("(")) {
+      arguments = call_arguments();
+    } else if (begins_test_argument()) {
+      if (stream_.is_name("is")) stream_.fail("You cannot chain multiple tests with is");
+      arguments.positional.push_back(postfix(primary()));
+    }
+    ExpressionPtr node = make(TestCall{std::move(operand), name, std::move(arguments)}, line);
+    return negated ? make(Unary{UnaryOperator::kNot, std::move(node)}, line) : std::move(node);
+  }
+  bool begins_test_argument() const {
+    const Token& token = stream_.current();
+    if (token.type == Type::kName) return token.text != "else" && token.text != "or" && token.text != "and";
+    if (token.type == Type::kOperator) return token.text == "[" || token.text == "{";
+    return token.type == Type::kString || token.type == Type::kInteger || token.type == Type::kFloat;
+  }
+  std::string dotted_name() {
+    std::string name = stream_.expect_name();
+    while (stream_.skip_operator(".")) name += "." + stream_.expect_name();
+    return name;
+  }
+
+  Arguments call_arguments() {
+    Arguments arguments;
+    const int line = stream_.line();
+    stream_.expect_operator("(");
+    bool needs_comma = false;
+    while (!stream_.is_operator(")")) {
+      if (needs_comma) {
+        stream_.expect_operator(",");
+        if (stream_.is_operator(")")) break;
+      }
+      needs_comma = true;
+      if (stream_.is_operator("*") || stream_.is_operator("**")) {
+        stream_.fail("arguments with " + stream_.current().text + " are not supported");
+      }
+      if (stream_.is(Type::kName) && stream_.next_is_operator("=")) {
+        std::string name = stream_.take().text;
+        stream_.take();
+        arguments.named.emplace_back(std::move(name), expression(true));
+      } else {
+        if (!arguments.named.empty()) fail_at(stream_.origin(), line, "invalid syntax for function call expression");
+        arguments.positional.push_back(expression(true));
+      }
+    }
+    stream_.expect_operator(")");
+    return arguments;
+  }
+
+  bool ends_tuple(std::string_view end_name) const {
+    return stream_.is(Type::kPrintEnd) || stream_.is(Type::kBlockEnd) || stream_.is_operator(")") ||
+           (!end_name.empty() && stream_.is_name(end_name));
+  }
+
+  TokenStream& stream_;
+  Meter meter_{""};
+};
+
+}  // namespace
+
+ExpressionPtr parse_expression(TokenStream& stream, bool with_conditional) {
+  return ExpressionParser(stream).expression(with_conditional);
+}
+
+ExpressionPtr parse_tuple(TokenStream& stream, bool with_conditional, std::string_view end_name) {
+  return ExpressionParser(stream).tuple(with_conditional, end_name, false);
+}
+
+ExpressionPtr parse_filters(TokenStream& stream, ExpressionPtr operand, bool start_inline) {
+  return ExpressionParser(stream).filters(std::move(operand), start_inline);
+}
+
+}  // namespace fathom::jinja

@@ -1,0 +1,236 @@
+// Statements: text, {{ }}, and the tags of the subset. Tags that Jinja has and the subset has not are refused by name.
+#include "jinja/parser.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <optional>
+
+#include "jinja/parse_expression.h"
+#include "jinja/token_stream.h"
+
+namespace fathom::jinja {
+namespace {
+
+using Type = Token::Type;
+
+class Parser {
+ public:
+  Parser(std::string_view source, const std::string& origin) : stream_(tokenize(source, origin), origin) {}
+
+  Syntax run() {
+    Syntax syntax;
+    syntax.body = body({});
+    if (!stream_.is(Type::kEnd)) stream_.fail("unexpected '" + describe(stream_.current()) + "'");
+    stream_.fail_if_unknown();
+    syntax.has_generation = has_generation_;
+    return syntax;
+  }
+
+ private:
+  // Statements up to a tag that is one of `ends`, whose name is the current token then; or, without ends, up to the
+  // end of the template.
+  Body body(std::initializer_list<std::string_view> ends) {
+    const TokenStream::Level level(stream_);
+    Body statements;
+    while (!stream_.is(Type::kEnd)) {
+      const int line = stream_.line();
+      if (stream_.is(Type::kText)) {
+        statements.push_back({Text{stream_.take().text}, line});
+      } else if (stream_.is(Type::kPrintBegin)) {
+        stream_.take();
+        statements.push_back({Print{parse_tuple(stream_)}, line});
+        stream_.expect(Type::kPrintEnd);
+      } else {
+        stream_.expect(Type::kBlockBegin);
+        if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return stream_.is_name(end); })) return statements;
+        statements.push_back(statement());
+        stream_.expect(Type::kBlockEnd);
+      }
+    }
+    if (ends.size() > 0) {
+      stream_.fail("Unexpected end of template. Jinja was looking for the tag '" + std::string(*(ends.end() - 1)) +
+                   "'");
+    }
+    return statements;
+  }
+  // The rest of a tag, its body, and the name of the tag that ended it.
+  Body enclosed(std::initializer_list<std::string_view> ends, std::string& end) {
+    stream_.skip_operator(":");
+    stream_.expect(Type::kBlockEnd);
+    Body statements = body(ends);
+    end = stream_.take().text;
+    return statements;
+  }
+  // A body with variables of its own. is_function: one that Jinja runs by itself, so that it cannot leave a loop around
+  // it.
+  Body scope(std::string_view end, bool is_function = false) {
+    const size_t mark = stream_.mark();
+    const bool in_loop = std::exchange(in_loop_, in_loop_ && !is_function), at_top = std::exchange(at_top_, false);
+    std::string found;
+    Body statements = enclosed({end}, found);
+    stream_.keep_since(mark);
+    in_loop_ = in_loop;
+    at_top_ = at_top;
+    return statements;
+  }
+
+  Statement statement() {
+    const int line = stream_.line();
+    if (!stream_.is(Type::kName)) stream_.fail("tag name expected");
+    const std::string tag = stream_.take().text;
+    if (tag == "if") return {if_statement(), line};
+    if (tag == "for") return {for_statement(), line};
+    if (tag == "set") return set_statement(line);
+    if (tag == "macro") return {macro_statement(), line};
+    if (tag == "generation") {
+      has_generation_ = true;
+      return {Generation{scope("endgeneration", true)}, line};
+    }
+    if (tag == "filter") {
+      ExpressionPtr filters = parse_filters(stream_, captured(line), true);
+      return {FilterBlock{std::move(filters), scope("endfilter")}, line};
+    }
+    if (tag == "with") return {with_statement(), line};
+    if (tag == "break" || tag == "continue") {
+      if (!in_loop_) fail_at(stream_.origin(), line, "'" + tag + "' outside of a loop");
+      return {tag == "break" ? Jump::kBreak : Jump::kContinue, line};
+    }
+    constexpr std::array<std::string_view, 9> kRefused = {"block", "extends", "include", "import",    "from",
+                                                          "call",  "print",   "do",      "autoescape"};
+    if (std::find(kRefused.begin(), kRefused.end(), tag) != kRefused.end()) {
+      fail_at(stream_.origin(), line, "the tag '" + tag + "' is not supported in chat templates");
+    }
+    fail_at(stream_.origin(), line, "Encountered unknown tag '" + tag + "'");
+  }
+
+  If if_statement() {
+    const size_t mark = stream_.mark();
+    If result;
+    std::string end = "elif";
+    while (end == "elif") {
+      ExpressionPtr condition = parse_tuple(stream_, false);
+      Body then = enclosed({"elif", "else", "endif"}, end);
+      result.branches.emplace_back(std::move(condition), std::move(then));
+    }
+    if (end == "else") result.otherwise = enclosed({"endif"}, end);
+    stream_.forget_since(mark);
+    return result;
+  }
+
+  For for_statement() {
+    For loop;
+    loop.target = target("in", false);
+    if (!stream_.skip_name("in")) stream_.fail("expected token 'in', got '" + describe(stream_.current()) + "'");
+    loop.iterable = parse_tuple(stream_, false, "recursive");
+    const size_t mark = stream_.mark();
+    if (stream_.skip_name("if")) loop.condition = parse_expression(stream_);
+    if (stream_.is_name("recursive")) stream_.fail("recursive loops are not supported");
+    const bool in_loop = std::exchange(in_loop_, true), at_top = std::exchange(at_top_, false);
+    std::string end;
+    loop.body = enclosed({"else", "endfor"}, end);
+    in_loop_ = in_loop;
+    if (end == "else") loop.otherwise = enclosed({"endfor"}, end);
+    at_top_ = at_top;
+    stream_.keep_since(mark);
+    return loop;
+  }
+
+  Statement set_statement(int line) {
+    Target written = target("", true);
+    if (stream_.skip_operator("=")) return {Set{std::move(written), parse_tuple(stream_)}, line};
+    if (written.unpacks) fail_at(stream_.origin(), line, "a set block needs one name");
+    ExpressionPtr filters;
+    if (stream_.is_operator("|")) filters = parse_filters(stream_, captured(line));
+    return {SetBlock{std::move(written), std::move(filters), scope("endset")}, line};
+  }
+
+  With with_statement() {
+    With with;
+    while (!stream_.is(Type::kBlockEnd)) {
+      if (!with.values.empty()) stream_.expect_operator(",");
+      Target written = target("", false);
+      stream_.expect_operator("=");
+      with.values.emplace_back(std::move(written), parse_expression(stream_));
+    }
+    with.body = scope("endwith");
+    return with;
+  }
+
+  std::unique_ptr<const MacroStatement> macro_statement() {
+    // What a macro sees beside its parameters are the template's variables: a loop's may be gone when it is called.
+    if (!at_top_) stream_.fail("a macro inside a loop, macro or block is not supported");
+    auto macro = std::make_unique<MacroStatement>();
+    macro->name = stream_.expect_name();
+    stream_.expect_operator("(");
+    while (!stream_.is_operator(")")) {
+      if (!macro->parameters.empty()) stream_.expect_operator(",");
+      std::string name = assignable_name();
+      ExpressionPtr fallback = stream_.skip_operator("=") ? parse_expression(stream_) : nullptr;
+      if (fallback == nullptr && !macro->parameters.empty() && macro->parameters.back().second != nullptr) {
+        stream_.fail("non-default argument follows default argument");
+      }
+      macro->parameters.emplace_back(std::move(name), std::move(fallback));
+    }
+    stream_.expect_operator(")");
+    macro->body = scope("endmacro", true);
+    return macro;
+  }
+
+  std::string assignable_name() {
+    constexpr std::array<std::string_view, 6> kConstants = {"true", "True", "false", "False", "none", "None"};
+    std::string name = stream_.expect_name();
+    if (std::find(kConstants.begin(), kConstants.end(), name) != kConstants.end()) {
+      stream_.fail("can't assign to '" + name + "'");
+    }
+    return name;
+  }
+  // "a", "a, b", "(a, b)", and "space.attribute" where a namespace may be written.
+  Target target(std::string_view end_name, bool with_namespace) {
+    Target first = single_target(with_namespace);
+    if (!stream_.is_operator(",")) return first;
+    Target all;
+    all.unpacks = true;
+    all.parts.push_back(std::move(first));
+    while (stream_.skip_operator(",")) {
+      if (stream_.is(Type::kBlockEnd) || stream_.is_operator("=") || stream_.is_operator(")")) break;
+      if (!end_name.empty() && stream_.is_name(end_name)) break;
+      all.parts.push_back(single_target(with_namespace));
+    }
+    return all;
+  }
+  Target single_target(bool with_namespace) {
+    const TokenStream::Level level(stream_);
+    if (stream_.skip_operator("(")) {
+      Target inner = target("", with_namespace);
+      stream_.expect_operator(")");
+      return inner;
+    }
+    Target result;
+    result.name = assignable_name();
+    if (with_namespace && stream_.skip_operator(".")) {
+      result.attribute = stream_.expect_name();
+    } else if (result.name == "loop" && !with_namespace) {
+      stream_.fail("Can't assign to special loop variable in for-loop target");
+    }
+    return result;
+  }
+
+  static ExpressionPtr captured(int line) {
+    auto expression = std::make_unique<Expression>();
+    expression->node = Captured{};
+    expression->line = line;
+    return expression;
+  }
+
+  TokenStream stream_;
+  bool in_loop_ = false;
+  bool at_top_ = true;
+  bool has_generation_ = false;
+};
+
+}  // namespace
+
+Syntax parse(std::string_view source, const std::string& origin) { return Parser(source, origin).run(); }
+
+}  // namespace fathom::jinja

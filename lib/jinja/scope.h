@@ -1,0 +1,44 @@
+// The variables of a template while it is rendered: each loop, macro and block has its own, over those around it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jinja/value.h"
+
+namespace fathom::jinja {
+
+class Scope {
+ public:
+  explicit Scope(const Scope* parent) : parent_(parent) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  void set(const std::string& name, Value value, Meter& meter) {
+    for (auto& [known, held] : values_) {
+      if (known == name) {
+        held = std::move(value);
+        return;
+      }
+    }
+    meter.make(sizeof(values_[0]));
+    values_.emplace_back(name, std::move(value));
+  }
+  const Value* find(std::string_view name, Meter& meter) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
+      meter.step(1 + static_cast<int64_t>(scope->values_.size() / 8));
+      for (const auto& [known, value] : scope->values_) {
+        if (known == name) return &value;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  const Scope* parent_;
+  std::vector<std::pair<std::string_view, Value>> values_;  // names are the syntax tree's
+};
+
+}  // namespace fathom::jinja

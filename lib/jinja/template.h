@@ -1,0 +1,30 @@
+// A Jinja template, in the subset and with the environment that transformers gives to chat templates. No torch header.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "jinja/meter.h"
+#include "jinja/rendered.h"
+
+namespace fathom::jinja {
+
+class Template {
+ public:
+  // origin: what errors call the template. Throws Error ("origin:line: what") for what Jinja or the subset refuses.
+  Template(std::string_view source, std::string origin);
+  Template(Template&&) noexcept;
+  ~Template();
+
+  // variables: an object, by name. Throws Error for what fails, and for what passes the limits.
+  Rendered render(const Json& variables, const Limits& limits = {}) const;
+  bool has_generation_blocks() const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
+
+}  // namespace fathom::jinja

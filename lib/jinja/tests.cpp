@@ -1,0 +1,118 @@
+// The tests behind `is`, select and the like.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "jinja/arguments.h"
+#include "jinja/filters.h"
+#include "jinja/loop.h"
+#include "jinja/operators.h"
+#include "jinja/show.h"
+#include "jinja/text.h"
+
+namespace fathom::jinja {
+namespace {
+
+struct TestEntry {
+  std::string_view name;
+  bool takes_argument;
+  bool (*apply)(const Value& value, const Value& argument, Meter& meter);
+};
+
+bool has_remainder(const Value& value, const Value& divisor, int64_t wanted, Meter& meter) {
+  if (!value.number() || !divisor.number()) refuse(value.number() ? divisor : value, "expected a number", meter);
+  return equal(arithmetic(BinaryOperator::kModulo, value, divisor, meter), Value(Value::Data(wanted)), meter);
+}
+Value two() { return Value(Value::Data(int64_t{2})); }
+
+bool is_sequence(const Value& value) {
+  return value.is<Undefined>() || value.text() != nullptr || value.dict() != nullptr ||
+         value.is_sequence(Sequence::Flavor::kList) || value.is_sequence(Sequence::Flavor::kTuple) ||
+         value.is<std::shared_ptr<const Range>>();
+}
+
+bool is_callable(const Value& value) {
+  return value.is<Undefined>() || value.is<Function>() || value.is<const MacroStatement*>() ||
+         value.is<std::shared_ptr<const Method>>() || value.is<std::shared_ptr<Loop>>();
+}
+
+bool is_same(const Value& value, const Value& other, Meter& meter) {
+  const bool single = (value.is<None>() || value.is<bool>()) || (other.is<None>() || other.is<bool>());
+  if (!single) meter.fail("the test 'sameas' is supported for none, true and false only");
+  return type_name(value) == type_name(other) && equal(value, other, meter);
+}
+
+bool has_class(const Value& value, Class wanted, Meter& meter) { return is_class(to_text(value, meter), wanted); }
+
+template <Comparison comparison>
+bool compared(const Value& value, const Value& argument, Meter& meter) {
+  return compare(comparison, value, argument, meter);
+}
+
+constexpr TestEntry kTests[] = {
+    {"defined", false, [](const Value& v, const Value&, Meter&) { return !v.is<Undefined>(); }},
+    {"undefined", false, [](const Value& v, const Value&, Meter&) { return v.is<Undefined>(); }},
+    {"none", false, [](const Value& v, const Value&, Meter&) { return v.is<None>(); }},
+    {"boolean", false, [](const Value& v, const Value&, Meter&) { return v.is<bool>(); }},
+    {"true", false, [](const Value& v, const Value&, Meter&) { return v.is<bool>() && truth(v); }},
+    {"false", false, [](const Value& v, const Value&, Meter&) { return v.is<bool>() && !truth(v); }},
+    {"integer", false, [](const Value& v, const Value&, Meter&) { return v.is<int64_t>(); }},
+    {"float", false, [](const Value& v, const Value&, Meter&) { return v.is<double>(); }},
+    {"number", false, [](const Value& v, const Value&, Meter&) { return v.number().has_value(); }},
+    {"string", false, [](const Value& v, const Value&, Meter&) { return v.text() != nullptr; }},
+    {"mapping", false, [](const Value& v, const Value&, Meter&) { return v.dict() != nullptr; }},
+    {"sequence", false, [](const Value& v, const Value&, Meter&) { return is_sequence(v); }},
+    {"iterable", false, [](const Value& v, const Value&, Meter&) { return Cursor::can_visit(v); }},
+    {"callable", false, [](const Value& v, const Value&, Meter&) { return is_callable(v); }},
+    {"escaped", false, [](const Value& v, const Value&, Meter&) { return v.is<Markup>(); }},
+    {"lower", false, [](const Value& v, const Value&, Meter& m) { return has_class(v, Class::kLower, m); }},
+    {"upper", false, [](const Value& v, const Value&, Meter& m) { return has_class(v, Class::kUpper, m); }},
+    {"odd", false, [](const Value& v, const Value&, Meter& m) { return has_remainder(v, two(), 1, m); }},
+    {"even", false, [](const Value& v, const Value&, Meter& m) { return has_remainder(v, two(), 0, m); }},
+    {"divisibleby", true, [](const Value& v, const Value& a, Meter& m) { return has_remainder(v, a, 0, m); }},
+    {"sameas", true, is_same},
+    {"filter", false,
+     [](const Value& v, const Value&, Meter&) { return v.text() != nullptr && has_filter(*v.text()); }},
+    {"test", false, [](const Value& v, const Value&, Meter&) { return v.text() != nullptr && has_test(*v.text()); }},
+    {"in", true, compared<Comparison::kIn>},
+    {"==", true, compared<Comparison::kEqual>},
+    {"eq", true, compared<Comparison::kEqual>},
+    {"equalto", true, compared<Comparison::kEqual>},
+    {"!=", true, compared<Comparison::kNotEqual>},
+    {"ne", true, compared<Comparison::kNotEqual>},
+    {">", true, compared<Comparison::kGreater>},
+    {"gt", true, compared<Comparison::kGreater>},
+    {"greaterthan", true, compared<Comparison::kGreater>},
+    {">=", true, compared<Comparison::kGreaterEqual>},
+    {"ge", true, compared<Comparison::kGreaterEqual>},
+    {"<", true, compared<Comparison::kLess>},
+    {"lt", true, compared<Comparison::kLess>},
+    {"lessthan", true, compared<Comparison::kLess>},
+    {"<=", true, compared<Comparison::kLessEqual>},
+    {"le", true, compared<Comparison::kLessEqual>}};
+
+const TestEntry* find_test(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kTests), std::end(kTests), [&](const TestEntry& test) { return test.name == name; });
+  return found != std::end(kTests) ? found : nullptr;
+}
+
+}  // namespace
+
+bool has_test(const std::string& name) { return find_test(name) != nullptr; }
+
+std::string missing_test(const std::string& name) { return "No test named '" + name + "'."; }
+
+bool apply_test(const std::string& name, const Value& operand, const CallArguments& arguments, Meter& meter) {
+  meter.step();
+  const TestEntry* test = find_test(name);
+  if (test == nullptr) meter.fail(missing_test(name));
+  if (!arguments.named.empty()) meter.fail("the test '" + name + "' takes no keyword arguments");
+  if (arguments.positional.size() != (test->takes_argument ? 1 : 0)) {
+    meter.fail("the test '" + name + "' takes " + (test->takes_argument ? "one argument" : "no argument"));
+  }
+  return test->apply(operand, test->takes_argument ? arguments.positional.front() : operand, meter);
+}
+
+}  // namespace fathom::jinja

@@ -1,0 +1,663 @@
+#!/usr/bin/env python3
+"""Writes tests/jinja/golden.json: small templates and what jinja2 makes of them in transformers' chat environment.
+
+Made with transformers 5.23.0 and jinja2 3.1.6 on Python 3.11. Needs: pip install transformers==5.23.0 jinja2==3.1.6
+A case is [template, text], or [template, null] where jinja2 raises or writes an address of memory.
+"""
+
+import json
+import pathlib
+
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "jinja"
+
+VARIABLES = {
+    "s": "Hello World",
+    "u": "Grüße, ΟΔΟΣ ÇaVa straße 😀",
+    "blank": "  \t padded\u00a0\u3000\n ",
+    "empty": "",
+    "n": 7,
+    "neg": -7,
+    "f": 2.5,
+    "yes": True,
+    "no": False,
+    "nil": None,
+    "xs": [3, 1, 2],
+    "words": ["b", "A", "c", "B"],
+    "deep": {"a": {"b": [10, {"c": "x"}]}, "keys": "shadowed", "n": None},
+    "users": [
+        {"name": "Ann", "age": 31, "tags": ["x"]},
+        {"name": "bob", "age": 25},
+        {"name": "Cy", "age": 31, "tags": []},
+    ],
+    "json": {"text": "a\"b\\c\n\t\u0001<&>'é😀", "list": [1, 2.0, 1e20, 1e-7, True, None, {}], "e": []},
+}
+
+EXPRESSIONS = r"""
+n + 1
+n - 10
+n * 2.5
+n / 2
+n // 2
+neg // 2
+neg % 3
+n % -3
+2 ** 10
+2 ** -1
+2 ** 3 ** 2
+-2 ** 2
+7.5 // 2
+-7.5 % 2
+1e300 * 1e10
+n / 0
+n // 0
+9223372036854775807
+0x1F + 0b101 + 0o17 + 1_000
+1.5e3
+1e16
+1e15
+123456789.123456789
+0.1 + 0.2
+1/3
+100000.0 * 10
+1e-5
+0.0001
+5.0
+-0.0
+1 < 2 < 3
+1 < 3 < 2
+1 == 1.0
+true == 1
+"a" == 1
+"a" < "b"
+"a" < 1
+[1, 2] < [1, 3]
+none == none
+x == y
+x == none
+not x
+not not s
+yes and no
+s and n
+empty or "fallback"
+nil or x or "last"
+1 if yes else 2
+1 if no
+(1 if no) is defined
+"a" ~ 1 ~ none ~ 2.0 ~ true
+"a" + "b"
+"a" + 1
+"ab" * 3
+3 * "ab"
+[1] * 3
+[1] + [2, 3]
+(1,) + (2,)
+[1] + (2,)
+"a" "b" 'c'
+"%s is %d and %.2f%%" % ("x", 3, 2.345)
+"%05d|%-5s|%+d|%x|%X|%o" % (42, "ab", 5, 255, 255, 8)
+"%s" % none
+"%s %s" % "a"
+"%(a)s" % {"a": 1}
+"%5.1f|%e|%g" % (2.25, 12345.678, 0.0001)
+"%r" % "it's"
+"{} {}".format(1, "b")
+"{1} {0}".format(1, "b")
+"{a} {b[0]} {c.d}".format(a=1, b=[2], c={"d": 3})
+"{:>5}|{:<5}|{:^5}|{:05d}|{:.3f}|{:,}".format("a", "b", "c", 42, 3.14159, 1234567)
+"{!r}".format("x")
+"{{}}".format()
+"{}".format()
+s[0]
+s[-1]
+s[20]
+s[1:4]
+s[::-1]
+s[::2]
+s[-3:]
+s[:-3]
+s[10:2]
+s[100:]
+u[0:5]
+u[-1]
+u[::-1]
+u|length
+xs[0]
+xs[-1]
+xs[5]
+xs[5] is defined
+xs[::-1]
+xs[1:]
+xs[:1]
+xs[::0]
+xs["a"] is defined
+xs[1.0] is defined
+xs[true]
+deep.a.b[1].c
+deep["a"]["b"][0]
+deep.missing
+deep.missing is undefined
+deep.missing.more
+deep.keys is callable
+deep["keys"]
+deep.get("zz", "d")
+deep.get("zz")
+deep.n is none
+nil.x is defined
+nil.x.y
+x.y
+x[0]
+s.foo is defined
+n.foo is defined
+xs.0
+users[0].name
+s.upper()
+s.lower()
+u.upper()
+u.lower()
+u.title()
+u|title
+u.capitalize()
+u|capitalize
+"ΑΣ ΑΣΑ Σ ΑΣ." |lower
+"ŉ ǰ ﬁ ß ǆ ᾳ"|upper
+"ŉ ǰ ﬁ ß ǆ ᾳ"|capitalize
+"they're (it) [x] a-b"|title
+"they're (it) [x] a-b".title()
+blank.strip()
+blank.lstrip()
+blank.rstrip()
+blank|trim
+"xxhixx".strip("x")
+"xyhiyx"|trim("xy")
+s.split()
+s.split("o")
+s.split("o", 1)
+s.rsplit("o", 1)
+"a  b c ".split(" ")
+"  a  b c ".split(none, 1)
+"  a  b c ".rsplit(none, 1)
+"a,b,".split(",")
+"abc".split("")
+"".split()
+"".split(",")
+"ab\ncd\r\nef\x0bg".splitlines()
+"ab\n".splitlines(true)
+s.startswith("He")
+s.startswith(("x", "He"))
+s.endswith("ld")
+s.startswith("l", 2)
+s.find("o")
+s.find("o", 5)
+s.find("z")
+s.rfind("o")
+s.index("W")
+s.index("z")
+u.find("ß")
+s.count("l")
+s.count("")
+s.replace("l", "L")
+s.replace("l", "L", 1)
+"abc".replace("", "-")
+"aaa"|replace("a", "b", 2)
+123|replace("2", "x")
+", ".join(words)
+", ".join([1])
+s.partition(" ")
+s.rpartition("o")
+s.partition("z")
+"abc".removeprefix("a")
+"abc".removesuffix("c")
+"ab".center(7, "*")
+"abc".center(6, "*")
+"ab".ljust(5) ~ "|"
+"ab".rjust(5)
+"12".isdigit()
+"²".isdigit()
+"²".isdecimal()
+"ab1".isalnum()
+"½".isalnum()
+"ab".isalpha()
+" ".isspace()
+"AB1".isupper()
+"Ab".islower()
+"é".isascii()
+deep.keys()
+deep.values()
+deep.items()
+deep.items()|list
+deep|items|list
+{"a": 1}.items()|first
+{"b": 1, "a": 2}|dictsort
+{"b": 1, "a": 2, "C": 0}|dictsort(false, "value")
+{"b": 1, "B": 2}|dictsort(true, reverse=true)
+{"a": 1, "a": 2}
+{1: "x", "1": "y", none: 0, true: 9}
+{1: "x"}[1]
+{1: "x"}[1.0]
+{[1]: 2}
+{"a": {"b": (1,)}}
+()
+(1,)
+(1, 2)
+1, 2
+[]
+{}
+[none, true, 1.0, "a'b", 'a"b', "a\nb\u00a0é"]
+"\x41\u00e9\t\\d\d\'"
+'\0'
+"\é"
+xs|sort
+xs|sort(reverse=true)
+words|sort
+words|sort(case_sensitive=true)
+users|sort(attribute="name")|map(attribute="name")|list
+users|sort(attribute="age,name")|map(attribute="name")|join(",")
+users|map(attribute="age")|list
+users|map(attribute="tags", default="none")|list
+users|map(attribute="tags")|list
+words|map("upper")|join
+words|map("nofilter")|list
+words|map("replace", "b", "z")|list
+xs|select("odd")|list
+xs|reject("odd")|list
+xs|select("gt", 1)|list
+[0, 1, none, "", "a"]|select|list
+users|selectattr("age", "equalto", 31)|map(attribute="name")|list
+users|selectattr("tags", "defined")|list|length
+users|selectattr("tags")|list|length
+users|rejectattr("age", "lt", 30)|map(attribute="name")|list
+users|selectattr("name", "in", ["Ann", "Cy"])|map(attribute="age")|sum
+users|sum(attribute="age")
+xs|sum(start=10)
+[[1], [2]]|sum(start=[])
+xs|min
+xs|max
+words|min
+words|max(case_sensitive=true)
+[]|min
+users|max(attribute="age")
+words|unique|list
+words|unique(case_sensitive=true)|list
+xs|reverse|list
+s|reverse
+range(3)|reverse|list
+xs|first
+[]|first
+[]|first is defined
+xs|last
+[]|last
+s|first
+s|last
+range(5)|last
+xs|map("string")|last
+xs|length
+s|count
+deep|length
+xs|map("string")|length
+n|length
+xs|join("-")
+xs|join
+users|join(", ", attribute="name")
+"abc"|list
+"abc"|join("-")
+deep|list
+range(5)|list
+range(2, 5)|list
+range(5, 0, -2)|list
+range(3)
+range(0, 9, 3)
+range(100001)|length
+range(1.5)
+range(0)|list
+range(10)[2:5]|list
+3 in range(5)
+xs|string
+n|string ~ "x"
+nil|string
+x|string
+x|length
+x|list
+x|join
+x|upper
+x + 1
+x ~ "a"
+-x
+-n
++n
+--n
+not n
+"3"|int
+" 42 "|int
+"4_2"|int
+"42.9"|int
+"x"|int
+"x"|int(5)
+3.99|int
+-3.99|int
+nil|int
+none|int(default=9)
+true|int
+"1e3"|int
+"3.5"|float
+"x"|float
+"x"|float(1.5)
+n|float
+"inf"|float
+-5|abs
+-2.5|abs
+2.5|round
+3.5|round
+2.567|round(2)
+2.567|round(1, "ceil")
+2.567|round(1, "floor")
+-2.5|round
+7|round
+7|round(1, "floor")
+1.005|round(2)
+x|default("d")
+nil|default("d")
+nil|default("d", true)
+empty|d("e", true)
+empty|default("e")
+s|default
+"a<b>&'\""|e
+"a<b"|safe
+("a<b"|safe) ~ "<"
+"a<b"|escape|length
+"line1\nline2\n\nline3"|indent
+"line1\nline2\n\nline3"|indent(2, true)
+"line1\nline2\n\nline3"|indent("> ", blank=true)
+""|indent
+"a"|center(5)
+"%s-%s"|format("a", 1)
+"%(x)s"|format(x=3)
+json|tojson
+json|tojson(indent=2)
+json|tojson(indent=0)
+json|tojson(ensure_ascii=true)
+json|tojson(separators=(",", ":"))
+{"b": 1, "a": [2]}|tojson(sort_keys=true)
+{"b": 1, "a": [2]}|tojson(indent=4, separators=(", ", ": "))
+{1: 2, none: 3, true: 4, 1.5: 5}|tojson
+"é"|tojson
+"\x7f"|tojson(ensure_ascii=true)
+(1, 2)|tojson
+x|tojson
+[x]|tojson
+nil|tojson
+2.0|tojson
+range(2)|tojson
+"nan"|float|tojson
+s is string
+n is number
+yes is number
+yes is integer
+n is integer
+f is float
+yes is boolean
+nil is none
+nil is defined
+x is defined
+x is undefined
+xs is sequence
+s is sequence
+deep is sequence
+deep is mapping
+xs is mapping
+xs is iterable
+n is iterable
+deep.items() is sequence
+xs|map("string") is sequence
+xs|map("string") is iterable
+x is iterable
+yes is true
+1 is true
+no is false
+3 is odd
+4 is even
+9 is divisibleby 3
+9 is divisibleby(2)
+s is lower
+"ab" is lower
+"AB" is upper
+n is eq 7
+n is equalto(7)
+n is ne 8
+n is gt 3
+n is ge 7
+n is lt 3
+n is le 7
+n is not gt 3
+n is in [7]
+"a" is in "abc"
+nil is sameas none
+no is sameas false
+range is callable
+"upper" is filter
+"nofilter" is filter
+"odd" is test
+x is odd
+n is defined and s is string
+n is nosuchtest
+s|nosuchfilter
+s|nosuchfilter if no else 1
+1 in xs
+9 not in xs
+"ell" in s
+1 in s
+"a" in deep
+"x" in nil
+"x" in x
+[1] in [[1]]
+[1] in deep
+dict(a=1, b=2)
+dict([("a", 1)])
+dict({"a": 1}, b=2)
+namespace(a=1).a
+namespace(a=1).b is defined
+namespace(a=1)
+namespace({"a": [1]}).a
+namespace(_a=1)
+raise_exception("no")
+s.__class__ is defined
+s.__class__
+xs.append is defined
+xs.append(1)
+deep.pop("a")
+deep.update({})
+xs.index(1)
+xs.count(1)
+xs.copy()
+(1, 2, 1).count(1)
+s.upper is callable
+nosuch()
+s()
+n.real is defined and no
+users|map(attribute="name")|list|tojson
+users|map(attribute="tags.0")|list
+users[0].tags.0
+users|selectattr("age", ">", 26)|list|length
+xs|map("abs")|sum
+xs|length > 2 and s|length > 3
+-n|abs
+n + xs|length
+"a" ~ n + 1
+(n, s)[1]
+[1, 2,]
+{"a": 1,}.a
+(((1)))
+"a" if s is string else "b" if n else "c"
+not s is string
+not (n in xs)
+n not in xs
+1 + 1 ~ 2 * 3
+xs | join(",") | length
+users[0]["na" ~ "me"]
+"😀"|length
+"😀a"[1]
+"é😀".encode is defined
+"a\tb"|tojson
+"\u2028"|tojson
+"\b\f"|tojson
+'{"a": 1}'
+"tab\there"
+"{{ not }} {% a %}"
+1 is number is string
+1 2
+(1
+s.
+{1
+"""
+
+STATEMENTS = [
+    "a\n{% if yes %}\nb\n{% endif %}\nc\n",
+    "a\n  {% if yes %}\n  b\n  {% endif %}\n  c\n",
+    "a  {%- if yes -%}  b  {%- endif -%}  c",
+    "a\n{%+ if yes %}\nb\n{%+ endif %}\nc",
+    "  {%+ if yes +%}\n  b{% endif %}",
+    "x {# comment #}\ny\n  {# c2 #}\nz {#- c3 -#}  w",
+    "{# unclosed",
+    "{#- -#} a {#--#} b",
+    "{% raw %}{{ x }} {% y %}{% endraw %}!",
+    "a\n  {% raw -%}  \n {{ x }}\n  {%- endraw %}\nb",
+    "{% raw %}\nkeep{% endraw %}\nz",
+    "{% raw %}never ends",
+    "{{- s -}}   x",
+    "  {{ s }}\n",
+    "text\n\n",
+    "text\n",
+    "a\r\nb\rc\n",
+    "{{ s }}{{ n }}\n{{ f }}",
+    "{% for x in xs %}{{ x }},{% endfor %}",
+    "{% for x in xs %}\n  {{ x }}\n{% endfor %}\n",
+    "{% for x in [] %}{{ x }}{% else %}none{% endfor %}",
+    "{% for x in xs if x > 1 %}{{ loop.index }}/{{ loop.length }}:{{ x }} {% endfor %}",
+    "{% for x in xs if x > 5 %}{{ x }}{% else %}empty{% endfor %}",
+    "{% for x in xs %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }} {% endfor %}",
+    "{% for x in xs %}{{ loop.previtem }}<{{ x }}>{{ loop.nextitem }};{% endfor %}",
+    "{% for x in xs %}{{ loop.previtem is defined }}{{ loop.nextitem is defined }}{% endfor %}",
+    "{% for x in xs %}{{ loop.cycle('a', 'b') }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
+    "{% for x in xs|map('string') %}{{ loop.last }}{{ x }}{{ loop.length }} {% endfor %}",
+    "{% for a, b in deep.items() %}{{ a }}={{ b }};{% endfor %}",
+    "{% for (a, b), c in [((1, 2), 3)] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
+    "{% for a, b in [[1, 2, 3]] %}{{ a }}{% endfor %}",
+    "{% for a, b in [[1]] %}{{ a }}{% endfor %}",
+    "{% for x in 5 %}{% endfor %}",
+    "{% for x in x %}never{% else %}undefined is empty{% endfor %}",
+    "{% for c in s %}{{ c }}.{% endfor %}",
+    "{% for k in deep %}{{ k }} {% endfor %}",
+    "{% for x in xs %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% endfor %}",
+    "{% for x in xs %}{% if x == 1 %}{% break %}{% endif %}{{ x }}{% endfor %}!",
+    "{% for x in xs %}{% for y in xs %}{% if y == 1 %}{% break %}{% endif %}{{ x }}{{ y }} {% endfor %}{% endfor %}",
+    "{% break %}",
+    "{% for x in xs %}{% set y %}{% break %}{% endset %}{% endfor %}",
+    "{% for x in xs %}{% for y in xs %}{{ loop.index }}{% endfor %}{{ loop.index }};{% endfor %}",
+    "{% for x in xs %}{% set outer = loop %}{% for y in [1] %}{{ outer.index }}{{ loop.index }}{% endfor %}{% endfor %}",
+    "{% set a = 1 %}{% for x in xs %}{% set a = a + x %}{{ a }} {% endfor %}{{ a }}",
+    "{% set ns = namespace(a=1) %}{% for x in xs %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}",
+    "{% set ns = namespace() %}{% set ns.x = 1 %}{% set ns.y = ns.x %}{{ ns.x }}{{ ns.y }}{{ ns.z is defined }}",
+    "{% set ns.a = 1 %}",
+    "{% set ns = namespace() %}{% set ns._x = 1 %}",
+    "{% set d = {} %}{% set d.a = 1 %}",
+    "{% if no %}a{% elif n == 7 %}b{% else %}c{% endif %}",
+    "{% if no %}a{% elif no %}b{% else %}c{% endif %}",
+    "{% if x %}a{% endif %}|{% if not x %}b{% endif %}",
+    "{% if yes %}{% set a = 5 %}{% endif %}{{ a }}",
+    "{% if no %}{% set a = 5 %}{% endif %}{{ a is defined }}",
+    "{% set s %}in {{ n }}{% endset %}{{ s|upper }}",
+    "{% set t | upper | trim %}  in {{ n }} {% endset %}[{{ t }}]",
+    "{% set a, b = 1, 2 %}{{ a }}{{ b }}",
+    "{% set a = 1, 2 %}{{ a }}",
+    "{% set t %}{% set inner = 1 %}{% endset %}{{ inner is defined }}",
+    "{% filter upper %}a{{ s }}{% endfilter %}",
+    "{% filter replace('a', 'b') | upper %}banana{% endfilter %}",
+    "{% with a = 1, b = 2 %}{{ a + b }}{% endwith %}{{ a is defined }}",
+    "{% with %}{% set a = 3 %}{{ a }}{% endwith %}",
+    "{% set a = 1 %}{% with a = 2, b = a %}{{ a }}{{ b }}{% endwith %}",
+    "{% macro m(a, b=2) %}[{{ a }}{{ b }}]{% endmacro %}{{ m(1) }}{{ m(1, 3) }}{{ m(b=5, a=4) }}",
+    "{% macro m(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}",
+    "{% macro m(a) %}{{ a is defined }}{% endmacro %}{{ m() }}",
+    "{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}",
+    "{% macro m(a) %}{% endmacro %}{{ m(z=2) }}",
+    "{% macro m(n) %}{% if n > 0 %}{{ n }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(3) }}",
+    "{% macro m() %}{{ later }}{% endmacro %}{% set later = 1 %}{{ m() }}",
+    "{% macro m() %}  x  {% endmacro %}[{{ m()|trim }}][{{ m()|length }}]",
+    "{%- macro m(x) -%}\n {{ x }} \n{%- endmacro -%}\n{{ m(1) }}",
+    "{% macro m() %}{% set a = 9 %}{% endmacro %}{{ m() }}{{ a is defined }}",
+    "{% macro outer() %}{{ inner() }}{% endmacro %}{% macro inner() %}i{% endmacro %}{{ outer() }}",
+    "{% set m = 3 %}{% macro m() %}{% endmacro %}{{ m is callable }}",
+    "{% generation %}a{{ s }}{% endgeneration %}b",
+    "{% generation %}{% set z = 1 %}{% endgeneration %}{{ z is defined }}",
+    "{% for x in xs %}{% generation %}{{ loop.index }}{% endgeneration %}{% endfor %}",
+    "{% for x in xs %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+    "{% unknown %}",
+    "{% if yes %}",
+    "{% endif %}",
+    "{% for x in xs %}{% endif %}",
+    "{% if yes %}{% else %}{% else %}{% endif %}",
+    "{{ }}",
+    "{{ s",
+    "{% set %}",
+    "{% set 1 = 2 %}",
+    "{% set true = 2 %}",
+    "{% for loop in xs %}{% endfor %}",
+    "{% for x in %}{% endfor %}",
+    "{% if no %}{{ s|nosuch }}{% endif %}ok",
+    "{% if yes %}{{ s|nosuch }}{% endif %}",
+    "{% for x in [] %}{{ s|nosuch }}{% endfor %}",
+    "{% if no %}{% for x in [] %}{{ s|nosuch }}{% endfor %}{% endif %}",
+    "{{ 's' 'b' }}{{ \"x\" }}{{ 'it\\'s' }}",
+    "{{ {'a': {'b': 1}}.a.b }}{{ [[1]][0][0] }}",
+    "{{ '}}' }}{{ \"%}\" }}",
+    "{{ 'a\nb' }}",
+    "{{ 1 }}}{{ 2 }}",
+    "{ { } } {{ '{' }}",
+    "{{ (1 }}",
+    "{{ 1) }}",
+    "{{ [1} }}",
+    "{{ $ }}",
+    "{{ 'open }}",
+    "{%if yes%}x{%endif%}",
+    "{% if yes %}a{% endif %}\n\n{% if yes %}b{% endif %}\n",
+    "\n\n  {% if yes %}a{% endif %}",
+    "a {% if yes %} b {% endif %} c",
+    "{{ s }}\n  {%- if yes %}\n  t\n  {%- endif %}\nend",
+    "{% set x = xs|map('string') %}{{ x|list }}{{ x|list }}",
+    "{% set g = xs|select('odd') %}{% for a in g %}{{ a }}{% break %}{% endfor %}{% for a in g %}<{{ a }}>{% endfor %}",
+    "{{ xs|map('string') }}",
+    "{% for m in users %}{{ loop.index0 }}{% if not loop.last %}, {% endif %}{% endfor %}",
+    "{% for u in users|selectattr('tags', 'defined') %}{{ u.name }}{{ loop.last }}{% endfor %}",
+    "{% set users = users[1:] %}{% for u in users %}{{ u.name }}{% endfor %}",
+    "{% set ns = namespace(f=false) %}{% for x in xs if not ns.f %}{{ x }}{% set ns.f = true %}{% endfor %}",
+    "{% for x in xs recursive %}{% endfor %}{{ nosuch.attr }}",
+    "{%- set x = 1 -%}\n\n  {{- x -}}\n\n{#- end -#}\n",
+    "{{ s ~ '\n' ~ n }}",
+    "{% set _x = 4 %}{{ _x }}",
+    "{{ none }}{{ None }}{{ true }}{{ True }}{{ false }}{{ False }}",
+    "\u00a0{%- if yes -%}\u2003a\u3000{%- endif -%}\u00a0",
+    "{% for i in range(3) %}{% if i is even %}{{ i }}{% else %}-{% endif %}{% endfor %}",
+    "{% for i in range(0, 100000) %}{% if loop.last %}{{ i }}{% endif %}{% endfor %}",
+    "{{ [1, 2, 3][1:]|map('string')|join('+') ~ '=' ~ [1, 2, 3][1:]|sum }}",
+]
+
+
+def outcome(template):
+    try:
+        text = _compile_jinja_template(template).render(**VARIABLES)
+    except Exception:  # whatever it raises, nothing is written
+        return None
+    return None if " at 0x" in text else text  # an address is no text that a template means
+
+
+def main():
+    templates = ["{{ " + line + " }}" for line in EXPRESSIONS.strip().split("\n")] + STATEMENTS
+    cases = [[template, outcome(template)] for template in templates]
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
+    variables = json.dumps(VARIABLES, ensure_ascii=False)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "golden.json").write_text(f'{{"variables": {variables},\n"cases": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+main()

@@ -1,0 +1,121 @@
+// What a template must not do: take long, take memory, go deep; and what is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "jinja/template.h"
+
+namespace fathom::jinja {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string failure(const std::string& source, const Json& variables = Json::object()) {
+  try {
+    Template(source, "t.jinja").render(variables);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string repeated(const std::string& text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+TEST(JinjaLimits, EndTemplatesThatNeverWould) {
+  const std::string loop = "{% for a in range(100000) %}";
+  const std::string hostile[] = {
+      loop + loop + "{{ a }}{% endfor %}{% endfor %}",
+      "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+      "{% macro m(n) %}{{ m(n + 1) }}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}",
+      "{{ 'a' * 10000000000 }}",
+      "{{ 'a' * 9223372036854775807 }}",
+      "{{ [1] * 10000000000 }}",
+      "{% set ns = namespace(s='x') %}" + loop + "{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+      "{% set ns = namespace(s=[1]) %}" + loop + "{% set ns.s = [ns.s] %}{% endfor %}",
+      "{% set ns = namespace(s=[1]) %}" + loop +
+          "{% set ns.s = [ns.s, ns.s] %}{% if loop.index > 60 %}{{ ns.s }}{% endif %}{% endfor %}",
+      "{% set ns = namespace(s=[1], t=[1]) %}{% for a in range(60) %}{% set ns.s = [ns.s, ns.s] %}"
+      "{% set ns.t = [ns.t, ns.t] %}{% endfor %}{{ ns.s == ns.t }}",
+      "{% set ns = namespace(s=(1,)) %}{% for a in range(60) %}{% set ns.s = (ns.s, ns.s) %}{% endfor %}{{ {ns.s: 1} "
+      "}}",
+      "{% set ns = namespace(s=[1]) %}{% for a in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s|tojson "
+      "}}",
+      "{% set ns = namespace() %}{% set ns.self = ns %}{{ ns }}",
+      "{% set ns = namespace(g=[1]) %}" + loop + "{% set ns.g = ns.g|map('string') %}{% endfor %}{{ ns.g|list }}",
+      "{% set ns = namespace(g=[1]) %}" + loop + "{% set ns.g = [1]|map('default', ns.g) %}{% endfor %}",
+      loop + "{{ 'ab' * 100 }}{% endfor %}" + loop + "{{ 'a' * 10000 }}{% endfor %}",
+      "{% set s = 'a' * 1000000 %}{% set t = 'a' * 500000 ~ 'b' %}" + loop +
+          "{{ s.rfind(t) }}{{ t in s }}{{ s.count(t) }}{% endfor %}",
+      "{{ '%1000000000d' % 1 }}",
+      "{{ '{:1000000000}'.format(1) }}",
+      "{{ 'a'.center(10000000000) }}",
+      "{{ range(10 ** 9) }}",
+      "{{ 9223372036854775807 + 1 }}",
+      "{{ 2 ** 100 }}",
+      "{{ (-9223372036854775807 - 1)|abs }}",
+      "{{ (-9223372036854775807 - 1) // -1 }}",
+      "{{ strftime_now('%1000000Y') }}"};
+  for (const std::string& source : hostile) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_THAT(failure(source), HasSubstr("t.jinja:1: ")) << source;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(seconds.count(), 30) << source;
+  }
+}
+
+TEST(JinjaLimits, RefuseDeepSyntax) {
+  for (const auto& [open, inside, close] : {std::tuple{"(", "1", ")"},
+                                            {"[", "", "]"},
+                                            {"{'a': ", "1", "}"},
+                                            {"not ", "1", ""},
+                                            {"-", "1", ""},
+                                            {"", "1", " + 1"},
+                                            {"", "a", ".a"},
+                                            {"", "a", "|upper"},
+                                            {"", "a", "()"},
+                                            {"1 if a else ", "1", ""},
+                                            {"f(", "", ")"}}) {
+    const std::string source = "{{ " + repeated(open, 50000) + inside + repeated(close, 50000) + " }}";
+    EXPECT_THAT(failure(source), HasSubstr("levels")) << open << inside << close;
+  }
+  EXPECT_THAT(failure(repeated("{% if a %}", 20000)), HasSubstr("levels"));
+  EXPECT_THAT(failure("{% set " + repeated("(", 20000) + "a" + repeated(")", 20000) + " = 1 %}"), HasSubstr("levels"));
+  EXPECT_THAT(failure(std::string(size_t{1} << 21, 'x')), HasSubstr("larger"));
+}
+
+TEST(JinjaLimits, RefuseByNameWhatTheSubsetLacks) {
+  EXPECT_EQ(failure("a\n{% include 'x' %}"), "t.jinja:2: the tag 'include' is not supported in chat templates");
+  EXPECT_EQ(failure("{% call m() %}{% endcall %}"), "t.jinja:1: the tag 'call' is not supported in chat templates");
+  EXPECT_EQ(failure("\n\n{{ x|groupby('a') }}"), "t.jinja:3: the filter 'groupby' is not supported in chat templates");
+  EXPECT_EQ(failure("{{ cycler(1) }}"), "t.jinja:1: 'cycler' is not supported in chat templates");
+  EXPECT_THAT(failure("{% for x in y recursive %}{% endfor %}"), HasSubstr("recursive loops are not supported"));
+  EXPECT_THAT(failure("{{ 'a'.zfill(3) }}"), HasSubstr("the method 'zfill' of strings is not supported"));
+  EXPECT_THAT(failure("{{ f(*x) }}"), HasSubstr("arguments with * are not supported"));
+  EXPECT_THAT(failure("{% for x in y %}{% macro m() %}{% endmacro %}{% endfor %}"), HasSubstr("a macro inside a loop"));
+}
+
+TEST(JinjaLimits, SayWhereAndWhat) {
+  EXPECT_EQ(failure("a\n{{ raise_exception('roles must\nalternate') }}"), "t.jinja:2: roles must\nalternate");
+  EXPECT_EQ(failure("{{ nobody.there }}"), "t.jinja:1: 'nobody' is undefined");
+  EXPECT_EQ(failure("{% if a %}"), "t.jinja:1: Unexpected end of template. Jinja was looking for the tag 'endif'");
+  EXPECT_EQ(failure("{{ 5.x.y }}").substr(0, 10), "t.jinja:1:");
+  EXPECT_EQ(failure("{{ a }}", {{"a", 18446744073709551615u}}),
+            "t.jinja:1: 18446744073709551615: integers beyond 64 bits are not supported");
+}
+
+TEST(JinjaLimits, AllowLongConversations) {
+  Json messages = Json::array();
+  for (int i = 0; i < 2000; ++i)
+    messages.push_back({{"role", i % 2 ? "assistant" : "user"}, {"content", std::string(5000, 'x')}});
+  const Template chat("{% for m in messages %}{{ '<|' ~ m.role ~ '|>' + m['content'] | trim }}{% endfor %}", "t");
+  EXPECT_GT(chat.render({{"messages", messages}}).text.size(), 10'000'000u);
+}
+
+}  // namespace
+}  // namespace fathom::jinja
