@@ -147,6 +147,14 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   logits->add_option("--out", invocation.out, "The file to write")->type_name("F")->required();
   add_overrides(logits, raw);
 
+  CLI::App* exported = app.add_subcommand("export", "A run as a folder of its own for transformers or PEFT");
+  add_subject(exported, raw.subject, "RUN|CHECKPOINT",
+              "A run's output_dir, a checkpoint in it, or an adapter's folder");
+  exported->add_option("--out", invocation.out, "The folder to make")->type_name("DIR")->required();
+  exported->add_flag("--merge", invocation.merge, "The adapter added to its base: a whole model, in the base's dtype");
+  exported->add_option("--base", invocation.base, "The base model, if it is not where the adapter says")
+      ->type_name("DIR");
+
   CLI::App* inspect =
       app.add_subcommand("inspect", "What is inside a model folder, a safetensors file or a checkpoint");
   add_subject(inspect, raw.subject, "PATH", "A folder or a file");

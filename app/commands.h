@@ -16,6 +16,7 @@ int run_train(const Invocation& invocation);
 int run_eval(const Invocation& invocation);
 int run_generate(const Invocation& invocation);
 int run_logits(const Invocation& invocation);
+int run_export(const Invocation& invocation);
 int run_estimate(const Invocation& invocation);
 int run_advise(const Invocation& invocation);
 int run_answer_plan(const Invocation& invocation);

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"eval", run_eval},
     {"generate", run_generate},
     {"logits", run_logits},
+    {"export", run_export},
     {"estimate", run_estimate},
     {"advise", run_advise},
     {"answer-plan", run_answer_plan},

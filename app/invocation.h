@@ -16,8 +16,8 @@ namespace fathom::app {
 
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
-  std::string command;  // "train", "eval", "generate", "logits", "estimate", "advise", "inspect", "doctor", "report",
-                        // "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
+  std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor",
+                        // "report", "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
 
   // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
   config::RunConfig config;
@@ -55,9 +55,14 @@ struct Invocation {
   double top_p = 1;
   uint64_t seed = 42;
   std::vector<int64_t> ids;   // logits: at least one
-  std::filesystem::path out;  // logits: the safetensors file to write; report: the page, empty: in the run's folder
+  std::filesystem::path out;  // logits: the safetensors file to write; export: the folder; report: the page, empty: in
+                              //   the run's folder
 
-  std::filesystem::path subject;   // inspect: a folder or a file; report: a run's folder
+  // export
+  bool merge = false;          // the adapter into its base
+  std::filesystem::path base;  // in place of the one that the adapter names; empty: that one
+
+  std::filesystem::path subject;   // inspect: a folder or a file; report, export: a run's folder
   std::filesystem::path snapshot;  // report: the snapshot to write too; empty: none
 };
 

@@ -210,8 +210,8 @@ Invocation complete(RawCommand& raw) {
     invocation.device = config::Device::kCuda;
     return invocation;
   }
-  if (invocation.command == "inspect" || invocation.command == "doctor" || invocation.command == "report") {
-    return invocation;
+  for (const char* command : {"inspect", "doctor", "report", "export"}) {
+    if (invocation.command == command) return invocation;
   }
   if (invocation.command == "estimate") {
     invocation.parameters = parameters_of(raw.subject);

@@ -1,0 +1,140 @@
+// Each source merges its tensor when it is read, so that the largest tensor decides how much memory that takes.
+#include "checkpoint/merge.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "ops/scalar_type.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+using weights::ModelFolder;
+using weights::SafetensorsFile;
+using weights::TensorInfo;
+
+constexpr char kPrefix[] = "base_model.model.";
+constexpr int64_t kBlockElements = int64_t{1} << 22;
+
+// What an adapter does to one tensor of the base.
+struct Change {
+  const TensorInfo* a_RD = nullptr;
+  const TensorInfo* b_NR = nullptr;
+  const TensorInfo* whole = nullptr;
+};
+
+at::Tensor view(const std::byte* bytes, const std::vector<int64_t>& shape, DType dtype) {
+  return at::from_blob(const_cast<std::byte*>(bytes), shape, at::TensorOptions(ops::scalar_type(dtype)));
+}
+
+at::Tensor view(const SafetensorsFile& file, const TensorInfo& tensor) {
+  return view(file.data(tensor), tensor.shape, tensor.dtype);
+}
+
+[[noreturn]] void refuse(const SafetensorsFile& adapter, const TensorInfo& tensor, const std::string& why) {
+  throw Error(adapter.path().string() + ": tensor '" + tensor.name + "' " + why, "is this the base it was trained on?");
+}
+
+// By the name of the base's tensor.
+std::map<std::string, Change> changes_of(const SafetensorsFile& adapter) {
+  std::map<std::string, Change> changes;
+  for (const TensorInfo& tensor : adapter.tensors()) {
+    if (!tensor.name.starts_with(kPrefix)) refuse(adapter, tensor, "is not named as PEFT names an adapter's");
+    const std::string name = tensor.name.substr(std::strlen(kPrefix));
+    const auto stem = [&](const std::string& ending) -> std::optional<std::string> {
+      if (!name.ends_with(ending)) return std::nullopt;
+      return name.substr(0, name.size() - ending.size()) + ".weight";
+    };
+    if (const auto module = stem(".lora_A.weight")) {
+      changes[*module].a_RD = &tensor;
+    } else if (const auto module = stem(".lora_B.weight")) {
+      changes[*module].b_NR = &tensor;
+    } else {
+      changes[name].whole = &tensor;
+    }
+  }
+  return changes;
+}
+
+void check(const SafetensorsFile& adapter, const Change& change, const TensorInfo& weight_ND) {
+  if (change.whole != nullptr) {
+    const bool same = change.whole->shape == weight_ND.shape;
+    if (!same || change.a_RD != nullptr || change.b_NR != nullptr)
+      refuse(adapter, *change.whole, "has another shape than the base's");
+    return;
+  }
+  if (change.a_RD == nullptr) refuse(adapter, *change.b_NR, "has no lora_A beside it");
+  if (change.b_NR == nullptr) refuse(adapter, *change.a_RD, "has no lora_B beside it");
+  const auto &a = change.a_RD->shape, &b = change.b_NR->shape, &weight = weight_ND.shape;
+  const bool fit =
+      a.size() == 2 && b.size() == 2 && weight.size() == 2 && a[0] == b[1] && a[1] == weight[1] && b[0] == weight[0];
+  if (!fit) refuse(adapter, *change.a_RD, "does not fit the base's " + weight_ND.name);
+}
+
+void merge(std::byte* destination, const ModelFolder::Entry& weight, const SafetensorsFile& adapter,
+           const Change& change, double scaling) {
+  const at::NoGradGuard no_gradients;
+  const TensorInfo& info = *weight.info;
+  const at::Tensor out_ND = view(destination, info.shape, info.dtype);
+  if (change.whole != nullptr) {
+    out_ND.copy_(view(adapter, *change.whole));
+    return;
+  }
+  const at::Tensor weight_ND = view(*weight.file, info);
+  const at::Tensor a_RD = view(adapter, *change.a_RD).to(at::kFloat), b_NR = view(adapter, *change.b_NR).to(at::kFloat);
+  const int64_t rows = std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, weight_ND.size(1)));
+  for (int64_t row = 0; row < weight_ND.size(0); row += rows) {
+    const int64_t count = std::min(rows, weight_ND.size(0) - row);
+    const at::Tensor block_ND = weight_ND.narrow(0, row, count).to(at::kFloat);
+    out_ND.narrow(0, row, count).copy_(at::addmm(block_ND, b_NR.narrow(0, row, count), a_RD, 1, scaling));
+  }
+}
+
+weights::TensorSource source_of(const ModelFolder::Entry& entry) {
+  weights::TensorSource source{entry.info->name, entry.info->dtype, entry.info->shape, {}, nullptr};
+  source.read = [entry](std::byte* destination, int64_t bytes) {
+    if (bytes > 0) std::memcpy(destination, entry.data(), static_cast<size_t>(bytes));
+    entry.file->release(*entry.info);
+  };
+  return source;
+}
+
+}  // namespace
+
+std::vector<weights::TensorSource> plain_sources(const ModelFolder& folder) {
+  std::vector<weights::TensorSource> sources;
+  for (const std::string& name : folder.names()) sources.push_back(source_of(*folder.find(name)));
+  return sources;
+}
+
+std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const SafetensorsFile& adapter,
+                                                  double scaling) {
+  std::vector<weights::TensorSource> sources = plain_sources(base);
+  std::map<std::string, Change> changes = changes_of(adapter);
+  for (weights::TensorSource& source : sources) {
+    const auto found = changes.find(source.name);
+    if (found == changes.end()) continue;
+    const ModelFolder::Entry entry = *base.find(source.name);
+    check(adapter, found->second, *entry.info);
+    source.read = [entry, &adapter, change = found->second, scaling](std::byte* destination, int64_t bytes) {
+      if (bytes > 0) merge(destination, entry, adapter, change, scaling);
+      entry.file->release(*entry.info);
+    };
+    changes.erase(found);
+  }
+  for (const auto& [name, change] : changes) {
+    const TensorInfo* tensor = change.whole != nullptr  ? change.whole
+                               : change.a_RD != nullptr ? change.a_RD
+                                                        : change.b_NR;
+    refuse(adapter, *tensor, "belongs to " + name + ", which the base does not have");
+  }
+  return sources;
+}
+
+}  // namespace fathom::checkpoint

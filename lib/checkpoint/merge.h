@@ -1,0 +1,21 @@
+// A LoRA adapter and its base as one model's tensors.
+#pragma once
+
+#include <vector>
+
+#include "weights/folder.h"
+#include "weights/safetensors.h"
+
+namespace fathom::checkpoint {
+
+// The base's tensors as sources for weights::write_safetensors, W + scaling·B·A in place of each that the adapter
+// changes: computed in FP32 in blocks of rows, and rounded once to the base's type. What the adapter holds whole
+// (modules_to_save) takes the place of the base's. Both files must live as long as the sources. Throws Error for a
+// tensor that does not fit the base.
+std::vector<weights::TensorSource> merged_sources(const weights::ModelFolder& base,
+                                                  const weights::SafetensorsFile& adapter, double scaling);
+
+// The base's tensors as they are.
+std::vector<weights::TensorSource> plain_sources(const weights::ModelFolder& folder);
+
+}  // namespace fathom::checkpoint
