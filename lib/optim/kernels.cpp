@@ -2,6 +2,7 @@
 #include "optim/kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ops/row_blocks.h"
@@ -19,17 +20,38 @@ struct AdamWNumbers {
   float factor, beta1, beta2, epsilon, keep, rate, root_second;
 };
 
-FATHOM_CLONES void adamw_block(const AdamWNumbers& s, const float* g, const float* p, const float* m, const float* v,
-                               float* p_out, float* m_out, float* v_out, int64_t n) {
+inline float load(float value) { return value; }
+inline float load(uint16_t value) { return std::bit_cast<float>(uint32_t{value} << 16); }
+inline void store(float value, float& to) { to = value; }
+inline void store(float value, uint16_t& to) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  to = static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
+}
+
+template <typename Stored>
+[[gnu::always_inline]] inline void adamw_elements(const AdamWNumbers& s, const Stored* g, Stored* p, Stored* m,
+                                                  Stored* v, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const float gradient = g[i] * s.factor;
-    const float mean = m[i] + (1 - s.beta1) * (gradient - m[i]);
-    const float square = s.beta2 * v[i] + (1 - s.beta2) * gradient * gradient;
-    p_out[i] = s.keep * p[i] - s.rate * mean / (std::sqrt(square) / s.root_second + s.epsilon);
-    m_out[i] = mean;
-    v_out[i] = square;
+    const float gradient = load(g[i]) * s.factor, before = load(m[i]);
+    const float mean = before + (1 - s.beta1) * (gradient - before);
+    const float square = s.beta2 * load(v[i]) + (1 - s.beta2) * gradient * gradient;
+    store(s.keep * load(p[i]) - s.rate * mean / (std::sqrt(square) / s.root_second + s.epsilon), p[i]);
+    store(mean, m[i]);
+    store(square, v[i]);
   }
+}
+FATHOM_CLONES void adamw_wide(const AdamWNumbers& s, const float* g, float* p, float* m, float* v, int64_t n) {
+  adamw_elements(s, g, p, m, v, n);
+}
+FATHOM_CLONES void adamw_narrow(const AdamWNumbers& s, const uint16_t* g, uint16_t* p, uint16_t* m, uint16_t* v,
+                                int64_t n) {
+  adamw_elements(s, g, p, m, v, n);
+}
+template <typename Stored>
+Stored* elements(Rows rows, int64_t first) {
+  return reinterpret_cast<Stored*>(ops::kernels::at(rows, first));
 }
 
 // p_out = keep p - rate x.
@@ -111,15 +133,14 @@ void adamw(const AdamWStep& step, Rows parameter, Rows gradient, Rows first_mome
                              static_cast<float>(step.beta2),      static_cast<float>(step.epsilon),
                              static_cast<float>(step.keep),       static_cast<float>(step.rate),
                              static_cast<float>(step.root_second)};
-  float m_buffer[kBlock], v_buffer[kBlock];
-  update_blocks(parameter, gradient, first, last,
-                [&](int64_t i, int64_t n, const float* g, const float* p, float* out) {
-                  float *m_out = target(first_moment, i, m_buffer), *v_out = target(second_moment, i, v_buffer);
-                  adamw_block(numbers, g, p, read(first_moment, i, n, m_buffer), read(second_moment, i, n, v_buffer),
-                              out, m_out, v_out, n);
-                  write(m_out, first_moment, i, n);
-                  write(v_out, second_moment, i, n);
-                });
+  const int64_t n = last - first;
+  if (parameter.type == ops::kernels::RowType::kF32) {
+    adamw_wide(numbers, elements<float>(gradient, first), elements<float>(parameter, first),
+               elements<float>(first_moment, first), elements<float>(second_moment, first), n);
+  } else {
+    adamw_narrow(numbers, elements<uint16_t>(gradient, first), elements<uint16_t>(parameter, first),
+                 elements<uint16_t>(first_moment, first), elements<uint16_t>(second_moment, first), n);
+  }
 }
 
 void sgd(const SgdStep& step, Rows parameter, Rows gradient, int64_t first, int64_t last) {

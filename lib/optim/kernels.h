@@ -19,7 +19,8 @@ struct AdamWStep {
   double rate = 0;         // divided by 1 - beta1^step
   double root_second = 1;  // sqrt(1 - beta2^step)
 };
-// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g²;  p = keep p - rate m / (sqrt(v) / root_second + epsilon).
+// All four of one type. m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g²;  p = keep p - rate m / (sqrt(v) /
+// root_second + epsilon).
 void adamw(const AdamWStep& step, Rows parameter, Rows gradient, Rows first_moment, Rows second_moment, int64_t first,
            int64_t last);
 
