@@ -153,7 +153,6 @@ constexpr Unsupported kUnsupported[] = {
     {"packing", "remove it: every sample is a row of its own"},
     {"sample_packing", "remove it: every sample is a row of its own"},
     {"assistant_only_loss", "remove it; completion_only_loss masks the prompt"},
-    {"loss_chunk_size", "remove it"},
     {"deterministic", "remove it: runs on the CPU repeat exactly at an equal thread count"},
     {"full_determinism", "remove it: runs on the CPU repeat exactly at an equal thread count"},
     {"metric_for_best_model", "remove it: eval_loss is compared"},

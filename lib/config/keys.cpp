@@ -251,6 +251,10 @@ std::vector<Key> training_keys() {
              "Gradients of a larger norm are scaled down to it; 0: no clipping."),
       flag("gradient_checkpointing", &RunConfig::gradient_checkpointing,
            "Keeps only each layer's input for the backward pass and computes the rest again."),
+      integer(
+          "loss_chunk_size", &RunConfig::loss_chunk_size, kAtLeastZero,
+          "Rows of logits that exist at a time, of the tokens that count for the loss alone; 0: those of all tokens "
+          "at once."),
       integer("seed", &RunConfig::seed, kAtLeastZero, "Of the order of samples, dropout and new weights."),
   };
 }

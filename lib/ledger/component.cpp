@@ -57,7 +57,10 @@ void Memory::merge(const Memory& later) {
   for (Component c : kComponents) maximum[c] = std::max(maximum[c], later.maximum[c]);
   for (int i = 0; i < kPhaseCount; i++) {
     const PhaseMemory& other = later.phases[i];
-    if (other.seen && (!phases[i].seen || other.peak > phases[i].peak)) phases[i] = other;
+    if (!other.seen) continue;
+    const bool equal = other.peak == phases[i].peak && phases[i].seen;
+    const bool larger = equal ? other.end.total() > phases[i].end.total() : other.peak > phases[i].peak;
+    if (larger || !phases[i].seen) phases[i] = other;
   }
   kernel_scratch = std::max(kernel_scratch, later.kernel_scratch);
   peak_with_scratch = std::max(peak_with_scratch, later.peak_with_scratch);

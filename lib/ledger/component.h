@@ -48,7 +48,7 @@ struct Memory {
     bool seen = false;
     int64_t peak = 0;  // the largest live bytes in any occurrence of the phase
     ComponentBytes at_peak;
-    ComponentBytes end;  // at the end of the occurrence that reached `peak` first
+    ComponentBytes end;  // at the end of the occurrence that reached `peak`; of several, of the one that left most
     bool operator==(const PhaseMemory&) const = default;
   };
   std::array<PhaseMemory, kPhaseCount> phases{};

@@ -100,8 +100,9 @@ class Sums {
   void close() {
     if (!phase_) return;
     occurrence_.end = now_;
-    auto& largest = memory_.phases[static_cast<int>(*phase_)];
-    if (!largest.seen || occurrence_.peak > largest.peak) largest = occurrence_;
+    Memory closed;
+    closed.phases[static_cast<int>(*phase_)] = occurrence_;
+    memory_.merge(closed);
     phase_.reset();
   }
   std::optional<Phase> phase() const { return phase_; }

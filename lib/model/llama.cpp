@@ -79,7 +79,8 @@ struct Llama::State {
   ops::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
   at::Tensor embed(const at::Tensor& ids_BS) const;
-  at::Tensor head(const at::Tensor& stream_TD) const;
+  at::Tensor last_norm(const at::Tensor& stream_TD) const;
+  at::Tensor head(const at::Tensor& x_TD) const;
 };
 
 at::Tensor Llama::State::add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype,
@@ -148,11 +149,16 @@ at::Tensor Llama::State::embed(const at::Tensor& ids_BS) const {
   return stream_TD;
 }
 
-at::Tensor Llama::State::head(const at::Tensor& stream_TD) const {
+at::Tensor Llama::State::last_norm(const at::Tensor& stream_TD) const {
   const ops::ComputeScope compute(options.device, head_VD.scalar_type());
   names.forward("model.norm");
-  const at::Tensor x_TD = ops::rms_norm(stream_TD, norm_D, shape.rms_norm_eps, compute.dtype());
+  at::Tensor x_TD = ops::rms_norm(stream_TD, norm_D, shape.rms_norm_eps, compute.dtype());
   names.backward(x_TD, "model.norm");
+  return x_TD;
+}
+
+at::Tensor Llama::State::head(const at::Tensor& x_TD) const {
+  const ops::ComputeScope compute(options.device, head_VD.scalar_type());
   names.forward("lm_head");
   at::Tensor logits_TV = at::linear(x_TD, compute.weight(head_VD));
   names.backward(logits_TV, "lm_head");
@@ -248,7 +254,7 @@ void Llama::initialise(uint64_t seed) {
 
 void Llama::reserve_positions(int64_t length) { state_->rotary.reserve(length); }
 
-at::Tensor Llama::forward(const at::Tensor& ids_BS) {
+at::Tensor Llama::hidden_states(const at::Tensor& ids_BS) {
   const std::shared_ptr<State> state = state_;
   const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
   const LayerContext context = state->context(rows, 0, length);
@@ -266,7 +272,20 @@ at::Tensor Llama::forward(const at::Tensor& ids_BS) {
     stream_TD = ops::checkpoint(segment, stream_TD, state->anchor, checkpoint);
     state->layers[i].names.backward(stream_TD, "recomputed");
   }
-  return state->head(stream_TD).view({rows, length, state->shape.vocab_size});
+  return state->last_norm(stream_TD);
+}
+
+at::Tensor Llama::forward(const at::Tensor& ids_BS) {
+  return state_->head(hidden_states(ids_BS)).view({ids_BS.size(0), ids_BS.size(1), state_->shape.vocab_size});
+}
+
+at::Tensor Llama::loss(const at::Tensor& ids_BS, const ops::LossTargets& targets) {
+  at::Tensor x_TD = hidden_states(ids_BS);
+  const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
+  state_->names.forward("loss");
+  at::Tensor loss = ops::head_loss(std::move(x_TD), state_->head_VD, compute.weight(state_->head_VD), targets);
+  state_->names.backward(loss, "loss");
+  return loss;
 }
 
 at::Tensor Llama::forward(const at::Tensor& ids_BS, KeyValueCache& cache) {
@@ -284,7 +303,7 @@ at::Tensor Llama::forward(const at::Tensor& ids_BS, KeyValueCache& cache) {
     stream_TD = run_layer(state_->layers[i], stream_TD, context, &layer);
   }
   cache.length += length;
-  return state_->head(stream_TD.view({rows, length, -1}).select(1, length - 1).contiguous());
+  return state_->head(state_->last_norm(stream_TD.view({rows, length, -1}).select(1, length - 1).contiguous()));
 }
 
 const std::vector<Parameter>& Llama::parameters() const { return state_->parameters; }

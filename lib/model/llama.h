@@ -12,6 +12,7 @@
 #include "config/run_config.h"
 #include "ledger/ledger.h"
 #include "model/shape.h"
+#include "ops/head_loss.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
@@ -71,7 +72,10 @@ class Llama {
   // ids_BS: int64 on the device. Returns logits_BSV in the type of the computation. Under autocast if the caller says
   // so.
   at::Tensor forward(const at::Tensor& ids_BS);
-  // The same for new tokens after those in the cache, which grows; no gradients. Returns the logits of the last
+  // The loss of the batch without its logits, an FP32 scalar: at most targets.chunk_rows of them are there at a time,
+  // and the backward pass finds the gradients of the head ready.
+  at::Tensor loss(const at::Tensor& ids_BS, const ops::LossTargets& targets);
+  // Logits again, of new tokens after those in the cache, which grows; no gradients. Returns those of the last
   // position, [B, V].
   at::Tensor forward(const at::Tensor& ids_BS, KeyValueCache& cache);
 
@@ -82,6 +86,8 @@ class Llama {
   void set_training(bool training);  // dropout on or off
 
  private:
+  at::Tensor hidden_states(const at::Tensor& ids_BS);  // after the last norm, [T, D]
+
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -1,9 +1,8 @@
-// Cross-entropy whose gradient is ready when the forward pass ends.
+// Cross-entropy whose gradient takes the place of the logits: a kernel on the CPU, LibTorch's operators elsewhere.
 #include "ops/cross_entropy.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
 
@@ -35,50 +34,32 @@ double loss_by_kernel(const at::Tensor& logits_TV, const at::Tensor& targets_T, 
   return sum;
 }
 
-struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& logits_TV,
-                            const at::Tensor& targets_T, double denominator, bool needs_gradient) {
-    if (!has_kernel(logits_TV)) return by_operators(context, logits_TV, targets_T, denominator, needs_gradient);
-    at::Tensor loss = at::empty({}, logits_TV.options().dtype(at::kFloat));
-    RECORD_USER_SCOPE_WITH_INPUTS("fathom::cross_entropy", needs_gradient ? traffic(logits_TV, targets_T, logits_TV)
-                                                                          : traffic(logits_TV, targets_T));
-    if (logits_TV.is_cpu()) {
-      const double sum = loss_by_kernel(logits_TV, targets_T, needs_gradient ? 1 / denominator : 0);
-      *loss.data_ptr<float>() = static_cast<float>(sum / denominator);
-    }
-    if (needs_gradient) context->save_for_backward({logits_TV.detach()});
-    return loss;
+void by_operators(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& targets_C, double denominator,
+                  bool makes_gradient) {
+  at::Tensor scores_CV = logits_CV.to(at::kFloat);  // the logits themselves where they are FP32
+  at::_log_softmax_out(scores_CV, scores_CV, 1, /*half_to_float=*/false);
+  loss.add_(at::nll_loss(scores_CV, targets_C, {}, at::Reduction::Sum, kIgnoredTarget), 1 / denominator);
+  if (!makes_gradient) return;
+  const at::Tensor target_C1 = targets_C.clamp_min(0).unsqueeze(1);
+  const at::Tensor scale_C1 = targets_C.ne(kIgnoredTarget).unsqueeze(1).to(at::kFloat).div_(denominator);
+  scores_CV.exp_().scatter_add_(1, target_C1, at::full_like(target_C1, -1, at::kFloat));
+  if (logits_CV.is_cuda()) {
+    at::mul_out(logits_CV, scores_CV, scale_C1);  // rounded where it is written
+  } else {
+    logits_CV.copy_(scores_CV.mul_(scale_C1));
   }
-
-  static at::Tensor by_operators(torch::autograd::AutogradContext* context, const at::Tensor& logits_TV,
-                                 const at::Tensor& targets_T, double denominator, bool needs_gradient) {
-    at::Tensor scores_TV = at::log_softmax(logits_TV, -1, at::kFloat);
-    at::Tensor loss = at::nll_loss(scores_TV, targets_T, {}, at::Reduction::Sum, kIgnoredTarget).div_(denominator);
-    if (!needs_gradient) return loss;
-    const at::Tensor target_T1 = targets_T.clamp_min(0).unsqueeze(1);
-    const at::Tensor scale_T1 = targets_T.ne(kIgnoredTarget).unsqueeze(1).to(at::kFloat).div_(denominator);
-    scores_TV.exp_().scatter_add_(1, target_T1, at::full_like(target_T1, -1, at::kFloat)).mul_(scale_T1);
-    context->save_for_backward({scores_TV.to(logits_TV.scalar_type())});
-    return loss;
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    at::Tensor gradient_TV = context->get_saved_variables()[0];
-    const at::Tensor& upstream = gradients[0];
-    // The upstream gradient is 1 unless the caller scaled the loss; asking costs a synchronisation on CUDA.
-    const bool is_one = upstream.is_privateuseone() || (upstream.is_cpu() && *upstream.data_ptr<float>() == 1.0f);
-    if (!is_one) gradient_TV = gradient_TV * upstream.to(gradient_TV.scalar_type());
-    return {gradient_TV, at::Tensor(), at::Tensor(), at::Tensor()};
-  }
-};
+}
 
 }  // namespace
 
-at::Tensor cross_entropy(const at::Tensor& logits_BSV, const at::Tensor& targets_BS, double denominator) {
-  const at::Tensor logits_TV = logits_BSV.reshape({-1, logits_BSV.size(-1)});
-  const bool needs_gradient = at::GradMode::is_enabled() && logits_BSV.requires_grad();
-  return CrossEntropy::apply(logits_TV, targets_BS.reshape({-1}), denominator, needs_gradient);
+void add_cross_entropy(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& targets_C, double denominator,
+                       bool makes_gradient) {
+  if (!has_kernel(logits_CV)) return by_operators(loss, logits_CV, targets_C, denominator, makes_gradient);
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::cross_entropy", makes_gradient ? traffic(logits_CV, targets_C, logits_CV)
+                                                                        : traffic(logits_CV, targets_C));
+  if (!logits_CV.is_cpu()) return;
+  const double sum = loss_by_kernel(logits_CV, targets_C, makes_gradient ? 1 / denominator : 0);
+  *loss.data_ptr<float>() += static_cast<float>(sum / denominator);
 }
 
 }  // namespace fathom::ops

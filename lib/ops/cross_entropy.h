@@ -1,4 +1,4 @@
-// Cross-entropy over the vocabulary (transformers' ForCausalLMLoss), summed and divided by a given number.
+// Cross-entropy over the vocabulary (transformers' ForCausalLMLoss) of a chunk of logits, which become their gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,10 +7,11 @@ namespace fathom::ops {
 
 inline constexpr int64_t kIgnoredTarget = -100;
 
-// logits_BSV: any floating type; targets_BS: int64 on the same device, already shifted. Returns the FP32 scalar
-//   sum over targets that are not kIgnoredTarget of (logsumexp(logits) - logits[target]) / denominator,
-// computed in FP32 whatever the type of the logits. Consumes the logits: when they need a gradient, it is computed at
-// once and on the CPU takes their place, so that the backward pass holds one tensor of this size and not three.
-at::Tensor cross_entropy(const at::Tensor& logits_BSV, const at::Tensor& targets_BS, double denominator);
+// logits_CV: any floating type; targets_C: int64 on the same device, already shifted; loss: an FP32 scalar there. Adds
+//   sum over targets that are not kIgnoredTarget of (logsumexp(logits) - logits[target]) / denominator
+// to the loss, computed in FP32 whatever the type of the logits. Consumes the logits: with makes_gradient they become
+// the gradient of what was added. No part of autograd.
+void add_cross_entropy(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& targets_C, double denominator,
+                       bool makes_gradient);
 
 }  // namespace fathom::ops

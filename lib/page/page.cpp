@@ -61,7 +61,7 @@ std::string batch_text(const Json& memory) {
     if (!step.is_array()) continue;
     micro_batches = std::max(micro_batches, step.size());
     for (const Json& batch : step) {
-      if (!batch.is_array() || batch.size() != 2 || !batch[0].is_number_integer() || !batch[1].is_number_integer())
+      if (!batch.is_array() || batch.size() < 2 || !batch[0].is_number_integer() || !batch[1].is_number_integer())
         continue;
       const auto batch_rows = batch[0].get<int64_t>(), batch_length = batch[1].get<int64_t>();
       if (static_cast<double>(batch_rows) * static_cast<double>(batch_length) >

@@ -17,6 +17,7 @@ using ledger::Component;
 
 constexpr int64_t kRingSlots = 2;               // train::BatchRing
 constexpr int64_t kFewestRotaryPositions = 64;  // ops::RotaryTable grows in powers of two from here
+constexpr int64_t kPartColumns = 512;           // ops::HeadGradient multiplies so many at a time on the CPU
 constexpr int64_t kUnsortedTokens = 3072;       // LibTorch sorts more than these in the backward pass of an embedding
 
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
@@ -28,9 +29,10 @@ constexpr const char* kStream = "the sum that runs through the layers; lib/model
 constexpr const char* kProduct = "a product with weights, on its way; lib/model/decoder.cpp";
 constexpr const char* kValues = "attention keeps values (Vaswani et al. 2017, arXiv 1706.03762)";
 constexpr const char* kGate = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
-constexpr const char* kHead = "one score for each token of the vocabulary; lib/model/llama.cpp";
+constexpr const char* kHead = "one score for each token of the vocabulary, of a chunk of rows; lib/ops/head_loss.cpp";
 constexpr const char* kLoss =
-    "cross-entropy, whose gradient is ready when the forward pass ends; lib/ops/cross_entropy.cpp";
+    "the head and its loss, whose gradients are ready when the forward pass ends; lib/ops/head_loss.cpp";
+constexpr const char* kRows = "what the head reads: rows that have a target; lib/ops/head_loss.cpp";
 constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
 const std::string kHeadCopy = "autocast's copy of the head";
 
@@ -72,6 +74,10 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   account_for_states(s_, account_);
   stand(Component::kFunctionality, "ring of batches, ids and targets", kRing,
         {{2, "of"}, {kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
+  if (s_.run.loss_chunk_size > 0) {
+    stand(Component::kFunctionality, "ring of batches, rows that count", kRing,
+          {{kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
+  }
   if (!s_.cuda) return;
   const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
   stand(Component::kKernels, "cuBLAS workspaces, forward and backward thread", kWorkspace,
@@ -85,6 +91,10 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
     stand(Component::kKernels, "cuBLASLt workspaces", kWorkspaceLt,
           {{s_.checkpointing ? 2 : 1, "of"}, {1048576, "bytes"}});
   }
+}
+
+Product AccountOfRun::scores(int64_t rows, int64_t bytes) const {
+  return {{rows, "rows"}, {s_.shape.vocab_size, ""}, {bytes, "bytes"}};
 }
 
 Product AccountOfRun::vocabulary(int64_t bytes) const {
@@ -107,12 +117,7 @@ Value AccountOfRun::embed(Operators& operators) {
       operators.take("partial sums", kSorted, {{sums, "sums"}, {s_.shape.hidden_size, ""}, {4, "bytes"}});
     }
     gradient.reset();
-    if (waiting_head_ && s_.casts_base) {  // the head's, a fresh cast, takes the embedding's in
-      made = std::move(waiting_head_);
-    } else if (waiting_head_) {
-      made = operators.take("gradient of embedding and head", kGradient, vocabulary(s_.stored_bytes));
-      waiting_head_.reset();
-    }
+    if (waiting_head_) made = std::move(waiting_head_);  // the head's takes the embedding's in
     operators.give_gradient(embedding_gradient_, std::move(made));
   });
   return stream;
@@ -176,37 +181,6 @@ Value AccountOfRun::checkpointed(Operators& operators, Layer& layer, const Value
   return result;
 }
 
-Value AccountOfRun::head(Operators& operators, const Value& stream) {
-  operators.enter("the head", 0);
-  const Product logits = operators.wide(s_.shape.vocab_size, s_.compute_bytes);
-  const Product input = operators.wide(s_.shape.hidden_size, s_.compute_bytes);
-  Tensor copy;
-  if (s_.casts_base) {
-    copy = operators.cast_weight(head_copy_, !s_.lora, kHeadCopy, vocabulary(s_.compute_bytes));
-    if (operators.gradients() && !s_.lora) {
-      operators.remember([this, &operators] {
-        give_head_gradient(operators, operators.take("gradient of the head", kGradient, vocabulary(s_.stored_bytes)));
-        made_head_.reset();
-      });
-    }
-  }
-  const Value x = operators.norm(stream, "last norm's output", last_norm_);
-  Value result = {operators.take("logits", kHead, logits), operators.new_slot(x.slot != nullptr)};
-  if (!result.slot) return result;
-  operators.remember([this, &operators, copy, input, kept = s_.lora ? nullptr : x.data, below = x.slot,
-                      output = result.slot]() mutable {
-    Tensor gradient = std::move(output->gradient);
-    if (!s_.lora) made_head_ = operators.take("gradient of the head", kGradient, vocabulary(s_.compute_bytes));
-    Tensor made = operators.take("gradient of the last norm's output", kBackward, input);
-    gradient.reset();
-    copy.reset();
-    kept.reset();
-    operators.accumulate(below, std::move(made), input);
-    if (!s_.lora && !s_.casts_base) give_head_gradient(operators, std::move(made_head_));
-  });
-  return result;
-}
-
 // A tied head's gradient waits for the embedding's.
 void AccountOfRun::give_head_gradient(Operators& operators, Tensor made) {
   if (s_.shape.tie_word_embeddings) {
@@ -216,39 +190,74 @@ void AccountOfRun::give_head_gradient(Operators& operators, Tensor made) {
   }
 }
 
-// On the CPU the logits become their own gradient; on CUDA they go through FP32 scores, which LibTorch makes from an
-// FP32 copy of 16-bit logits.
-Tensor AccountOfRun::loss(Operators& operators, const Value& logits) {
-  operators.enter("the loss", 0);
-  const Product types = operators.wide(s_.shape.vocab_size, s_.compute_bytes);
-  const Product scores_size = operators.wide(s_.shape.vocab_size, 4);
-  const Product scalar = {{4, "bytes"}};
-  Tensor kept = logits.data, result;
+// The rows that count, a copy of their own; where all do, the last norm's output itself.
+Value AccountOfRun::counted_rows(Operators& operators, Value x) {
+  const int64_t rows = operators.counted_rows();
+  if (rows == operators.tokens()) return x;
+  const Product product = {{rows, "rows that count"}, {s_.shape.hidden_size, ""}, {s_.compute_bytes, "bytes"}};
+  Value result = {operators.take("rows that count", kRows, product), operators.new_slot(x.slot != nullptr)};
+  if (!result.slot) return result;
+  operators.remember([this, &operators, below = x.slot, output = result.slot] {
+    const Tensor gradient = std::move(output->gradient);
+    const Product all = operators.wide(s_.shape.hidden_size, s_.compute_bytes);
+    operators.accumulate(below, operators.take("gradient of the last norm's output", kBackward, all), all);
+  });
+  return result;
+}
+
+// The head's gradient is of its stored type; sums of several chunks in 16 bits are FP32 until their end.
+Tensor AccountOfRun::sum_of_head(Operators& operators, bool in_one) {
+  const bool narrow = s_.stored_bytes == 2 && (!in_one || s_.compute_bytes != 2);
+  if (narrow) return operators.take("sum for the head's gradient", kLoss, vocabulary(4));
+  return account_.take(Component::kGradients, "gradient of the head", kLoss, vocabulary(s_.stored_bytes));
+}
+
+// On the CPU the logits become their own gradient; on CUDA 16-bit ones go through FP32 scores.
+void AccountOfRun::play_chunk(Operators& operators, int64_t rows, bool gradients, bool widens) {
+  const Tensor logits = operators.take("logits", kHead, scores(rows, s_.compute_bytes));
   if (s_.cuda) {
-    Tensor scores;
-    {
-      const Tensor wide = s_.compute_bytes == 2 ? operators.take("logits in FP32", kLoss, scores_size) : nullptr;
-      scores = operators.take("scores", kLoss, scores_size);
+    const Tensor wide = s_.compute_bytes == 2 ? operators.take("scores in FP32", kLoss, scores(rows, 4)) : nullptr;
+    if (gradients) {
+      const auto each_row = [&](const char* what, int64_t bytes) {
+        return operators.take(what, kLoss, {{rows, "rows"}, {bytes, "bytes"}});
+      };
+      const Tensor targets = each_row("targets, clamped", 8);
+      Tensor counted = each_row("which targets count", 1);
+      const Tensor scales = each_row("scales of the gradient", 4);
+      counted.reset();
+      each_row("the targets' part of the gradient", 4);
     }
-    result = operators.take("loss", kLoss, scalar);
-    operators.take("sum of the targets' weights", kLoss, scalar);
-    if (!logits.slot) return result;
-    const auto each_token = [&](const char* what, int64_t bytes) {
-      return operators.take(what, kLoss, {{operators.tokens(), "tokens"}, {bytes, "bytes"}});
-    };
-    const Tensor targets = each_token("targets, clamped", 8);
-    Tensor counted = each_token("which targets count", 1);
-    const Tensor scales = each_token("scales of the gradient", 4);
-    counted.reset();
-    each_token("the targets' part of the gradient", 4);
-    kept = s_.compute_bytes == 2 ? operators.take("gradient of the logits", kLoss, types) : scores;
-  } else {
-    result = operators.take("loss", kLoss, scalar);
+  } else if (widens) {
+    const int64_t columns = std::min(kPartColumns, s_.shape.hidden_size);
+    const Tensor part_of_x = columns == s_.shape.hidden_size
+                                 ? nullptr
+                                 : operators.take("columns of the head's input", kLoss,
+                                                  {{rows, "rows"}, {columns, "columns"}, {s_.compute_bytes, "bytes"}});
+    operators.take("columns of the head's gradient", kLoss,
+                   {{s_.shape.vocab_size, "tokens of the vocabulary"}, {columns, ""}, {s_.compute_bytes, "bytes"}});
   }
-  if (!logits.slot) return result;
-  operators.remember([this, &operators, types, kept, output = logits.slot]() mutable {
-    output->gradient = s_.cuda ? operators.take("gradient of the logits, scaled", kLoss, types) : kept;
-    kept.reset();
+}
+
+// All chunks take what the first does: the largest.
+Tensor AccountOfRun::loss(Operators& operators, Value x) {
+  operators.enter("the loss", 0);
+  const bool trains_head = !s_.lora && operators.gradients();
+  const Tensor copy =
+      s_.casts_base ? operators.cast_weight(head_copy_, !s_.lora, kHeadCopy, vocabulary(s_.compute_bytes)) : nullptr;
+  x = counted_rows(operators, std::move(x));
+  const int64_t rows = operators.counted_rows(), size = s_.run.loss_chunk_size;
+  const int64_t chunk = size == 0 ? rows : std::min(rows, size);
+  const Tensor result = operators.take("loss", kLoss, {{4, "bytes"}});
+  Tensor of_head = trains_head ? sum_of_head(operators, chunk == rows) : nullptr;
+  const bool sums_wider = s_.compute_bytes == 2 && (s_.stored_bytes == 4 || chunk < rows);
+  play_chunk(operators, chunk, trains_head || x.slot, trains_head && sums_wider);
+  if (trains_head && s_.stored_bytes == 2 && chunk < rows) {
+    of_head = account_.take(Component::kGradients, "gradient of the head", kLoss, vocabulary(s_.stored_bytes));
+  }
+  if (!trains_head && !x.slot) return result;
+  operators.remember([this, &operators, of_head, of_x = x.data, below = x.slot]() mutable {
+    if (below) below->gradient = std::move(of_x);
+    if (of_head) give_head_gradient(operators, std::move(of_head));
   });
   return result;
 }
@@ -268,7 +277,7 @@ void AccountOfRun::grow_rotary_tables(int64_t length) {
 
 Tensor AccountOfRun::forward(Operators& operators) {
   grow_rotary_tables(operators.batch().length);
-  Value logits;
+  Value x;
   {
     Value stream = embed(operators);
     int64_t number = 0;
@@ -278,10 +287,9 @@ Tensor AccountOfRun::forward(Operators& operators) {
       const bool repeats = s_.checkpointing && operators.gradients() && (stream.slot || trains);
       stream = repeats ? checkpointed(operators, layer, stream) : run_layer(operators, layer, stream);
     }
-    logits = head(operators, stream);
+    x = operators.norm(stream, "last norm's output", last_norm_);
   }
-  Tensor result = loss(operators, logits);
-  logits.data.reset();
+  Tensor result = loss(operators, std::move(x));
   operators.clear_cache();
   return result;
 }

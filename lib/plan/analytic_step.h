@@ -30,13 +30,16 @@ class AccountOfRun {
   Value embed(Operators& operators);
   Value run_layer(Operators& operators, Layer& layer, const Value& stream);
   Value checkpointed(Operators& operators, Layer& layer, const Value& stream);
-  Value head(Operators& operators, const Value& stream);
   Tensor forward(Operators& operators);
-  Tensor loss(Operators& operators, const Value& logits);
+  Value counted_rows(Operators& operators, Value x);
+  Tensor sum_of_head(Operators& operators, bool in_one);
+  void play_chunk(Operators& operators, int64_t rows, bool gradients, bool widens);
+  Tensor loss(Operators& operators, Value x);
   void give_head_gradient(Operators& operators, Tensor made);
   void grow_rotary_tables(int64_t length);
   void update();
-  Product vocabulary(int64_t bytes) const;  // embedding or head
+  Product vocabulary(int64_t bytes) const;            // embedding or head
+  Product scores(int64_t rows, int64_t bytes) const;  // of so many rows for each token of the vocabulary
 
   const StepSettings s_;
   Account account_;
@@ -44,7 +47,6 @@ class AccountOfRun {
   int64_t rotary_positions_ = 0;
   Tensor cosines_, sines_;
   Tensor embedding_gradient_, head_gradient_, last_norm_;  // gradients of weights
-  Tensor made_head_;                                       // the gradient of autocast's copy of the head
   Tensor waiting_head_;                                    // a tied head's gradient, until the embedding's
   Tensor head_copy_;                                       // in autocast's cache
 };

@@ -57,8 +57,7 @@ class Walk {
     for (int64_t layer = 0; layer < shape_.num_hidden_layers; ++layer)
       needs_gradient = run_layer(layer, needs_gradient);
     norm(needs_gradient, 1);
-    linear("lm_head", shape_.hidden_size, shape_.vocab_size, needs_gradient, 1);
-    move(tokens_, {needs_gradient || trains_base_ ? 2 : 1, shape_.vocab_size, computed_});  // the loss, in place
+    head(needs_gradient);
     if (!trains_base_) return;
     // The gradient of the embedding: zeros, then a row for each token; a tied head adds its own.
     move(shape_.vocab_size, {shape_.tie_word_embeddings ? 4 : 1, shape_.hidden_size, stored_});
@@ -90,6 +89,24 @@ class Walk {
     if (computed_ != stored_ && trains_base_) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
     if (adapted) adapter(in, out, input_needs, forwards);
     return input_needs || trains_base_ || adapted;
+  }
+
+  // The head and the loss of the rows that count, whose gradient takes the place of the logits.
+  void head(bool input_needs) {
+    const int64_t width = shape_.hidden_size, vocabulary = shape_.vocab_size;
+    const bool picks = run_.loss_chunk_size > 0 && batch_.targets < tokens_;
+    const int64_t rows = picks ? batch_.targets : tokens_;
+    const int64_t chunk = run_.loss_chunk_size == 0 ? rows : std::min(rows, run_.loss_chunk_size);
+    const int64_t gradients = (trains_base_ ? 1 : 0) + (input_needs ? 1 : 0);
+    add(sum_.matrix_flops, {1 + gradients, 2, rows, width, vocabulary});
+    move(rows, {gradients > 0 ? 2 : 1, vocabulary, computed_});
+    if (picks) move(rows, {2 + (input_needs ? 2 : 0), width, computed_});
+    if (picks && input_needs) move(tokens_, {width, computed_});
+    if (computed_ != stored_) move(product({width, vocabulary}), {stored_ + computed_});
+    if (!trains_base_ || computed_ != 2) return;
+    const int64_t chunks = chunk == 0 ? 0 : (rows + chunk - 1) / chunk, wide = 4;
+    if (stored_ == wide || chunks > 1) move(product({width, vocabulary}), {chunks, 2 * computed_ + 2 * wide});
+    if (stored_ != wide && chunks > 1) move(product({width, vocabulary}), {stored_ + wide});
   }
 
   // Two products with a width of r. Both matrices are trained, and the inner product needs a gradient for the first.

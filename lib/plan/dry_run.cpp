@@ -17,7 +17,7 @@ data::Batch shape_only(const train::BatchShape& shape) {
   batch.rows = shape.rows;
   batch.length = shape.length;
   batch.token_count = shape.rows * shape.length;
-  batch.target_count = batch.token_count;
+  batch.target_count = shape.targets;
   return batch;
 }
 

@@ -30,7 +30,11 @@ int64_t longest(const Workload& workload) {
 // The shapes of `workload` cut to the other run's batch and length; accumulated where it accumulates.
 Workload workload_with(Workload workload, const RunConfig& to) {
   const auto cut = [&](train::BatchShape& batch, int64_t rows) {
-    batch = {std::min(batch.rows, rows), std::min(batch.length, to.max_length)};
+    const train::BatchShape smaller =
+        train::whole_batch(std::min(batch.rows, rows), std::min(batch.length, to.max_length));
+    if (smaller.rows < batch.rows || smaller.length < batch.length) {
+      batch = {smaller.rows, smaller.length, std::min(batch.targets, smaller.targets)};
+    }
     workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
   };
   workload.capacity_tokens = 0;
@@ -70,7 +74,8 @@ class Remedies {
 
  private:
   double operations(const RunConfig& run) const {
-    const train::BatchShape batch{run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_))};
+    const train::BatchShape batch =
+        train::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)));
     const Arithmetic arithmetic =
         estimate_arithmetic(shape_, run, train::StepShape(run.gradient_accumulation_steps, batch));
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);

@@ -81,7 +81,7 @@ class TechniqueSearch {
     names.push_back(batch.name);
     result.techniques = std::move(names);
     result.run = run;
-    const train::BatchShape micro_batch{run.per_device_train_batch_size, longest_sample(run)};
+    const train::BatchShape micro_batch = train::whole_batch(run.per_device_train_batch_size, longest_sample(run));
     result.arithmetic =
         estimate_arithmetic(question_.shape, run, train::StepShape(run.gradient_accumulation_steps, micro_batch));
     const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;

@@ -53,6 +53,15 @@ Technique setting_row(const char* group, const char* name, const char* note, T R
           }};
 }
 
+// Only where the run's own chunk is larger than the default: a smaller one saves little.
+void add_chunks(std::vector<Technique>& rows, const RunConfig& run) {
+  const int64_t chunk = RunConfig().loss_chunk_size;
+  if (run.loss_chunk_size > 0 && run.loss_chunk_size <= chunk) return;
+  rows.push_back(setting_row("loss", "large chunks of logits", "the same result", &RunConfig::loss_chunk_size,
+                             run.loss_chunk_size));
+  rows.push_back(setting_row("loss", "loss in chunks", "the same result", &RunConfig::loss_chunk_size, chunk));
+}
+
 void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
   const int64_t effective = checked_multiply(run.per_device_train_batch_size, run.gradient_accumulation_steps,
                                              "per_device_train_batch_size × gradient_accumulation_steps");
@@ -94,6 +103,7 @@ std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape&
                   config::Attention::kMath),
       setting_row("attention", "flash attention", "the same result up to rounding", &RunConfig::attn_implementation,
                   config::Attention::kFlash)};
+  add_chunks(rows, run);
   add_batches(rows, run);
   return rows;
 }

@@ -21,7 +21,7 @@ struct Technique {
 };
 
 // All rows that make sense for the run, in the order in which groups are applied: method, precision, checkpointing,
-// attention, batch. The rows of `batch` split the run's effective batch, smallest micro-batch first.
+// attention, loss, batch. The rows of `batch` split the run's effective batch, smallest micro-batch first.
 std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape);
 
 // Optimizers that keep less than AdamW. They change what is learned, not how it is computed: nobody's to choose by

@@ -78,7 +78,7 @@ Json workload_json(const plan::Plan& plan) {
   Json steps = Json::array();
   for (const train::StepShape& step : plan.workload.steps) {
     Json micro_batches = Json::array();
-    for (const train::BatchShape& batch : step) micro_batches.push_back({batch.rows, batch.length});
+    for (const train::BatchShape& batch : step) micro_batches.push_back({batch.rows, batch.length, batch.targets});
     steps.push_back(micro_batches);
   }
   return {{"parameters", plan.workload.parameters},

@@ -9,10 +9,16 @@
 namespace fathom::train {
 
 struct DeviceBatch {
-  at::Tensor ids_BS;      // int64
-  at::Tensor targets_BS;  // int64, data::kIgnored where there is no loss
+  at::Tensor ids_BS;     // int64
+  at::Tensor rows_N;     // int64, of the B * S tokens those that count for the loss; undefined: all of them
+  at::Tensor targets_N;  // int64, of these rows; data::kIgnored where there is no loss
   int64_t target_count = 0;
   int64_t token_count = 0;
+};
+
+// What batches come with besides their ids and targets.
+struct RingColumns {
+  bool rows = false;  // the numbers of the rows that count
 };
 
 class BatchRing {
@@ -20,14 +26,14 @@ class BatchRing {
   static constexpr int64_t kSlots = 2;  // the micro-batch in use and the next one of the step
 
   // Room for kSlots batches of up to `capacity_tokens` = rows x length tokens each, ids and targets as int64; claims it
-  // as functionality.
-  BatchRing(int64_t capacity_tokens, at::Device device, ledger::Ledger& ledger);
+  // as functionality; likewise the columns that are asked for.
+  BatchRing(int64_t capacity_tokens, const RingColumns& columns, at::Device device, ledger::Ledger& ledger);
   // Copies the batch into the next slot; the views stay valid until kSlots more batches were put. A batch without ids
-  // (a shape alone) leaves the slot as it is.
+  // (a shape alone) leaves the slot as it is. Which rows count is found here, on the host.
   DeviceBatch put(const data::Batch& batch);
 
  private:
-  at::Tensor ids_, targets_;  // [kSlots, capacity_tokens]
+  at::Tensor ids_, targets_, rows_;  // [kSlots, capacity_tokens]; rows_ undefined where none are picked
   int64_t next_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace fathom::train {
@@ -27,7 +28,7 @@ BatchShape shape_of(const config::RunConfig& config, const data::Dataset& datase
   return shape;
 }
 
-// The shapes that no other exceeds in both rows and length, in the order of their first appearance.
+// The shapes that no other exceeds in rows, length and targets, in the order of their first appearance.
 class Frontier {
  public:
   void add(const BatchShape& shape) {
@@ -40,9 +41,12 @@ class Frontier {
 
  private:
   static bool covers(const BatchShape& large, const BatchShape& small) {
-    return large.rows >= small.rows && large.length >= small.length;
+    return large.rows >= small.rows && large.length >= small.length && large.targets >= small.targets &&
+           (gathers(large) || !gathers(small));
   }
-  std::vector<BatchShape> shapes_;  // at most one for each number of rows
+  // Where every token counts the loss takes the rows as they are, without a copy of those that do.
+  static bool gathers(const BatchShape& shape) { return shape.targets < shape.rows * shape.length; }
+  std::vector<BatchShape> shapes_;
 };
 
 class StepFrontier {
@@ -72,6 +76,10 @@ StepShape next_shape(const config::RunConfig& config, StepOrder& order, const da
 }
 
 }  // namespace
+
+BatchShape whole_batch(int64_t rows, int64_t length) {
+  return {rows, length, checked_multiply(rows, length - 1, "batch size × length")};
+}
 
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
   StepOrder order(config, dataset);

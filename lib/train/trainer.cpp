@@ -4,12 +4,12 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
 #include "ops/autocast.h"
-#include "ops/cross_entropy.h"
 #include "optim/gradient_norm.h"
 #include "train/inputs.h"
 
@@ -45,14 +45,13 @@ Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& s
                      const Placement& placement)
     : placement_(placement),
       autocast_(config.bf16),
+      loss_chunk_(config.loss_chunk_size),
       model_(shape, model_options(config, shape, placement)),
-      ring_(capacity_tokens, placement.device, *placement.ledger) {}
+      ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0}, placement.device, *placement.ledger) {}
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  const at::Tensor logits_BSV = model_.forward(batch.ids_BS);
-  placement_.ledger->enter("loss");
-  return ops::cross_entropy(logits_BSV, batch.targets_BS, denominator);
+  return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_});
 }
 
 Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop) {
@@ -68,7 +67,7 @@ Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::
     if (!result.complete) break;
   }
   placement_.ledger->end_phase();
-  result.loss = sum / static_cast<double>(result.target_count);
+  result.loss = sum / static_cast<double>(std::max<int64_t>(1, result.target_count));
   result.memory = label(placement_);
   return result;
 }
@@ -138,7 +137,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
-    const at::Tensor loss = accumulate(batch, static_cast<double>(result.target_count));
+    const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)));
     if (loss_sum.defined()) {
       loss_sum.add_(loss);
     } else {

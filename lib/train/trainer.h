@@ -54,12 +54,14 @@ class Evaluator {
   Evaluation evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop = nullptr);
   // Copies the batch into the ring.
   DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
-  // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device.
+  // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
+  // a chunk of loss_chunk_size rows.
   at::Tensor loss(const DeviceBatch& batch, double denominator);
 
  private:
   Placement placement_;
   bool autocast_;
+  int64_t loss_chunk_;
   model::Llama model_;
   BatchRing ring_;
 };

@@ -56,7 +56,7 @@ class AllocatorSettingsTest : public ProgramTest {
                       {"memory_bytes", memory_bytes},
                       {"placement", 0},
                       {"timeline", false},
-                      {"steps", {{{4, 300}}, {{4, 211}}, {{2, 300}, {4, 100}}}},
+                      {"steps", {{{4, 300, 1196}}, {{4, 211, 840}}, {{2, 300, 598}, {4, 100, 396}}}},
                       {"evaluations", Json::array()},
                       {"capacity_tokens", 1200}},
                      std::chrono::minutes(2));

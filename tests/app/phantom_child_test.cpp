@@ -34,8 +34,8 @@ class PhantomChild : public ProgramTest {
             {"memory_bytes", int64_t{80} << 30},
             {"placement", 0},
             {"timeline", false},
-            {"steps", {{{rows, length}, {rows, length}}}},
-            {"evaluations", {{2, 100}}},
+            {"steps", {{{rows, length, rows * (length - 1)}, {rows, length, rows * (length - 1)}}}},
+            {"evaluations", {{2, 100, 198}}},
             {"capacity_tokens", rows * length}};
   }
   static Json changed(Json question, const Json& changes) {

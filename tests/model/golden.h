@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "model/llama.h"
 #include "ops/cross_entropy.h"
+#include "ops/head_loss.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
 
@@ -33,8 +34,8 @@ struct Golden {
     targets_BS = integers(expected["targets"]);
     losses = expected["losses"].get<std::vector<double>>();
     lora_losses = expected["lora_losses"].get<std::vector<double>>();
-    target_count = (targets_BS != ops::kIgnoredTarget).sum().item<int64_t>();
     continuation = expected["continuation"].get<std::vector<int64_t>>();
+    target_count = (targets_BS != ops::kIgnoredTarget).sum().item<int64_t>();
     lora.r = expected["lora"]["r"];
     lora.alpha = expected["lora"]["alpha"];
     const Json& modules = expected["lora"]["target_modules"];
@@ -65,8 +66,15 @@ struct Golden {
     return model;
   }
 
-  at::Tensor loss(Llama& model) const {
-    return ops::cross_entropy(model.forward(ids_BS), targets_BS, static_cast<double>(target_count));
+  // Through chunks of `chunk_rows` logits of the rows that count; 0: of all rows at once.
+  at::Tensor loss(Llama& model, int64_t chunk_rows = 0) const {
+    const at::Tensor targets_T = targets_BS.view({-1});
+    ops::LossTargets targets{{}, targets_T, static_cast<double>(target_count), chunk_rows};
+    if (chunk_rows > 0) {
+      targets.rows_N = (targets_T != ops::kIgnoredTarget).nonzero().view({-1});
+      targets.targets_N = targets_T.index_select(0, targets.rows_N);
+    }
+    return model.loss(ids_BS, targets);
   }
 
   weights::ModelFolder folder;

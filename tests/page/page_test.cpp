@@ -34,7 +34,7 @@ RunRecord example_record() {
       {"schema_version", 1},
       {"run", {{"model", "models/tiny-llama"}, {"method", "full"}, {"dtype", "float32"}, {"seconds", 75.0}}},
       {"target", {{"name", "CPU"}, {"threads", 2}, {"phantom", false}}},
-      {"workload", {{"parameters", 1234567}, {"trained_parameters", 1234567}, {"steps", {{{16, 34}}}}}},
+      {"workload", {{"parameters", 1234567}, {"trained_parameters", 1234567}, {"steps", {{{16, 34, 500}}}}}},
       {"peak", three(7654000, 7654321, 7654321)},
       {"phases", {{"backward", {{"peak", {{"dry_run", 7654321}, {"measured", 7654321}}}, {"end", Json::object()}}}}},
       {"rules_of_thumb",

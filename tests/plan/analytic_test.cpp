@@ -46,11 +46,13 @@ Target cpu() {
   return target;
 }
 
+// Every token counts.
 Workload steps_of(std::vector<train::StepShape> steps) {
   Workload workload;
   workload.steps = std::move(steps);
-  for (const train::StepShape& step : workload.steps) {
-    for (const train::BatchShape& batch : step) {
+  for (train::StepShape& step : workload.steps) {
+    for (train::BatchShape& batch : step) {
+      batch.targets = batch.rows * batch.length;
       workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
     }
   }

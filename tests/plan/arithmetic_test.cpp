@@ -16,6 +16,12 @@ namespace {
 using train::testing::tiny_config;
 using train::testing::tiny_shape;
 
+// Batches whose tokens all count.
+train::StepShape step_of(train::StepShape step) {
+  for (train::BatchShape& batch : step) batch.targets = batch.rows * batch.length;
+  return step;
+}
+
 Arithmetic played(const config::RunConfig& config, const model::ModelShape& shape, const train::StepShape& step) {
   return dry_run_cpu(config, shape, nullptr, make_workload(config, shape, {step}, {})).arithmetic;
 }
@@ -30,7 +36,7 @@ void expect_near(int64_t figure, int64_t by_hand, const char* what) {
 // inputs, and of the weights: 2,509,920. Attention: 12 heads, 10 x 11 / 2 = 55 pairs of six: a product takes
 // 2 x 12 x 55 x 6 = 7,920; two forward and five backward, two layers: 110,880.
 TEST(Arithmetic, OfFullTrainingAsCountedByHand) {
-  const Arithmetic counted = played(tiny_config(), tiny_shape(), {{3, 10}});
+  const Arithmetic counted = played(tiny_config(), tiny_shape(), step_of({{3, 10}}));
   expect_near(counted.matrix_flops, 2'509'920, "products");
   expect_near(counted.attention_flops, 110'880, "attention");
 }
@@ -44,7 +50,7 @@ TEST(Arithmetic, OfCheckpointsAndMathAttentionAsCountedByHand) {
   config.gradient_checkpointing = true;
   config.attn_implementation = config::Attention::kMath;
   config.gradient_accumulation_steps = 2;
-  const Arithmetic counted = played(config, tiny_shape(), {{3, 10}, {1, 4}});
+  const Arithmetic counted = played(config, tiny_shape(), step_of({{3, 10}, {1, 4}}));
   expect_near(counted.matrix_flops, 3'627'936, "products");
   expect_near(counted.attention_flops, 242'688, "attention");
 }
@@ -68,7 +74,7 @@ TEST(Arithmetic, OfAdaptersAsCountedByHand) {
   config::RunConfig config = tiny_config();
   config.method = config::Method::kLora;
   config.lora_r = 4;
-  const Arithmetic counted = played(config, shape, {{1, 16}});
+  const Arithmetic counted = played(config, shape, step_of({{1, 16}}));
   expect_near(counted.matrix_flops, 3'685'376, "products");
   expect_near(counted.attention_flops, 228'480, "attention");
 }
@@ -85,7 +91,7 @@ TEST(Arithmetic, OfEightBillionParameters) {
   shape.num_key_value_heads = 8;
   shape.head_dim = 128;
   config::RunConfig config = tiny_config();
-  const Arithmetic by_formula = estimate_arithmetic(shape, config, {{1, 8192}});
+  const Arithmetic by_formula = estimate_arithmetic(shape, config, step_of({{1, 8192}}));
   const int64_t weights =
       int64_t{32} * (4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14336) + int64_t{4096} * 128256;
   EXPECT_EQ(by_formula.matrix_flops, 6 * 8192 * weights);
@@ -109,8 +115,8 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             model::ModelShape shape = tiny_shape();
             shape.tie_word_embeddings = *targets == 'o';
             // Played with two micro-batches; the third is added.
-            const Arithmetic counted = played(config, shape, {{3, 33}, {2, 40}});
-            const Arithmetic formula = estimate_arithmetic(shape, config, {{3, 33}, {2, 40}, {2, 40}});
+            const Arithmetic counted = played(config, shape, step_of({{3, 33}, {2, 40}}));
+            const Arithmetic formula = estimate_arithmetic(shape, config, step_of({{3, 33}, {2, 40}, {2, 40}}));
             const std::string name = std::string(method == config::Method::kFull ? "full" : "lora ") + targets +
                                      (autocast ? " autocast" : "") + (checkpointing ? " checkpointing" : "") +
                                      (attention == config::Attention::kMath ? " math" : " flash");
@@ -128,7 +134,7 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
 // What is played is what is computed: the same operators on the real CPU.
 TEST(Arithmetic, OfTheRealStepIsThatOfTheDryRun) {
   const config::RunConfig config = tiny_config();
-  const Arithmetic dry = played(config, tiny_shape(), {{3, 10}});
+  const Arithmetic dry = played(config, tiny_shape(), step_of({{3, 10}}));
   auto trainer = train::testing::tiny_trainer(config);
   const data::Dataset dataset = train::testing::random_dataset({10, 10, 10}, tiny_shape().vocab_size, 3);
   const data::Batch batch = data::make_batch(dataset, std::vector<int64_t>{0, 1, 2}, 0);
@@ -161,7 +167,7 @@ TEST(Arithmetic, OfWhatCannotBeCountedIsNoSum) {
 TEST(Arithmetic, WhatLeavesInt64IsRefused) {
   model::ModelShape shape = tiny_shape();
   shape.hidden_size = int64_t{1} << 31;
-  EXPECT_THROW(estimate_arithmetic(shape, tiny_config(), {{1 << 20, 1 << 20}}), Error);
+  EXPECT_THROW(estimate_arithmetic(shape, tiny_config(), step_of({{1 << 20, 1 << 20}})), Error);
 }
 
 }  // namespace

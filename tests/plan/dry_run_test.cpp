@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/split_mix.h"
 #include "tests/plan/matrix_run.h"
 #include "tests/train/tiny.h"
 
@@ -59,6 +60,40 @@ TEST(DryRun, EqualsARunOverADatasetToTheByte) {
   EXPECT_THAT(testing::differences(dry.memory, real), ::testing::IsEmpty());
   EXPECT_GT(real.peak, 0);
   EXPECT_LT(dry.steps_played, 40);
+}
+
+// Prompts of any length before completions of any length: the longest batch is rarely the one with most targets.
+data::Dataset prompts_and_completions(int64_t examples, int64_t vocabulary) {
+  SplitMix64 random(5);
+  std::vector<data::Example> drawn;
+  for (int64_t i = 0; i < examples; ++i) {
+    data::Example& example = drawn.emplace_back();
+    const uint64_t prompt = 1 + random.below(60), completion = 1 + random.below(random.below(4) == 0 ? 50 : 6);
+    for (uint64_t token = 0; token < prompt + completion; ++token) {
+      example.ids.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary))));
+      example.labels.push_back(token < prompt ? data::kIgnored : example.ids.back());
+    }
+  }
+  return data::Dataset(drawn);
+}
+
+TEST(DryRun, FindsTheMostTargetsOfADatasetToTheByte) {
+  config::RunConfig config = accumulating_config();
+  model::ModelShape shape = train::testing::tiny_shape();
+  shape.vocab_size = 4001;
+  train::testing::cpu_ledger();
+  const data::Dataset dataset = prompts_and_completions(60, shape.vocab_size);
+  for (const auto method : {config::Method::kFull, config::Method::kLora}) {
+    for (const int64_t chunk : {0, 1, 33, 1024}) {
+      config.method = method;
+      config.loss_chunk_size = chunk;
+      const Workload workload = make_workload(config, shape, train::maximal_steps(config, dataset),
+                                              train::evaluation_shapes(config, dataset));
+      const DryRun dry = dry_run_cpu(config, shape, nullptr, workload);
+      EXPECT_THAT(testing::differences(dry.memory, measure(config, shape, dataset, workload)), ::testing::IsEmpty())
+          << "chunks of " << chunk;
+    }
+  }
 }
 
 TEST(DryRun, OnlyTheMaximalStepsDecide) {

@@ -37,7 +37,7 @@ class PlanGpu : public testing::Test {
     const config::RunConfig config = train::testing::tiny_config();
     const model::ModelShape shape = train::testing::tiny_shape();
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
-    const Subject subject{config, shape, folder, make_workload(config, shape, {{{2, 8}}}, {})};
+    const Subject subject{config, shape, folder, make_workload(config, shape, {{train::whole_batch(2, 8)}}, {})};
     return plan_gpu(subject, gpu_, placements, [&](const PhantomQuestion& question) {
       const std::lock_guard lock(mutex_);
       asked_.push_back(question);
@@ -116,8 +116,8 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   question.memory_bytes = int64_t{80} << 30;
   question.placement = 7;
   question.timeline = true;
-  question.workload.steps = {{{4, 128}, {2, 64}}, {{1, 9}}};
-  question.workload.evaluations = {{3, 5}};
+  question.workload.steps = {{{4, 128, 500}, {2, 64, 1}}, {{1, 9, 8}}};
+  question.workload.evaluations = {{3, 5, 12}};
   question.workload.capacity_tokens = 512;
   const Json said = to_json(question);
   EXPECT_EQ(to_json(question_from_json(said)), said);

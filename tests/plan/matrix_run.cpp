@@ -48,21 +48,20 @@ class ScratchFolder {
   fs::path path_;
 };
 
-// Rows of random lengths, the last of the whole length; a third of the targets masked, but never all.
+// Random tokens, of which as many count as the shape says, drawn from anywhere in the batch.
 data::Batch random_batch(const train::BatchShape& shape, int64_t vocabulary, SplitMix64& random) {
-  std::vector<data::Example> examples;
-  std::vector<int64_t> rows;
-  for (int64_t row = 0; row < shape.rows; ++row) {
-    rows.push_back(row);
-    const bool whole = row + 1 == shape.rows;
-    const int64_t length = whole ? shape.length : 1 + static_cast<int64_t>(random.below(shape.length));
-    data::Example& example = examples.emplace_back();
-    for (int64_t i = 0; i < length; ++i) {
-      example.ids.push_back(static_cast<int32_t>(random.below(vocabulary)));
-      example.labels.push_back(i > 1 && random.below(3) == 0 ? data::kIgnored : example.ids.back());
-    }
+  data::Batch batch;
+  batch.rows = shape.rows;
+  batch.length = shape.length;
+  batch.token_count = shape.rows * shape.length;
+  batch.target_count = shape.targets;
+  for (int64_t left = batch.token_count, wanted = shape.targets; left > 0; --left) {
+    const bool counts = random.below(static_cast<uint64_t>(left)) < static_cast<uint64_t>(wanted);
+    wanted -= counts ? 1 : 0;
+    batch.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(vocabulary))));
+    batch.targets.push_back(counts ? batch.ids.back() : data::kIgnored);
   }
-  return data::make_batch(data::Dataset(examples), rows, 0);
+  return batch;
 }
 
 std::vector<data::Batch> random_batches(const std::vector<train::BatchShape>& shapes, int64_t vocabulary,

@@ -31,6 +31,7 @@ enum AxisIndex : size_t {
   kThreads,
   kClipping,
   kOptimizer,
+  kLossChunk,
 };
 
 using Levels = std::vector<size_t>;
@@ -102,6 +103,7 @@ config::RunConfig config_of(const Levels& levels) {
   constexpr std::array kOptimizers = {config::Optimizer::kAdamW, config::Optimizer::kSgd, config::Optimizer::kAdafactor,
                                       config::Optimizer::kLion};
   config.optim = kOptimizers[levels[kOptimizer]];
+  config.loss_chunk_size = number_of(levels, kLossChunk);
   if (levels[kEvaluation] > 0) config.eval_strategy = config::Cadence::kEpoch;
   config.eval_on_start = levels[kEvaluation] == 2;
   config.per_device_eval_batch_size = config.per_device_train_batch_size + (levels[kEvaluation] == 2 ? 2 : 0);
@@ -135,12 +137,21 @@ train::BatchShape ragged(const train::BatchShape& largest, SplitMix64& random) {
   const auto from = [&](int64_t least, int64_t most) {
     return least + static_cast<int64_t>(random.below(static_cast<uint64_t>(most - least + 1)));
   };
-  return {from(1, largest.rows), from(2, largest.length)};  // two tokens: one of them a target
+  const int64_t rows = from(1, largest.rows), length = from(2, largest.length);
+  return {rows, length, from(0, rows * length)};
+}
+
+// All tokens count, all that have a next one, or a part of them.
+train::BatchShape with_targets(const train::BatchShape& batch, SplitMix64& random) {
+  const int64_t tokens = batch.rows * batch.length;
+  const std::array<int64_t, 3> targets = {tokens, tokens - batch.rows,
+                                          static_cast<int64_t>(random.below(static_cast<uint64_t>(tokens)))};
+  return {batch.rows, batch.length, targets[random.below(targets.size())]};
 }
 
 // Two steps, the last often shorter, as at the end of a pass; the largest batch may come anywhere.
 void draw_batches(MatrixRun& run, SplitMix64& random) {
-  const train::BatchShape largest = {run.config.per_device_train_batch_size, run.config.max_length};
+  const train::BatchShape largest = {run.config.per_device_train_batch_size, run.config.max_length, 0};
   const int64_t accumulation = run.config.gradient_accumulation_steps;
   const size_t steps = 2;
   for (size_t step = 0; step < steps; ++step) {
@@ -149,11 +160,11 @@ void draw_batches(MatrixRun& run, SplitMix64& random) {
     for (int64_t i = 0; i < (cut ? accumulation - 1 : accumulation); ++i) shape.push_back(ragged(largest, random));
   }
   train::StepShape& chosen = run.steps[random.below(steps)];
-  chosen[random.below(chosen.size())] = largest;
+  chosen[random.below(chosen.size())] = with_targets(largest, random);
   run.config.max_steps = static_cast<int64_t>(steps);
   if (run.config.eval_strategy == config::Cadence::kNo) return;
-  const train::BatchShape evaluation = {run.config.per_device_eval_batch_size, run.config.max_length};
-  run.evaluations = {ragged(evaluation, random), evaluation, ragged(evaluation, random)};
+  const train::BatchShape evaluation = {run.config.per_device_eval_batch_size, run.config.max_length, 0};
+  run.evaluations = {ragged(evaluation, random), with_targets(evaluation, random), ragged(evaluation, random)};
 }
 
 std::string name_of(size_t place, const Levels& levels) {
@@ -174,6 +185,7 @@ std::string name_of(size_t place, const Levels& levels) {
   if (is_on(levels, kClipping)) name.append("_clipping");
   append("_", kOptimizer);
   append("_threads", kThreads);
+  append("_chunk", kLossChunk);
   return name;
 }
 
@@ -196,6 +208,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"threads", {"1", "2"}},
       {"clipping", {"no", "yes"}},
       {"optimizer", {"adamw", "sgd", "adafactor", "lion"}},
+      {"loss_chunk_size", {"0", "7", "1024"}},
   };
   return *axes;
 }

@@ -41,10 +41,10 @@ Target h100() {
   return target;
 }
 
-Workload batches(const train::BatchShape& batch) {
+Workload batches(int64_t rows, int64_t length) {
   Workload workload;
-  workload.steps = {{batch}};
-  workload.capacity_tokens = batch.rows * batch.length;
+  workload.steps = {{train::whole_batch(rows, length)}};
+  workload.capacity_tokens = rows * length;
   return workload;
 }
 
@@ -61,7 +61,7 @@ const Remedy* find(const std::vector<Remedy>& all, const std::string& name) {
 }
 
 TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
-  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches({8, 2048}));
+  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches(8, 2048));
   ASSERT_GE(found.size(), 6U);
   for (size_t i = 1; i < found.size(); ++i) EXPECT_GE(found[i - 1].saved_bytes, found[i].saved_bytes);
   for (const Remedy& remedy : found) EXPECT_GT(remedy.saved_bytes, 0) << remedy.name;
@@ -79,11 +79,11 @@ TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
 TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
   const model::ModelShape shape = llama_8b();
   const config::RunConfig run = plain_run();
-  const int64_t before = estimate_analytic(shape, run, h100(), batches({8, 2048})).peak;
-  for (const Remedy& remedy : remedies(shape, run, h100(), batches({8, 2048}))) {
+  const int64_t before = estimate_analytic(shape, run, h100(), batches(8, 2048)).peak;
+  for (const Remedy& remedy : remedies(shape, run, h100(), batches(8, 2048))) {
     const config::RunConfig changed = config::parse_config("model_name_or_path: m\nmax_length: 2048\n", "run.yaml",
                                                            remedy.settings, config::Purpose::kEstimate);
-    Workload workload = batches({changed.per_device_train_batch_size, changed.max_length});
+    Workload workload = batches(changed.per_device_train_batch_size, changed.max_length);
     if (changed.gradient_accumulation_steps > 1) workload.steps = {{workload.steps[0][0], workload.steps[0][0]}};
     const int64_t after = estimate_analytic(shape, changed, target_of(h100(), changed, shape), workload).peak;
     EXPECT_EQ(remedy.peak, after) << remedy.name;
@@ -92,7 +92,7 @@ TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
 }
 
 TEST(Remedies, TellWhatTheyCost) {
-  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches({8, 2048}));
+  const std::vector<Remedy> found = remedies(llama_8b(), plain_run(), h100(), batches(8, 2048));
   // A third pass besides forward and the two of backward; the head is outside of checkpoints.
   EXPECT_NEAR(*find(found, "gradient checkpointing")->work, 4.0 / 3, 0.05);
   EXPECT_LT(*find(found, "LoRA")->work, 0.75) << "no gradients of weights";
@@ -117,14 +117,27 @@ TEST(Remedies, FollowWhatDecidesThePeak) {
   run.gradient_checkpointing = true;
   run.per_device_train_batch_size = 1;
   run.per_device_eval_batch_size = 64;
-  Workload workload = batches({1, 512});
-  workload.evaluations = {{64, 512}};
+  Workload workload = batches(1, 512);
+  workload.evaluations = {train::whole_batch(64, 512)};
   workload.capacity_tokens = 64 * 512;
   const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), workload);
   ASSERT_FALSE(found.empty());
   EXPECT_THAT(found.front().settings, ElementsAre("per_device_eval_batch_size=1"));
   EXPECT_EQ(find(found, "LoRA"), nullptr);
   EXPECT_EQ(find(found, "gradient checkpointing"), nullptr);
+}
+
+TEST(Remedies, ChunksOfTheLossWhereThereAreNoneOrLargeOnes) {
+  config::RunConfig run = plain_run();
+  EXPECT_EQ(find(remedies(llama_8b(), run, h100(), batches(8, 2048)), "loss in chunks"), nullptr);
+  for (const int64_t size : {0, 16384}) {
+    run.loss_chunk_size = size;
+    const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), batches(8, 2048));
+    const Remedy* chunks = find(found, "loss in chunks");
+    ASSERT_NE(chunks, nullptr);
+    EXPECT_THAT(chunks->settings, ElementsAre("loss_chunk_size=1024"));
+    EXPECT_GT(chunks->saved_bytes, int64_t{8} * 1024 * llama_8b().vocab_size * 4) << "half of the logits or more";
+  }
 }
 
 TEST(Techniques, SettingsNameOnlyWhatMattersAfterwards) {

@@ -46,7 +46,7 @@ Target target_with(config::Device device, int64_t capacity) {
 
 Workload full_batches(const RunConfig& run) {
   Workload workload;
-  const train::BatchShape batch{run.per_device_train_batch_size, run.max_length};
+  const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length);
   workload.steps = {train::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
   workload.capacity_tokens = batch.rows * batch.length;
   return workload;

@@ -66,6 +66,65 @@ TEST(Trainer, TheMeanOfMeansIsAnotherLoss) {
   EXPECT_LT(std::abs(whole - trainer->evaluate(batches_of(dataset, 2)).loss) / whole, 1e-6);
 }
 
+// Micro-batches whose targets are masked: most of one, all but one of the next, all of another.
+std::vector<data::Batch> masked_batches() {
+  std::vector<data::Batch> batches = batches_of(testing::random_dataset(kLengths, 101, 3), 2);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    data::Batch& batch = batches[i];
+    batch.target_count = 0;
+    for (size_t token = 0; token < batch.targets.size(); ++token) {
+      const bool keeps = i == 0 ? token % 3 == 0 : i == 1 ? token == 5 : i == 2;
+      if (!keeps) batch.targets[token] = data::kIgnored;
+      batch.target_count += batch.targets[token] != data::kIgnored;
+    }
+  }
+  return batches;
+}
+
+TEST(Trainer, ChunksLeaveTheLossAndTheGradientsAlone) {
+  const std::vector<data::Batch> batches = masked_batches();
+  ASSERT_EQ(batches[1].target_count, 1);
+  ASSERT_EQ(batches[3].target_count, 0);
+  for (const bool tied : {false, true}) {
+    for (const auto method : {config::Method::kFull, config::Method::kLora}) {
+      for (const bool checkpointing : {false, true}) {
+        config::RunConfig config = tiny_config();
+        config.method = method;
+        config.gradient_checkpointing = checkpointing;
+        model::ModelShape shape = testing::tiny_shape();
+        shape.tie_word_embeddings = tied;
+        double loss = 0, evaluation = 0;
+        std::vector<at::Tensor> moments;
+        for (const int64_t chunk : {0, 1, 7, 1000}) {
+          config.loss_chunk_size = chunk;
+          Trainer trainer(config, shape, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
+          trainer.model().initialise(7);
+          trainer.loaded();
+          const double evaluated = trainer.evaluate(batches).loss, trained = trainer.step(batches, 1e-3).loss;
+          if (chunk == 0) {
+            loss = trained;
+            evaluation = evaluated;
+            moments = first_moments(trainer);
+            continue;
+          }
+          EXPECT_NEAR(trained, loss, 1e-5 * loss) << "chunks of " << chunk;
+          EXPECT_NEAR(evaluated, evaluation, 1e-5 * evaluation) << "chunks of " << chunk;
+          EXPECT_LE(largest_relative_difference(first_moments(trainer), moments), 1e-5) << "chunks of " << chunk;
+        }
+      }
+    }
+  }
+}
+
+TEST(Trainer, AStepWithoutTargetsChangesNoGradient) {
+  std::vector<data::Batch> batches = masked_batches();
+  batches.erase(batches.begin(), batches.begin() + 3);
+  const auto trainer = tiny_trainer(tiny_config());
+  const StepResult result = trainer->step(batches, 1e-3);
+  EXPECT_EQ(result.loss, 0);
+  EXPECT_EQ(result.gradient_norm, 0);
+}
+
 TEST(Trainer, CheckpointingAndAttentionLeaveTheLossesAlone) {
   const data::Dataset dataset = testing::random_dataset(kLengths, 101, 5);
   const std::vector<data::Batch> batches = batches_of(dataset, 4);
