@@ -1,4 +1,5 @@
-// `fathom generate`: text after each prompt, on stdout; after several prompts one line each, line breaks escaped.
+// `fathom generate`: text after each prompt, on stdout as it comes; after several prompts one line each, line breaks
+// escaped.
 #include "train/generate.h"
 
 #include <iostream>
@@ -8,6 +9,7 @@
 #include "app/session.h"
 #include "base/error.h"
 #include "ops/autocast.h"
+#include "tokenizer/stream_decoder.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -56,7 +58,9 @@ int run_generate(const Invocation& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
-  if (!inputs.tokenizer) throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model");
+  if (!inputs.tokenizer) {
+    throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model or tokenizer.json");
+  }
   if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
   model::Llama model(inputs.shape, train::model_options(config, inputs.shape, session.placement));
   load_weights(model, invocation, *inputs.folder);
@@ -70,9 +74,13 @@ int run_generate(const Invocation& invocation) {
   options.stop_ids = stop_ids(inputs);
   const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
   for (const std::string& prompt : invocation.prompts) {
-    const std::vector<int32_t> ids = train::generate(model, prompt_ids(*inputs.tokenizer, prompt), options);
-    const std::string text = inputs.tokenizer->decode(ids);
-    std::cout << (invocation.prompts.size() > 1 ? on_one_line(text) : text) << std::endl;
+    tokenizer::StreamDecoder decoder(*inputs.tokenizer);
+    auto show = [&](const std::string& text) {
+      std::cout << (invocation.prompts.size() > 1 ? on_one_line(text) : text) << std::flush;
+    };
+    train::generate(model, prompt_ids(*inputs.tokenizer, prompt), options, [&](int32_t id) { show(decoder.push(id)); });
+    show(decoder.finish());
+    std::cout << std::endl;
   }
   return 0;
 }

@@ -26,6 +26,13 @@ bool is_single_word(std::string_view text, size_t begin, size_t end) {
 AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::sort(tokens_.begin(), tokens_.end(), [](const auto& a, const auto& b) { return a.text < b.text; });
   for (const AddedToken& token : tokens_) first_byte_[static_cast<unsigned char>(token.text[0])] = true;
+  one_first_byte_ = !tokens_.empty() && tokens_.front().text[0] == tokens_.back().text[0];
+}
+
+size_t AddedTokenFinder::next_candidate(std::string_view text, size_t at) const {
+  if (one_first_byte_) return std::min(text.find(tokens_.front().text[0], at), text.size());
+  while (at < text.size() && !first_byte_[static_cast<unsigned char>(text[at])]) ++at;
+  return at;
 }
 
 const AddedToken* AddedTokenFinder::longest_at(std::string_view text, size_t at) const {
@@ -48,8 +55,8 @@ const AddedToken* AddedTokenFinder::longest_at(std::string_view text, size_t at)
 std::vector<AddedTokenFinder::Stretch> AddedTokenFinder::find(std::string_view text) const {
   std::vector<Stretch> stretches;
   size_t done = 0;  // end of the last stretch
-  for (size_t at = 0; at < text.size() && !tokens_.empty();) {
-    const AddedToken* token = first_byte_[static_cast<unsigned char>(text[at])] ? longest_at(text, at) : nullptr;
+  for (size_t at = tokens_.empty() ? text.size() : 0; (at = next_candidate(text, at)) < text.size();) {
+    const AddedToken* token = longest_at(text, at);
     if (token == nullptr) {
       ++at;
       continue;

@@ -29,10 +29,13 @@ class AddedTokenFinder {
   std::vector<Stretch> find(std::string_view text) const;
 
  private:
+  // The next place at or behind `at` where a token may begin.
+  size_t next_candidate(std::string_view text, size_t at) const;
   const AddedToken* longest_at(std::string_view text, size_t at) const;
 
   std::vector<AddedToken> tokens_;      // ordered by text
   std::array<bool, 256> first_byte_{};  // of any token
+  bool one_first_byte_ = false;         // all tokens begin with the same
 };
 
 }  // namespace fathom::tokenizer

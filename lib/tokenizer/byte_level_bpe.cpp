@@ -77,7 +77,7 @@ void ByteLevelBpe::encode(std::string_view text, const std::vector<Piece>& piece
     const size_t before = ids.size();
     encode_piece(text.substr(piece.begin, length), workspace, ids);
     const size_t count = ids.size() - before;
-    if (count <= WordCache::kMostTokens) entry.store(word, ids.data() + before, count);
+    entry.store(word, ids.data() + before, count);
   }
 }
 
@@ -96,24 +96,29 @@ void ByteLevelBpe::encode_piece(std::string_view piece, BpeWorkspace& workspace,
 }
 
 void ByteLevelBpe::merge_short(std::string_view piece, std::vector<int32_t>& ids) const {
-  int32_t tokens[kShortPiece];
-  Merge merges[kShortPiece];  // of each token with the next
+  struct Part {
+    int32_t token;
+    Merge merge;  // with the next part
+  };
+  Part parts[kShortPiece];
   size_t count = piece.size();
-  for (size_t i = 0; i < count; ++i) tokens[i] = byte_ids_[static_cast<unsigned char>(piece[i])];
-  for (size_t i = 0; i + 1 < count; ++i) merges[i] = merges_.find(tokens[i], tokens[i + 1]);
-  while (count > 1) {
-    const size_t at =
-        std::min_element(merges, merges + count - 1, [](const Merge& a, const Merge& b) { return a.rank < b.rank; }) -
-        merges;
-    if (merges[at].rank == Merge::kNoRank) break;
-    tokens[at] = merges[at].id;
-    std::copy(tokens + at + 2, tokens + count, tokens + at + 1);
-    std::copy(merges + at + 1, merges + count - 1, merges + at);
+  for (size_t i = 0; i < count; ++i) parts[i].token = byte_ids_[static_cast<unsigned char>(piece[i])];
+  auto look_up = [&](size_t at) {
+    parts[at].merge = at + 1 < count ? merges_.find(parts[at].token, parts[at + 1].token) : Merge{};
+  };
+  for (size_t i = 0; i < count; ++i) look_up(i);
+  while (true) {
+    uint64_t lowest = UINT64_MAX;  // rank and place in one number, whose minimum takes no branches
+    for (size_t i = 0; i < count; ++i) lowest = std::min(lowest, uint64_t{parts[i].merge.rank} << 32 | i);
+    if (lowest >> 32 == Merge::kNoRank) break;
+    const size_t at = lowest & UINT32_MAX;
+    parts[at].token = parts[at].merge.id;
     --count;
-    if (at + 1 < count) merges[at] = merges_.find(tokens[at], tokens[at + 1]);
-    if (at > 0) merges[at - 1] = merges_.find(tokens[at - 1], tokens[at]);
+    for (size_t i = at + 1; i < count; ++i) parts[i] = parts[i + 1];
+    look_up(at);
+    if (at > 0) look_up(at - 1);
   }
-  ids.insert(ids.end(), tokens, tokens + count);
+  for (size_t i = 0; i < count; ++i) ids.push_back(parts[i].token);
 }
 
 void ByteLevelBpe::merge_long(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {

@@ -25,25 +25,6 @@ bool joins_backward(char32_t code) {
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
 }
 
-bool decomposes(char32_t code) {
-  const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code));
-  return property->decomp_type == 0 && property->decomp_seqindex != UINT16_MAX;
-}
-
-// Where the sequence that begins at `at` ends; `plain` tells whether NFC surely leaves it alone.
-size_t sequence_end(std::string_view text, size_t at, bool& plain) {
-  const Character first = character_at(text.data() + at);
-  plain = first.code < kFirstMark || !(joins_backward(first.code) || decomposes(first.code));
-  size_t end = at + first.bytes;
-  while (end < text.size() && static_cast<unsigned char>(text[end]) >= kFirstMarkByte) {
-    const Character next = character_at(text.data() + end);
-    if (!joins_backward(next.code)) break;
-    plain = false;
-    end += next.bytes;
-  }
-  return end;
-}
-
 using Codes = std::vector<utf8proc_int32_t>;
 
 utf8proc_propval_t combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
@@ -88,16 +69,59 @@ std::string compose_sequence(std::string_view sequence) {
   return result;
 }
 
+// What a character may do in NFC, looked up once for the planes that have the letters of languages.
+class Behaviour {
+ public:
+  static const Behaviour& instance() {
+    static const Behaviour behaviour;
+    return behaviour;
+  }
+  bool joins(char32_t code) const { return code < kTabled ? (table_[code] & kJoins) != 0 : joins_backward(code); }
+  // Whether NFC neither changes it on its own nor lets it change with what stands before it.
+  bool is_stable(char32_t code) const { return code < kTabled ? table_[code] == 0 : !joins_backward(code); }
+
+ private:
+  static constexpr char32_t kTabled = 0x30000;  // beyond, there are no canonical decompositions
+  enum : uint8_t { kJoins = 1, kChanges = 2 };
+
+  Behaviour() : table_(kTabled) {
+    for (char32_t code = kFirstMark; code < kTabled; ++code) {
+      if (joins_backward(code)) table_[code] |= kJoins;
+      const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code));
+      if (property->decomp_type != 0 || property->decomp_seqindex == UINT16_MAX) continue;
+      std::string character;
+      append_character(character, code);
+      if (compose_sequence(character) != character) table_[code] |= kChanges;
+    }
+  }
+  std::vector<uint8_t> table_;
+};
+
+// Where the sequence that begins at `at` ends; `plain` tells whether NFC surely leaves it alone.
+size_t sequence_end(std::string_view text, size_t at, const Behaviour& behaviour, bool& plain) {
+  const Character first = character_at(text.data() + at);
+  plain = behaviour.is_stable(first.code);
+  size_t end = at + first.bytes;
+  while (end < text.size() && static_cast<unsigned char>(text[end]) >= kFirstMarkByte) {
+    const Character next = character_at(text.data() + end);
+    if (!behaviour.joins(next.code)) break;
+    plain = false;
+    end += next.bytes;
+  }
+  return end;
+}
+
 }  // namespace
 
 bool is_plainly_composed(std::string_view text) {
+  const Behaviour& behaviour = Behaviour::instance();
   for (size_t at = 0; at < text.size();) {
     if (static_cast<unsigned char>(text[at]) < kFirstMarkByte) {
       ++at;  // the rest of a character is skipped byte by byte: bytes within one are below kFirstMarkByte too
       continue;
     }
     const Character character = character_at(text.data() + at);
-    if (joins_backward(character.code) || decomposes(character.code)) return false;
+    if (!behaviour.is_stable(character.code)) return false;
     at += character.bytes;
   }
   return true;
@@ -107,9 +131,10 @@ std::string compose(std::string_view text, OffsetMap* origins) {
   std::string result;
   result.reserve(text.size());
   bool copying = false;
+  const Behaviour& behaviour = Behaviour::instance();
   for (size_t at = 0; at < text.size();) {
     bool plain = false;
-    const size_t end = sequence_end(text, at, plain);
+    const size_t end = sequence_end(text, at, behaviour, plain);
     const std::string_view sequence = text.substr(at, end - at);
     const std::string composed = plain ? "" : compose_sequence(sequence);
     const bool copies = plain || composed == sequence;

@@ -66,9 +66,18 @@ size_t well_formed_prefix(std::string_view text) {
         continue;
       }
     }
-    const Sequence sequence = sequence_at(text, at);
-    if (sequence.form != Form::kWhole) break;
-    at += sequence.bytes;
+    // Where the second byte may be any that goes on, the table is not needed.
+    const auto first = static_cast<unsigned char>(text[at]);
+    auto goes_on = [&](size_t i) { return at + i < text.size() && (text[at + i] & 0xC0) == 0x80; };
+    if (first >= 0xC2 && first <= 0xDF && goes_on(1)) {
+      at += 2;
+    } else if (first >= 0xE1 && first <= 0xEC && goes_on(1) && goes_on(2)) {
+      at += 3;
+    } else {
+      const Sequence sequence = sequence_at(text, at);
+      if (sequence.form != Form::kWhole) break;
+      at += sequence.bytes;
+    }
   }
   return at;
 }

@@ -1,4 +1,4 @@
-// The tokens of words seen lately: one cache line each, so that a text's common words cost one look-up.
+// The tokens of words seen lately, so that a text's common words cost one look-up.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace fathom::tokenizer {
 class WordCache {
  public:
   static constexpr size_t kLongestWord = 24;  // bytes
-  static constexpr size_t kMostTokens = 9;
+  static constexpr size_t kMostTokens = 25;   // at least one byte each; nine are in the first of two cache lines
 
   struct Word {
     uint64_t bytes[3] = {};  // zeros behind the end
@@ -53,13 +53,13 @@ class WordCache {
       std::copy_n(begin, tokens, ids);
     }
   };
-  static_assert(sizeof(Entry) == 64);
+  static_assert(sizeof(Entry) == 128 && kMostTokens >= kLongestWord);
 
   // The one place where a word may be; whatever else is there gives way to it.
   Entry& entry(const Word& word) { return entries_[word.hash() >> (64 - kBits)]; }
 
  private:
-  static constexpr int kBits = 14;  // 1 MiB
+  static constexpr int kBits = 14;  // 2 MiB
   std::vector<Entry> entries_ = std::vector<Entry>(size_t{1} << kBits);
 };
 
