@@ -15,19 +15,6 @@
 namespace fathom::app {
 namespace {
 
-// Where to stop: generation_config.json's eos_token_id (a number or a list), else config.json's, else the tokenizer's.
-std::vector<int64_t> stop_ids(const train::RunInputs& inputs) {
-  std::vector<int64_t> ids = inputs.shape.eos_token_ids;
-  const auto& generation = inputs.folder->generation_config();
-  if (generation && generation->contains("eos_token_id")) {
-    const Json& eos = generation->at("eos_token_id");
-    if (eos.is_number_integer()) ids = {eos.get<int64_t>()};
-    if (eos.is_array()) ids = eos.get<std::vector<int64_t>>();
-  }
-  if (ids.empty() && inputs.tokenizer->eos_id) ids = {*inputs.tokenizer->eos_id};
-  return ids;
-}
-
 std::vector<int32_t> prompt_ids(const tokenizer::Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<int32_t> ids = tokenizer.encode(prompt);
   const bool present = !ids.empty() && tokenizer.bos_id && ids.front() == *tokenizer.bos_id;
@@ -71,7 +58,7 @@ int run_generate(const Invocation& invocation) {
   options.top_k = invocation.top_k;
   options.top_p = invocation.top_p;
   options.seed = invocation.seed;
-  options.stop_ids = stop_ids(inputs);
+  options.stop_ids = train::stop_ids(inputs);
   const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
   for (const std::string& prompt : invocation.prompts) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);

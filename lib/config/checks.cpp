@@ -126,6 +126,17 @@ void check_data(const RunConfig& run, Checker& checker) {
     checker.refuse("validation_split",
                    {"0 beside validation_file", find_key("validation_split")->get(run), "remove one of them"});
   }
+  if (run.packing && run.group_by_length && both_sound("packing", "group_by_length")) {
+    checker.refuse("group_by_length", {"false with packing: true", "true", "remove it: packed rows have no padding"});
+  }
+  if (run.packing && run.pad_to_multiple_of > 0 && both_sound("packing", "pad_to_multiple_of")) {
+    checker.refuse("pad_to_multiple_of", {"0 with packing: true", find_key("pad_to_multiple_of")->get(run),
+                                          "remove it: packed rows have no padding"});
+  }
+  if (run.assistant_only_loss && run.completion_only_loss == true &&
+      both_sound("assistant_only_loss", "completion_only_loss")) {
+    checker.refuse("assistant_only_loss", {"false beside completion_only_loss: true", "true", "remove one of them"});
+  }
   if (run.group_by_length && !run.shuffle && both_sound("group_by_length", "shuffle")) {
     checker.refuse("group_by_length", {"false with shuffle: false", "true", "remove one of them"});
   }
@@ -138,6 +149,7 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_needs(run, purpose, checker);
   check_conditions(run, checker);
   check_evaluation(run, purpose, checker);
+  check_data(run, checker);
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",
                    {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
@@ -146,7 +158,6 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   if (casts_bf16 && checker.sound("bf16") && checker.sound("dtype") && checker.sound("method")) {
     checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
                             "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
-    check_data(run, checker);
   }
 }
 

@@ -215,6 +215,9 @@ std::vector<Key> data_keys() {
       optional_flag("completion_only_loss", &RunConfig::completion_only_loss,
                     "true for prompt and completion, else false",
                     "Loss on the completion alone, its end-of-sequence token included."),
+      flag("assistant_only_loss", &RunConfig::assistant_only_loss,
+           "Of conversations: loss on what the assistant says, its end-of-turn token included; false, as in TRL: on "
+           "the user's and the system's words too, which is seldom meant."),
   };
 }
 

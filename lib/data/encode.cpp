@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/conversation.h"
+
 namespace fathom::data {
 namespace {
 
+using chat::ByteRange;
 using config::DatasetFormat;
 using tokenizer::Tokenizer;
 
@@ -83,18 +86,44 @@ std::string alpaca_prompt(const std::string& instruction, const std::string& inp
   return prompt + "\n\n### Response:";
 }
 
+// The template writes BOS and ends of turns itself. A token counts if one of its bytes lies in a range.
+Example encode_ranges(const Tokenizer& tokenizer, const std::string& text, const std::vector<ByteRange>& ranges) {
+  tokenizer::Encoding encoding = tokenizer.encode_with_offsets(text);
+  Example example;
+  example.ids = std::move(encoding.ids);
+  example.labels.assign(example.ids.size(), static_cast<int32_t>(kIgnored));
+  size_t range = 0;
+  for (size_t i = 0; i < example.ids.size(); ++i) {
+    const int64_t begin = encoding.begins[i];
+    const int64_t next = i + 1 < example.ids.size() ? encoding.begins[i + 1] : static_cast<int64_t>(text.size());
+    while (range < ranges.size() && ranges[range].end <= begin) ++range;
+    const bool counts = range < ranges.size() && ranges[range].begin < std::max(next, begin + 1);
+    if (counts) example.labels[i] = example.ids[i];
+  }
+  return example;
+}
+
+Example encode_all(const Tokenizer& tokenizer, const std::string& text) {
+  Example example;
+  example.ids = tokenizer.encode(text);
+  example.labels = example.ids;
+  return example;
+}
+
 class LineEncoder {
  public:
-  LineEncoder(const Line& line, const Tokenizer* tokenizer, const DatasetOptions& options)
-      : line_(line), tokenizer_(tokenizer), options_(options) {}
+  LineEncoder(const Line& line, const Encoders& encoders, const DatasetOptions& options)
+      : line_(line), encoders_(encoders), options_(options) {}
 
   Example encode(DatasetFormat format) const {
     switch (format) {
       case DatasetFormat::kAuto:
         break;  // has been resolved
       case DatasetFormat::kTokenIds:
+        refuse_assistant_only();
         return read_tokens(line_, options_.completion_only_loss == true);
       case DatasetFormat::kText:
+        refuse_assistant_only();
         refuse_completion_only("a line of text");
         return encode_text(tokenizer(), line_.text("text"));
       case DatasetFormat::kPromptCompletion:
@@ -102,8 +131,9 @@ class LineEncoder {
       case DatasetFormat::kAlpaca:
         return encode_alpaca();
       case DatasetFormat::kMessages:
+        return encode_conversation(read_messages(line_));
       case DatasetFormat::kShareGpt:
-        line_.fail("is a conversation, which cannot be read yet");
+        return encode_conversation(read_sharegpt(line_));
     }
     throw Error("the format of " + line_.where + " is not known");
   }
@@ -111,22 +141,65 @@ class LineEncoder {
  private:
   bool completion_only() const { return options_.completion_only_loss.value_or(true); }
   const Tokenizer& tokenizer() const {
-    if (tokenizer_ == nullptr) line_.fail("needs a tokenizer, and the model's folder has none");
-    return *tokenizer_;
+    if (encoders_.tokenizer == nullptr) line_.fail("needs a tokenizer, and the model's folder has none");
+    return *encoders_.tokenizer;
+  }
+  const chat::ChatTemplate& chat_template() const {
+    if (encoders_.chat != nullptr) return *encoders_.chat;
+    line_.fail("is a conversation, and there is no chat template for it",
+               "take the instruction-tuned model's tokenizer files, add a chat_template.jinja, or write prompts and "
+               "completions as texts");
   }
   void refuse_completion_only(const char* what) const {
     if (options_.completion_only_loss == true) {
       line_.fail(std::string("completion_only_loss: true, but ") + what + " has no completion");
     }
   }
+  void refuse_assistant_only() const {
+    if (options_.assistant_only_loss) {
+      line_.fail("assistant_only_loss: true, but the line is no conversation", "remove it");
+    }
+  }
+
+  Example encode_conversation(const Conversation& conversation) const {
+    refuse_completion_only("a conversation");
+    const chat::ChatTemplate& chat = chat_template();
+    if (options_.assistant_only_loss) {
+      const chat::RenderedChat rendered =
+          render([&] { return chat.render_with_assistant(conversation.messages, conversation.variables); });
+      return encode_ranges(tokenizer(), rendered.text, rendered.assistant);
+    }
+    return encode_all(tokenizer(),
+                      render([&] { return chat.render(conversation.messages, false, conversation.variables); }).text);
+  }
+
+  // The prompt ends where the template would have the model go on; what both renderings share is the prompt, since
+  // some templates write more after the prompt alone.
+  Example encode_conversational_completion() const {
+    const Conversation prompt = read_messages(line_, "prompt"), completion = read_messages(line_, "completion");
+    const chat::ChatTemplate& chat = chat_template();
+    Json all = prompt.messages;
+    for (const Json& message : completion.messages) all.push_back(message);
+    if (options_.assistant_only_loss) return encode_conversation({all, prompt.variables});
+    const std::string whole = render([&] { return chat.render(all, false, prompt.variables); }).text;
+    if (!completion_only()) return encode_all(tokenizer(), whole);
+    const bool generates = prompt.messages.back()["role"] != "assistant";
+    const std::string start = render([&] { return chat.render(prompt.messages, generates, prompt.variables); }).text;
+    const auto border = std::mismatch(start.begin(), start.end(), whole.begin(), whole.end()).second - whole.begin();
+    return encode_ranges(tokenizer(), whole, {{border, static_cast<int64_t>(whole.size())}});
+  }
+
   Example encode_prompt_and_completion() const {
     for (const char* key : {"prompt", "completion"}) {
       if (!line_.value.contains(key)) line_.fail(std::string("has no ") + key);
     }
+    if (is_conversation(line_, DatasetFormat::kPromptCompletion)) return encode_conversational_completion();
+    refuse_assistant_only();
     return encode_prompt_completion(tokenizer(), line_.text("prompt"), line_.text("completion"), completion_only());
   }
 
   Example encode_alpaca() const {
+    refuse_assistant_only();
     if (const auto history = line_.value.find("history"); history != line_.value.end() && !history->empty()) {
       line_.fail("history: alpaca's lines are single questions here", "write the turns as messages");
     }
@@ -137,8 +210,18 @@ class LineEncoder {
         line_.text("output"), completion_only());
   }
 
+  // What the template raises is told with the line.
+  template <typename Render>
+  chat::RenderedChat render(const Render& render) const {
+    try {
+      return render();
+    } catch (const Error& error) {
+      line_.fail(error.what());
+    }
+  }
+
   const Line& line_;
-  const Tokenizer* tokenizer_;
+  const Encoders& encoders_;
   const DatasetOptions& options_;
 };
 
@@ -159,8 +242,14 @@ void check_ids(const Line& line, const Example& example, int64_t vocabulary_size
 
 }  // namespace
 
-Example encode_line(const Line& line, DatasetFormat format, const Tokenizer* tokenizer, const DatasetOptions& options) {
-  Example example = LineEncoder(line, tokenizer, options).encode(format);
+bool is_conversation(const Line& line, DatasetFormat format) {
+  if (format == DatasetFormat::kMessages || format == DatasetFormat::kShareGpt) return true;
+  const auto prompt = line.value.find("prompt");
+  return format == DatasetFormat::kPromptCompletion && prompt != line.value.end() && prompt->is_array();
+}
+
+Example encode_line(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options) {
+  Example example = LineEncoder(line, encoders, options).encode(format);
   check_ids(line, example, options.vocabulary_size);
   return example;
 }

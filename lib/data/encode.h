@@ -6,8 +6,14 @@
 
 namespace fathom::data {
 
+struct Encoders {
+  const tokenizer::Tokenizer* tokenizer = nullptr;  // null if the model's folder has none
+  const chat::ChatTemplate* chat = nullptr;
+};
+
 // Throws Error, naming the line, for what the line or the settings do not allow. Safe from several threads.
-Example encode_line(const Line& line, config::DatasetFormat format, const tokenizer::Tokenizer* tokenizer,
+Example encode_line(const Line& line, config::DatasetFormat format, const Encoders& encoders,
                     const DatasetOptions& options);
+bool is_conversation(const Line& line, config::DatasetFormat format);
 
 }  // namespace fathom::data

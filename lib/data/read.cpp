@@ -116,9 +116,10 @@ class FileReader {
     for_each_line(block, number, [this](std::string_view text, int64_t line) {
       if (first_) return;
       first_ = true;
-      if (format_ != DatasetFormat::kAuto) return;
-      recognised_ = true;
-      format_ = recognise(Line(text, place_of(line)));
+      const Line first(text, place_of(line));
+      recognised_ = format_ == DatasetFormat::kAuto;
+      if (recognised_) format_ = recognise(first);
+      if (is_conversation(first, format_) && options_.open_chat) chat_ = options_.open_chat();
     });
   }
 
@@ -131,7 +132,7 @@ class FileReader {
           line.fail("is a line of " + std::string(describe(format)) + ", earlier lines are of " +
                     std::string(describe(format_)));
         }
-        piece.examples.append(encode_line(line, format, tokenizer_, options_));
+        piece.examples.append(encode_line(line, format, {tokenizer_, chat_ ? &*chat_ : nullptr}, options_));
       } catch (const Error& error) {
         if (piece.malformed++ < static_cast<int64_t>(kMostComplaints)) piece.complaints.emplace_back(error.what());
       }
@@ -174,6 +175,7 @@ class FileReader {
   const fs::path file_;
   const tokenizer::Tokenizer* tokenizer_;
   const DatasetOptions& options_;
+  std::optional<chat::ChatTemplate> chat_;
   int64_t threads_ = 1;
   bool first_ = false;       // a line has been seen
   bool recognised_ = false;  // the format is that of the first line, not the config's
@@ -199,7 +201,7 @@ std::string key_of(const fs::path& file, const DatasetOptions& options) {
   const auto flag = [](std::optional<bool> value) { return value ? *value ? "1" : "0" : "-"; };
   const std::string parts = std::to_string(kTokensVersion) + " " + hash_of(file) + " " + options.identity + " " +
                             std::to_string(static_cast<int>(options.format)) + flag(options.completion_only_loss) +
-                            " " + std::to_string(options.vocabulary_size);
+                            flag(options.assistant_only_loss) + " " + std::to_string(options.vocabulary_size);
   return hash_bytes(parts.data(), parts.size());
 }
 

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "chat/chat_template.h"
 #include "config/run_config.h"
 #include "data/dataset.h"
 #include "tokenizer/tokenizer.h"
@@ -17,10 +19,13 @@ struct DatasetOptions {
   std::optional<bool> completion_only_loss;  // unset: true for prompt and completion
   int64_t vocabulary_size = 0;               // ids outside it are refused with file and line; 0: not checked
   config::DatasetFormat format = config::DatasetFormat::kAuto;  // auto: as the keys of the first line tell
-  int64_t threads = 0;                                          // 0: as many as the machine has
+  bool assistant_only_loss = false;                             // of conversations: what the assistant says alone
+  // Called once if lines are conversations; empty, or giving nothing: there is no template for them.
+  std::function<std::optional<chat::ChatTemplate>()> open_chat;
+  int64_t threads = 0;  // 0: as many as the machine has
   // Where tokens of large files are kept between runs; empty: tokens stay in memory.
   std::filesystem::path cache_folder;
-  std::string identity;  // of the tokenizer: tokens are kept for files and settings that are equal
+  std::string identity;  // of tokenizer and chat template: tokens are kept for files and settings that are equal
 };
 
 // What a file holds, as it was read.
@@ -31,7 +36,7 @@ struct FileExamples {
 };
 
 // One file holds one format (docs/data.md). Prompt and completion are tokenized together; BOS as the tokenizer says,
-// EOS appended unless there, inside the loss. Throws
+// EOS appended unless there, inside the loss; conversations are written by the chat template, which has both. Throws
 // Error with file and line for what is wrong, at most five lines of them and the number of the rest; and for a file
 // without an example to learn from. tokenizer: may be null if every line has input_ids.
 FileExamples read_file_examples(const std::filesystem::path& file, const tokenizer::Tokenizer* tokenizer,

@@ -26,6 +26,12 @@ struct RunInputs {
 // Opens the folder and reads the files that the config names. A file whose key is empty is left empty.
 // weights_required: false for plans, which need no more than config.json.
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
+// The same without a look at the adapter that training continues from: needs no LibTorch.
+RunInputs read_inputs(const config::RunConfig& config, bool weights_required = true);
+
+// The tokens at which generation stops: generation_config.json's eos_token_id (a number or a list), else config.json's,
+// else the tokenizer's.
+std::vector<int64_t> stop_ids(const RunInputs& inputs);
 
 // The storage type of the base weights: the config's, else float32 for full training, the checkpoint's for a frozen
 // base.

@@ -66,6 +66,7 @@ RunConfig any_config() {
   run.shuffle = truth();
   run.group_by_length = run.shuffle && truth();
   if (truth()) run.completion_only_loss = truth();
+  run.assistant_only_loss = run.completion_only_loss != true && truth();
   run.per_device_train_batch_size = integer(1);
   run.per_device_eval_batch_size = integer(1);
   run.gradient_accumulation_steps = *rc::gen::inRange<int64_t>(1, kMostAccumulated + 1);

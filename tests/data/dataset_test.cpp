@@ -121,7 +121,7 @@ TEST_F(DatasetTest, NamesFileAndLineOfEveryMistake) {
       {"{\"text\": \"x\", \"prompt\": \"p\", \"completion\": \"c\"}", "mixes"},
       {"{\"prompt\": \"p\"}", "has prompt but no completion"},
       {"{\"completion\": \"c\"}", "has completion but no prompt"},
-      {"{\"prompt\": [], \"completion\": \"c\"}", "prompt: expected text"},
+      {"{\"prompt\": 5, \"completion\": \"c\"}", "prompt: expected text"},
       {"{\"source\": 7}", "the keys of no format"},
       {"{\"input_ids\": [300, 1]}", "token id 300"},
       {"{\"input_ids\": [-1, 1]}", "token id -1"},

@@ -1,0 +1,145 @@
+// Opens a run's model folder and tokenizer, reads its data files, and tells what is wrong with them. No torch header.
+#include "train/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "data/files.h"
+#include "data/read.h"
+#include "data/token_file.h"
+
+namespace fathom::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Tokens of more data than this are kept in a file, for memory and for the next run.
+constexpr uint64_t kMostInMemory = uint64_t{32} << 20;
+
+// Everything in the folder that decides which tokens a text becomes.
+constexpr std::array kTokenizerFiles{"tokenizer.model",         "tokenizer.json",    "tokenizer_config.json",
+                                     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
+
+bool has_tokenizer(const fs::path& folder) {
+  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
+}
+
+std::string identity_of(const fs::path& folder) {
+  std::string identity;
+  for (const char* name : kTokenizerFiles) identity += fs::exists(folder / name) ? hash_file(folder / name) : "-";
+  return hash_bytes(identity.data(), identity.size());
+}
+
+uint64_t bytes_of(const std::vector<fs::path>& files) {
+  uint64_t bytes = 0;
+  std::error_code absent;  // who opens the file says so
+  for (const fs::path& file : files) {
+    const uint64_t size = fs::file_size(file, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
+}
+
+void tell_losses(const std::string& file, const data::FileExamples& read, int64_t max_length) {
+  const data::Losses& losses = read.dataset.losses();
+  const auto of_all = [&](int64_t count) {
+    return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
+  };
+  if (losses.truncated > 0) {
+    log_warning(of_all(losses.truncated) + "are longer than max_length " + std::to_string(max_length) +
+                " and were cut: " + format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) +
+                " of them targets");
+  }
+  if (losses.without_target > 0) {
+    log_warning(of_all(losses.without_target) + "have no token to learn from and were left out");
+  }
+  if (read.duplicates > 0) log_warning(of_all(read.duplicates) + "repeat earlier ones");
+}
+
+data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, const config::RunConfig& config) {
+  data::DatasetOptions options;
+  options.max_length = config.max_length;
+  options.completion_only_loss = config.completion_only_loss;
+  options.vocabulary_size = inputs.shape.vocab_size;
+  options.format = config.dataset_format;
+  options.assistant_only_loss = config.assistant_only_loss;
+  options.open_chat = [&inputs] { return chat::ChatTemplate::open(inputs.folder->path()); };
+  options.threads = config.num_threads;
+  if (bytes_of(files) > kMostInMemory) {
+    options.cache_folder = data::default_cache_folder();
+    options.identity = identity_of(inputs.folder->path());
+  }
+  std::vector<data::Dataset> parts;
+  for (const fs::path& file : files) {
+    data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
+    tell_losses(file.string(), read, config.max_length);
+    parts.push_back(std::move(read.dataset));
+  }
+  return data::Dataset::join(parts);
+}
+
+// A model that is never shown where to stop talks on after training.
+void warn_of_endless_answers(const RunInputs& inputs) {
+  constexpr int64_t kLookedAt = 1000;
+  const std::vector<int64_t> stops = stop_ids(inputs);
+  if (stops.empty() || inputs.train.empty()) return;
+  const int64_t looked_at = std::min(kLookedAt, inputs.train.size());
+  for (int64_t row = 0; row < looked_at; ++row) {
+    const std::vector<int32_t> labels = inputs.train.example(row).labels;
+    const bool stopped = std::any_of(labels.begin(), labels.end(), [&](int32_t label) {
+      return std::find(stops.begin(), stops.end(), label) != stops.end();
+    });
+    if (stopped) return;
+  }
+  std::string names;
+  for (const int64_t id : stops) {
+    const bool named = inputs.tokenizer && id >= 0 && id < inputs.tokenizer->vocabulary_size();
+    names += (names.empty() ? "" : ", ") + std::to_string(id);
+    if (named) names += " " + inputs.tokenizer->piece(static_cast<int32_t>(id));
+  }
+  log_warning(
+      "the loss of none of the first " + format_count(looked_at) +
+      " examples counts a token at which generation stops (" + names +
+      "): the model will not learn to end. Raise max_length if ends are cut off, end input_ids with it, or, where "
+      "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
+}
+
+}  // namespace
+
+std::vector<int64_t> stop_ids(const RunInputs& inputs) {
+  std::vector<int64_t> ids = inputs.shape.eos_token_ids;
+  const auto& generation = inputs.folder->generation_config();
+  if (generation && generation->contains("eos_token_id")) {
+    const Json& eos = generation->at("eos_token_id");
+    if (eos.is_number_integer()) ids = {eos.get<int64_t>()};
+    if (eos.is_array()) ids = eos.get<std::vector<int64_t>>();
+  }
+  if (ids.empty() && inputs.tokenizer && inputs.tokenizer->eos_id) ids = {*inputs.tokenizer->eos_id};
+  return ids;
+}
+
+RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
+  RunInputs inputs;
+  inputs.folder =
+      std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
+  inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
+  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config);
+  inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config);
+  if (config.validation_split > 0 && !inputs.train.empty()) {
+    data::Split split = data::split(inputs.train, config.validation_split, static_cast<uint64_t>(config.seed));
+    inputs.train = std::move(split.kept);
+    inputs.validation = std::move(split.held_out);
+  }
+  warn_of_endless_answers(inputs);
+  inputs.longest_train = inputs.train.longest();
+  inputs.longest_validation = inputs.validation.longest();
+  return inputs;
+}
+
+}  // namespace fathom::train
