@@ -79,13 +79,14 @@ class Recorder {
                       {{"train/loss", report.loss},
                        {"train/learning_rate", report.learning_rate},
                        {"train/grad_norm", report.gradient_norm},
+                       {"train/clipped_share", report.clipped_share},
                        {"train/epoch", report.epoch},
                        {"train/tokens_per_second", static_cast<double>(report.step_tokens) / report.seconds},
                        {"memory/live_bytes", static_cast<double>(report.live_bytes)},
                        {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}});
     }
     metrics().append(report::StepMetrics{report.step, report.epoch, report.loss, report.learning_rate,
-                                         report.gradient_norm, report.total_tokens,
+                                         report.gradient_norm, report.clipped_share, report.total_tokens,
                                          static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
                                          report.live_bytes, report.peak_bytes});
   }

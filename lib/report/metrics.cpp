@@ -60,6 +60,7 @@ void MetricsFile::append(const StepMetrics& metrics) {
                    {"loss", metrics.loss},
                    {"learning_rate", metrics.learning_rate},
                    {"grad_norm", metrics.grad_norm},
+                   {"clipped_share", metrics.clipped_share},
                    {"tokens", metrics.tokens},
                    {"tokens_per_second", metrics.tokens_per_second},
                    {"step_seconds", metrics.step_seconds},

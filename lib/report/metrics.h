@@ -11,8 +11,9 @@ struct StepMetrics {
   double epoch = 0;  // passes over the data so far, with the share of the current one
   double loss = 0;   // mean over the target tokens since the last logged step
   double learning_rate = 0;
-  double grad_norm = 0;  // before clipping
-  int64_t tokens = 0;    // of the run so far, padding not counted
+  double grad_norm = 0;      // before clipping
+  double clipped_share = 0;  // of the steps since the last logged one, those whose gradients were clipped
+  int64_t tokens = 0;        // of the run so far, padding not counted
   double tokens_per_second = 0;
   double step_seconds = 0;
   int64_t live_bytes = 0;  // at the end of the step

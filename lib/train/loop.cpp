@@ -30,6 +30,7 @@ struct Counters {
   int64_t tokens = 0;      // of the run so far
   double window_loss = 0;  // sum over the target tokens since the last logged step
   int64_t window_targets = 0;
+  int64_t window_steps = 0, window_clipped = 0;  // steps since the last logged one, and those that were clipped
 };
 
 class Loop {
@@ -113,15 +114,20 @@ void Loop::take_step() {
   counters_.tokens += step.token_count;
   counters_.window_loss += step.loss * static_cast<double>(step.target_count);
   counters_.window_targets += step.target_count;
+  counters_.window_steps += 1;
+  counters_.window_clipped += config_.max_grad_norm > 0 && step.gradient_norm > config_.max_grad_norm ? 1 : 0;
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
   if (observer_.on_step) {
     observer_.on_step({counters_.step, order_.total_steps(), epoch(),
                        counters_.window_loss / static_cast<double>(counters_.window_targets), rate, step.gradient_norm,
+                       static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps),
                        step.token_count, counters_.tokens, seconds_since(start),
                        trainer_.placement().ledger->live_bytes(), result_.memory.peak, logged});
   }
-  if (logged) counters_.window_loss = 0, counters_.window_targets = 0;
+  if (!logged) return;
+  counters_.window_loss = 0;
+  counters_.window_targets = counters_.window_steps = counters_.window_clipped = 0;
 }
 
 void Loop::evaluate() {
@@ -164,6 +170,8 @@ Json Loop::state() const {
           {"tokens", counters_.tokens},
           {"window_loss", counters_.window_loss},
           {"window_targets", counters_.window_targets},
+          {"window_steps", counters_.window_steps},
+          {"window_clipped", counters_.window_clipped},
           {"evaluations", history_.to_json()},
           {"best_step", keeps_best ? Json(history_.best()->step) : Json()},
           {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
@@ -194,6 +202,8 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   counters_.tokens = state.at("tokens").get<int64_t>();
   counters_.window_loss = state.at("window_loss").get<double>();
   counters_.window_targets = state.at("window_targets").get<int64_t>();
+  counters_.window_steps = state.at("window_steps").get<int64_t>();
+  counters_.window_clipped = state.at("window_clipped").get<int64_t>();
   if (!state.at("first_evaluation").is_null()) result_.first_evaluation = state.at("first_evaluation").get<double>();
   history_.restore(state.at("evaluations"));
   best_folder_ = resume.folder().parent_path();

@@ -23,6 +23,7 @@ struct StepReport {
   double loss = 0;   // mean over the target tokens since the last logged step
   double learning_rate = 0;
   double gradient_norm = 0;
+  double clipped_share = 0;  // of the steps since the last logged one, those whose norm was above max_grad_norm
   int64_t step_tokens = 0;   // of this step, without padding
   int64_t total_tokens = 0;  // of the run so far
   double seconds = 0;        // of this step
@@ -61,8 +62,8 @@ struct RunResult {
 };
 
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints
-// and, at the end, the model or adapter into config.output_dir: the last one, or the one of the best evaluation where
-// the config asks for it, for which a checkpoint is saved as soon as it appears.
+// and, at the end, the model or adapter into config.output_dir: the last one, or the one of the best evaluation where the
+// config asks for it, for which a checkpoint is saved as soon as it appears.
 RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer);
 

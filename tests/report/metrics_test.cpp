@@ -52,6 +52,7 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
                              .loss = 1.5,
                              .learning_rate = 5e-5,
                              .grad_norm = 0.125,
+                             .clipped_share = 0.5,
                              .tokens = 4096,
                              .tokens_per_second = 2048,
                              .step_seconds = 0.5,
@@ -62,6 +63,7 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
   metrics.sync();
   EXPECT_THAT(lines(),
               ElementsAre("{\"step\":10,\"epoch\":0.25,\"loss\":1.5,\"learning_rate\":5e-05,\"grad_norm\":0.125,"
+                          "\"clipped_share\":0.5,"
                           "\"tokens\":4096,\"tokens_per_second\":2048.0,\"step_seconds\":0.5,\"live_bytes\":1000,"
                           "\"peak_bytes\":3000}",
                           "{\"step\":10,\"epoch\":0.25,\"eval_loss\":2.25,\"eval_tokens\":99,\"eval_seconds\":0.75}"));
