@@ -118,13 +118,21 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
 
 void add_model_commands(CLI::App& app, RawCommand& raw) {
   Invocation& invocation = raw.invocation;
-  CLI::App* generate = app.add_subcommand("generate", "Text from a prompt, which is read from stdin if none is given");
+  CLI::App* generate = app.add_subcommand(
+      "generate", "Text from a prompt, which is read from stdin if none is given, or a conversation");
   add_subject(generate, raw.subject, "MODEL", "A model folder");
   add_adapter(generate, raw);
   CLI::Option* prompt = generate->add_option("--prompt", raw.prompt, "The prompt")->type_name("TEXT");
-  generate->add_option("--prompts", raw.prompts_file, "A file of prompts, one a line")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  CLI::Option* prompts = generate->add_option("--prompts", raw.prompts_file, "A file of prompts, one a line")
+                             ->type_name("FILE")
+                             ->excludes(prompt);
+  CLI::Option* chat =
+      generate->add_flag("--chat", invocation.chat, "A conversation: each line of stdin is a turn; /reset, /exit")
+          ->excludes(prompt)
+          ->excludes(prompts);
+  generate->add_option("--system", invocation.system_prompt, "The conversation's system message")
+      ->type_name("TEXT")
+      ->needs(chat);
   generate->add_option("--max-new-tokens", invocation.max_new_tokens, "At most so many")
       ->type_name("N")
       ->capture_default_str();

@@ -48,12 +48,14 @@ struct Invocation {
 
   // generate, logits
   std::filesystem::path adapter;     // a folder with adapter_config.json; empty: none
-  std::vector<std::string> prompts;  // at least one
+  std::vector<std::string> prompts;  // at least one, but for a chat
   int64_t max_new_tokens = 128;
   double temperature = 0;  // 0: greedy
   int64_t top_k = 0;       // 0: no limit
   double top_p = 1;
   uint64_t seed = 42;
+  bool chat = false;          // generate: a conversation over stdin and stdout instead of prompts,
+  std::string system_prompt;  //   with this system message; empty: none
   std::vector<int64_t> ids;   // logits: at least one
   std::filesystem::path out;  // logits: the safetensors file to write; export: the folder; report: the page, empty: in
                               //   the run's folder

@@ -233,7 +233,7 @@ Invocation complete(RawCommand& raw) {
   if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
   if (invocation.command == "generate") {
     check_generation(invocation);
-    invocation.prompts = read_prompts(raw);
+    if (!invocation.chat) invocation.prompts = read_prompts(raw);
   }
   invocation.device = device_of(invocation);
   return invocation;

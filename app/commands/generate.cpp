@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/commands/hold_chat.h"
 #include "app/model.h"
 #include "app/session.h"
 #include "base/error.h"
@@ -60,6 +61,7 @@ int run_generate(const Invocation& invocation) {
   options.seed = invocation.seed;
   options.stop_ids = train::stop_ids(inputs);
   const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
+  if (invocation.chat) hold_chat(model, inputs, options, invocation.system_prompt);
   for (const std::string& prompt : invocation.prompts) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);
     auto show = [&](const std::string& text) {

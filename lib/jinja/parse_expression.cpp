@@ -18,10 +18,7 @@ class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& stream) : stream_(stream) {}
 
-  ExpressionPtr expression(bool with_conditional) {
-    const TokenStream::Level level(stream_);
-    return with_conditional ? conditional() : disjunction();
-  }
+  ExpressionPtr expression(bool with_conditional) { return with_conditional ? conditional() : disjunction(); }
 
   // explicit_parentheses: "()" is an empty tuple.
   ExpressionPtr tuple(bool with_conditional, std::string_view end_name, bool explicit_parentheses) {
@@ -68,22 +65,20 @@ class ExpressionParser {
     }
     return expression;
   }
+
   ExpressionPtr conditional() {
+    const TokenStream::Level level(stream_);
     const size_t mark = stream_.mark();
     int line = stream_.line();
     ExpressionPtr value = disjunction();
     while (stream_.skip_name("if")) {
       ExpressionPtr condition = disjunction();
-      ExpressionPtr otherwise = stream_.skip_name("else") ? nested_conditional() : nullptr;
+      ExpressionPtr otherwise = stream_.skip_name("else") ? conditional() : nullptr;
       value = make(Conditional{std::move(condition), std::move(value), std::move(otherwise)}, line);
       stream_.forget_since(mark);
       line = stream_.line();
     }
     return value;
-  }
-  ExpressionPtr nested_conditional() {
-    const TokenStream::Level level(stream_);
-    return conditional();
   }
 
   ExpressionPtr disjunction() {
@@ -111,12 +106,12 @@ class ExpressionParser {
   }
 
   std::optional<Comparison> take_comparison() {
-    if (stream_.skip_operator("==")) return Comparison::kEqual;
-    if (stream_.skip_operator("!=")) return Comparison::kNotEqual;
-    if (stream_.skip_operator("<=")) return Comparison::kLessEqual;
-    if (stream_.skip_operator(">=")) return Comparison::kGreaterEqual;
-    if (stream_.skip_operator("<")) return Comparison::kLess;
-    if (stream_.skip_operator(">")) return Comparison::kGreater;
+    constexpr std::pair<std::string_view, Comparison> kSigns[] = {
+        {"==", Comparison::kEqual},        {"!=", Comparison::kNotEqual}, {"<=", Comparison::kLessEqual},
+        {">=", Comparison::kGreaterEqual}, {"<", Comparison::kLess},      {">", Comparison::kGreater}};
+    for (const auto& [sign, comparison] : kSigns) {
+      if (stream_.skip_operator(sign)) return comparison;
+    }
     if (stream_.skip_name("in")) return Comparison::kIn;
     if (!stream_.is_name("not") || !stream_.next_is_name("in")) return std::nullopt;
     stream_.take();

@@ -65,6 +65,8 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"logits m --ids -1 --out f", "--ids"},
       {"generate m", "there is no prompt"},
       {"generate m --prompt a --prompts b", "excludes"},
+      {"generate m --chat --prompt a", "excludes"},
+      {"generate m --system a", "requires"},
       {"generate m --prompt a --temperature -1", "--temperature: expected a number, at least 0"},
       {"generate m --prompt a --temperature nan", "--temperature"},
       {"generate m --prompt a --top-p 0", "--top-p"},
