@@ -16,7 +16,7 @@ int64_t adapter_parameter_count(const model::ModelShape& shape, const config::Ru
   int64_t count = 0;
   for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
     const std::string module = spec.name.substr(0, spec.name.rfind('.'));
-    if (!adapted.contains(module)) continue;
+    if (!spec.is_matrix() || !adapted.contains(module)) continue;  // biases have no adapter
     const int64_t sides = checked_add(spec.shape.at(0), spec.shape.at(1), module);
     count = checked_add(count, checked_multiply(sides, run.lora_r, module), module);
   }

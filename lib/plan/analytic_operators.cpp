@@ -38,7 +38,7 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       adapter_bytes(run_in.bf16 ? 2 : 4),
       casts_base(run_in.bf16 && stored_bytes != 2) {}
 
-Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool adapted_in)
+Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bias_in, bool adapted_in)
     : name(std::move(name_in)),
       copy_name("autocast's copy of " + name),
       gradient_name("gradient of " + name),
@@ -47,6 +47,7 @@ Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool ad
       adapter_gradient_name("gradient of the adapter of " + name),
       rows(rows_in),
       columns(columns_in),
+      bias(bias_in),
       adapted(adapted_in) {}
 
 Operators::Operators(const StepSettings& settings, Account& account, const train::BatchShape& batch)
@@ -147,29 +148,74 @@ Value Operators::norm(const Value& stream, const char* name, Tensor& weight_grad
   return result;
 }
 
+// Input, output and weight are of the compute type, but trained weights are FP32 under autocast: CUDA's norm wants a
+// copy.
+Value Operators::head_norm(const Value& x, int64_t heads, const char* name, Tensor& weight_gradient) {
+  const int64_t width = s_.shape.head_dim;
+  const Product product = wide(heads * width, s_.compute_bytes);
+  const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;
+  const Product copied = {{width, ""}, {s_.compute_bytes, "bytes"}};
+  Tensor copy = casts ? take("norm's weight, cast", kNorm, copied) : nullptr;
+  Value result = {take(name, kNorm, wide(heads * width, s_.compute_bytes)), new_slot(x.slot || !s_.lora)};
+  Tensor rms = take("1/rms of heads", kNorm, {{tokens_, "tokens"}, {heads, "heads"}, {4, "bytes"}});
+  if (!result.slot) return result;
+  remember([this, product, copied, casts, width, kept = x.data, copy, rms, input = x.slot, output = result.slot,
+            &weight_gradient]() mutable {
+    Tensor gradient = std::move(output->gradient);
+    Tensor made = take("gradient of a norm's input", kBackward, product), of_weight;
+    if (!s_.lora && casts) of_weight = take("gradient of a norm's weight, cast", kBackward, copied);
+    if (!s_.lora && !casts) {
+      of_weight = take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}});
+      give_gradient(weight_gradient, std::move(of_weight));
+    }
+    gradient.reset();
+    kept.reset();
+    copy.reset();
+    rms.reset();
+    accumulate(input, std::move(made), product);
+    if (of_weight) {
+      give_gradient(weight_gradient, take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}}));
+    }
+  });
+  return result;
+}
+
 Value Operators::linear(LinearInput& input, Weight& weight, const char* output_name, const char* source) {
   const Product copied = matrix(weight.rows, weight.columns, s_.compute_bytes);
+  const Product bias = {{weight.rows, ""}, {s_.compute_bytes, "bytes"}};
+  const Tensor copied_bias =
+      s_.casts_base && weight.bias ? cast_weight(weight.copy_bias, !s_.lora, weight.copy_name, bias) : nullptr;
   Tensor copy = s_.casts_base ? cast_weight(weight.copy, !s_.lora, weight.copy_name, copied) : nullptr;
   Value result = {take(output_name, source, wide(weight.rows, s_.compute_bytes)), new_slot(input.x.slot || !s_.lora)};
   if (result.slot) {
     if (!input.x.slot) copy.reset();
     Tensor kept = s_.lora ? nullptr : input.x.data;
-    remember([this, copy, kept, x = input.x.slot, columns = weight.columns, output = result.slot, &weight]() mutable {
-      Tensor gradient = std::move(output->gradient), of_weight, of_input;
+    remember([this, copy, kept, bias, x = input.x.slot, output = result.slot, &weight]() mutable {
+      const int64_t columns = weight.columns;
+      Tensor gradient = std::move(output->gradient), of_weight, of_input, of_bias;
       if (output->strided)
         gradient = take("gradient of values, joined", kBackward, wide(weight.rows, s_.compute_bytes));
       if (!s_.lora) {
         of_weight = take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.compute_bytes));
       }
       if (x) of_input = take("gradient of a linear layer's input", kBackward, wide(columns, s_.compute_bytes));
+      if (weight.bias && !s_.lora) of_bias = take(weight.gradient_name.c_str(), kGradient, bias);
       gradient.reset();
       copy.reset();
       kept.reset();
       accumulate(x, std::move(of_input), wide(columns, s_.compute_bytes));
-      if (of_weight && !s_.casts_base) return give_gradient(weight.gradient, std::move(of_weight));
-      if (!of_weight) return;
-      give_gradient(weight.gradient,
-                    take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.stored_bytes)));
+      if (s_.casts_base && of_weight) {
+        give_gradient(weight.gradient,
+                      take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.stored_bytes)));
+        of_weight.reset();
+      }
+      if (s_.casts_base && of_bias) {
+        give_gradient(weight.gradient_bias,
+                      take(weight.gradient_name.c_str(), kGradient, {{weight.rows, ""}, {s_.stored_bytes, "bytes"}}));
+        of_bias.reset();
+      }
+      if (of_weight) give_gradient(weight.gradient, std::move(of_weight));
+      if (of_bias) give_gradient(weight.gradient_bias, std::move(of_bias));
     });
   }
   copy.reset();

@@ -43,15 +43,15 @@ struct Value {
   std::shared_ptr<Slot> slot;
 };
 
-// A matrix of the model, with its adapter where it has one.
+// A matrix of the model, with its bias and its adapter where it has them.
 struct Weight {
-  Weight(std::string name, int64_t rows, int64_t columns, bool adapted);
+  Weight(std::string name, int64_t rows, int64_t columns, bool bias, bool adapted);
   std::string name, copy_name, gradient_name, adapter_name, adapter_copy_name, adapter_gradient_name;
   int64_t rows, columns;  // output and input features
-  bool adapted;
-  Tensor gradient, gradient_a, gradient_b;
-  Tensor made_a, made_b;        // the gradients of autocast's copies of the adapter, until they are cast
-  Tensor copy, copy_a, copy_b;  // in autocast's cache
+  bool bias, adapted;
+  Tensor gradient, gradient_bias, gradient_a, gradient_b;
+  Tensor made_a, made_b;                   // the gradients of autocast's copies of the adapter, until they are cast
+  Tensor copy, copy_bias, copy_a, copy_b;  // in autocast's cache
 };
 
 // What a linear layer reads: cast to the adapters' type at most once.
@@ -66,6 +66,8 @@ class Operators {
 
   // ---- as in lib/ops; each remembers its backward pass if gradients are on and its input or weight needs one.
   Value norm(const Value& stream, const char* name, Tensor& weight_gradient);
+  // Of each of `heads` heads of every token.
+  Value head_norm(const Value& x, int64_t heads, const char* name, Tensor& weight_gradient);
   // source: why the output is there.
   Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
   Value rotate(const Value& x, int64_t width, const char* name);

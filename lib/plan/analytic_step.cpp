@@ -24,7 +24,7 @@ constexpr const char* kWeights = "one number for each parameter, in the type of 
 constexpr const char* kRotary = "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
-constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for batches of one token";
+constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
 constexpr const char* kProduct = "a product with weights, on its way; lib/model/decoder.cpp";
 constexpr const char* kValues = "attention keeps values (Vaswani et al. 2017, arXiv 1706.03762)";
@@ -48,16 +48,18 @@ AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConf
     }
   }
   std::string prefix;
-  const auto weight = [&](const char* name, int64_t rows, int64_t columns) {
+  const auto weight = [&](const char* name, int64_t rows, int64_t columns, bool bias) {
     const bool has_adapter = adapted.contains(prefix + "self_attn." + name) || adapted.contains(prefix + "mlp." + name);
-    return Weight(name, rows, columns, has_adapter);
+    return Weight(name, rows, columns, bias, has_adapter);
   };
   const int64_t width = shape.hidden_size, inner = shape.intermediate_size, q = s_.queries(), k = s_.keys();
+  const bool heads = shape.query_key_value_bias, out = shape.output_bias, gates = shape.feed_forward_bias;
   for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
     prefix = "model.layers." + std::to_string(i) + ".";
-    layers_.push_back({weight("q_proj", q, width), weight("k_proj", k, width), weight("v_proj", k, width),
-                       weight("o_proj", width, q), weight("gate_proj", inner, width), weight("up_proj", inner, width),
-                       weight("down_proj", width, inner), nullptr, nullptr});
+    layers_.push_back({weight("q_proj", q, width, heads), weight("k_proj", k, width, heads),
+                       weight("v_proj", k, width, heads), weight("o_proj", width, q, out),
+                       weight("gate_proj", inner, width, gates), weight("up_proj", inner, width, gates),
+                       weight("down_proj", width, inner, gates), nullptr, nullptr, nullptr, nullptr});
   }
   standing(target, workload);
 }
@@ -87,7 +89,8 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   for (const train::StepShape& step : workload.steps) {
     one_token = one_token || std::any_of(step.begin(), step.end(), is_one_token);
   }
-  if (s_.lora && one_token && s_.run.lora_r > 1) {
+  const bool biased = s_.shape.query_key_value_bias || s_.shape.output_bias || s_.shape.feed_forward_bias;
+  if (biased || (s_.lora && one_token && s_.run.lora_r > 1)) {
     stand(Component::kKernels, "cuBLASLt workspaces", kWorkspaceLt,
           {{s_.checkpointing ? 2 : 1, "of"}, {1048576, "bytes"}});
   }
@@ -131,10 +134,13 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
     LinearInput x = {operators.norm(stream, "first norm's output", layer.first_norm), {}};
     LinearInput attended;
     {
-      const auto turned = [&](Weight& weight, int64_t columns, const char* name) {
-        return operators.rotate(operators.linear(x, weight, "heads, not yet turned", kProduct), columns, name);
+      const auto turned = [&](Weight& weight, int64_t heads, Tensor& norm, const char* name) {
+        Value each = operators.linear(x, weight, "heads, not yet turned", kProduct);
+        if (s_.shape.query_key_norm) each = operators.head_norm(each, heads, "heads, normalised", norm);
+        return operators.rotate(each, heads * s_.shape.head_dim, name);
       };
-      Value q = turned(layer.q, s_.queries(), "queries"), k = turned(layer.k, s_.keys(), "keys");
+      Value q = turned(layer.q, s_.shape.num_attention_heads, layer.query_norm, "queries");
+      Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
       Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
       attended.x = operators.attention(std::move(q), std::move(k), std::move(v));
@@ -326,8 +332,11 @@ void AccountOfRun::update() {
   for (Layer& layer : layers_) {
     layer.first_norm.reset();
     layer.second_norm.reset();
+    layer.query_norm.reset();
+    layer.key_norm.reset();
     for (Weight* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
       weight->gradient.reset();
+      weight->gradient_bias.reset();
       weight->gradient_a.reset();
       weight->gradient_b.reset();
     }

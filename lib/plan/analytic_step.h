@@ -24,7 +24,7 @@ class AccountOfRun {
     bool is_adapted() const {
       return q.adapted || k.adapted || v.adapted || o.adapted || gate.adapted || up.adapted || down.adapted;
     }
-    Tensor first_norm, second_norm;  // gradients
+    Tensor first_norm, second_norm, query_norm, key_norm;  // gradients
   };
   void standing(const Target& target, const Workload& workload);
   Value embed(Operators& operators);

@@ -81,12 +81,14 @@ class Walk {
   }
 
   // forwards: how often the forward pass runs, 2 where it is recomputed. Returns whether the output needs a gradient.
-  bool linear(const std::string& module, int64_t in, int64_t out, bool input_needs, int64_t forwards) {
+  bool linear(const std::string& module, int64_t in, int64_t out, bool input_needs, int64_t forwards,
+              bool bias = false) {
     const bool adapted = adapted_.contains(module);
     const int64_t gradients = (trains_base_ ? 1 : 0) + (input_needs ? 1 : 0);
     add(sum_.matrix_flops, {forwards + gradients, 2, tokens_, in, out});
     if (computed_ != stored_) move(product({in, out}), {trains_base_ ? 1 : forwards, stored_ + computed_});
     if (computed_ != stored_ && trains_base_) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
+    if (bias && trains_base_) move(tokens_, {out, computed_});  // its gradient is a sum over all tokens
     if (adapted) adapter(in, out, input_needs, forwards);
     return input_needs || trains_base_ || adapted;
   }
@@ -123,6 +125,14 @@ class Walk {
     if (input_needs) move(tokens_, {shape_.hidden_size, computed_ + 2 * stored_});
   }
 
+  // The same of the heads of queries or keys, where the family has such a norm; read and written in one type.
+  bool head_norm(int64_t width, bool input_needs, int64_t forwards) {
+    if (!shape_.query_key_norm) return input_needs;
+    const bool needs = input_needs || trains_base_;
+    move(tokens_, {2 * forwards + (needs ? 3 : 0), width, computed_});
+    return needs;
+  }
+
   // Of `width` numbers a token: another branch's gradient is added, a sum written.
   void residual(bool needs, int64_t forwards) {
     const int64_t cast = computed_ == stored_ ? 0 : computed_ + stored_;
@@ -137,22 +147,25 @@ class Walk {
     const int64_t keys = shape_.num_key_value_heads * shape_.head_dim;
     const int64_t forwards = run_.gradient_checkpointing ? 2 : 1;
     norm(stream_needs, forwards);
-    const bool q = linear(name + "self_attn.q_proj", width, queries, stream_needs, forwards);
-    const bool k = linear(name + "self_attn.k_proj", width, keys, stream_needs, forwards);
-    const bool v = linear(name + "self_attn.v_proj", width, keys, stream_needs, forwards);
+    const bool biased = shape_.query_key_value_bias, gated = shape_.feed_forward_bias;
+    bool q = linear(name + "self_attn.q_proj", width, queries, stream_needs, forwards, biased);
+    bool k = linear(name + "self_attn.k_proj", width, keys, stream_needs, forwards, biased);
+    const bool v = linear(name + "self_attn.v_proj", width, keys, stream_needs, forwards, biased);
+    q = head_norm(queries, q, forwards);
+    k = head_norm(keys, k, forwards);
     if (stream_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
     rotate(queries, q, forwards);
     rotate(keys, k, forwards);
     attention(q, k, v, forwards);
-    const bool attended = linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards);
+    const bool attended = linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards, shape_.output_bias);
     residual(stream_needs && attended, forwards);
     const bool middle = stream_needs || attended;
     norm(middle, forwards);
-    const bool gate = linear(name + "mlp.gate_proj", width, inner, middle, forwards);
-    const bool up = linear(name + "mlp.up_proj", width, inner, middle, forwards);
+    const bool gate = linear(name + "mlp.gate_proj", width, inner, middle, forwards, gated);
+    const bool up = linear(name + "mlp.up_proj", width, inner, middle, forwards, gated);
     if (middle) move(tokens_, {3, width, computed_});
     move(tokens_, {3 * forwards + (gate || up ? 5 : 0), inner, computed_});
-    const bool down = linear(name + "mlp.down_proj", inner, width, gate || up, forwards);
+    const bool down = linear(name + "mlp.down_proj", inner, width, gate || up, forwards, gated);
     residual(middle && down, forwards);
     return middle || down;
   }

@@ -41,20 +41,30 @@ model::ModelShape tied_shape() {
   return shape;
 }
 
+// Qwen3's norms and Llama's biases at once, which no family has: each where the other could hide it.
+model::ModelShape normed_shape(bool tied) {
+  model::ModelShape shape = tied ? tied_shape() : grouped_shape();
+  shape.query_key_value_bias = shape.output_bias = shape.feed_forward_bias = true;
+  shape.query_key_norm = true;
+  return shape;
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto method : {config::Method::kFull, config::Method::kLora}) {
     for (const std::string precision : {"fp32", "autocast", "bf16"}) {
       for (const bool checkpointing : {false, true}) {
         for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
-          for (const bool tied : {false, true}) {
+          for (const std::string shape : {"grouped", "tied", "grouped_normed", "tied_normed"}) {
             for (const int64_t length : {20, 300, 700}) {
+              const bool tied = shape.starts_with("tied");
               Case each;
               each.name = std::string(method == config::Method::kFull ? "full_" : "lora_") + precision +
                           (checkpointing ? "_checkpointing" : "") +
-                          (attention == config::Attention::kMath ? "_math" : "_flash") + (tied ? "_tied" : "_grouped") +
-                          "_" + std::to_string(length);
+                          (attention == config::Attention::kMath ? "_math" : "_flash") + "_" + shape + "_" +
+                          std::to_string(length);
               each.shape = tied ? tied_shape() : grouped_shape();
+              if (shape.ends_with("normed")) each.shape = normed_shape(tied);
               each.config.random_init = true;
               each.config.method = method;
               each.config.bf16 = precision == "autocast";

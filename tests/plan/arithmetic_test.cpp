@@ -114,6 +114,7 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             if (*targets != 0) config.target_modules = {targets};
             model::ModelShape shape = tiny_shape();
             shape.tie_word_embeddings = *targets == 'o';
+            shape.query_key_value_bias = shape.query_key_norm = shape.tie_word_embeddings;
             // Played with two micro-batches; the third is added.
             const Arithmetic counted = played(config, shape, step_of({{3, 33}, {2, 40}}));
             const Arithmetic formula = estimate_arithmetic(shape, config, step_of({{3, 33}, {2, 40}, {2, 40}}));

@@ -14,8 +14,9 @@ struct KnownShape {
   int64_t vocabulary, width, inner, layers, heads, key_value_heads, head_size;
   bool tied;
   DType dtype;
+  bool biased = false, normed = false;  // as Qwen2, as Qwen3
 };
-constexpr std::array<KnownShape, 8> kShapes = {{
+constexpr std::array<KnownShape, 12> kShapes = {{
     {"Llama_2_7B", 32000, 4096, 11008, 32, 32, 32, 128, false, DType::kF32},
     {"Llama_2_70B", 32000, 8192, 28672, 80, 64, 8, 128, false, DType::kBF16},
     {"Llama_3_8B", 128256, 4096, 14336, 32, 32, 8, 128, false, DType::kBF16},
@@ -23,6 +24,10 @@ constexpr std::array<KnownShape, 8> kShapes = {{
     {"Llama_3_3B", 128256, 3072, 8192, 28, 24, 8, 128, true, DType::kBF16},
     {"TinyLlama", 32000, 2048, 5632, 22, 32, 4, 64, false, DType::kBF16},
     {"SmolLM2_135M", 49152, 576, 1536, 30, 9, 3, 64, true, DType::kBF16},
+    {"Qwen_2_5_0_5B", 151936, 896, 4864, 24, 14, 2, 64, true, DType::kBF16, true, false},
+    {"Qwen_2_5_7B", 152064, 3584, 18944, 28, 28, 4, 128, false, DType::kBF16, true, false},
+    {"Qwen_3_0_6B", 151936, 1024, 3072, 28, 16, 8, 128, true, DType::kBF16, false, true},
+    {"Qwen_3_8B", 151936, 4096, 12288, 36, 32, 8, 128, false, DType::kBF16, false, true},
     {"bytes", 512, 1024, 2816, 12, 16, 1, 80, false, DType::kF32},  // a small vocabulary, a single key head
 }};
 
@@ -64,6 +69,8 @@ class Draw {
     shape.head_dim = known.head_size;
     shape.tie_word_embeddings = known.tied;
     shape.dtype = known.dtype;
+    shape.query_key_value_bias = known.biased;
+    shape.query_key_norm = known.normed;
     return shape;
   }
 

@@ -21,6 +21,7 @@ enum AxisIndex : size_t {
   kPrecision,
   kCheckpointing,
   kAttention,
+  kFamily,
   kHeads,
   kTied,
   kLayers,
@@ -114,10 +115,19 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
   return (low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)))) | 1;
 }
 
+void set_family(model::ModelShape& shape, size_t level) {
+  constexpr std::array<const char*, 4> kArchitectures = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
+                                                         "Qwen3ForCausalLM"};
+  shape.architecture = kArchitectures[level];
+  shape.query_key_value_bias = level == 1 || level == 2;
+  shape.output_bias = shape.feed_forward_bias = level == 1;
+  shape.query_key_norm = level == 3;
+}
+
 model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
   model::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
+  set_family(shape, levels[kFamily]);
   shape.head_dim = kHeadDims[random.below(kHeadDims.size())];
   const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));
   shape.num_attention_heads = groups * in_group;
@@ -174,7 +184,7 @@ std::string name_of(size_t place, const Levels& levels) {
   const auto append = [&](std::string_view before, AxisIndex axis) {
     name.append(before).append(matrix_axes()[axis].levels[levels[axis]]);
   };
-  for (const AxisIndex axis : {kMethod, kPrecision, kAttention, kHeads}) append("_", axis);
+  for (const AxisIndex axis : {kMethod, kPrecision, kAttention, kFamily, kHeads}) append("_", axis);
   if (is_on(levels, kCheckpointing)) name.append("_checkpointing");
   if (is_on(levels, kTied)) name.append("_tied");
   append("_", kAccumulation);
@@ -198,6 +208,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
+      {"family", {"llama", "llama_biased", "qwen2", "qwen3"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

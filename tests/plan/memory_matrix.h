@@ -22,7 +22,7 @@ struct MatrixRun {
 };
 
 // At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes
-// (method and adapters, precision, checkpointing, attention, heads, tied embeddings, layers, rows, length,
+// (method and adapters, precision, checkpointing, attention, family, heads, tied embeddings, layers, rows, length,
 // accumulation, evaluation, threads, clipping, optimizer, chunks of the loss) meet in at least one run; widths are
 // drawn at random.
 std::vector<MatrixRun> memory_matrix();
