@@ -83,9 +83,8 @@ class Operators {
   const StepSettings& settings() const { return s_; }
   const train::BatchShape& batch() const { return batch_; }
   int64_t tokens() const { return tokens_; }
-  int64_t counted_rows() const {
-    return s_.run.loss_chunk_size == 0 ? tokens_ : batch_.targets;
-  }  // that the head reads
+  // Rows that the head reads.
+  int64_t counted_rows() const { return s_.run.loss_chunk_size == 0 ? tokens_ : batch_.targets; }
 
   // The part of the step that comes next, "attention"; layer: from 1, 0 for none.
   void enter(const char* part, int64_t layer);
