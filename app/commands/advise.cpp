@@ -87,7 +87,7 @@ class Planner {
     const auto known = steps_.find(key);
     if (known != steps_.end()) return known->second;
     if (has_data()) return steps_[key] = train::maximal_steps(run, cut(inputs_.train, run));
-    const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length);
+    const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
     return steps_[key] = train::maximal_shapes({train::StepShape(run.gradient_accumulation_steps, batch)});
   }
 

@@ -24,7 +24,8 @@ namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const model::ModelShape& shape) {
-  const train::BatchShape batch = train::whole_batch(config.per_device_train_batch_size, config.max_length);
+  const train::BatchShape batch =
+      train::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
   return plan::make_workload(config, shape,
                              train::maximal_shapes({train::StepShape(config.gradient_accumulation_steps, batch)}), {});
 }

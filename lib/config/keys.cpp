@@ -206,6 +206,9 @@ std::vector<Key> data_keys() {
       choice("dataset_format", &RunConfig::dataset_format, kDatasetFormatNames,
              "What the objects are (docs/data.md); auto: seen from the keys of each file's first one."),
       integer("max_length", &RunConfig::max_length, kAtLeastOne, "Longer samples are cut to so many tokens."),
+      flag("packing", &RunConfig::packing,
+           "Samples laid end to end in rows of max_length tokens, as many as fit, without padding; none sees another. "
+           "Batch sizes count such rows, in evaluations too."),
       integer("pad_to_multiple_of", &RunConfig::pad_to_multiple_of, kAtLeastZero,
               "Lengths of batches are rounded up to a multiple of it; 0: as long as the longest sample."),
       flag("group_by_length", &RunConfig::group_by_length,

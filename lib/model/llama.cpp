@@ -78,6 +78,7 @@ struct Llama::State {
   void initialise_adapters();
   ops::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
+  LayerContext packed_context(const std::shared_ptr<const ops::Documents>& documents);
   at::Tensor embed(const at::Tensor& ids_BS) const;
   at::Tensor last_norm(const at::Tensor& stream_TD) const;
   at::Tensor head(const at::Tensor& x_TD) const;
@@ -140,6 +141,15 @@ LayerContext Llama::State::context(int64_t rows, int64_t first, int64_t length) 
   context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
   context.training = training;
   return context;
+}
+
+// Every document begins at position 0: the rows of the tables are gathered once for all layers.
+LayerContext Llama::State::packed_context(const std::shared_ptr<const ops::Documents>& documents) {
+  LayerContext packed = context(1, 0, documents->longest);
+  packed.documents = documents;
+  packed.cos_SE2 = packed.cos_SE2.index_select(0, documents->positions_T);
+  packed.sin_SE2 = packed.sin_SE2.index_select(0, documents->positions_T);
+  return packed;
 }
 
 at::Tensor Llama::State::embed(const at::Tensor& ids_BS) const {
@@ -254,10 +264,10 @@ void Llama::initialise(uint64_t seed) {
 
 void Llama::reserve_positions(int64_t length) { state_->rotary.reserve(length); }
 
-at::Tensor Llama::hidden_states(const at::Tensor& ids_BS) {
+at::Tensor Llama::hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents) {
   const std::shared_ptr<State> state = state_;
   const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
-  const LayerContext context = state->context(rows, 0, length);
+  const LayerContext context = documents ? state->packed_context(documents) : state->context(rows, 0, length);
   const bool checkpointed = state->options.gradient_checkpointing && state->training && at::GradMode::is_enabled();
   ops::CheckpointOptions checkpoint{state->options.ledger, state->options.lora && state->options.lora->dropout > 0};
   at::Tensor stream_TD = state->embed(ids_BS);
@@ -275,12 +285,14 @@ at::Tensor Llama::hidden_states(const at::Tensor& ids_BS) {
   return state->last_norm(stream_TD);
 }
 
-at::Tensor Llama::forward(const at::Tensor& ids_BS) {
-  return state_->head(hidden_states(ids_BS)).view({ids_BS.size(0), ids_BS.size(1), state_->shape.vocab_size});
+at::Tensor Llama::forward(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents) {
+  return state_->head(hidden_states(ids_BS, documents))
+      .view({ids_BS.size(0), ids_BS.size(1), state_->shape.vocab_size});
 }
 
-at::Tensor Llama::loss(const at::Tensor& ids_BS, const ops::LossTargets& targets) {
-  at::Tensor x_TD = hidden_states(ids_BS);
+at::Tensor Llama::loss(const at::Tensor& ids_BS, const ops::LossTargets& targets,
+                       const std::shared_ptr<const ops::Documents>& documents) {
+  at::Tensor x_TD = hidden_states(ids_BS, documents);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
   at::Tensor loss = ops::head_loss(std::move(x_TD), state_->head_VD, compute.weight(state_->head_VD), targets);

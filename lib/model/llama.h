@@ -12,6 +12,7 @@
 #include "config/run_config.h"
 #include "ledger/ledger.h"
 #include "model/shape.h"
+#include "ops/documents.h"
 #include "ops/head_loss.h"
 #include "weights/folder.h"
 
@@ -70,11 +71,12 @@ class Llama {
   void reserve_positions(int64_t length);
 
   // ids_BS: int64 on the device. Returns logits_BSV in the type of the computation. Under autocast if the caller says
-  // so.
-  at::Tensor forward(const at::Tensor& ids_BS);
+  // so. documents: of one row, packed, none of which sees another; null: every row is one.
+  at::Tensor forward(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents = nullptr);
   // The loss of the batch without its logits, an FP32 scalar: at most targets.chunk_rows of them are there at a time,
   // and the backward pass finds the gradients of the head ready.
-  at::Tensor loss(const at::Tensor& ids_BS, const ops::LossTargets& targets);
+  at::Tensor loss(const at::Tensor& ids_BS, const ops::LossTargets& targets,
+                  const std::shared_ptr<const ops::Documents>& documents = nullptr);
   // Logits again, of new tokens after those in the cache, which grows; no gradients. Returns those of the last
   // position, [B, V].
   at::Tensor forward(const at::Tensor& ids_BS, KeyValueCache& cache);
@@ -86,7 +88,8 @@ class Llama {
   void set_training(bool training);  // dropout on or off
 
  private:
-  at::Tensor hidden_states(const at::Tensor& ids_BS);  // after the last norm, [T, D]
+  // After the last norm, [T, D].
+  at::Tensor hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents);
 
   struct State;
   std::shared_ptr<State> state_;

@@ -44,13 +44,12 @@ Limits kept(AutogradContext* context) {
 // q_THE and offsets; or q_BSHE and no offsets.
 struct Flash : torch::autograd::Function<Flash> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const at::Tensor& offsets, const Limits& limits) {
+                            const std::optional<at::Tensor>& offsets, const Limits& limits) {
     const AttentionPairs pairs(q, limits.lengths, limits.window, AttentionPairs::kForward);
-    const std::optional<at::Tensor> borders = offsets.defined() ? std::optional<at::Tensor>(offsets) : std::nullopt;
     const auto [out, sums, seed, offset, mask] =
-        at::_flash_attention_forward(q, k, v, borders, borders, limits.longest, limits.longest, 0, true, false,
+        at::_flash_attention_forward(q, k, v, offsets, offsets, limits.longest, limits.longest, 0, true, false,
                                      limits.scale, limits.window_left(), std::nullopt);
-    context->save_for_backward({q, k, v, out, sums, seed, offset, offsets});
+    context->save_for_backward({q, k, v, out, sums, seed, offset, offsets.value_or(at::Tensor())});
     keep(context, limits);
     return out;
   }
@@ -69,14 +68,13 @@ struct Flash : torch::autograd::Function<Flash> {
 // q_BSHE, B = 1 with offsets; keys and values for every query head.
 struct MemoryEfficient : torch::autograd::Function<MemoryEfficient> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BSHE, const at::Tensor& k_BSHE,
-                            const at::Tensor& v_BSHE, const at::Tensor& offsets, const Limits& limits) {
+                            const at::Tensor& v_BSHE, const std::optional<at::Tensor>& offsets, const Limits& limits) {
     const AttentionPairs pairs(q_BSHE, limits.lengths, limits.window, AttentionPairs::kForward);
-    const std::optional<at::Tensor> borders = offsets.defined() ? std::optional<at::Tensor>(offsets) : std::nullopt;
     const auto [out_BSHE, sums, seed, offset, longest_q, longest_k] = at::_efficient_attention_forward(
-        q_BSHE, k_BSHE, v_BSHE, std::nullopt, borders, borders, limits.longest, limits.longest, 0, kCausal,
+        q_BSHE, k_BSHE, v_BSHE, std::nullopt, offsets, offsets, limits.longest, limits.longest, 0, kCausal,
         q_BSHE.requires_grad() || k_BSHE.requires_grad() || v_BSHE.requires_grad(), limits.scale, std::nullopt,
         limits.window_size());
-    context->save_for_backward({q_BSHE, k_BSHE, v_BSHE, out_BSHE, sums, seed, offset, offsets});
+    context->save_for_backward({q_BSHE, k_BSHE, v_BSHE, out_BSHE, sums, seed, offset, offsets.value_or(at::Tensor())});
     keep(context, limits);
     return out_BSHE;
   }
@@ -118,7 +116,8 @@ at::Tensor cuda_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, co
     return flash && documents != nullptr ? x.squeeze(0) : x;
   };
   const at::Tensor q = prepare(q_BSHE, false), k = prepare(k_BSKE, true), v = prepare(v_BSKE, true);
-  const at::Tensor offsets = documents != nullptr ? documents->offsets : at::Tensor();
+  const std::optional<at::Tensor> offsets =
+      documents != nullptr ? std::optional<at::Tensor>(documents->offsets) : std::nullopt;
   const at::Tensor out =
       flash ? Flash::apply(q, k, v, offsets, limits) : MemoryEfficient::apply(q, k, v, offsets, limits);
   return (out.dim() == 3 ? out.unsqueeze(0) : out).narrow(-1, 0, size);

@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 at::Tensor hidden_pairs(int64_t length, int64_t window, const at::TensorOptions& options) {
   const at::Tensor pairs_SS = at::ones({length, length}, options.dtype(at::kBool));
   if (window == 0 || window >= length) return pairs_SS.triu_(1);
-  return pairs_SS.tril_().triu_(1 - window).logical_not_();
+  return pairs_SS.tril_().triu_(1 - window).bitwise_not_();
 }
 
 // Scores before the softmax.

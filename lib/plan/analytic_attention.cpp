@@ -26,7 +26,11 @@ int64_t round_up(int64_t value, int64_t multiple) { return divided_up(value, mul
 
 }  // namespace
 
-Value Operators::attention(Value queries, Value keys, Value values) {
+Value Operators::attention(Value queries, Value keys, Value values, int64_t window) {
+  const bool packed = !batch_.document_lengths.empty(), windowed = window > 0 && window < batch_.length;
+  if (packed || (windowed && !s_.math)) {
+    return limited_attention(std::move(queries), std::move(keys), std::move(values), window);
+  }
   if (s_.math) return math_attention(queries, keys, values);
   if (!s_.cuda) return cpu_flash(queries, keys, values);
   return s_.flash ? cuda_flash(queries, keys, values) : memory_efficient(queries, keys, values);

@@ -225,7 +225,7 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
 Value Operators::rotate(const Value& x, int64_t width, const char* name) {
   Value result = {take(name, kRotary, wide(width, s_.compute_bytes)), new_slot(x.slot != nullptr)};
   if (!result.slot) return result;
-  remember([this, width, input = x.slot, output = result.slot] {
+  remember([this, width, input = x.slot, output = result.slot, kept = positions_] {
     const Product product = wide(width, s_.compute_bytes);
     Tensor gradient = std::move(output->gradient);
     if (output->strided) gradient = take("gradient of rotated heads, joined", kBackward, product);

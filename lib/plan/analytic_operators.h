@@ -2,6 +2,7 @@
 // LibTorch 2.11: a second telling of the step, in sizes alone. No torch header.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "config/run_config.h"
 #include "model/shape.h"
+#include "ops/attention_segments.h"
 #include "plan/analytic_account.h"
 
 namespace fathom::plan {
@@ -71,7 +73,8 @@ class Operators {
   // source: why the output is there.
   Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
   Value rotate(const Value& x, int64_t width, const char* name);
-  Value attention(Value queries, Value keys, Value values);  // lets go of its arguments as its code does
+  // Lets go of its arguments as its code does. window: of the layer; 0: none.
+  Value attention(Value queries, Value keys, Value values, int64_t window);
   Value swiglu(const Value& gate, const Value& up);
   // The branch is of the compute type; the sum is the stream.
   Value add(Value branch, const Value& stream, const char* name);
@@ -89,6 +92,9 @@ class Operators {
   // The part of the step that comes next, "attention"; layer: from 1, 0 for none.
   void enter(const char* part, int64_t layer);
   void set_pass(const char* pass) { pass_ = pass; }  // "forward pass"
+  // Rotary tables of the batch's own, which every rotation keeps; null: the model's.
+  void set_positions(Tensor cosines, Tensor sines) { positions_ = {std::move(cosines), std::move(sines)}; }
+  const std::array<Tensor, 2>& positions() const { return positions_; }
 
   // ---- the graph.
   using Backward = std::function<void()>;
@@ -128,6 +134,18 @@ class Operators {
   Value memory_efficient(const Value& queries, const Value& keys, const Value& values);
   Value cpu_flash(const Value& queries, const Value& keys, const Value& values);
   Value math_attention(const Value& queries, const Value& keys, const Value& values);
+  struct Limits {  // sequences, and positions that a query sees; 0: all
+    std::vector<int64_t> lengths;
+    int64_t longest = 0, window = 0;
+  };
+  Value limited_attention(Value queries, Value keys, Value values, int64_t window);
+  Tensor window_mask(const Limits& limits);
+  Value flash_segments(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
+  std::array<Tensor, 3> segment_gradients(const std::vector<ops::AttentionSegment>& segments, bool overlap);
+  Value document_math(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
+  Value limited_cuda(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
+  void take_flash_sums(const Limits& limits, int64_t size, const Product& every_head);
+  void take_efficient_sums(const Product& each_document, int64_t longest, int64_t size, const Product& every_head);
 
   struct Node {
     Backward backward;
@@ -142,6 +160,7 @@ class Operators {
   bool gradients_ = true, training_ = true;
   std::vector<Node> graph_;
   std::vector<Tensor*> cache_;
+  std::array<Tensor, 2> positions_;
   const char *part_ = "", *pass_ = "forward pass";
 };
 

@@ -80,7 +80,15 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
     stand(Component::kFunctionality, "ring of batches, rows that count", kRing,
           {{kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
   }
+  if (s_.run.packing) {
+    stand(Component::kFunctionality, "ring of batches, positions", kRing,
+          {{kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {4, "bytes"}});
+  }
   if (!s_.cuda) return;
+  if (s_.run.packing) {
+    stand(Component::kFunctionality, "ring of batches, borders of documents", kRing,
+          {{kRingSlots, "slots"}, {workload.capacity_tokens + 1, "borders"}, {4, "bytes"}});
+  }
   const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
   stand(Component::kKernels, "cuBLAS workspaces, forward and backward thread", kWorkspace,
         {{2, "of"}, {workspace, "bytes"}});
@@ -143,7 +151,7 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
       Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
       Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
-      attended.x = operators.attention(std::move(q), std::move(k), std::move(v));
+      attended.x = operators.attention(std::move(q), std::move(k), std::move(v), s_.shape.window_of(number - 1));
     }
     operators.enter("attention's output projection", number);
     middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
@@ -171,19 +179,21 @@ Value AccountOfRun::checkpointed(Operators& operators, Layer& layer, const Value
   operators.set_gradients(true);
   result.slot = operators.new_slot(true);
   operators.enter("a checkpoint", number);
-  operators.remember(
-      [this, &operators, &layer, number, input = stream.data, below = stream.slot, output = result.slot] {
-        const Tensor gradient = std::move(output->gradient);
-        const size_t first = operators.remembered();
-        operators.set_pass("repeated forward pass");
-        account_.enter_layer(number);
-        account_.begin_forward();
-        const Value again = run_layer(operators, layer, {input, below});
-        operators.clear_cache();
-        account_.end_forward();
-        again.slot->gradient = gradient;
-        operators.run_backward(first);
-      });
+  operators.remember([this, &operators, &layer, number, input = stream.data, below = stream.slot, output = result.slot,
+                      positions = operators.positions()] {
+    const Tensor gradient = std::move(output->gradient);
+    const size_t first = operators.remembered();
+    operators.set_pass("repeated forward pass");
+    account_.enter_layer(number);
+    account_.begin_forward();
+    operators.set_positions(positions[0], positions[1]);
+    const Value again = run_layer(operators, layer, {input, below});
+    operators.set_positions(nullptr, nullptr);
+    operators.clear_cache();
+    account_.end_forward();
+    again.slot->gradient = gradient;
+    operators.run_backward(first);
+  });
   return result;
 }
 
@@ -281,8 +291,18 @@ void AccountOfRun::grow_rotary_tables(int64_t length) {
   }
 }
 
+// Documents begin at position 0: a packed batch has tables of its own.
+void AccountOfRun::gather_positions(Operators& operators) {
+  if (operators.batch().document_lengths.empty()) return;
+  const Product rows = operators.wide(s_.shape.head_dim / 2, 4);
+  Tensor cosines = operators.take("rotary tables of the batch's positions", kRotary, rows);
+  operators.set_positions(std::move(cosines), operators.take("rotary tables of the batch's positions", kRotary, rows));
+  if (s_.checkpointing && operators.gradients()) recipe_positions_ = operators.positions();
+}
+
 Tensor AccountOfRun::forward(Operators& operators) {
-  grow_rotary_tables(operators.batch().length);
+  grow_rotary_tables(train::longest_sequence(operators.batch()));
+  gather_positions(operators);
   Value x;
   {
     Value stream = embed(operators);
@@ -294,6 +314,7 @@ Tensor AccountOfRun::forward(Operators& operators) {
       stream = repeats ? checkpointed(operators, layer, stream) : run_layer(operators, layer, stream);
     }
     x = operators.norm(stream, "last norm's output", last_norm_);
+    operators.set_positions(nullptr, nullptr);
   }
   Tensor result = loss(operators, std::move(x));
   operators.clear_cache();
@@ -309,6 +330,7 @@ void AccountOfRun::step(const train::StepShape& step) {
     account_.end_forward();
     const Tensor upstream = operators.take("gradient of the loss", kBackward, {{4, "bytes"}});
     operators.run_backward(0);
+    recipe_positions_ = {};
     if (!sum) sum = std::move(loss);
   }
   update();

@@ -2,6 +2,7 @@
 // header.
 #pragma once
 
+#include <array>
 #include <list>
 #include <memory>
 #include <vector>
@@ -37,6 +38,7 @@ class AccountOfRun {
   Tensor loss(Operators& operators, Value x);
   void give_head_gradient(Operators& operators, Tensor made);
   void grow_rotary_tables(int64_t length);
+  void gather_positions(Operators& operators);
   void update();
   Product vocabulary(int64_t bytes) const;            // embedding or head
   Product scores(int64_t rows, int64_t bytes) const;  // of so many rows for each token of the vocabulary
@@ -46,6 +48,7 @@ class AccountOfRun {
   std::list<Layer> layers_;
   int64_t rotary_positions_ = 0;
   Tensor cosines_, sines_;
+  std::array<Tensor, 2> recipe_positions_;  // of a packed batch, which checkpoints keep while there is a graph
   Tensor embedding_gradient_, head_gradient_, last_norm_;  // gradients of weights
   Tensor waiting_head_;                                    // a tied head's gradient, until the embedding's
   Tensor head_copy_;                                       // in autocast's cache

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "ops/attention_segments.h"
 #include "plan/analytic.h"
 #include "train/inputs.h"
 
@@ -156,7 +157,7 @@ class Walk {
     if (stream_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
     rotate(queries, q, forwards);
     rotate(keys, k, forwards);
-    attention(q, k, v, forwards);
+    attention(q || k || v, forwards, shape_.window_of(layer));
     const bool attended = linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards, shape_.output_bias);
     residual(stream_needs && attended, forwards);
     const bool middle = stream_needs || attended;
@@ -174,19 +175,23 @@ class Walk {
     move(tokens_, {forwards + (needs ? 1 : 0), 2, width, computed_});
   }
 
-  void attention(bool q, bool k, bool v, int64_t forwards) {
+  // Rows of a batch are sequences of one length, packed ones documents of several.
+  void attention(bool needs, int64_t forwards, int64_t window) {
+    const std::vector<int64_t> lengths =
+        batch_.document_lengths.empty() ? std::vector<int64_t>{batch_.length} : batch_.document_lengths;
     const int64_t heads = product({batch_.rows, shape_.num_attention_heads});
     if (run_.attn_implementation == config::Attention::kMath) {
-      const int64_t scores = product({heads, batch_.length, batch_.length});
+      int64_t scores = 0;
+      for (const int64_t length : lengths) add(scores, {heads, length, length});
       // Backward: the product for v alone, that for the scores where q or k needs one, then theirs. The function's
       // backward pass makes all of them where it runs at all.
-      const int64_t backward = q || k || v ? 4 : 0;
+      const int64_t backward = needs ? 4 : 0;
       add(sum_.attention_flops, {2 * forwards + backward, 2, scores, shape_.head_dim});
       move(scores, {(2 + 2 + 2) * forwards + (backward > 0 ? 3 : 0), computed_});
       return;
     }
-    const int64_t pairs = product({batch_.length, batch_.length + 1}) / 2;
-    add(sum_.attention_flops, {2 * forwards + (q || k || v ? 5 : 0), 2, heads, pairs, shape_.head_dim});
+    const int64_t pairs = ops::visible_pairs(lengths, window);
+    add(sum_.attention_flops, {2 * forwards + (needs ? 5 : 0), 2, heads, pairs, shape_.head_dim});
   }
 
   void accumulate_gradients() { move(model::parameter_count(shape_), {3, stored_}); }

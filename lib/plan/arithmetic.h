@@ -13,9 +13,10 @@ namespace fathom::plan {
 // A multiplication and an addition are two operations.
 struct Arithmetic {
   int64_t matrix_flops = 0;  // of products with weights, forward, backward and recomputed
-  // Of attention's products of queries, keys and values. Fused kernels compute the half that a causal mask leaves, two
-  // products forward and five backward (Dao 2023, arXiv 2307.08691, section 3.1: they recompute the scores); math
-  // attention computes both halves, two products forward and four backward.
+  // Of attention's products of queries, keys and values. Fused kernels compute the half that a causal mask leaves,
+  // within each document and the sliding window, two products forward and five backward (Dao 2023, arXiv 2307.08691,
+  // section 3.1: they recompute the scores); math attention computes both halves, two products forward and four
+  // backward.
   int64_t attention_flops = 0;
   int64_t bytes_moved = 0;  // that operators other than those products read and write
   bool operator==(const Arithmetic&) const = default;

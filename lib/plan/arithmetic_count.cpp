@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "ledger/kernel_call.h"
+#include "ops/attention_pairs.h"
 
 namespace fathom::plan {
 namespace {
@@ -23,6 +24,7 @@ std::atomic<c10::DispatchKey> kernels_of;
 std::mutex failure_lock;
 std::exception_ptr failure;  // the first; LibTorch only logs what its callbacks throw
 thread_local const at::RecordFunction* outermost = nullptr;
+thread_local const at::RecordFunction* announced_attention = nullptr;  // which said what its operators compute
 thread_local std::chrono::steady_clock::time_point started;
 
 enum class Kind { kMatrix, kAttention, kOther };
@@ -123,7 +125,8 @@ Kind kind_of(const c10::FunctionSchema& schema) {
   if (is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_"})) return Kind::kMatrix;
   if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) return Kind::kAttention;
   const bool fused = name.starts_with("aten::_scaled_dot_product_") && schema.argumentIndexWithName("is_causal");
-  return fused ? Kind::kAttention : Kind::kOther;
+  const bool limited = name.starts_with("aten::_flash_attention_") || name.starts_with("aten::_efficient_attention_");
+  return fused || limited ? Kind::kAttention : Kind::kOther;
 }
 
 void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
@@ -132,6 +135,7 @@ void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10:
     if (!moves_nothing(schema)) bytes_moved += traffic_of_arguments(schema, inputs);
     return;
   }
+  if (kind == Kind::kAttention && announced_attention != nullptr) return;
   const auto flops = product_flops(schema.name(), inputs);
   (kind == Kind::kMatrix ? matrix_flops : attention_flops) += flops ? *flops : fused_attention_flops(schema, inputs);
 }
@@ -151,6 +155,11 @@ void remember_failure() {
 
 void begin(const at::RecordFunction& function) {
   if (function.scope() == at::RecordScope::USER_SCOPE) {
+    if (function.name() == std::string_view(ops::kAttentionScope)) {
+      attention_flops += function.inputs()[0].toInt();
+      announced_attention = &function;
+      return;
+    }
     for (const c10::IValue& value : function.inputs()) bytes_moved += bytes_of(value);
     return;
   }
@@ -164,6 +173,7 @@ void begin(const at::RecordFunction& function) {
 }
 
 void end(const at::RecordFunction& function) {
+  if (announced_attention == &function) announced_attention = nullptr;
   if (outermost != &function) return;
   outermost = nullptr;
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - started;

@@ -18,6 +18,7 @@ data::Batch shape_only(const train::BatchShape& shape) {
   batch.length = shape.length;
   batch.token_count = shape.rows * shape.length;
   batch.target_count = shape.targets;
+  batch.document_lengths = shape.document_lengths;
   return batch;
 }
 
@@ -97,7 +98,9 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
 
 int64_t longest_sequence(const Workload& workload) {
   int64_t longest = 0;
-  const auto widen = [&](const train::BatchShape& batch) { longest = std::max(longest, batch.length); };
+  const auto widen = [&](const train::BatchShape& batch) {
+    longest = std::max(longest, train::longest_sequence(batch));
+  };
   for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
   return longest;

@@ -9,10 +9,13 @@
 namespace fathom::plan {
 namespace {
 
-Json to_json(const train::BatchShape& batch) { return {batch.rows, batch.length, batch.targets}; }
+Json to_json(const train::BatchShape& batch) {
+  return Json::array({batch.rows, batch.length, batch.targets, batch.document_lengths});
+}
 
 train::BatchShape batch_from_json(const Json& value) {
-  return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>()};
+  return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>(),
+          value.at(3).get<std::vector<int64_t>>()};
 }
 
 Json to_json(const std::vector<train::BatchShape>& batches) {

@@ -22,9 +22,23 @@ bool computes_in_fp32(const RunConfig& run, const model::ModelShape& shape) {
 int64_t longest(const Workload& workload) {
   int64_t length = 0;
   for (const train::StepShape& step : workload.steps) {
-    for (const train::BatchShape& batch : step) length = std::max(length, batch.length);
+    for (const train::BatchShape& batch : step) length = std::max(length, train::longest_sequence(batch));
   }
   return length;
+}
+
+// As many of the documents as so many bins of the length hold, each cut to it.
+train::BatchShape cut_documents(const train::BatchShape& batch, int64_t bins, int64_t length) {
+  train::BatchShape smaller = {1, 0, batch.targets};
+  const int64_t room = checked_multiply(bins, length, "batch size × length");
+  for (const int64_t document : batch.document_lengths) {
+    const int64_t kept = std::min(document, length);
+    if (smaller.length + kept > room) break;
+    smaller.document_lengths.push_back(kept);
+    smaller.length += kept;
+  }
+  smaller.targets = std::min(batch.targets, smaller.length - static_cast<int64_t>(smaller.document_lengths.size()));
+  return smaller;
 }
 
 // The shapes of `workload` cut to the other run's batch and length; accumulated where it accumulates.
@@ -32,7 +46,9 @@ Workload workload_with(Workload workload, const RunConfig& to) {
   const auto cut = [&](train::BatchShape& batch, int64_t rows) {
     const train::BatchShape smaller =
         train::whole_batch(std::min(batch.rows, rows), std::min(batch.length, to.max_length));
-    if (smaller.rows < batch.rows || smaller.length < batch.length) {
+    if (!batch.document_lengths.empty()) {
+      batch = cut_documents(batch, rows, to.max_length);
+    } else if (smaller.rows < batch.rows || smaller.length < batch.length) {
       batch = {smaller.rows, smaller.length, std::min(batch.targets, smaller.targets)};
     }
     workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
@@ -75,7 +91,7 @@ class Remedies {
  private:
   double operations(const RunConfig& run) const {
     const train::BatchShape batch =
-        train::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)));
+        train::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)), run.packing);
     const Arithmetic arithmetic =
         estimate_arithmetic(shape_, run, train::StepShape(run.gradient_accumulation_steps, batch));
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);

@@ -81,7 +81,8 @@ class TechniqueSearch {
     names.push_back(batch.name);
     result.techniques = std::move(names);
     result.run = run;
-    const train::BatchShape micro_batch = train::whole_batch(run.per_device_train_batch_size, longest_sample(run));
+    const train::BatchShape micro_batch =
+        train::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
     result.arithmetic =
         estimate_arithmetic(question_.shape, run, train::StepShape(run.gradient_accumulation_steps, micro_batch));
     const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
@@ -93,7 +94,7 @@ class TechniqueSearch {
   int64_t longest_sample(const RunConfig& run) {
     if (longest_ > 0) return longest_;
     for (const train::StepShape& step : question_.workload_of(run).steps) {
-      for (const train::BatchShape& batch : step) longest_ = std::max(longest_, batch.length);
+      for (const train::BatchShape& batch : step) longest_ = std::max(longest_, train::longest_sequence(batch));
     }
     return longest_;
   }

@@ -143,7 +143,11 @@ std::string describe_run(const plan::Plan& plan) {
     micro_batches = std::max(micro_batches, step.size());
   }
   if (largest) {
-    text += "; batches of up to " + format_count(largest->rows) + " × " + format_count(largest->length) + " tokens";
+    if (largest->document_lengths.empty()) {
+      text += "; batches of up to " + format_count(largest->rows) + " × " + format_count(largest->length) + " tokens";
+    } else {
+      text += "; packed batches of up to " + format_count(largest->length) + " tokens";
+    }
     if (micro_batches > 1) text += ", several to a step";
   }
   std::array<char, 64> played{};

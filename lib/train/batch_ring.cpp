@@ -3,12 +3,15 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace fathom::train {
 namespace {
 
-at::Tensor fill(const at::Tensor& slot, at::IntArrayRef shape, const std::vector<int64_t>& values) {
+template <typename Number>
+at::Tensor fill(const at::Tensor& slot, at::IntArrayRef shape, const std::vector<Number>& values) {
   const at::Tensor view = slot.narrow(0, 0, c10::multiply_integers(shape)).view(shape);
-  if (!values.empty()) view.copy_(at::from_blob(const_cast<int64_t*>(values.data()), shape, at::kLong));
+  if (!values.empty()) view.copy_(at::from_blob(const_cast<Number*>(values.data()), shape, view.scalar_type()));
   return view;
 }
 
@@ -34,9 +37,35 @@ BatchRing::BatchRing(int64_t capacity_tokens, const RingColumns& columns, at::De
   targets_ = at::full({kSlots, capacity_tokens}, data::kIgnored, options);
   ledger.claim(ids_, ledger::Component::kFunctionality, "batch ring: ids");
   ledger.claim(targets_, ledger::Component::kFunctionality, "batch ring: targets");
-  if (!columns.rows) return;
-  rows_ = at::zeros({kSlots, capacity_tokens}, options);
-  ledger.claim(rows_, ledger::Component::kFunctionality, "batch ring: rows that count");
+  if (columns.rows) {
+    rows_ = at::zeros({kSlots, capacity_tokens}, options);
+    ledger.claim(rows_, ledger::Component::kFunctionality, "batch ring: rows that count");
+  }
+  if (!columns.documents) return;
+  positions_ = at::zeros({kSlots, capacity_tokens}, options.dtype(at::kInt));
+  ledger.claim(positions_, ledger::Component::kFunctionality, "batch ring: positions");
+  if (!device.is_cuda()) return;  // elsewhere attention reads the lengths on the host
+  borders_ = at::zeros({kSlots, capacity_tokens + 1}, options.dtype(at::kInt));
+  ledger.claim(borders_, ledger::Component::kFunctionality, "batch ring: borders of documents");
+}
+
+std::shared_ptr<const ops::Documents> BatchRing::documents_of(const data::Batch& batch, int64_t slot) const {
+  if (batch.document_lengths.empty()) return nullptr;
+  auto documents = std::make_shared<ops::Documents>();
+  documents->lengths = batch.document_lengths;
+  const int64_t count = static_cast<int64_t>(documents->lengths.size());
+  documents->longest = *std::max_element(documents->lengths.begin(), documents->lengths.end());
+  std::vector<int32_t> positions, borders;
+  if (!batch.ids.empty()) {
+    for (const int64_t length : documents->lengths) {
+      borders.push_back(static_cast<int32_t>(positions.size()));
+      for (int32_t position = 0; position < length; ++position) positions.push_back(position);
+    }
+    borders.push_back(static_cast<int32_t>(positions.size()));
+  }
+  documents->positions_T = fill(positions_.select(0, slot), {batch.length}, positions);
+  if (borders_.defined()) documents->offsets = fill(borders_.select(0, slot), {count + 1}, borders);
+  return documents;
 }
 
 DeviceBatch BatchRing::put(const data::Batch& batch) {
@@ -48,6 +77,7 @@ DeviceBatch BatchRing::put(const data::Batch& batch) {
   DeviceBatch result;
   result.target_count = batch.target_count;
   result.token_count = batch.token_count;
+  result.documents = documents_of(batch, slot);
   result.ids_BS = fill(ids_.select(0, slot), {batch.rows, batch.length}, batch.ids);
   if (!rows_.defined() || count == tokens) {
     result.targets_N = fill(targets_.select(0, slot), {tokens}, batch.targets);

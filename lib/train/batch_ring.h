@@ -3,8 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "data/batch.h"
 #include "ledger/ledger.h"
+#include "ops/documents.h"
 
 namespace fathom::train {
 
@@ -12,13 +15,15 @@ struct DeviceBatch {
   at::Tensor ids_BS;     // int64
   at::Tensor rows_N;     // int64, of the B * S tokens those that count for the loss; undefined: all of them
   at::Tensor targets_N;  // int64, of these rows; data::kIgnored where there is no loss
+  std::shared_ptr<const ops::Documents> documents;  // of a packed batch; null: padded rows
   int64_t target_count = 0;
   int64_t token_count = 0;
 };
 
 // What batches come with besides their ids and targets.
 struct RingColumns {
-  bool rows = false;  // the numbers of the rows that count
+  bool rows = false;       // the numbers of the rows that count
+  bool documents = false;  // positions and borders of packed documents
 };
 
 class BatchRing {
@@ -33,7 +38,11 @@ class BatchRing {
   DeviceBatch put(const data::Batch& batch);
 
  private:
+  std::shared_ptr<const ops::Documents> documents_of(const data::Batch& batch, int64_t slot) const;
+
   at::Tensor ids_, targets_, rows_;  // [kSlots, capacity_tokens]; rows_ undefined where none are picked
+  at::Tensor positions_;             // int32, likewise, of packed batches
+  at::Tensor borders_;               // int32 [kSlots, capacity_tokens + 1], of packed batches on CUDA
   int64_t next_ = 0;
 };
 

@@ -19,8 +19,10 @@ struct BatchShape {
 };
 using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 
-// Rows of this length without padding, where every token that has a next one counts.
-BatchShape whole_batch(int64_t rows, int64_t length);
+// Rows of this length without padding, where every token that has a next one counts; packed: as documents of one row.
+BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
+// Tokens of the longest sequence in which tokens see each other: a row, or a document of a packed one.
+int64_t longest_sequence(const BatchShape& batch);
 
 // The shapes of every step of the run, in order, from the lengths of the examples alone.
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset);
@@ -29,8 +31,8 @@ std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const
 
 // Steps that make a run's maxima of memory, of all that are given. A step's memory is decided by its first micro-batch,
 // before there are gradients, and by each later one on its own; of those, only shapes that no other exceeds in rows,
-// length and targets count. The steps returned are made up of these shapes: one micro-batch each, or a first and a
-// later one.
+// length and targets count; of packed ones also in the number of documents, the longest of them, and the sum of their
+// squares. The steps returned are made up of these shapes: one micro-batch each, or a first and a later one.
 std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps);
 // The same for the steps of a run, from the lengths of its examples, without keeping them all.
 std::vector<StepShape> maximal_steps(const config::RunConfig& config, const data::Dataset& dataset);

@@ -47,11 +47,12 @@ Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& s
       autocast_(config.bf16),
       loss_chunk_(config.loss_chunk_size),
       model_(shape, model_options(config, shape, placement)),
-      ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0}, placement.device, *placement.ledger) {}
+      ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
+            *placement.ledger) {}
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_});
+  return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_}, batch.documents);
 }
 
 Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop) {

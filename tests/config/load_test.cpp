@@ -215,6 +215,10 @@ TEST(Load, RulesBetweenKeys) {
       HasSubstr("run.yaml:5:1: validation_split: expected 0 beside validation_file, got 0.1; remove one of them"));
   EXPECT_THAT(problems("validation_split: 1\n"), HasSubstr("at least 0 and below 1"));
   EXPECT_THAT(problems("group_by_length: true\nshuffle: false\n"), HasSubstr("group_by_length: expected false with"));
+  EXPECT_THAT(problems("packing: true\ngroup_by_length: true\n"),
+              HasSubstr("group_by_length: expected false with packing: true"));
+  EXPECT_THAT(problems("packing: true\npad_to_multiple_of: 8\n"),
+              HasSubstr("pad_to_multiple_of: expected 0 with packing: true, got 8"));
   EXPECT_THAT(problems("dataset_format: chatml\n"), HasSubstr("write messages"));
   EXPECT_THAT(problems("warmup_steps: 2.5\n"), HasSubstr("a whole number of steps, or a share below 1, got 2.5"));
   EXPECT_THAT(problems("save_steps: 0\n"), HasSubstr("save_steps: expected a whole number, at least 1"));

@@ -61,10 +61,11 @@ RunConfig any_config() {
   if (truth()) run.validation_file = {*text()};
   if (run.validation_file.empty()) run.validation_split = *number(0, 0.999);
   run.dataset_format = *rc::gen::element(DatasetFormat::kAuto, DatasetFormat::kTokenIds, DatasetFormat::kShareGpt);
-  run.pad_to_multiple_of = integer(0);
+  run.packing = truth();
+  run.pad_to_multiple_of = run.packing ? 0 : integer(0);
   run.max_length = integer(1);
   run.shuffle = truth();
-  run.group_by_length = run.shuffle && truth();
+  run.group_by_length = run.shuffle && !run.packing && truth();
   if (truth()) run.completion_only_loss = truth();
   run.assistant_only_loss = run.completion_only_loss != true && truth();
   run.per_device_train_batch_size = integer(1);

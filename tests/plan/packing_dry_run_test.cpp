@@ -1,0 +1,202 @@
+// Packed runs and sliding windows: the dry run is the run to the byte, the closed formula follows, and of a list of
+// documents a few sums decide.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/split_mix.h"
+#include "plan/analytic.h"
+#include "plan/dry_run.h"
+#include "tests/train/tiny.h"
+
+namespace fathom::plan {
+namespace {
+
+using Lengths = std::vector<int64_t>;
+
+struct Setting {
+  const char* name;
+  config::Attention attention = config::Attention::kFlash;
+  bool checkpointing = false, lora = false, autocast = false;
+  DType dtype = DType::kF32;
+  int64_t window = 0, key_heads = 2;
+  bool packing = true;
+};
+
+config::RunConfig config_of(const Setting& setting) {
+  config::RunConfig config = train::testing::tiny_config();
+  config.packing = setting.packing;
+  config.attn_implementation = setting.attention;
+  config.gradient_checkpointing = setting.checkpointing;
+  if (setting.lora) config.method = config::Method::kLora;
+  if (setting.lora) config.lora_dropout = 0.1;
+  config.bf16 = setting.autocast;
+  config.dtype = setting.dtype;
+  config.eval_strategy = config::Cadence::kEpoch;
+  return config;
+}
+
+model::ModelShape shape_of(const Setting& setting) {
+  model::ModelShape shape = train::testing::tiny_shape();
+  shape.num_key_value_heads = setting.key_heads;
+  shape.sliding_window = setting.window;
+  if (setting.window > 0) shape.windowed_layers = {true, false};
+  return shape;
+}
+
+train::BatchShape packed(const Lengths& lengths) {
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  return {1, tokens, tokens - static_cast<int64_t>(lengths.size()), lengths};
+}
+
+data::Batch batch_of(const train::BatchShape& shape) {
+  Lengths lengths = shape.document_lengths;
+  if (lengths.empty()) lengths.assign(static_cast<size_t>(shape.rows), shape.length);
+  const data::Dataset dataset = train::testing::random_dataset(lengths, 101, 5);
+  Lengths rows(lengths.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  return shape.document_lengths.empty() ? data::make_batch(dataset, rows, 0) : data::make_packed_batch(dataset, rows);
+}
+
+ledger::Memory measure(const config::RunConfig& config, const model::ModelShape& shape,
+                       const std::vector<train::StepShape>& steps, const Workload& workload) {
+  ledger::Memory memory;
+  train::testing::cpu_ledger().label();
+  train::Trainer trainer(config, shape, workload.capacity_tokens, {at::kCPU, &train::testing::cpu_ledger(), nullptr});
+  trainer.model().reserve_positions(longest_sequence(workload));
+  trainer.model().initialise(1);
+  memory.merge(trainer.loaded());
+  for (const train::StepShape& step : steps) {
+    std::vector<data::Batch> batches;
+    for (const train::BatchShape& batch : step) batches.push_back(batch_of(batch));
+    memory.merge(trainer.step(batches, 1e-3).memory);
+  }
+  const std::vector<data::Batch> evaluation = {batch_of(workload.evaluations.front())};
+  memory.merge(trainer.evaluate(evaluation).memory);
+  memory.merge(trainer.saving([] {}));
+  return memory;
+}
+
+class PackedDryRun : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
+  const config::RunConfig config = config_of(GetParam());
+  const model::ModelShape shape = shape_of(GetParam());
+  train::testing::cpu_ledger();
+  std::vector<train::StepShape> steps = {{packed({33, 5, 1, 2, 18}), packed({60})}, {packed({7, 7, 7, 7, 7, 7, 7, 7})}};
+  if (!GetParam().packing) steps = {{train::whole_batch(3, 19), train::whole_batch(1, 50)}};
+  const Workload workload = make_workload(config, shape, train::maximal_shapes(steps), {steps[0][0]});
+  const DryRun played = dry_run_cpu(config, shape, nullptr, workload);
+  const ledger::Memory& dry = played.memory;
+  const ledger::Memory real = measure(config, shape, steps, workload);
+  EXPECT_EQ(dry.peak, real.peak);
+  for (const ledger::Component component : ledger::kComponents) {
+    EXPECT_EQ(dry.at_peak[component], real.at_peak[component]) << component_name(component);
+    EXPECT_EQ(dry.maximum[component], real.maximum[component]) << component_name(component);
+  }
+  for (const ledger::Phase phase : ledger::kPhases) {
+    EXPECT_EQ(dry.phase(phase).peak, real.phase(phase).peak) << phase_name(phase);
+  }
+  const Arithmetic counted = estimate_arithmetic(shape, config, longest_step(shape, config, workload.steps));
+  EXPECT_EQ(counted.matrix_flops, played.arithmetic.matrix_flops);
+  EXPECT_EQ(counted.attention_flops, played.arithmetic.attention_flops);
+  Target target;
+  target.attention_kernel =
+      config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
+  const Analytic analytic = estimate_analytic(shape, config, target, workload);
+  EXPECT_EQ(analytic.peak, dry.peak) << analytic.instant;
+  for (const ledger::Component component : ledger::kComponents) {
+    EXPECT_EQ(analytic.at_peak[component], dry.at_peak[component]) << component_name(component);
+    EXPECT_EQ(analytic.maximum[component], dry.maximum[component]) << "largest " << component_name(component);
+  }
+}
+
+constexpr auto kMath = config::Attention::kMath;
+INSTANTIATE_TEST_SUITE_P(
+    Settings, PackedDryRun,
+    ::testing::Values(Setting{.name = "flash"}, Setting{.name = "math", .attention = kMath},
+                      Setting{.name = "checkpointed", .checkpointing = true},
+                      Setting{.name = "lora", .checkpointing = true, .lora = true},
+                      Setting{.name = "lora_math", .attention = kMath, .lora = true, .dtype = DType::kBF16},
+                      Setting{.name = "autocast", .autocast = true}, Setting{.name = "bf16", .dtype = DType::kBF16},
+                      Setting{.name = "ungrouped", .key_heads = 4}, Setting{.name = "multi_query", .key_heads = 1},
+                      Setting{.name = "window", .window = 9},
+                      Setting{.name = "window_bf16", .dtype = DType::kBF16, .window = 9},
+                      Setting{.name = "window_bf16_ungrouped", .dtype = DType::kBF16, .window = 9, .key_heads = 4},
+                      Setting{.name = "window_math", .attention = kMath, .window = 9},
+                      Setting{.name = "window_padded", .window = 9, .packing = false},
+                      Setting{.name = "window_padded_math", .attention = kMath, .window = 9, .packing = false},
+                      Setting{.name = "window_padded_checkpointed_autocast",
+                              .checkpointing = true,
+                              .autocast = true,
+                              .window = 9,
+                              .packing = false}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// ---- which properties of the list decide.
+
+struct Summary {
+  int64_t tokens = 0, count = 0, longest = 0, squares = 0;
+  explicit Summary(const Lengths& lengths) : count(static_cast<int64_t>(lengths.size())) {
+    for (const int64_t length : lengths) {
+      tokens += length;
+      longest = std::max(longest, length);
+      squares += length * length;
+    }
+  }
+  bool covers(const Summary& other) const {
+    return tokens >= other.tokens && count >= other.count && longest >= other.longest && squares >= other.squares;
+  }
+};
+
+Lengths drawn(SplitMix64& random) {
+  Lengths lengths;
+  for (auto left = static_cast<int64_t>(40 + random.below(30)); left > 0; left -= lengths.back()) {
+    lengths.push_back(std::min(left, 1 + static_cast<int64_t>(random.below(1 + random.below(40)))));
+  }
+  return lengths;
+}
+
+ledger::Memory dry_run_of(const config::RunConfig& config, const model::ModelShape& shape, const Lengths& lengths) {
+  train::BatchShape batch = packed(lengths);
+  batch.targets = 30;
+  Workload workload = make_workload(config, shape, {{batch}}, {batch});
+  workload.capacity_tokens = 128;
+  workload.evaluations.push_back(train::whole_batch(1, 64, true));  // the same rotary tables for all
+  return dry_run_cpu(config, shape, nullptr, workload).memory;
+}
+
+TEST(DocumentsOfAPackedRow, TakeNoMoreThanAListThatCoversThem) {
+  for (const Setting& setting : {Setting{.name = ""}, Setting{.name = "", .attention = kMath},
+                                 Setting{.name = "", .dtype = DType::kBF16, .window = 9}}) {
+    const config::RunConfig config = config_of(setting);
+    const model::ModelShape shape = shape_of(setting);
+    SplitMix64 random(17);
+    std::vector<std::pair<Summary, ledger::Memory>> seen;
+    int64_t covered = 0;
+    for (int i = 0; i < 40; ++i) {
+      Lengths lengths = drawn(random);
+      const ledger::Memory memory = dry_run_of(config, shape, lengths);
+      std::reverse(lengths.begin(), lengths.end());
+      EXPECT_EQ(memory, dry_run_of(config, shape, lengths)) << "their order decides";
+      seen.emplace_back(Summary(lengths), memory);
+    }
+    for (const auto& [large, most] : seen) {
+      for (const auto& [small, less] : seen) {
+        if (!large.covers(small)) continue;
+        ++covered;
+        EXPECT_GE(most.peak, less.peak);
+        for (const ledger::Component component : ledger::kComponents) {
+          EXPECT_GE(most.maximum[component], less.maximum[component]) << component_name(component);
+        }
+        for (const ledger::Phase phase : ledger::kPhases) EXPECT_GE(most.phase(phase).peak, less.phase(phase).peak);
+      }
+    }
+    EXPECT_GT(covered, 100);  // more than each list itself
+  }
+}
+
+}  // namespace
+}  // namespace fathom::plan
