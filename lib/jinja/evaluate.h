@@ -17,7 +17,7 @@ class Evaluator {
  public:
   Evaluator(const Syntax& syntax, Meter& meter) : syntax_(syntax), meter_(meter), root_(nullptr) {}
 
-  void define(const std::string& name, Value value) { root_.set(name, std::move(value), meter_); }  // name must outlive
+  void define(std::string_view name, Value value) { root_.set(name, std::move(value), meter_); }  // name outlives this
   Rendered run();
 
  private:

@@ -1,7 +1,6 @@
 // The variables of a template while it is rendered: each loop, macro and block has its own, over those around it.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,7 +15,8 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  void set(const std::string& name, Value value, Meter& meter) {
+  // The name is not copied: it is the syntax tree's, or that of a variable given to the template.
+  void set(std::string_view name, Value value, Meter& meter) {
     for (auto& [known, held] : values_) {
       if (known == name) {
         held = std::move(value);
@@ -38,7 +38,7 @@ class Scope {
 
  private:
   const Scope* parent_;
-  std::vector<std::pair<std::string_view, Value>> values_;  // names are the syntax tree's
+  std::vector<std::pair<std::string_view, Value>> values_;
 };
 
 }  // namespace fathom::jinja
