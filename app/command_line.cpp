@@ -86,6 +86,19 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
   add_adapter(eval, raw);
   add_overrides(eval, raw);
 
+  CLI::App* preview = app.add_subcommand("preview", "The samples as they are trained on, and what counts for the loss");
+  add_subject(preview, raw.subject, "CONFIG", "A YAML file");
+  CLI::Option* samples = preview->add_option("--samples", invocation.samples, "How many are shown")
+                             ->type_name("N")
+                             ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+                             ->capture_default_str();
+  preview->add_option("--index", invocation.sample_index, "The one that is shown, counted from 0")
+      ->type_name("I")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(samples);
+  add_json(preview, raw);
+  add_overrides(preview, raw);
+
   CLI::App* estimate = app.add_subcommand("estimate", "Memory, time and cost before the run, without weights");
   add_subject(estimate, raw.subject, "CONFIG|MODEL",
               "A YAML file, a folder with config.json, a .json file, a known model (llama-2-7b), or a number (7B)");

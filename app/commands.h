@@ -10,6 +10,7 @@ namespace fathom::app {
 int run_inspect(const Invocation& invocation);
 int run_doctor(const Invocation& invocation);
 int run_report(const Invocation& invocation);
+int run_preview(const Invocation& invocation);
 
 // In the engine.
 int run_train(const Invocation& invocation);

@@ -16,8 +16,8 @@ namespace fathom::app {
 
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
-  std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor",
-                        // "report", "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
+  std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor", "report", "preview",
+                        // "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
 
   // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
   config::RunConfig config;
@@ -59,6 +59,9 @@ struct Invocation {
   std::vector<int64_t> ids;   // logits: at least one
   std::filesystem::path out;  // logits: the safetensors file to write; export: the folder; report: the page, empty: in
                               //   the run's folder
+
+  int64_t samples = 3;                  // preview: how many are shown,
+  std::optional<int64_t> sample_index;  //   or which one
 
   // export
   bool merge = false;          // the adapter into its base

@@ -15,6 +15,7 @@ int run(const fathom::app::Invocation& invocation) {
   if (invocation.command == "inspect") return fathom::app::run_inspect(invocation);
   if (invocation.command == "doctor") return fathom::app::run_doctor(invocation);
   if (invocation.command == "report") return fathom::app::run_report(invocation);
+  if (invocation.command == "preview") return fathom::app::run_preview(invocation);
   return fathom::app::run_in_engine(invocation);
 }
 

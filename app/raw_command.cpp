@@ -179,6 +179,9 @@ void read_config(RawCommand& raw) {
   if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
   if (command == "eval")
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
+  if (command == "preview") {
+    invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
+  }
   const bool plans = command == "estimate" || command == "advise";
   if (plans) {
     const std::optional<std::string> model = model_of(raw.subject, command == "estimate");
@@ -223,6 +226,7 @@ Invocation complete(RawCommand& raw) {
     }
   }
   read_config(raw);
+  if (invocation.command == "preview") return invocation;
   if (!raw.gpu_memory.empty() && raw.gpu.empty() && raw.phantom_gpu.empty()) {
     throw UsageError("--gpu-memory is for a GPU that is not there", "add --gpu NAME or --phantom-gpu NAME");
   }

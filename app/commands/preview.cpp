@@ -1,0 +1,235 @@
+// `fathom preview CONFIG`: the samples as they are trained on, what of them counts for the loss, and how they are
+// batched.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "app/commands.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "data/segments.h"
+#include "train/inputs.h"
+#include "train/step_order.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr int64_t kMostBars = 8;
+constexpr int64_t kBarColumns = 40;
+
+struct LengthBar {
+  int64_t from = 0, to = 0;  // tokens, both included
+  int64_t examples = 0;
+};
+
+std::vector<LengthBar> histogram(const data::Dataset& dataset) {
+  const int64_t longest = dataset.longest();
+  const int64_t width = std::max<int64_t>(1, (longest + kMostBars - 1) / kMostBars);
+  std::vector<LengthBar> bars;
+  for (int64_t from = 1; from <= longest; from += width) bars.push_back({from, std::min(longest, from + width - 1), 0});
+  for (int64_t row = 0; row < dataset.size(); ++row) {
+    ++bars[static_cast<size_t>((dataset.length(row) - 1) / width)].examples;
+  }
+  return bars;
+}
+
+// The batches of the first pass.
+struct Batches {
+  int64_t steps = 0, micro_batches = 0;
+  int64_t tokens = 0;     // of the samples
+  int64_t positions = 0;  // of the batches, padding included
+  int64_t longest = 0;    // positions of the longest micro-batch
+};
+
+Batches batches_of(const config::RunConfig& config, const data::Dataset& dataset) {
+  train::StepOrder order(config, dataset);
+  Batches batches;
+  batches.steps = order.steps_per_epoch();
+  for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+    for (const std::vector<int64_t>& rows : order.next()) {
+      int64_t tokens = 0, longest = 0;
+      for (const int64_t row : rows) {
+        tokens += dataset.length(row);
+        longest = std::max(longest, dataset.length(row));
+      }
+      const int64_t padded = data::padded_length(longest, config.pad_to_multiple_of);
+      const int64_t positions = config.packing ? tokens : padded * static_cast<int64_t>(rows.size());
+      batches.tokens += tokens;
+      batches.positions += positions;
+      batches.longest = std::max(batches.longest, positions);
+      ++batches.micro_batches;
+    }
+  }
+  return batches;
+}
+
+// The rows that a run trains on first, or the one that is asked for.
+std::vector<int64_t> shown_rows(const Invocation& invocation, const data::Dataset& dataset) {
+  if (invocation.sample_index) {
+    if (*invocation.sample_index < dataset.size()) return {*invocation.sample_index};
+    throw UsageError("--index " + std::to_string(*invocation.sample_index) + ": there are " +
+                     format_count(dataset.size()) + " samples, counted from 0");
+  }
+  const auto wanted = static_cast<size_t>(std::min(invocation.samples, dataset.size()));
+  train::StepOrder order(invocation.config, dataset);
+  std::vector<int64_t> rows;
+  while (rows.size() < wanted) {
+    for (const std::vector<int64_t>& more : order.next()) rows.insert(rows.end(), more.begin(), more.end());
+  }
+  rows.resize(wanted);
+  return rows;
+}
+
+std::string percent(int64_t part, int64_t whole) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f %%",
+                whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0.0);
+  return text;
+}
+
+std::string padded_left(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+std::string summary_text(const char* name, const data::Dataset& dataset) {
+  const int64_t tokens = dataset.token_count(), targets = dataset.target_count();
+  const data::Losses& losses = dataset.losses();
+  std::string text = std::string(name) + ": " + format_count(dataset.size()) + " samples, " + format_count(tokens) +
+                     " tokens, " + format_count(targets) + " of them targets (" + percent(targets, tokens) +
+                     "); longest " + format_count(dataset.longest()) + "\n";
+  if (losses.truncated > 0) {
+    text += "  cut to max_length: " + format_count(losses.truncated) + " samples, which lost " +
+            format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) + " of them targets\n";
+  }
+  if (losses.without_target > 0) {
+    text += "  left out: " + format_count(losses.without_target) + " samples without a token to learn from\n";
+  }
+  return text;
+}
+
+std::string histogram_text(const std::vector<LengthBar>& bars) {
+  std::string text;
+  int64_t most = 1;
+  for (const LengthBar& bar : bars) most = std::max(most, bar.examples);
+  for (const LengthBar& bar : bars) {
+    const int64_t columns = (bar.examples * kBarColumns + most - 1) / most;
+    text += padded_left(format_count(bar.from) + "–" + format_count(bar.to), 20) + " " +
+            padded_left(format_count(bar.examples), 11) + " ";
+    for (int64_t column = 0; column < columns; ++column) text += "▇";
+    text += "\n";
+  }
+  return "tokens of a sample\n" + text;
+}
+
+std::string batches_text(const config::RunConfig& config, const Batches& batches) {
+  std::string text = "a pass: " + format_count(batches.steps) + " steps, " + format_count(batches.micro_batches) +
+                     " batches of at most " + format_count(batches.longest) + " positions";
+  if (config.packing) {
+    const int64_t room = batches.micro_batches * config.per_device_train_batch_size * config.max_length;
+    return text + ", packed: bins are " + percent(batches.tokens, room) + " full\n";
+  }
+  return text + ", " + percent(batches.positions - batches.tokens, batches.positions) + " of them padding\n";
+}
+
+// Data come from strangers: control characters would reach the terminal.
+std::string harmless(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      result += escaped;
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+std::string sample_text(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer, bool colour) {
+  std::string text = "\nsample " + std::to_string(row) + ": " + format_count(dataset.length(row)) + " tokens, " +
+                     format_count(dataset.target_count(row)) + " targets\n";
+  for (const data::Segment& segment : data::segments_of(dataset.example(row), tokenizer)) {
+    const std::string shown = harmless(segment.text);
+    if (segment.counts) {
+      text += shown;
+    } else {
+      text += colour ? "\033[2m" + shown + "\033[0m" : "⟦" + shown + "⟧";
+    }
+  }
+  return text + "\n";
+}
+
+Json dataset_json(const data::Dataset& dataset) {
+  const data::Losses& losses = dataset.losses();
+  Json lengths = Json::array();
+  for (const LengthBar& bar : histogram(dataset)) {
+    lengths.push_back({{"from", bar.from}, {"to", bar.to}, {"samples", bar.examples}});
+  }
+  return {{"samples", dataset.size()},         {"tokens", dataset.token_count()},
+          {"targets", dataset.target_count()}, {"longest", dataset.longest()},
+          {"truncated", losses.truncated},     {"cut_tokens", losses.cut_tokens},
+          {"cut_targets", losses.cut_targets}, {"without_target", losses.without_target},
+          {"lengths", std::move(lengths)}};
+}
+
+Json sample_json(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer) {
+  const data::Example example = dataset.example(row);
+  Json segments = Json::array();
+  for (const data::Segment& segment : data::segments_of(example, tokenizer)) {
+    segments.push_back({{"text", segment.text}, {"loss", segment.counts}, {"tokens", segment.tokens}});
+  }
+  return {{"index", row},
+          {"tokens", dataset.length(row)},
+          {"targets", dataset.target_count(row)},
+          {"segments", std::move(segments)},
+          {"input_ids", example.ids},
+          {"labels", example.labels}};
+}
+
+bool stdout_takes_colour() {
+  const char* terminal = std::getenv("TERM");
+  const char* no_colour = std::getenv("NO_COLOR");
+  return ::isatty(STDOUT_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb" &&
+         (no_colour == nullptr || *no_colour == '\0');
+}
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace
+
+int run_preview(const Invocation& invocation) {
+  const config::RunConfig& config = invocation.config;
+  if (config.train_file.empty()) throw UsageError("there are no samples to show", "add train_file: …");
+  const train::RunInputs inputs = train::read_inputs(config, /*weights_required=*/false);
+  const tokenizer::Tokenizer* tokenizer = inputs.tokenizer.get();
+  const Batches batches = batches_of(config, inputs.train);
+  const std::vector<int64_t> rows = shown_rows(invocation, inputs.train);
+  if (invocation.json) {
+    Json json = {{"train", dataset_json(inputs.train)}};
+    if (!inputs.validation.empty()) json["validation"] = dataset_json(inputs.validation);
+    json["pass"] = {{"steps", batches.steps},
+                    {"batches", batches.micro_batches},
+                    {"tokens", batches.tokens},
+                    {"positions", batches.positions},
+                    {"longest", batches.longest}};
+    json["shown"] = Json::array();
+    for (const int64_t row : rows) json["shown"].push_back(sample_json(inputs.train, row, tokenizer));
+    print(format_json(json));
+    return 0;
+  }
+  const bool colour = stdout_takes_colour();
+  print(summary_text("train", inputs.train));
+  if (!inputs.validation.empty()) print(summary_text("validation", inputs.validation));
+  print(histogram_text(histogram(inputs.train)) + batches_text(config, batches));
+  print(colour ? "\nsamples in the order of the run; \033[2mdim\033[0m tokens do not count for the loss\n"
+               : "\nsamples in the order of the run; tokens in ⟦⟧ do not count for the loss\n");
+  for (const int64_t row : rows) print(sample_text(inputs.train, row, tokenizer, colour));
+  return 0;
+}
+
+}  // namespace fathom::app
