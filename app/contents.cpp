@@ -43,7 +43,7 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
   contents.details["config"] = config;
   for (const char* key :
        {"model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-        "num_key_value_heads", "max_position_embeddings", "tie_word_embeddings"}) {
+        "num_key_value_heads", "head_dim", "sliding_window", "max_position_embeddings", "tie_word_embeddings"}) {
     add_fact(config, key, contents);
   }
   try {

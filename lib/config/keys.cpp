@@ -157,7 +157,7 @@ constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
 std::vector<Key> model_keys() {
   return {
       text("model_name_or_path", "path of a model folder", &RunConfig::model_name_or_path, "a model must be named",
-           "A Hugging Face folder: config.json, model.safetensors, tokenizer."),
+           "A Hugging Face folder: config.json, model.safetensors, tokenizer; or org/name, if the hub's cache has it."),
       flag("random_init", &RunConfig::random_init,
            "Weights are drawn from `seed` instead of read; the folder needs no more than config.json."),
       dtype_key(),
