@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "model/added_rows.h"
 #include "model/decoder.h"
 #include "ops/activation_checkpoint.h"
 #include "ops/rms_norm.h"
@@ -31,6 +32,10 @@ void seed_generator(at::Device device, uint64_t seed) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(seed);
+}
+
+bool is_of_vocabulary(const std::string& name) {
+  return name == "model.embed_tokens.weight" || name == "lm_head.weight";
 }
 
 // Tensors that checkpoints carry although a decoder does not read them.
@@ -226,9 +231,11 @@ void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
     if (!entry)
       throw Error(where + "there is no tensor " + parameter.name, "check that config.json belongs to the weights");
     const weights::TensorInfo& info = *entry->info;
-    if (parameter.tensor.sizes() != at::IntArrayRef(info.shape)) {
+    const int64_t added = is_of_vocabulary(parameter.name) ? state_->shape.added_tokens : 0;
+    const at::Tensor stored_rows = parameter.tensor.narrow(0, 0, parameter.tensor.size(0) - added);
+    if (stored_rows.sizes() != at::IntArrayRef(info.shape)) {
       throw Error(where + parameter.name + " is " + shape_text(info.shape) + ", but config.json makes it " +
-                  shape_text(parameter.tensor.sizes()));
+                  shape_text(stored_rows.sizes()));
     }
     if (!is_floating(info.dtype) || size_of(info.dtype) < 2) {
       throw Error(where + parameter.name + " is stored as " + std::string(safetensors_name(info.dtype)),
@@ -236,7 +243,8 @@ void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
     }
     // Reads the mapped file in place; the mapping is read-only, and so is this use of it.
     void* bytes = const_cast<std::byte*>(entry->data());
-    parameter.tensor.copy_(at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype))));
+    stored_rows.copy_(at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype))));
+    if (added > 0) fill_added_rows(parameter.tensor.narrow(0, info.shape[0], added), *entry);
     entry->file->release(info);
   }
   for (const std::string& name : folder.names()) {

@@ -37,6 +37,12 @@ bool ends_with_module(const std::string& name, const std::string& target) {
 
 }  // namespace
 
+ModelShape with_added_tokens(ModelShape shape, int64_t tokens) {
+  shape.added_tokens = checked_add(shape.added_tokens, tokens, "added tokens");
+  shape.vocab_size = checked_add(shape.vocab_size, tokens, "vocab_size");
+  return shape;
+}
+
 int64_t ParameterSpec::elements() const {
   int64_t count = 1;
   for (int64_t size : shape) count = checked_multiply(count, size, name);

@@ -50,6 +50,9 @@ struct ModelShape {
 // architectures, other stretched positions than llama3) and for absurd numbers.
 ModelShape parse_model_shape(const Json& config, std::string_view origin);
 
+// The shape with rows of embedding and head for so many tokens more, which the tokenizer has beyond vocab_size.
+ModelShape with_added_tokens(ModelShape shape, int64_t tokens);
+
 struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;

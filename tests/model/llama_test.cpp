@@ -244,6 +244,25 @@ TEST(Initialise, draws_as_transformers_and_repeats_by_seed) {
   }
 }
 
+TEST(Load, gives_added_tokens_the_mean_of_the_rows) {
+  for (const std::string name : {"grouped", "tied", "multi_query"}) {  // stored as F32, BF16, F16
+    const Golden golden(name);
+    const at::NoGradGuard no_gradients;
+    Llama model = golden.make({}, false), grown = golden.make({}, false, with_added_tokens(golden.shape, 3));
+    const int64_t rows = golden.shape.vocab_size;
+    const at::Tensor old_VD = model.parameters().front().tensor, new_VD = grown.parameters().front().tensor;
+    EXPECT_EQ(new_VD.size(0), rows + 3);
+    EXPECT_TRUE(new_VD.narrow(0, 0, rows).equal(old_VD));
+    for (int64_t row = rows; row < rows + 3; ++row) {
+      EXPECT_TRUE(new_VD[row].equal(old_VD.to(at::kDouble).mean(0).to(at::kFloat))) << name;
+    }
+    EXPECT_TRUE(grown.parameters().back().tensor.size(0) == rows + 3 || golden.shape.tie_word_embeddings);
+    const at::Tensor logits = grown.forward(golden.ids_BS), before = model.forward(golden.ids_BS);
+    EXPECT_LE(relative_difference(logits.narrow(-1, 0, rows), before), 1e-6) << "what was there is as it was";
+    EXPECT_LE(relative_difference(logits.select(-1, rows), before.mean(-1)), 1e-5);
+  }
+}
+
 TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   const Golden golden("multi_query");
   Llama model(golden.shape, {});
