@@ -266,7 +266,7 @@ Tensor AccountOfRun::loss(Operators& operators, Value x) {
   const Tensor result = operators.take("loss", kLoss, {{4, "bytes"}});
   Tensor of_head = trains_head ? sum_of_head(operators, chunk == rows) : nullptr;
   const bool sums_wider = s_.compute_bytes == 2 && (s_.stored_bytes == 4 || chunk < rows);
-  play_chunk(operators, chunk, trains_head || x.slot, trains_head && sums_wider);
+  if (rows > 0) play_chunk(operators, chunk, trains_head || x.slot, trains_head && sums_wider);
   if (trains_head && s_.stored_bytes == 2 && chunk < rows) {
     of_head = account_.take(Component::kGradients, "gradient of the head", kLoss, vocabulary(s_.stored_bytes));
   }
