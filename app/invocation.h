@@ -16,8 +16,8 @@ namespace fathom::app {
 
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
-  std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor", "report", "preview",
-                        // "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
+  std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor",
+                        // "report", "preview", "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
 
   // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
   config::RunConfig config;

@@ -95,7 +95,8 @@ class Folder {
     }
     const fs::path parent = fs::absolute(out_).lexically_normal().parent_path();
     fs::create_directories(parent);
-    staging_ = parent / ("." + fs::absolute(out_).lexically_normal().filename().string() + ".partial");
+    const std::string name = fs::absolute(out_).lexically_normal().filename().string();
+    staging_ = parent / std::string(".").append(name).append(".partial");
     fs::remove_all(staging_);
     require_room(parent, "the export", bytes);
     fs::create_directory(staging_);

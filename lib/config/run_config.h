@@ -43,7 +43,7 @@ struct RunConfig {
   // data
   std::vector<std::string> train_file;       // paths, or patterns of paths
   std::vector<std::string> validation_file;  // the same
-  double validation_split = 0;  // share of the training examples that is held out; 0: none
+  double validation_split = 0;               // share of the training examples that is held out; 0: none
   DatasetFormat dataset_format = DatasetFormat::kAuto;
   int64_t max_length = 1024;
   bool packing = false;

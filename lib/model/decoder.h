@@ -32,7 +32,7 @@ struct LayerContext {
   int64_t rows = 0;  // B; the stream is [T, D] with T = B * S
   int64_t heads = 0, key_heads = 0, head_size = 0;
   double norm_eps = 0;
-  at::Tensor cos_SE2, sin_SE2;  // of the positions of this pass
+  at::Tensor cos_SE2, sin_SE2;                      // of the positions of this pass
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
   ops::AttentionKernel kernel = ops::AttentionKernel::kFlash;
   bool training = false;

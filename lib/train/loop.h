@@ -62,8 +62,8 @@ struct RunResult {
 };
 
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints
-// and, at the end, the model or adapter into config.output_dir: the last one, or the one of the best evaluation where the
-// config asks for it, for which a checkpoint is saved as soon as it appears.
+// and, at the end, the model or adapter into config.output_dir: the last one, or the one of the best evaluation where
+// the config asks for it, for which a checkpoint is saved as soon as it appears.
 RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer);
 

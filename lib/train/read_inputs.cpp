@@ -1,6 +1,4 @@
 // Opens a run's model folder and tokenizer, reads its data files, and tells what is wrong with them. No torch header.
-#include "train/inputs.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "data/files.h"
 #include "data/read.h"
 #include "data/token_file.h"
+#include "train/inputs.h"
 
 namespace fathom::train {
 namespace {

@@ -21,11 +21,11 @@ void refuse_phantom(const std::filesystem::path& folder);
 
 class ModelFolder {
  public:
-  // Opens the folder, or the one that find_model (hub.h) has under this name; weights are mapped, not read. With weights_required false a folder with only config.json will do,
-  // and so will a file that ends in .json and holds what config.json would.
-  // Refuses with Error: a phantom's folder; no config.json; pickled weights (*.bin) only; an index that names missing
-  // files or tensors, or files outside the folder. Of model.safetensors and an index the first counts; of shards, the
-  // tensors in the index.
+  // Opens the folder, or the one that find_model (hub.h) has under this name; weights are mapped, not read. With
+  // weights_required false a folder with only config.json will do, and so will a file that ends in .json and holds what
+  // config.json would. Refuses with Error: a phantom's folder; no config.json; pickled weights (*.bin) only; an index
+  // that names missing files or tensors, or files outside the folder. Of model.safetensors and an index the first
+  // counts; of shards, the tensors in the index.
   explicit ModelFolder(const std::filesystem::path& path, bool weights_required = true);
 
   const std::filesystem::path& path() const { return path_; }
