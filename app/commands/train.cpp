@@ -53,7 +53,8 @@ class Recorder {
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
     observer.on_checkpoint = [](const train::CheckpointReport& report) { saved(report); };
     observer.state = [this] {
-      return Json{{"metrics_bytes", metrics().bytes()}, {"event_bytes", for_tensorboard_ ? events().bytes() : 0}};
+      return Json{{"metrics_bytes", metrics().bytes()},
+                  {"event_bytes", for_tensorboard_ ? events().bytes() : keep_event_bytes_}};
     };
     observer.sync = [this] {
       metrics().sync();
@@ -182,6 +183,13 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
 
 }  // namespace
 
+// Whether the run goes on in the folder that the checkpoint is in. From another one it starts a folder of its own.
+bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume) {
+  std::error_code absent;
+  return config.resume_from_checkpoint == "auto" ||
+         (resume && std::filesystem::equivalent(resume->folder().parent_path(), config.output_dir, absent));
+}
+
 int run_train(const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
   const config::RunConfig& config = invocation.config;
@@ -193,7 +201,7 @@ int run_train(const Invocation& invocation) {
 
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
-  prepare_run_folder(config, !config.resume_from_checkpoint.empty(), session.phantom);
+  prepare_run_folder(config, continues_in_place(config, resume), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   std::cout << times.forecast() << std::flush;

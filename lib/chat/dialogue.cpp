@@ -23,8 +23,9 @@ void hold_dialogue(const ChatTemplate& chat_template, const DialogueOptions& opt
   std::string line;
   while (true) {
     if (options.interactive) output << "> " << std::flush;
-    if (!std::getline(input, line) || line == "/exit") break;
+    if (!std::getline(input, line)) break;
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line == "/exit") break;
     if (line.find_first_not_of(" \t") == std::string::npos) continue;
     if (line == "/reset") {
       messages = first_messages(options);

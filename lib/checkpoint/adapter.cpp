@@ -36,7 +36,10 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   expect(adapter, origin, "bias", {"none"});
   expect(adapter, origin, "fan_in_fan_out", {false});
   expect(adapter, origin, "modules_to_save", {nullptr, Json::array()});
-  expect(adapter, origin, "use_dora", {false});
+  for (const char* key : {"use_dora", "use_qalora"}) expect(adapter, origin, key, {false, nullptr});
+  expect(adapter, origin, "alora_invocation_tokens", {nullptr});
+  // Others change the base's weights when PEFT loads the adapter.
+  expect(adapter, origin, "init_lora_weights", {true, false, nullptr, "gaussian", "eva", "orthogonal"});
   for (const char* key : {"rank_pattern", "alpha_pattern"}) expect(adapter, origin, key, {Json::object(), nullptr});
   for (const char* key : {"layers_to_transform", "layers_pattern", "exclude_modules"})
     expect(adapter, origin, key, {nullptr});

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "checkpoint/disk_room.h"
 #include "checkpoint/manifest.h"
 
@@ -149,7 +150,7 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
   return target;
 }
 
-Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
+Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
   if (!fs::is_directory(folder_)) throw Error(folder_.string() + ": not a folder");
   const Manifest manifest = read_and_verify_manifest(folder_);
   step_ = manifest.step;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
@@ -89,14 +90,13 @@ std::string shard_name(size_t index, size_t count) {
 // What an export's folder is filled with.
 class Folder {
  public:
-  Folder(fs::path out, int64_t bytes) : out_(std::move(out)) {
+  Folder(const fs::path& out, int64_t bytes) : out_(tidy_path(fs::absolute(out))) {
     if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
       throw Error(out_.string() + " exists", "name a folder that does not exist, or an empty one");
     }
-    const fs::path parent = fs::absolute(out_).lexically_normal().parent_path();
+    const fs::path parent = out_.parent_path();
     fs::create_directories(parent);
-    const std::string name = fs::absolute(out_).lexically_normal().filename().string();
-    staging_ = parent / std::string(".").append(name).append(".partial");
+    staging_ = parent / std::string(".").append(out_.filename().string()).append(".partial");
     fs::remove_all(staging_);
     require_room(parent, "the export", bytes);
     fs::create_directory(staging_);
@@ -132,10 +132,9 @@ class Folder {
   }
   void publish() {
     sync_files(staging_, files_);
-    std::error_code absent;
-    fs::remove(out_, absent);
+    fs::remove(out_);  // absent, or empty
     fs::rename(staging_, out_);
-    sync_path(fs::absolute(out_).lexically_normal().parent_path());
+    sync_path(out_.parent_path());
   }
 
  private:

@@ -86,6 +86,9 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
     if (!parameters.empty()) {
       config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
     }
+    for (const auto& [name, tensor] : parameters) {
+      if (name == "model.embed_tokens.weight") config["vocab_size"] = tensor.size(0);  // with tokens that were added
+    }
     written.push_back(write_new(folder, "config.json", format_json(config)));
   }
   for (const fs::path& file : copied_files(files)) {

@@ -38,11 +38,12 @@ PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
   if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
+  const model::ModelShape shape = model::with_added_tokens(shape_, question.added_tokens);
   PhantomAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    answer.attention_kernel = attention_kernel(config, shape_, placement_.device);  // allocates to find out
-    DryRun played = dry_run(config, shape_, &folder, question.workload, placement_);
+    answer.attention_kernel = attention_kernel(config, shape, placement_.device);  // allocates to find out
+    DryRun played = dry_run(config, shape, &folder, question.workload, placement_);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;

@@ -48,6 +48,7 @@ Json to_json(const PhantomQuestion& question) {
   Json steps = Json::array();
   for (const train::StepShape& step : question.workload.steps) steps.push_back(to_json(step));
   return {{"config", question.config},
+          {"added_tokens", question.added_tokens},
           {"memory_bytes", question.memory_bytes},
           {"placement", question.placement},
           {"timeline", question.timeline},
@@ -59,6 +60,7 @@ Json to_json(const PhantomQuestion& question) {
 PhantomQuestion question_from_json(const Json& value) try {
   PhantomQuestion question;
   question.config = value.at("config").get<std::string>();
+  question.added_tokens = value.value("added_tokens", int64_t{0});
   question.memory_bytes = value.at("memory_bytes").get<int64_t>();
   question.placement = value.at("placement").get<uint64_t>();
   question.timeline = value.at("timeline").get<bool>();

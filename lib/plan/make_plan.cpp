@@ -76,6 +76,7 @@ PhantomQuestion question_of(const Subject& subject, const config::GpuSpec& gpu) 
   question.gpu = gpu;
   question.memory_bytes = gpu.memory_bytes;
   question.config = config::to_yaml(subject.config);
+  question.added_tokens = subject.shape.added_tokens;
   question.workload = subject.workload;
   return question;
 }

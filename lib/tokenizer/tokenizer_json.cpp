@@ -71,13 +71,13 @@ class TokenizerJson : public Tokenizer {
     return encoding;
   }
   std::string token_bytes(int32_t id) const override {
-    check_id(id);
+    if (!has_token(id)) return "";  // models have rows in their embeddings that no token uses
     if (special_.count(id)) return "";
     const auto added = added_.find(id);
     return added != added_.end() ? added->second.text : std::string(bpe_.vocabulary().bytes(id));
   }
   std::string piece(int32_t id) const override {
-    check_id(id);
+    if (!has_token(id)) return "<no token " + std::to_string(id) + ">";
     const auto added = added_.find(id);
     return added != added_.end() ? added->second.text : bpe_.vocabulary().spelling(id);
   }
@@ -92,7 +92,7 @@ class TokenizerJson : public Tokenizer {
   void read_special_tokens(const TokenizerFiles& files, const Json& json);
   void decide_affixes(const TokenizerFiles& files, const Affixes& affixes);
   void build_finders();
-  void check_id(int32_t id) const;
+  bool has_token(int32_t id) const { return bpe_.vocabulary().contains(id) || added_.count(id) > 0; }
 
   void encode_into(std::string_view given, std::vector<int32_t>& ids, Begins* begins) const;
   template <typename Origin>
@@ -194,7 +194,7 @@ void TokenizerJson::decide_affixes(const TokenizerFiles& files, const Affixes& a
   }
   auto decide = [this](const std::optional<int32_t>& affix, std::optional<int32_t>& id, const char* key) {
     if (!affix) return false;
-    check_id(*affix);
+    if (!has_token(*affix)) throw Error(file_ + ": there is no token " + std::to_string(*affix));
     if (!id) id = affix;
     if (*id != *affix) {
       throw Error(file_ + ": post_processor adds '" + piece(*affix) + "', but " + key + " is '" + piece(*id) + "'",
@@ -215,11 +215,6 @@ void TokenizerJson::build_finders() {
   }
   in_given_ = AddedTokenFinder(std::move(given));
   in_normalized_ = AddedTokenFinder(std::move(normalized));
-}
-
-void TokenizerJson::check_id(int32_t id) const {
-  if (bpe_.vocabulary().contains(id) || added_.count(id)) return;
-  throw Error(file_ + ": there is no token " + std::to_string(id));
 }
 
 void TokenizerJson::encode_into(std::string_view given, std::vector<int32_t>& ids, Begins* begins) const {

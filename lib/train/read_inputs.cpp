@@ -98,8 +98,8 @@ void warn_of_endless_answers(const RunInputs& inputs) {
   std::string names;
   for (const int64_t id : stops) {
     const bool named = inputs.tokenizer && id >= 0 && id < inputs.tokenizer->vocabulary_size();
-    names += (names.empty() ? "" : ", ") + std::to_string(id);
-    if (named) names += " " + inputs.tokenizer->piece(static_cast<int32_t>(id));
+    names.append(names.empty() ? "" : ", ").append(std::to_string(id));
+    if (named) names.append(" ").append(inputs.tokenizer->piece(static_cast<int32_t>(id)));
   }
   log_warning(
       "the loss of none of the first " + format_count(looked_at) +
@@ -108,15 +108,33 @@ void warn_of_endless_answers(const RunInputs& inputs) {
       "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
 }
 
+// Tokens that were added to the tokenizer have no row in the weights.
+void cover_tokenizer(RunInputs& inputs) {
+  if (!inputs.tokenizer) return;
+  const int64_t rows = inputs.shape.vocab_size, tokens = inputs.tokenizer->vocabulary_size();
+  if (tokens <= rows) return;
+  const std::string counts = inputs.folder->path().string() + ": the tokenizer has " + format_count(tokens) +
+                             " tokens, vocab_size of config.json is " + format_count(rows);
+  if (tokens > 2 * rows) throw Error(counts, "check that tokenizer and weights belong together");
+  log_warning(counts + ": embedding and head get " + format_count(tokens - rows) +
+              " rows, each the mean of the others; full training learns them");
+  inputs.shape = model::with_added_tokens(inputs.shape, tokens - rows);
+}
+
 }  // namespace
 
 std::vector<int64_t> stop_ids(const RunInputs& inputs) {
   std::vector<int64_t> ids = inputs.shape.eos_token_ids;
   const auto& generation = inputs.folder->generation_config();
-  if (generation && generation->contains("eos_token_id")) {
-    const Json& eos = generation->at("eos_token_id");
-    if (eos.is_number_integer()) ids = {eos.get<int64_t>()};
-    if (eos.is_array()) ids = eos.get<std::vector<int64_t>>();
+  if (generation && generation->contains("eos_token_id") && !generation->at("eos_token_id").is_null()) {
+    const Json& given = generation->at("eos_token_id");
+    const Json listed = given.is_array() ? given : Json::array({given});
+    const bool whole = std::all_of(listed.begin(), listed.end(), [](const Json& id) { return id.is_number_integer(); });
+    if (!whole) {
+      throw Error((inputs.folder->path() / "generation_config.json").string() +
+                  ": eos_token_id: expected an id or a list of ids, got " + given.dump().substr(0, 80));
+    }
+    ids = listed.get<std::vector<int64_t>>();
   }
   if (ids.empty() && inputs.tokenizer && inputs.tokenizer->eos_id) ids = {*inputs.tokenizer->eos_id};
   return ids;
@@ -128,6 +146,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
+  cover_tokenizer(inputs);
   inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config);
   inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config);
   if (config.validation_split > 0 && !inputs.train.empty()) {

@@ -22,9 +22,11 @@ std::map<std::string, std::string> settings_of(const std::string& yaml) {
   return settings;
 }
 
-// The settings that differ between two runs, as "max_steps: 8 (there 6)".
+// The settings that differ between two runs, as "max_steps: 8 (there 6)". One that the other run does not know, of an
+// earlier version, was as its default.
 std::string differing_settings(const std::string& here, const std::string& there) {
   std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
+  theirs.merge(settings_of(steps_identity({})));
   for (const auto& [key, value] : theirs) ours.try_emplace(key, "unset");
   std::string text;
   for (const auto& [key, value] : ours) {
@@ -39,10 +41,9 @@ std::string differing_settings(const std::string& here, const std::string& there
 
 void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
-  const std::string there = found.state().value("config", ""), here = steps_identity(config);
-  if (there != here) {
-    throw UsageError(found.folder().string() + " was saved under other settings: " + differing_settings(here, there) +
-                     remedy);
+  const std::string differing = differing_settings(steps_identity(config), found.state().value("config", ""));
+  if (!differing.empty()) {
+    throw UsageError(found.folder().string() + " was saved under other settings: " + differing + remedy);
   }
   if (found.state().value("data", "") != inputs.train.fingerprint()) {
     throw UsageError(found.folder().string() +

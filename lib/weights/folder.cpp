@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "weights/hub.h"
 
 namespace fathom::weights {
@@ -55,7 +56,7 @@ bool holds_pickled_weights(const std::filesystem::path& folder) {
 
 bool is_phantom(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kPhantomMark) ||
-         std::filesystem::exists(folder.lexically_normal().parent_path() / kPhantomMark);
+         std::filesystem::exists(tidy_path(folder).parent_path() / kPhantomMark);
 }
 
 void refuse_phantom(const std::filesystem::path& folder) {

@@ -71,6 +71,12 @@ TEST_F(ModelFilesTest, KeepsTheSpellingOfTheType) {
   EXPECT_FALSE(config.contains("dtype"));
 }
 
+TEST_F(ModelFilesTest, CountsTheTokensThatWereAdded) {
+  put("config.json", R"({"dtype": "float32", "vocab_size": 5})");
+  write_model(root_ / "run", {{"model.embed_tokens.weight", at::zeros({7, 2})}}, files_);
+  EXPECT_EQ(read_json(root_ / "run/config.json")["vocab_size"], 7);
+}
+
 TEST_F(ModelFilesTest, WritesAnAdapterOfPeft) {
   files_.lora = model::LoraOptions{4, 16, 0.25, {"q_proj", "mlp.up_proj"}};
   write_model(root_ / "run",
