@@ -35,7 +35,7 @@ at::Tensor formula(const std::vector<at::Tensor>& in, const std::vector<int64_t>
   const at::Tensor k = in[1].repeat_interleave(repeats, 2).transpose(1, 2);
   const at::Tensor v = in[2].repeat_interleave(repeats, 2).transpose(1, 2);
   at::Tensor scores = at::matmul(q, k.transpose(-1, -2)) / std::sqrt(static_cast<double>(q.size(-1)));
-  scores = scores.masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
+  scores = scores.masked_fill(seen.bitwise_not(), -std::numeric_limits<double>::infinity());
   return at::matmul(at::softmax(scores, -1), v).transpose(1, 2).flatten(2);
 }
 

@@ -79,8 +79,9 @@ TEST_F(TokenizerJsonFolder, ReadsSpecialTokensAndFlags) {
   EXPECT_EQ(tokenizer->piece(id_of("\u0120memory")), "\u0120memory");
   EXPECT_EQ(tokenizer->token_bytes(id_of("\u0120memory")), " memory");
   EXPECT_EQ(tokenizer->token_bytes(*tokenizer->bos_id), "");
-  EXPECT_THROW(tokenizer->piece(763), Error);
-  EXPECT_THROW(tokenizer->decode({-1}), Error);
+  // A model may have more rows than its tokenizer has tokens.
+  EXPECT_EQ(tokenizer->piece(763), "<no token 763>");
+  EXPECT_EQ(tokenizer->decode({763, -1}), "");
 }
 
 TEST_F(TokenizerJsonFolder, AddsBosAsTheConfigSaysBeforeTheTemplate) {

@@ -176,8 +176,11 @@ TEST(Trainer, EveryByteHasAComponentAndNothingStays) {
   EXPECT_EQ(end[Component::kTemporaryBuffers], 0);
   int64_t elements = 0;
   for (const model::Parameter& parameter : trainer->model().parameters()) elements += parameter.tensor.numel();
-  EXPECT_EQ(memory.maximum[Component::kGradients], 4 * elements);
-  EXPECT_EQ(end[Component::kOptimizerStates], 8 * elements + 4) << "two moments and one step count";
+  const model::ModelShape& shape = trainer->model().shape();
+  const int64_t head = shape.vocab_size * shape.hidden_size;
+  EXPECT_EQ(memory.maximum[Component::kGradients], 4 * (elements + head))
+      << "all, and the head's of a later micro-batch, which is ready before the backward pass adds it";
+  EXPECT_EQ(end[Component::kOptimizerStates], 8 * elements) << "two moments";
 }
 
 }  // namespace
