@@ -15,7 +15,7 @@ TEST(Component, NamesAreThoseOfTheReports) {
   EXPECT_EQ(names, "load forward backward optimizer_step evaluation save ");
 }
 
-TEST(Memory, MergeKeepsTheLargestAndTheFirstOfEqualPeaks) {
+TEST(Memory, MergeKeepsTheLargestAndOfEqualPeaksOfAPhaseTheOneThatLeavesMost) {
   Memory first, second;
   first.peak = 10;
   first.at_peak[Component::kWeights] = 10;
@@ -42,10 +42,27 @@ TEST(Memory, MergeKeepsTheLargestAndTheFirstOfEqualPeaks) {
   EXPECT_EQ(merged.phase(Phase::kForward).end[Component::kWeights], 2) << "`end` belongs to the occurrence of the peak";
   EXPECT_FALSE(merged.phase(Phase::kSave).seen);
 
-  late.peak = 5;  // equal to the earlier one, which then stays
+  late.peak = 5;  // equal to the earlier one, of which less stays
+  merged = first;
+  merged.merge(second);
+  EXPECT_EQ(merged.phase(Phase::kForward).end[Component::kWeights], 2);
+  merged = second;
+  merged.merge(first);
+  EXPECT_EQ(merged.phase(Phase::kForward).end[Component::kWeights], 2) << "whichever came first";
+
+  late.end = {};  // equal in both: the first stays
+  late.end[Component::kGradients] = 1;
   merged = first;
   merged.merge(second);
   EXPECT_EQ(merged.phase(Phase::kForward).end[Component::kWeights], 1);
+  EXPECT_EQ(merged.phase(Phase::kForward).end[Component::kGradients], 0);
+
+  late.peak = 4;  // a lower peak, whatever it leaves
+  late.end[Component::kGradients] = 4;
+  merged = first;
+  merged.merge(second);
+  EXPECT_EQ(merged.phase(Phase::kForward).peak, 5);
+  EXPECT_EQ(merged.phase(Phase::kForward).end[Component::kGradients], 0);
 }
 
 }  // namespace
