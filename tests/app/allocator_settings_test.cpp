@@ -50,13 +50,16 @@ class AllocatorSettingsTest : public ProgramTest {
                                                 "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
                                                 "--memory 8796093022208"});
   }
+  // Every token that has a next one counts for the loss; no documents are packed.
+  static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
   Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "") const {
     return child.ask({{"config", "model_name_or_path: " + (folder_ / "model").string() +
                                      "\nrandom_init: true\nbf16: true\n" + setting},
                       {"memory_bytes", memory_bytes},
                       {"placement", 0},
                       {"timeline", false},
-                      {"steps", {{{4, 300, 1196}}, {{4, 211, 840}}, {{2, 300, 598}, {4, 100, 396}}}},
+                      {"steps", Json::array({Json::array({batch(4, 300)}), Json::array({batch(4, 211)}),
+                                             Json::array({batch(2, 300), batch(4, 100)})})},
                       {"evaluations", Json::array()},
                       {"capacity_tokens", 1200}},
                      std::chrono::minutes(2));

@@ -29,13 +29,16 @@ class PhantomChild : public ProgramTest {
                                                      "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
                                                      "--memory 8796093022208"});
   }
+  // Every token that has a next one counts for the loss; no documents are packed.
+  static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
   Json question(const std::string& settings = "", int64_t rows = 4, int64_t length = 192) const {
+    const Json micro_batch = batch(rows, length);
     return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},
             {"memory_bytes", int64_t{80} << 30},
             {"placement", 0},
             {"timeline", false},
-            {"steps", {{{rows, length, rows * (length - 1)}, {rows, length, rows * (length - 1)}}}},
-            {"evaluations", {{2, 100, 198}}},
+            {"steps", Json::array({Json::array({micro_batch, micro_batch})})},
+            {"evaluations", Json::array({batch(2, 100)})},
             {"capacity_tokens", rows * length}};
   }
   static Json changed(Json question, const Json& changes) {
