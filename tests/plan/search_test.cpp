@@ -69,6 +69,16 @@ Question question_about(const model::ModelShape& shape, const RunConfig& run, co
 
 int64_t as_it_is(int64_t formula) { return formula; }
 
+// On CUDA adapters' products with a batch of one token alone go, as biases do, through cuBLASLt: LibTorch keeps 1 MiB
+// for it in the forward thread, and where layers are repeated as much in the backward one (the dry run says so, too).
+// No longer batch of a model without biases takes them. Nothing else may shrink.
+int64_t taken_for_one_token(const model::ModelShape& shape, const RunConfig& run, const Target& target) {
+  if (run.per_device_train_batch_size != 1 || run.max_length != 1) return 0;
+  if (target.device != config::Device::kCuda || run.method != config::Method::kLora || run.lora_r == 1) return 0;
+  if (shape.query_key_value_bias || shape.output_bias || shape.feed_forward_bias) return 0;
+  return (run.gradient_checkpointing ? 2 : 1) * kMiB;
+}
+
 // Of every run of the memory matrix: widths, heads, ties, methods, precisions, attention and evaluation.
 TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
   SplitMix64 random(20260601);
@@ -81,9 +91,11 @@ TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
         for (int i = 0; i < 4; ++i) {
           const auto value = static_cast<int64_t>(1 + random.below(i < 2 ? 40 : 3000));
           const int64_t larger = value + 1 + static_cast<int64_t>(random.below(i % 2 == 0 ? 1 : 100));
-          const int64_t small = formula(each.shape, with_value(vary, each.config, value), target);
+          const RunConfig lesser = with_value(vary, each.config, value);
+          const int64_t small = formula(each.shape, lesser, target);
           const int64_t large = formula(each.shape, with_value(vary, each.config, larger), target);
-          EXPECT_LE(small, large) << each.name << " " << key_of(vary) << " " << value << " against " << larger;
+          EXPECT_LE(small - taken_for_one_token(each.shape, lesser, target), large)
+              << each.name << " " << key_of(vary) << " " << value << " against " << larger;
           ++compared;
         }
       }
@@ -155,10 +167,10 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
       if (!question.prove(run).fits) continue;
       Combination each;
       each.run = run;
-      each.arithmetic =
-          estimate_arithmetic(question.shape, run,
-                              train::StepShape(run.gradient_accumulation_steps,
-                                               {run.per_device_train_batch_size, question.run.max_length}));
+      each.arithmetic = estimate_arithmetic(
+          question.shape, run,
+          train::StepShape(run.gradient_accumulation_steps,
+                           train::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
       each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
       if (!best || *each.seconds < *best->seconds) best = each;
       continue;
