@@ -134,10 +134,11 @@ TEST_F(PhantomTrain, TooLittleMemoryIsRefusedAndWhenForcedExplained) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out" / "model.safetensors"));
 }
 
-// Short rows first, a long one last: the memory suffices for the first steps and their checkpoints.
+// Short rows first, a long one last: the memory suffices for the first steps and their checkpoints, but not for the
+// logits of the long rows, not even in a resumed run, which has one cuBLAS workspace of 32 MiB beside them, not two.
 class PhantomOutOfMemory : public PhantomTrain {
  protected:
-  static constexpr char kTooSmall[] = " --gpu-memory 160MiB --force";
+  static constexpr char kTooSmall[] = " --gpu-memory 104MiB --force";
 
   void write_run() {
     write("model/config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 30000,
@@ -175,7 +176,7 @@ TEST_F(PhantomOutOfMemory, SaysWhatWasAskedForAndWhatWasAlive) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.errors, HasSubstr("out of memory"));
   EXPECT_THAT(outcome.errors, HasSubstr("Tried to allocate"));
-  EXPECT_THAT(outcome.errors, HasSubstr("160.00 MiB"));
+  EXPECT_THAT(outcome.errors, HasSubstr("104.00 MiB"));
   for (const char* component : {"weights", "optimizer_states", "activations", "kernels"}) {
     EXPECT_THAT(outcome.errors, HasSubstr(component));
   }
