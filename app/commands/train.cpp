@@ -31,6 +31,13 @@
 namespace fathom::app {
 namespace {
 
+// Whether the run goes on in the folder that the checkpoint is in. From another one it starts a folder of its own.
+bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume) {
+  std::error_code absent;
+  return config.resume_from_checkpoint == "auto" ||
+         (resume && std::filesystem::equivalent(resume->folder().parent_path(), config.output_dir, absent));
+}
+
 // Writes metrics.jsonl, TensorBoard's events where asked, and the terminal's line. Files are opened, and cut back to
 // the checkpoint, when there is something to write: by then the checkpoint has been loaded.
 class Recorder {
@@ -39,9 +46,7 @@ class Recorder {
       : folder_(config.output_dir),
         for_tensorboard_(config.report_to == config::ReportTo::kTensorBoard),
         times_(times) {
-    std::error_code absent;
-    if (resume &&
-        std::filesystem::equivalent(resume->folder().lexically_normal().parent_path(), config.output_dir, absent)) {
+    if (resume && continues_in_place(config, resume)) {
       keep_bytes_ = train::observer_state(*resume).value("metrics_bytes", int64_t{0});
       keep_event_bytes_ = train::observer_state(*resume).value("event_bytes", int64_t{0});
     }
@@ -182,13 +187,6 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
 }
 
 }  // namespace
-
-// Whether the run goes on in the folder that the checkpoint is in. From another one it starts a folder of its own.
-bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume) {
-  std::error_code absent;
-  return config.resume_from_checkpoint == "auto" ||
-         (resume && std::filesystem::equivalent(resume->folder().parent_path(), config.output_dir, absent));
-}
 
 int run_train(const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();

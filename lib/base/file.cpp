@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace fathom {
@@ -26,36 +27,11 @@ namespace fs = std::filesystem;
   throw Error(std::string("cannot ") + action + " '" + path.string() + "': " + std::strerror(code), remedy);
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
-
 struct stat status_of(const Descriptor& file, const fs::path& path) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) throw_system_error("inspect", path, errno);
   if (S_ISDIR(status.st_mode)) throw Error("'" + path.string() + "' is a folder, not a file", "name a file");
   return status;
-}
-
-void write_all(const Descriptor& file, std::string_view content, const fs::path& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(file.get(), content.data(), content.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      throw_system_error("write", path, errno);
-    }
-    content.remove_prefix(static_cast<size_t>(written));
-  }
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
@@ -96,7 +72,7 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   try {
     const Descriptor file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.get() < 0) throw_system_error("create", staging, errno);
-    write_all(file, content, staging);
+    if (!write_whole(file, content.data(), content.size())) throw_system_error("write", staging, errno);
     if (::fsync(file.get()) != 0) throw_system_error("sync", staging, errno);
     if (::rename(staging.c_str(), path.c_str()) != 0) throw_system_error("rename a new file to", path, errno);
   } catch (...) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -65,19 +66,11 @@ void verify(const fs::path& folder, const FileRecord& record) {
 
 FileRecord write_new(const fs::path& folder, const std::string& name, std::string_view content) {
   const fs::path path = folder / name;
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) throw Error("cannot create '" + path.string() + "': " + std::strerror(errno));
-  int code = 0;
-  for (std::string_view rest = content; !rest.empty() && code == 0;) {
-    const ssize_t written = ::write(descriptor, rest.data(), rest.size());
-    if (written >= 0) {
-      rest.remove_prefix(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      code = errno;
-    }
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.is_open()) throw Error("cannot create '" + path.string() + "': " + std::strerror(errno));
+  if (!write_whole(file, content.data(), content.size())) {
+    throw Error("cannot write '" + path.string() + "': " + std::strerror(errno));
   }
-  ::close(descriptor);
-  if (code != 0) throw Error("cannot write '" + path.string() + "': " + std::strerror(code));
   return {name, static_cast<int64_t>(content.size()), hash_bytes(content.data(), content.size())};
 }
 

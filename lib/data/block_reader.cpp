@@ -26,21 +26,19 @@ BlockReader::BlockReader(const std::filesystem::path& file, size_t block_bytes)
     : path_(file), block_bytes_(block_bytes) {
   if (std::filesystem::is_directory(file))
     throw Error("'" + file.string() + "' is a folder, not a file", "name a file");
-  file_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file_ < 0) throw_system_error("open", file);
+  file_ = Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_.is_open()) throw_system_error("open", file);
   struct stat status = {};
-  if (::fstat(file_, &status) == 0) file_bytes_ = static_cast<uint64_t>(status.st_size);
-  ::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  if (::fstat(file_.get(), &status) == 0) file_bytes_ = static_cast<uint64_t>(status.st_size);
+  ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
-
-BlockReader::~BlockReader() { ::close(file_); }
 
 size_t BlockReader::fill(size_t bytes) {
   const size_t used = buffer_.size();
   buffer_.resize(used + bytes);
   size_t got = 0;
   while (got < bytes) {
-    const ssize_t now = ::read(file_, buffer_.data() + used + got, bytes - got);
+    const ssize_t now = ::read(file_.get(), buffer_.data() + used + got, bytes - got);
     if (now < 0 && errno == EINTR) continue;
     if (now < 0) throw_system_error("read", path_);
     if (now == 0) break;

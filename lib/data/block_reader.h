@@ -6,15 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
+
 namespace fathom::data {
 
 class BlockReader {
  public:
   // block_bytes: how much is read at once; a longer line makes its block longer, up to 1 GiB.
   explicit BlockReader(const std::filesystem::path& file, size_t block_bytes = size_t{8} << 20);
-  ~BlockReader();
-  BlockReader(const BlockReader&) = delete;
-  BlockReader& operator=(const BlockReader&) = delete;
   // The next lines, the last of which may lack its line feed; empty at the end. Holds until the next call. Throws
   // Error.
   std::string_view next();
@@ -24,7 +23,7 @@ class BlockReader {
   size_t fill(size_t bytes);  // how many came
 
   std::filesystem::path path_;
-  int file_ = -1;
+  Descriptor file_;
   uint64_t file_bytes_ = 0;
   size_t block_bytes_;
   std::string buffer_;

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -40,20 +41,6 @@ static_assert(sizeof(Header) == 128 && sizeof(Place) == 16);
                              : "set XDG_CACHE_HOME to a folder that can be written");
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
-
 void read_all(const Descriptor& file, void* to, size_t bytes, uint64_t offset, const fs::path& path) {
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
@@ -68,14 +55,7 @@ void read_all(const Descriptor& file, void* to, size_t bytes, uint64_t offset, c
 }
 
 void write_all(const Descriptor& file, const void* from, size_t bytes, const fs::path& path) {
-  const auto* at = static_cast<const char*>(from);
-  while (bytes > 0) {
-    const ssize_t written = ::write(file.get(), at, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_system_error("write", path, errno);
-    at += written;
-    bytes -= static_cast<size_t>(written);
-  }
+  if (!write_whole(file, from, bytes)) throw_system_error("write", path, errno);
 }
 
 class TokensInFile : public Tokens {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/rounding.h"
 #include "ops/attention_pairs.h"
 
 namespace fathom::ops {
@@ -96,7 +97,7 @@ struct MemoryEfficient : torch::autograd::Function<MemoryEfficient> {
 
 int64_t padded_head_size(int64_t head_size, at::ScalarType dtype) {
   const int64_t multiple = dtype == at::kFloat ? 4 : 8;
-  return (head_size + multiple - 1) / multiple * multiple;
+  return round_up(head_size, multiple);
 }
 
 at::Tensor cuda_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace fathom::phantom {
@@ -27,26 +28,6 @@ constexpr size_t kLargestAnswerBytes = size_t{256} << 20;
 constexpr size_t kStderrBytes = 2000;  // of its end that an error shows
 
 std::string system_reason() { return std::strerror(errno); }
-
-// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(value_, other.value_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  int get() const { return value_; }
-  bool is_open() const { return value_ >= 0; }
-  void close() {
-    if (value_ >= 0) ::close(std::exchange(value_, -1));
-  }
-
- private:
-  int value_;
-};
 
 // Two connected ends: ours, and the child's. Sockets and not pipes: writing to a child that has died must be an error
 // code (MSG_NOSIGNAL), not SIGPIPE.

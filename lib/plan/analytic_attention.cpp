@@ -2,27 +2,17 @@
 #include <array>
 #include <utility>
 
+#include "base/rounding.h"
 #include "plan/analytic_operators.h"
 #include "plan/analytic_sources.h"
 
 namespace fathom::plan {
 namespace {
 
-constexpr const char* kFlash =
-    "flash attention keeps queries, keys, values, output and logsumexp (Dao 2023, arXiv 2307.08691)";
 constexpr const char* kFlashBackward =
     "flash attention's backward pass sums in FP32, over padded queries; flash_api.cpp of LibTorch 2.11";
-constexpr const char* kEfficient =
-    "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
-constexpr const char* kEfficientBackward =
-    "tiles of the gradient of queries in FP32; kernel_backward.h of LibTorch 2.11";
 constexpr const char* kMath =
     "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
-
-constexpr int64_t kTile = 64;  // of the memory-efficient kernel's backward pass, columns and (up to a head of 64) rows
-
-int64_t divided_up(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
-int64_t round_up(int64_t value, int64_t multiple) { return divided_up(value, multiple) * multiple; }
 
 }  // namespace
 
@@ -139,7 +129,7 @@ Value Operators::memory_efficient(const Value& queries, const Value& keys, const
       const int64_t rows = size > kTile && s_.wide_tiles ? 2 * kTile : kTile;
       take("tiles of queries' gradients", kEfficientBackward,
            {{batch_.rows * shape.num_attention_heads, "heads"},
-            {divided_up(batch_.length, rows) * divided_up(size, kTile), "tiles"},
+            {divide_up(batch_.length, rows) * divide_up(size, kTile), "tiles"},
             {4 * rows * kTile + 16, "bytes"}});
     }
     joined.reset();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/rounding.h"
 #include "ops/attention_segments.h"
 #include "plan/analytic_operators.h"
 #include "plan/analytic_sources.h"
@@ -12,21 +13,11 @@
 namespace fathom::plan {
 namespace {
 
-constexpr const char* kFlash =
-    "flash attention keeps queries, keys, values, output and logsumexp (Dao 2023, arXiv 2307.08691)";
 constexpr const char* kSegments = "one call for each document, and for blocks of a window; lib/ops/flash_segments.cpp";
 constexpr const char* kFlashBackward =
     "flash attention's backward pass sums in FP32, documents 128 rows apart; flash_api.cpp of LibTorch 2.11";
-constexpr const char* kEfficient =
-    "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
-constexpr const char* kEfficientBackward =
-    "tiles of the gradient of queries in FP32; kernel_backward.h of LibTorch 2.11";
 constexpr const char* kMath =
     "attention by its formula keeps the probabilities of each document's pairs (Vaswani et al. 2017, arXiv 1706.03762)";
-
-constexpr int64_t kTile = 64;  // of the memory-efficient kernel's backward pass, columns and (up to a head of 64) rows
-
-int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 // The segments that no other exceeds in queries and keys: what the others take is less at every instant.
 std::vector<ops::AttentionSegment> largest_of(const std::vector<ops::AttentionSegment>& segments) {
@@ -258,7 +249,7 @@ void Operators::take_efficient_sums(const Product& each_document, int64_t longes
   const Tensor turned = take("sums of output times gradient", kEfficientBackward, each_query(1, 4));
   const int64_t rows = size > kTile && s_.wide_tiles ? 2 * kTile : kTile;
   Product tiles = each_document;
-  tiles.push_back({(longest + rows - 1) / rows * ((size + kTile - 1) / kTile), "tiles"});
+  tiles.push_back({divide_up(longest, rows) * divide_up(size, kTile), "tiles"});
   tiles.push_back({4 * rows * kTile + 16, "bytes"});
   take("tiles of queries' gradients", kEfficientBackward, tiles);
 }

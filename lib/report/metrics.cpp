@@ -39,19 +39,10 @@ void cut(int file, const std::filesystem::path& path, int64_t keep_bytes) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t keep_bytes) : path_(path), bytes_(keep_bytes) {
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) fail(path_, "cannot be opened for writing");
-  try {
-    cut(file_, path_, keep_bytes);
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
-}
-
-MetricsFile::~MetricsFile() {
-  if (file_ >= 0) ::close(file_);
+MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t keep_bytes)
+    : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)), bytes_(keep_bytes) {
+  if (!file_.is_open()) fail(path_, "cannot be opened for writing");
+  cut(file_.get(), path_, keep_bytes);
 }
 
 void MetricsFile::append(const StepMetrics& metrics) {
@@ -79,18 +70,12 @@ void MetricsFile::append(const EvaluationMetrics& metrics) {
 }
 
 void MetricsFile::sync() {
-  if (::fsync(file_) != 0) fail(path_, "cannot be put on the disk");
+  if (::fsync(file_.get()) != 0) fail(path_, "cannot be put on the disk");
 }
 
 void MetricsFile::append_line(const std::string& line) {
   const std::string content = line + "\n";
-  size_t written = 0;
-  while (written < content.size()) {
-    const ssize_t count = ::write(file_, content.data() + written, content.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path_, "cannot be written");
-    written += static_cast<size_t>(count);
-  }
+  if (!write_whole(file_, content.data(), content.size())) fail(path_, "cannot be written");
   bytes_ += static_cast<int64_t>(content.size());
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/descriptor.h"
+
 namespace fathom::report {
 
 struct StepMetrics {
@@ -34,9 +36,6 @@ class MetricsFile {
  public:
   // keep_bytes: 0 starts an empty file. Throws Error if the file is shorter than that or does not end a line there.
   explicit MetricsFile(const std::filesystem::path& path, int64_t keep_bytes = 0);
-  ~MetricsFile();
-  MetricsFile(const MetricsFile&) = delete;
-  MetricsFile& operator=(const MetricsFile&) = delete;
 
   void append(const StepMetrics& metrics);
   void append(const EvaluationMetrics& metrics);
@@ -48,7 +47,7 @@ class MetricsFile {
   void append_line(const std::string& line);
 
   std::filesystem::path path_;
-  int file_ = -1;
+  Descriptor file_;
   int64_t bytes_ = 0;
 };
 

@@ -107,41 +107,27 @@ std::string event_record(double wall_time, int64_t step, const Scalars& scalars)
 }
 
 EventFile::EventFile(const std::filesystem::path& output_dir, int64_t keep_bytes)
-    : path_(output_dir / "events.out.tfevents.fathom"), bytes_(keep_bytes) {
-  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file_ < 0) fail(path_, "cannot be opened for writing");
-  try {
-    if (!ends_a_record(file_, keep_bytes)) {
-      throw Error(
-          path_.string() + ": was changed since the checkpoint, when it had " + std::to_string(keep_bytes) + " bytes",
-          "Put the file of that run back, or remove it and set report_to: none.");
-    }
-    if (::ftruncate(file_, keep_bytes) != 0) fail(path_, "cannot be cut to its length at the checkpoint");
-    if (keep_bytes == 0) write(version_record(now()));
-  } catch (...) {
-    ::close(file_);
-    throw;
+    : path_(output_dir / "events.out.tfevents.fathom"),
+      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
+      bytes_(keep_bytes) {
+  if (!file_.is_open()) fail(path_, "cannot be opened for writing");
+  if (!ends_a_record(file_.get(), keep_bytes)) {
+    throw Error(
+        path_.string() + ": was changed since the checkpoint, when it had " + std::to_string(keep_bytes) + " bytes",
+        "Put the file of that run back, or remove it and set report_to: none.");
   }
-}
-
-EventFile::~EventFile() {
-  if (file_ >= 0) ::close(file_);
+  if (::ftruncate(file_.get(), keep_bytes) != 0) fail(path_, "cannot be cut to its length at the checkpoint");
+  if (keep_bytes == 0) write(version_record(now()));
 }
 
 void EventFile::append(int64_t step, const Scalars& scalars) { write(event_record(now(), step, scalars)); }
 
 void EventFile::sync() {
-  if (::fsync(file_) != 0) fail(path_, "cannot be put on the disk");
+  if (::fsync(file_.get()) != 0) fail(path_, "cannot be put on the disk");
 }
 
 void EventFile::write(const std::string& record) {
-  size_t written = 0;
-  while (written < record.size()) {
-    const ssize_t count = ::write(file_, record.data() + written, record.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path_, "cannot be written");
-    written += static_cast<size_t>(count);
-  }
+  if (!write_whole(file_, record.data(), record.size())) fail(path_, "cannot be written");
   bytes_ += static_cast<int64_t>(record.size());
 }
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace fathom::report {
 
 using Scalars = std::vector<std::pair<std::string, double>>;  // tag ("train/loss") and value
@@ -28,9 +30,6 @@ class EventFile {
   // output_dir/events.out.tfevents.fathom. keep_bytes: 0 starts an empty file. Throws Error if the file is shorter than
   // that, or no record ends there.
   explicit EventFile(const std::filesystem::path& output_dir, int64_t keep_bytes = 0);
-  ~EventFile();
-  EventFile(const EventFile&) = delete;
-  EventFile& operator=(const EventFile&) = delete;
 
   void append(int64_t step, const Scalars& scalars);
   int64_t bytes() const { return bytes_; }
@@ -41,7 +40,7 @@ class EventFile {
   void write(const std::string& record);
 
   std::filesystem::path path_;
-  int file_ = -1;
+  Descriptor file_;
   int64_t bytes_ = 0;
 };
 

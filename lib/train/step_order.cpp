@@ -6,13 +6,12 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace fathom::train {
 namespace {
 
 constexpr int64_t kMostSteps = 10'000'000;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 data::Bins bins_of(const config::RunConfig& config, const data::Dataset& dataset) {
   return config.packing ? data::pack(dataset, config.max_length) : data::Bins();

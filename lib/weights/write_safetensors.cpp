@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "weights/safetensors.h"
@@ -24,12 +25,9 @@ namespace {
 class HashedFile {
  public:
   explicit HashedFile(const std::filesystem::path& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail(path_, "creating");
+      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (!file_.is_open()) fail(path_, "creating");
   }
-  HashedFile(const HashedFile&) = delete;
-  HashedFile& operator=(const HashedFile&) = delete;
-  ~HashedFile() { ::close(descriptor_); }
 
   // In pieces that stay in the processor's cache between the hash and the write.
   void write(const std::byte* data, int64_t size) {
@@ -42,17 +40,11 @@ class HashedFile {
 
   void write_piece(const std::byte* data, size_t size) {
     hasher_.update(data, size);
-    while (size > 0) {
-      const ssize_t written = ::write(descriptor_, data, size);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail(path_, "writing");
-      data += written;
-      size -= static_cast<size_t>(written);
-    }
+    if (!write_whole(file_, data, size)) fail(path_, "writing");
   }
 
   std::filesystem::path path_;
-  int descriptor_;
+  Descriptor file_;
   Hasher hasher_;
 };
 

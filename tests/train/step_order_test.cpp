@@ -7,28 +7,15 @@
 #include <set>
 
 #include "base/error.h"
+#include "tests/train/order_cases.h"
 
 namespace fathom::train {
 namespace {
 
-data::Dataset dataset_of(const std::vector<int64_t>& lengths) {
-  std::vector<data::Example> examples;
-  for (int64_t length : lengths) {
-    const std::vector<int32_t> ids(static_cast<size_t>(length), 1);
-    examples.push_back({ids, ids});
-  }
-  return data::Dataset(examples);
-}
+using testing::config_of;
+using testing::dataset_of;
 
 data::Dataset examples(int64_t count) { return dataset_of(std::vector<int64_t>(static_cast<size_t>(count), 3)); }
-
-config::RunConfig config_of(int64_t batch, int64_t accumulation, double epochs) {
-  config::RunConfig config;
-  config.per_device_train_batch_size = batch;
-  config.gradient_accumulation_steps = accumulation;
-  config.num_train_epochs = epochs;
-  return config;
-}
 
 TEST(StepOrder, AGroupNeverCrossesTheEndOfAPass) {
   // 10 examples in batches of 3: 4 batches a pass; accumulation 3 makes steps of 3 and 1 batches.

@@ -5,26 +5,15 @@
 
 #include <random>
 
+#include "tests/train/order_cases.h"
+
+#include "tests/train/order_cases.h"
+
 namespace fathom::train {
 namespace {
 
-data::Dataset dataset_of(const std::vector<int64_t>& lengths) {
-  std::vector<data::Example> examples;
-  for (int64_t length : lengths) {
-    data::Example& example = examples.emplace_back();
-    example.ids.assign(length, 1);
-    example.labels.assign(length, 1);
-  }
-  return data::Dataset(examples);
-}
-
-config::RunConfig config_of(int64_t batch, int64_t accumulation, double epochs) {
-  config::RunConfig config;
-  config.per_device_train_batch_size = batch;
-  config.gradient_accumulation_steps = accumulation;
-  config.num_train_epochs = epochs;
-  return config;
-}
+using testing::config_of;
+using testing::dataset_of;
 
 TEST(StepShapes, LengthsAreThoseOfTheLongestRow) {
   config::RunConfig config = config_of(2, 1, 1);
