@@ -16,10 +16,10 @@ constexpr const char* kMath =
 
 }  // namespace
 
-Value Operators::attention(Value queries, Value keys, Value values, int64_t window) {
+Value Operators::attention(const Value& queries, const Value& keys, const Value& values, int64_t window) {
   const bool packed = !batch_.document_lengths.empty(), windowed = window > 0 && window < batch_.length;
   if (packed || (windowed && !s_.math)) {
-    return limited_attention(std::move(queries), std::move(keys), std::move(values), window);
+    return limited_attention(queries, keys, values, window);
   }
   if (s_.math) return math_attention(queries, keys, values);
   if (!s_.cuda) return cpu_flash(queries, keys, values);

@@ -36,7 +36,7 @@ std::vector<ops::AttentionSegment> largest_of(const std::vector<ops::AttentionSe
 
 }  // namespace
 
-Value Operators::limited_attention(Value queries, Value keys, Value values, int64_t window) {
+Value Operators::limited_attention(const Value& queries, const Value& keys, const Value& values, int64_t window) {
   Limits limits;
   limits.lengths = batch_.document_lengths;
   if (limits.lengths.empty()) limits.lengths.assign(static_cast<size_t>(batch_.rows), batch_.length);

@@ -73,8 +73,8 @@ class Operators {
   // source: why the output is there.
   Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
   Value rotate(const Value& x, int64_t width, const char* name);
-  // Lets go of its arguments as its code does. window: of the layer; 0: none.
-  Value attention(Value queries, Value keys, Value values, int64_t window);
+  // window: of the layer; 0: none.
+  Value attention(const Value& queries, const Value& keys, const Value& values, int64_t window);
   Value swiglu(const Value& gate, const Value& up);
   // The branch is of the compute type; the sum is the stream.
   Value add(Value branch, const Value& stream, const char* name);
@@ -138,7 +138,7 @@ class Operators {
     std::vector<int64_t> lengths;
     int64_t longest = 0, window = 0;
   };
-  Value limited_attention(Value queries, Value keys, Value values, int64_t window);
+  Value limited_attention(const Value& queries, const Value& keys, const Value& values, int64_t window);
   Tensor window_mask(const Limits& limits);
   Value flash_segments(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
   std::array<Tensor, 3> segment_gradients(const std::vector<ops::AttentionSegment>& segments, bool overlap);

@@ -147,11 +147,11 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
         if (s_.shape.query_key_norm) each = operators.head_norm(each, heads, "heads, normalised", norm);
         return operators.rotate(each, heads * s_.shape.head_dim, name);
       };
-      Value q = turned(layer.q, s_.shape.num_attention_heads, layer.query_norm, "queries");
-      Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
-      Value v = operators.linear(x, layer.v, "values", kValues);
+      const Value q = turned(layer.q, s_.shape.num_attention_heads, layer.query_norm, "queries");
+      const Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
+      const Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
-      attended.x = operators.attention(std::move(q), std::move(k), std::move(v), s_.shape.window_of(number - 1));
+      attended.x = operators.attention(q, k, v, s_.shape.window_of(number - 1));
     }
     operators.enter("attention's output projection", number);
     middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
@@ -263,7 +263,7 @@ Tensor AccountOfRun::loss(Operators& operators, Value x) {
   x = counted_rows(operators, std::move(x));
   const int64_t rows = operators.counted_rows(), size = s_.run.loss_chunk_size;
   const int64_t chunk = size == 0 ? rows : std::min(rows, size);
-  const Tensor result = operators.take("loss", kLoss, {{4, "bytes"}});
+  Tensor result = operators.take("loss", kLoss, {{4, "bytes"}});
   Tensor of_head = trains_head ? sum_of_head(operators, chunk == rows) : nullptr;
   const bool sums_wider = s_.compute_bytes == 2 && (s_.stored_bytes == 4 || chunk < rows);
   if (rows > 0) play_chunk(operators, chunk, trains_head || x.slot, trains_head && sums_wider);

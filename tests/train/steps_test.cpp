@@ -7,8 +7,6 @@
 
 #include "tests/train/order_cases.h"
 
-#include "tests/train/order_cases.h"
-
 namespace fathom::train {
 namespace {
 
