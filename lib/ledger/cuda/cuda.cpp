@@ -22,10 +22,12 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <shared_mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "base/error.h"
 #include "ledger/cuda/cublas_workspaces.h"
@@ -129,6 +131,7 @@ class Device final : public CudaDevice {
   void start_over() override {
     synchronize();
     clear_workspaces();
+    wait_for_autograd();
     caching::emptyCache();
     const Statistics left = statistics();
     if (left.requested != 0 || left.reserved != 0) {
@@ -155,6 +158,15 @@ class Device final : public CudaDevice {
   int64_t free_bytes() const override { return memory_info().first; }
 
  private:
+  // A backward pass that failed throws where it was called while autograd's own thread still holds parts of its graph:
+  // it lets go of them a moment later.
+  void wait_for_autograd() const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (statistics().requested != 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
   static double share_of_settings() { return caching::CUDAAllocatorConfig::per_process_memory_fraction(); }
 
   // LibTorch takes a share of the memory that the device had when it began (a phantom may have less by now) and rounds
