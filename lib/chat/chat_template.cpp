@@ -12,6 +12,7 @@ namespace fathom::chat {
 namespace {
 
 namespace fs = std::filesystem;
+using Moment = std::optional<std::chrono::local_seconds>;
 
 // The variables that transformers sets from a tokenizer's files.
 constexpr std::array<const char*, 7> kSpecialTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -99,7 +100,7 @@ struct ChatTemplate::State {
   jinja::Template syntax;
   std::map<std::string, std::string> special_tokens;
 
-  jinja::Rendered render(Json messages, bool add_generation_prompt, const Json& variables) const {
+  jinja::Rendered render(Json messages, bool add_generation_prompt, const Json& variables, const Moment& now) const {
     Json all = Json::object();
     for (const auto& [name, text] : special_tokens) all[name] = text;
     for (const auto& [name, value] : variables.items()) all[name] = value;
@@ -108,23 +109,24 @@ struct ChatTemplate::State {
     }
     all["messages"] = std::move(messages);
     all["add_generation_prompt"] = add_generation_prompt;
-    return syntax.render(all);
+    return syntax.render(all, {}, now);
   }
 
   // Byte ranges of the assistant's turns in `whole`, by rendering the conversation up to each.
-  std::vector<ByteRange> find_turns(const Json& messages, const std::string& whole, const Json& variables) const;
+  std::vector<ByteRange> find_turns(const Json& messages, const std::string& whole, const Json& variables,
+                                    const Moment& now) const;
 };
 
 std::vector<ByteRange> ChatTemplate::State::find_turns(const Json& messages, const std::string& whole,
-                                                       const Json& variables) const {
+                                                       const Json& variables, const Moment& now) const {
   std::vector<ByteRange> turns;
   Json so_far = Json::array();
   for (size_t i = 0; i < messages.size(); ++i) {
     const Json before = so_far;
     so_far.push_back(messages[i]);
     if (!is_assistant(messages[i])) continue;
-    const std::string after = i + 1 == messages.size() ? whole : render(so_far, false, variables).text;
-    const std::string start = before.empty() ? "" : render(before, false, variables).text;
+    const std::string after = i + 1 == messages.size() ? whole : render(so_far, false, variables, now).text;
+    const std::string start = before.empty() ? "" : render(before, false, variables, now).text;
     if (!whole.starts_with(after) || !after.starts_with(start)) {
       throw Error(
           origin + ": message " + std::to_string(i + 1) +
@@ -133,7 +135,7 @@ std::vector<ByteRange> ChatTemplate::State::find_turns(const Json& messages, con
           "Mark it in the template with {% generation %} … {% endgeneration %}, or train without assistant_only_loss.");
     }
     // What the template itself writes to make the assistant speak is not said by it.
-    const std::string prompt = before.empty() ? "" : render(before, true, variables).text;
+    const std::string prompt = before.empty() ? "" : render(before, true, variables, now).text;
     const auto begin = static_cast<size_t>(
         std::mismatch(prompt.begin(), prompt.end(), after.begin(), after.end()).first - prompt.begin());
     const size_t from = std::max(begin, start.size());
@@ -162,7 +164,7 @@ ChatTemplate::ChatTemplate(const std::string& source, const std::string& origin,
     : state_(std::make_shared<const State>(State{origin, jinja::Template(source, origin), special_tokens})) {}
 
 RenderedChat ChatTemplate::render(const Json& messages, bool add_generation_prompt, const Json& variables) const {
-  jinja::Rendered rendered = state_->render(prepared(messages, state_->origin), add_generation_prompt, variables);
+  jinja::Rendered rendered = state_->render(prepared(messages, state_->origin), add_generation_prompt, variables, now_);
   RenderedChat chat{std::move(rendered.text), {}};
   for (const auto& [begin, end] : rendered.generations) {
     if (end > begin) chat.assistant.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end)});
@@ -172,9 +174,9 @@ RenderedChat ChatTemplate::render(const Json& messages, bool add_generation_prom
 
 RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Json& variables) const {
   const Json all = prepared(messages, state_->origin);
-  jinja::Rendered rendered = state_->render(all, false, variables);
+  jinja::Rendered rendered = state_->render(all, false, variables, now_);
   if (!has_generation_blocks()) {
-    std::vector<ByteRange> turns = state_->find_turns(all, rendered.text, variables);
+    std::vector<ByteRange> turns = state_->find_turns(all, rendered.text, variables, now_);
     return {std::move(rendered.text), std::move(turns)};
   }
   if (rendered.has_hidden_generation) {

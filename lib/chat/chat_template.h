@@ -1,6 +1,7 @@
 // A model's chat template: conversations to text, as transformers' apply_chat_template writes them. No torch header.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -34,6 +35,10 @@ class ChatTemplate {
   ChatTemplate(const std::string& source, const std::string& origin,
                const std::map<std::string, std::string>& special_tokens = {});
 
+  // What strftime_now tells in all renderings from here on, as the clock on the wall would show it; not called: each
+  // rendering's own time (jinja::local_now).
+  void set_now(std::chrono::local_seconds now) { now_ = now; }
+
   // messages: an array of objects with role and content. variables: an object of what else the template may read
   // ("tools", "enable_thinking"). `assistant` holds the template's own {% generation %} blocks only. Throws Error
   // (template, line, what), also for what the template itself raises, and for one that takes too long or too much.
@@ -51,6 +56,7 @@ class ChatTemplate {
  private:
   struct State;
   std::shared_ptr<const State> state_;
+  std::optional<std::chrono::local_seconds> now_;
 };
 
 }  // namespace fathom::chat

@@ -1,7 +1,9 @@
 // Runs a syntax tree: statements write text, expressions make values.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +17,8 @@ namespace fathom::jinja {
 
 class Evaluator {
  public:
-  Evaluator(const Syntax& syntax, Meter& meter) : syntax_(syntax), meter_(meter), root_(nullptr) {}
+  Evaluator(const Syntax& syntax, Meter& meter, std::optional<std::chrono::local_seconds> now = std::nullopt)
+      : syntax_(syntax), meter_(meter), now_(now), root_(nullptr) {}
 
   void define(std::string_view name, Value value) { root_.set(name, std::move(value), meter_); }  // name outlives this
   Rendered run();
@@ -66,9 +69,11 @@ class Evaluator {
   Value call_macro(const MacroStatement& macro, CallArguments arguments);
   Value call_function(Function function, CallArguments arguments);
   Value make_namespace(CallArguments arguments);
+  Value current_date(const std::string& format);
 
   const Syntax& syntax_;
   Meter& meter_;
+  std::optional<std::chrono::local_seconds> now_;       // of strftime_now
   std::vector<std::unique_ptr<Namespace>> namespaces_;  // outlive all values
   Scope root_;
   Rendered result_;

@@ -1,15 +1,11 @@
 // The functions that transformers gives to templates: range, namespace, dict, raise_exception, strftime_now.
-#include <array>
-#include <ctime>
-
 #include "jinja/arguments.h"
+#include "jinja/date.h"
 #include "jinja/evaluate.h"
 #include "jinja/show.h"
 
 namespace fathom::jinja {
 namespace {
-
-constexpr size_t kLongestDate = 1000;
 
 Value make_range(const CallArguments& arguments, Meter& meter) {
   const auto& values = arguments.positional;
@@ -49,18 +45,6 @@ Dict collect(CallArguments arguments, const std::string& callee, Meter& meter) {
   return dict;
 }
 
-Value current_date(const std::string& format, Meter& meter) {
-  meter.make(format.size() + kLongestDate);
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  std::array<char, kLongestDate> text{};
-  const size_t size = std::strftime(text.data(), text.size(), format.c_str(), &local);
-  if (size == 0 && !format.empty())
-    meter.fail("strftime_now: the date is longer than " + std::to_string(kLongestDate) + " bytes");
-  return make_text(std::string(text.data(), size), meter);
-}
-
 }  // namespace
 
 Value Evaluator::make_namespace(CallArguments arguments) {
@@ -76,6 +60,11 @@ Value Evaluator::make_namespace(CallArguments arguments) {
   return Value(Value::Data(namespaces_.back().get()));
 }
 
+Value Evaluator::current_date(const std::string& format) {
+  if (!now_) now_ = local_now();  // one moment for the whole rendering
+  return make_text(format_date(*now_, format, meter_), meter_);
+}
+
 Value Evaluator::call_function(Function function, CallArguments arguments) {
   switch (function) {
     case Function::kRange:
@@ -87,7 +76,7 @@ Value Evaluator::call_function(Function function, CallArguments arguments) {
     case Function::kRaiseException:
       meter_.fail(to_text(Signature("raise_exception", std::move(arguments), {"message"}, meter_).value(0), meter_));
     case Function::kStrftimeNow:
-      return current_date(Signature("strftime_now", std::move(arguments), {"format"}, meter_).text(0), meter_);
+      return current_date(Signature("strftime_now", std::move(arguments), {"format"}, meter_).text(0));
   }
   meter_.fail("this function is not supported");
 }

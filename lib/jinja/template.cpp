@@ -19,9 +19,10 @@ Template::Template(std::string_view source, std::string origin) {
 Template::Template(Template&&) noexcept = default;
 Template::~Template() = default;
 
-Rendered Template::render(const Json& variables, const Limits& limits) const {
+Rendered Template::render(const Json& variables, const Limits& limits,
+                          std::optional<std::chrono::local_seconds> now) const {
   Meter meter(state_->origin, limits);
-  Evaluator evaluator(state_->syntax, meter);
+  Evaluator evaluator(state_->syntax, meter, now);
   for (const auto& [name, value] : variables.items()) evaluator.define(name, from_json(value, meter));
   return evaluator.run();
 }

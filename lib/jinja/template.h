@@ -1,7 +1,9 @@
 // A Jinja template, in the subset and with the environment that transformers gives to chat templates. No torch header.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,8 +20,10 @@ class Template {
   Template(Template&&) noexcept;
   ~Template();
 
-  // variables: an object, by name. Throws Error for what fails, and for what passes the limits.
-  Rendered render(const Json& variables, const Limits& limits = {}) const;
+  // variables: an object, by name. now: what strftime_now tells; unset: the clock's time. Throws Error for what fails,
+  // and for what passes the limits.
+  Rendered render(const Json& variables, const Limits& limits = {},
+                  std::optional<std::chrono::local_seconds> now = std::nullopt) const;
   bool has_generation_blocks() const;
 
  private:

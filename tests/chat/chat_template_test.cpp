@@ -114,6 +114,15 @@ TEST(ChatTemplate, RefusesToGuessWhatTheAssistantSays) {
   EXPECT_THAT(failure([&] { hidden.render_with_assistant(turns); }), HasSubstr("inside a macro or set block"));
 }
 
+TEST(ChatTemplate, TellsOneTimeInAllRenderings) {
+  ChatTemplate dated("{{ strftime_now('%d %B %Y, %H:%M:%S%z|%Z|%j %a') }}", "t");
+  dated.set_now(std::chrono::local_days{std::chrono::year(2024) / 2 / 29} + std::chrono::seconds(3 * 3600 + 5));
+  const Json turns = conversation({{"user", "x"}});
+  EXPECT_EQ(dated.render(turns, false).text, "29 February 2024, 03:00:05||060 Thu");
+  const ChatTemplate copy = dated;
+  EXPECT_EQ(copy.render_with_assistant(turns).text, "29 February 2024, 03:00:05||060 Thu");
+}
+
 TEST(ChatTemplate, RefusesWhatIsNoConversation) {
   const ChatTemplate style = open_style("chatml");
   for (const Json& messages : {Json::array(), Json::object(), Json("a"), Json::array({1})}) {
