@@ -1,18 +1,21 @@
-// Opens a folder's template, renders conversations as transformers does, and finds in them what the assistant says.
+// Opens a folder's templates and renders conversations as transformers does.
 #include "chat/chat_template.h"
 
-#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "chat/assistant_turns.h"
 #include "jinja/template.h"
 
 namespace fathom::chat {
 namespace {
 
 namespace fs = std::filesystem;
-using Moment = std::optional<std::chrono::local_seconds>;
+
+constexpr const char* kPlain = "default";
+constexpr const char* kForTools = "tool_use";
 
 // The variables that transformers sets from a tokenizer's files.
 constexpr std::array<const char*, 7> kSpecialTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -41,15 +44,46 @@ std::map<std::string, std::string> read_special_tokens(const Json& config, const
   return tokens;
 }
 
-// The template that a config names "default" among several.
-const Json& default_of(const Json& templates, const std::string& where) {
-  for (const Json& entry : templates) {
-    if (!entry.is_object() || !entry.contains("name") || !entry.contains("template")) {
-      throw Error(where + ": expected objects with name and template");
-    }
-    if (entry.at("name") == "default") return entry.at("template");
+struct Source {
+  std::string text, origin;
+};
+using Sources = std::map<std::string, Source>;  // by the name of the template
+
+Sources read_files(const fs::path& folder) {
+  Sources sources;
+  for (const auto& [name, file] : {std::pair{kPlain, folder / "chat_template.jinja"},
+                                   {kForTools, folder / "additional_chat_templates" / "tool_use.jinja"}}) {
+    if (fs::exists(file)) sources[name] = {read_file(file), file.string()};
   }
-  throw Error(where + ": none of the templates is named \"default\"");
+  return sources;
+}
+
+// chat_template of tokenizer_config.json: of several of one name, the last.
+Sources read_config(const Json& config, const std::string& where) {
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return {};
+  if (found->is_string()) return {{kPlain, {found->get<std::string>(), where}}};
+  if (!found->is_array()) throw Error(where + ": expected a template as text, or a list of named ones");
+  Sources sources;
+  for (const Json& entry : *found) {
+    const bool named = entry.is_object() && entry.contains("name") && entry.contains("template") &&
+                       entry.at("name").is_string() && entry.at("template").is_string();
+    if (!named) throw Error(where + ": expected objects with name and template");
+    const auto name = entry.at("name").get<std::string>();
+    sources[name] = {entry.at("template").get<std::string>(), where + "." + name};
+  }
+  if (!sources.contains(kPlain) && !sources.contains(kForTools)) {
+    throw Error(where + ": none of the templates is named \"default\"");
+  }
+  return sources;
+}
+
+std::vector<ByteRange> blocks_of(const jinja::Rendered& rendered) {
+  std::vector<ByteRange> blocks;
+  for (const auto& [begin, end] : rendered.generations) {
+    if (end > begin) blocks.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end)});
+  }
+  return blocks;
 }
 
 // Messages as apply_chat_template hands them to a template: without keys that are null, and with what the assistant
@@ -60,8 +94,9 @@ Json prepared(const Json& messages, const std::string& origin) {
   for (const Json& message : messages) {
     if (!message.is_object()) throw Error(origin + ": expected messages that are objects");
     Json kept = Json::object();
+    auto& entries = kept.get_ref<Json::object_t&>();
     for (const auto& [key, value] : message.items()) {
-      if (!value.is_null()) kept[key] = value;
+      if (!value.is_null()) entries.emplace_back(key, value);  // no key is there twice
     }
     for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
       if (!kept.contains(name)) continue;
@@ -75,118 +110,92 @@ Json prepared(const Json& messages, const std::string& origin) {
   return result;
 }
 
-bool is_assistant(const Json& message) { return message.contains("role") && message.at("role") == "assistant"; }
-
-size_t without_blanks(std::string_view text) {
-  const size_t last = text.find_last_not_of(" \t\r\n");
-  return last == std::string_view::npos ? 0 : last + 1;
-}
-
-// Where the turn that `text` holds ends: after its end token, without the line break that templates put between turns;
-// but where there is no such token, that line break is what ends the turn.
-size_t end_of_turn(std::string_view text, const Json& message) {
-  const size_t end = without_blanks(text);
-  const auto content = message.find("content");
-  if (content == message.end() || !content->is_string()) return end;
-  const std::string& said = content->get_ref<const std::string&>();
-  const bool has_end_token = !text.substr(0, end).ends_with(std::string_view(said).substr(0, without_blanks(said)));
-  return has_end_token ? end : text.size();
-}
-
 }  // namespace
 
 struct ChatTemplate::State {
   std::string origin;
-  jinja::Template syntax;
+  std::map<std::string, jinja::Template> templates;  // by name
   std::map<std::string, std::string> special_tokens;
 
-  jinja::Rendered render(Json messages, bool add_generation_prompt, const Json& variables, const Moment& now) const {
+  State(const Sources& sources, std::string where, std::map<std::string, std::string> tokens)
+      : origin(std::move(where)), special_tokens(std::move(tokens)) {
+    for (const char* name : {kPlain, kForTools}) {
+      const auto source = sources.find(name);
+      if (source != sources.end()) templates.emplace(name, jinja::Template(source->second.text, source->second.origin));
+    }
+  }
+
+  // As transformers' get_chat_template: an empty list of tools is one, too.
+  const jinja::Template& chosen(const Json& variables) const {
+    const auto tools = variables.find("tools");
+    const auto for_tools = templates.find(kForTools), plain = templates.find(kPlain);
+    if (tools != variables.end() && !tools->is_null() && for_tools != templates.end()) return for_tools->second;
+    if (plain != templates.end()) return plain->second;
+    throw Error(origin + ": none of the templates is named \"default\", and the conversation has no tools");
+  }
+
+  Json variables_with(Json messages, bool add_generation_prompt, const Json& variables) const {
     Json all = Json::object();
     for (const auto& [name, text] : special_tokens) all[name] = text;
-    for (const auto& [name, value] : variables.items()) all[name] = value;
-    for (const char* name : {"tools", "documents"}) {
-      if (!all.contains(name)) all[name] = nullptr;
-    }
+    for (const char* name : {"tools", "documents"}) all[name] = nullptr;
     all["messages"] = std::move(messages);
     all["add_generation_prompt"] = add_generation_prompt;
-    return syntax.render(all, {}, now);
-  }
-
-  // Byte ranges of the assistant's turns in `whole`, by rendering the conversation up to each.
-  std::vector<ByteRange> find_turns(const Json& messages, const std::string& whole, const Json& variables,
-                                    const Moment& now) const;
-};
-
-std::vector<ByteRange> ChatTemplate::State::find_turns(const Json& messages, const std::string& whole,
-                                                       const Json& variables, const Moment& now) const {
-  std::vector<ByteRange> turns;
-  Json so_far = Json::array();
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const Json before = so_far;
-    so_far.push_back(messages[i]);
-    if (!is_assistant(messages[i])) continue;
-    const std::string after = i + 1 == messages.size() ? whole : render(so_far, false, variables, now).text;
-    const std::string start = before.empty() ? "" : render(before, false, variables, now).text;
-    if (!whole.starts_with(after) || !after.starts_with(start)) {
-      throw Error(
-          origin + ": message " + std::to_string(i + 1) +
-              " is written differently when more messages follow it, so that "
-              "what the assistant says cannot be told from the rest",
-          "Mark it in the template with {% generation %} … {% endgeneration %}, or train without assistant_only_loss.");
+    const Json own = all;
+    auto& entries = all.get_ref<Json::object_t&>();
+    for (const auto& [name, value] : variables.items()) {
+      if (!own.contains(name)) {
+        entries.emplace_back(name, value);
+      } else if (name != "messages" && name != "add_generation_prompt") {
+        all[name] = value;
+      }
     }
-    // What the template itself writes to make the assistant speak is not said by it.
-    const std::string prompt = before.empty() ? "" : render(before, true, variables, now).text;
-    const auto begin = static_cast<size_t>(
-        std::mismatch(prompt.begin(), prompt.end(), after.begin(), after.end()).first - prompt.begin());
-    const size_t from = std::max(begin, start.size());
-    const size_t end = from + end_of_turn(std::string_view(after).substr(from), messages[i]);
-    turns.push_back({static_cast<int64_t>(from), static_cast<int64_t>(end)});
+    return all;
   }
-  return turns;
-}
+};
 
 std::optional<ChatTemplate> ChatTemplate::open(const fs::path& folder) {
   const fs::path config_path = folder / "tokenizer_config.json";
   const Json config = read_object(config_path);
-  const fs::path file = folder / "chat_template.jinja";
-  const auto tokens = read_special_tokens(config, folder);
-  if (fs::exists(file)) return ChatTemplate(read_file(file), file.string(), tokens);
-  const auto found = config.find("chat_template");
-  if (found == config.end() || found->is_null()) return std::nullopt;
   const std::string where = config_path.string() + ": chat_template";
-  const Json& source = found->is_array() ? default_of(*found, where) : *found;
-  if (!source.is_string()) throw Error(where + ": expected a template as text");
-  return ChatTemplate(source.get<std::string>(), where, tokens);
+  Sources sources = read_files(folder);
+  const bool in_files = !sources.empty();
+  if (!in_files) sources = read_config(config, where);
+  if (sources.empty()) return std::nullopt;
+  const bool is_one = sources.size() == 1;
+  const std::string origin = is_one ? sources.begin()->second.origin : in_files ? folder.string() : where;
+  return ChatTemplate(std::make_shared<const State>(sources, origin, read_special_tokens(config, folder)));
 }
 
 ChatTemplate::ChatTemplate(const std::string& source, const std::string& origin,
                            const std::map<std::string, std::string>& special_tokens)
-    : state_(std::make_shared<const State>(State{origin, jinja::Template(source, origin), special_tokens})) {}
+    : state_(std::make_shared<const State>(Sources{{kPlain, {source, origin}}}, origin, special_tokens)) {}
 
 RenderedChat ChatTemplate::render(const Json& messages, bool add_generation_prompt, const Json& variables) const {
-  jinja::Rendered rendered = state_->render(prepared(messages, state_->origin), add_generation_prompt, variables, now_);
-  RenderedChat chat{std::move(rendered.text), {}};
-  for (const auto& [begin, end] : rendered.generations) {
-    if (end > begin) chat.assistant.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end)});
-  }
-  return chat;
+  const Json all = state_->variables_with(prepared(messages, state_->origin), add_generation_prompt, variables);
+  jinja::Meter meter(state_->origin);
+  jinja::Rendered rendered = state_->chosen(variables).render(all, meter, {now_, ""});
+  std::vector<ByteRange> assistant = blocks_of(rendered);
+  return {std::move(rendered.text), std::move(assistant)};
 }
 
 RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Json& variables) const {
+  const jinja::Template& chosen = state_->chosen(variables);
+  const jinja::RenderOptions options{now_, "messages"};
+  jinja::Meter meter(state_->origin);
+  const Render render = [&](const Json& some, bool add_generation_prompt) {
+    return chosen.render(state_->variables_with(some, add_generation_prompt, variables), meter, options);
+  };
   const Json all = prepared(messages, state_->origin);
-  jinja::Rendered rendered = state_->render(all, false, variables, now_);
-  if (!has_generation_blocks()) {
-    std::vector<ByteRange> turns = state_->find_turns(all, rendered.text, variables, now_);
-    return {std::move(rendered.text), std::move(turns)};
-  }
-  if (rendered.has_hidden_generation) {
+  jinja::Rendered whole = render(all, false);
+  if (whole.has_hidden_generation) {
     throw Error(state_->origin +
                 ": a {% generation %} block inside a macro or set block, whose place in the text is not known");
   }
-  return render(messages, false, variables);
+  std::vector<ByteRange> assistant =
+      chosen.has_generation_blocks() ? blocks_of(whole) : find_assistant_turns(all, whole, render, state_->origin);
+  return {std::move(whole.text), std::move(assistant)};
 }
 
-bool ChatTemplate::has_generation_blocks() const { return state_->syntax.has_generation_blocks(); }
 const std::string& ChatTemplate::origin() const { return state_->origin; }
 const std::map<std::string, std::string>& ChatTemplate::special_tokens() const { return state_->special_tokens; }
 

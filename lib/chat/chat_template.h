@@ -11,13 +11,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "chat/byte_range.h"
 
 namespace fathom::chat {
-
-struct ByteRange {
-  int64_t begin = 0, end = 0;  // of the text; end is one past the last byte
-  bool operator==(const ByteRange&) const = default;
-};
 
 struct RenderedChat {
   std::string text;
@@ -26,8 +22,9 @@ struct RenderedChat {
 
 class ChatTemplate {
  public:
-  // The folder's chat_template.jinja, else chat_template of tokenizer_config.json (a string, or a list of named ones,
-  // of which "default"); nullopt if the folder has none. Special tokens as tokenizer_config.json and
+  // The folder's chat_template.jinja and additional_chat_templates/tool_use.jinja, else chat_template of
+  // tokenizer_config.json: one template, or a list of named ones, of which "tool_use" writes conversations with tools
+  // and "default" the others; nullopt if the folder has none. Special tokens as tokenizer_config.json and
   // special_tokens_map.json name them. Throws Error for a template that Jinja or this subset would refuse.
   static std::optional<ChatTemplate> open(const std::filesystem::path& folder);
 
@@ -45,16 +42,16 @@ class ChatTemplate {
   RenderedChat render(const Json& messages, bool add_generation_prompt, const Json& variables = Json::object()) const;
 
   // The whole conversation, with what the assistant says for certain: from {% generation %} blocks where the template
-  // has them, else by rendering the conversation up to each turn. Throws Error where that is not the start of the
-  // whole, as with a template that writes earlier turns differently.
+  // has them, else as find_assistant_turns tells. Throws Error where it cannot be told. The limits of a rendering hold
+  // for all the work together.
   RenderedChat render_with_assistant(const Json& messages, const Json& variables = Json::object()) const;
 
-  bool has_generation_blocks() const;
   const std::string& origin() const;
   const std::map<std::string, std::string>& special_tokens() const;  // by variable: "eos_token"
 
  private:
   struct State;
+  explicit ChatTemplate(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
   std::optional<std::chrono::local_seconds> now_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "chat/border.h"
 #include "data/conversation.h"
 
 namespace fathom::data {
@@ -185,7 +186,7 @@ class LineEncoder {
     if (!completion_only()) return encode_all(tokenizer(), whole);
     const bool generates = prompt.messages.back()["role"] != "assistant";
     const std::string start = render([&] { return chat.render(prompt.messages, generates, prompt.variables); }).text;
-    const auto border = std::mismatch(start.begin(), start.end(), whole.begin(), whole.end()).second - whole.begin();
+    const auto border = static_cast<int64_t>(chat::end_of_prompt(start, whole));
     return encode_ranges(tokenizer(), whole, {{border, static_cast<int64_t>(whole.size())}});
   }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,10 @@ class Evaluator {
   Evaluator(const Syntax& syntax, Meter& meter, std::optional<std::chrono::local_seconds> now = std::nullopt)
       : syntax_(syntax), meter_(meter), now_(now), root_(nullptr) {}
 
-  void define(std::string_view name, Value value) { root_.set(name, std::move(value), meter_); }  // name outlives this
+  // A variable of the template, of a name that has none yet and outlives this.
+  void define(std::string_view name, Value value) { root_.add(name, std::move(value), meter_); }
+  // Rendered::visits tells of the list's items that are mappings.
+  void trace(const Value& list);
   Rendered run();
 
  private:
@@ -45,6 +49,7 @@ class Evaluator {
   Value filtered(const ExpressionPtr& filters, std::string text, Scope& scope);
   void assign(const Target& target, const Value& value, Scope& scope);
   Value chosen_items(const For& node, const Scope& scope);  // those that satisfy the loop's condition
+  Flow visit(const For& node, const Value& item, Scope& inner);
 
   // evaluate.cpp
   Value evaluate(const Expression& expression, const Scope& scope);
@@ -76,6 +81,7 @@ class Evaluator {
   std::optional<std::chrono::local_seconds> now_;       // of strftime_now
   std::vector<std::unique_ptr<Namespace>> namespaces_;  // outlive all values
   Scope root_;
+  std::unordered_map<const Dict*, size_t> traced_;  // place in the traced list
   Rendered result_;
   std::string* output_ = nullptr;
   std::string captured_;

@@ -62,6 +62,27 @@ Value Evaluator::chosen_items(const For& node, const Scope& scope) {
   return make_iterator(next, items.depth() + 1, meter_);
 }
 
+void Evaluator::trace(const Value& list) {
+  const Sequence* items = list.sequence();
+  for (size_t i = 0; items != nullptr && i < items->items.size(); ++i) {
+    if (const Dict* item = items->items[i].dict()) traced_.emplace(item, i);
+  }
+}
+
+// The body for one item; what it writes is noted where the item is traced.
+Evaluator::Flow Evaluator::visit(const For& node, const Value& item, Scope& inner) {
+  assign(node.target, item, inner);
+  const auto traced = traced_.empty() ? traced_.end() : traced_.find(item.dict());
+  if (traced == traced_.end()) return execute(node.body, inner);
+  const size_t begin = output_->size();
+  const Flow flow = execute(node.body, inner);
+  if (output_->size() > begin) {
+    meter_.make(sizeof(Visit));
+    result_.visits.push_back({traced->second, begin, output_->size(), output_ != &result_.text});
+  }
+  return flow;
+}
+
 Evaluator::Flow Evaluator::run_statement(const For& node, Scope& scope) {
   const auto loop = std::make_shared<Loop>(chosen_items(node, scope), meter_);
   const Value loop_value{Value::Data(loop)};
@@ -70,8 +91,7 @@ Evaluator::Flow Evaluator::run_statement(const For& node, Scope& scope) {
     entered = true;
     Scope inner(&scope);
     inner.set("loop", loop_value, meter_);
-    assign(node.target, *item, inner);
-    if (execute(node.body, inner) == Flow::kBreak) break;
+    if (visit(node, *item, inner) == Flow::kBreak) break;
   }
   loop->close();
   if (entered) return Flow::kNext;
@@ -148,11 +168,12 @@ Evaluator::Flow Evaluator::run_statement(const With& node, Scope& scope) {
 Evaluator::Flow Evaluator::run_statement(const Generation& node, Scope& scope) {
   Scope inner(&scope);
   const bool hidden = output_ != &result_.text;
-  const size_t start = result_.text.size();
+  const size_t start = result_.text.size(), known = result_.generations.size();
   execute(node.body, inner);
   if (hidden) {
     result_.has_hidden_generation = true;
   } else {
+    result_.generations.resize(known);  // blocks inside this one are part of it
     result_.generations.emplace_back(start, result_.text.size());
   }
   return Flow::kNext;

@@ -16,15 +16,19 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
   // The name is not copied: it is the syntax tree's, or that of a variable given to the template.
+  void add(std::string_view name, Value value, Meter& meter) {  // a name that this scope does not have
+    meter.make(sizeof(values_[0]));
+    values_.emplace_back(name, std::move(value));
+  }
   void set(std::string_view name, Value value, Meter& meter) {
+    meter.step(1 + static_cast<int64_t>(values_.size() / 8));
     for (auto& [known, held] : values_) {
       if (known == name) {
         held = std::move(value);
         return;
       }
     }
-    meter.make(sizeof(values_[0]));
-    values_.emplace_back(name, std::move(value));
+    add(name, std::move(value), meter);
   }
   const Value* find(std::string_view name, Meter& meter) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {

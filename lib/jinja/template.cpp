@@ -19,11 +19,18 @@ Template::Template(std::string_view source, std::string origin) {
 Template::Template(Template&&) noexcept = default;
 Template::~Template() = default;
 
-Rendered Template::render(const Json& variables, const Limits& limits,
-                          std::optional<std::chrono::local_seconds> now) const {
+Rendered Template::render(const Json& variables, const Limits& limits) const {
   Meter meter(state_->origin, limits);
-  Evaluator evaluator(state_->syntax, meter, now);
-  for (const auto& [name, value] : variables.items()) evaluator.define(name, from_json(value, meter));
+  return render(variables, meter, {});
+}
+
+Rendered Template::render(const Json& variables, Meter& meter, const RenderOptions& options) const {
+  Evaluator evaluator(state_->syntax, meter, options.now);
+  for (const auto& [name, json] : variables.items()) {
+    Value value = from_json(json, meter);
+    if (name == options.traced) evaluator.trace(value);
+    evaluator.define(name, std::move(value));
+  }
   return evaluator.run();
 }
 

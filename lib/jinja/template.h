@@ -13,6 +13,11 @@
 
 namespace fathom::jinja {
 
+struct RenderOptions {
+  std::optional<std::chrono::local_seconds> now;  // what strftime_now tells; unset: the clock's time
+  std::string traced;                             // a list among the variables, of which Rendered::visits tells
+};
+
 class Template {
  public:
   // origin: what errors call the template. Throws Error ("origin:line: what") for what Jinja or the subset refuses.
@@ -20,10 +25,10 @@ class Template {
   Template(Template&&) noexcept;
   ~Template();
 
-  // variables: an object, by name. now: what strftime_now tells; unset: the clock's time. Throws Error for what fails,
-  // and for what passes the limits.
-  Rendered render(const Json& variables, const Limits& limits = {},
-                  std::optional<std::chrono::local_seconds> now = std::nullopt) const;
+  // variables: an object, by name. Throws Error for what fails, and for what passes the limits.
+  Rendered render(const Json& variables, const Limits& limits = {}) const;
+  // The same with a meter that several renderings share.
+  Rendered render(const Json& variables, Meter& meter, const RenderOptions& options) const;
   bool has_generation_blocks() const;
 
  private:

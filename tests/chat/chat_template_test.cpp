@@ -14,7 +14,6 @@
 namespace fathom::chat {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -24,12 +23,6 @@ ChatTemplate open_style(const std::string& name) {
   const Json golden = read_json(kTests / "golden.json");
   const fs::path path = kTests / "templates" / (name + ".jinja");
   return ChatTemplate(read_file(path), name, golden.at("special_tokens").get<std::map<std::string, std::string>>());
-}
-
-std::vector<std::string> said(const RenderedChat& chat) {
-  std::vector<std::string> parts;
-  for (const ByteRange& range : chat.assistant) parts.push_back(chat.text.substr(range.begin, range.end - range.begin));
-  return parts;
 }
 
 Json conversation(std::initializer_list<std::pair<const char*, const char*>> turns) {
@@ -83,35 +76,12 @@ TEST(ChatTemplate, FindsGenerationBlocksAsTransformers) {
   }
 }
 
-TEST(ChatTemplate, FindsWhatTheAssistantSaysByRenderingPrefixes) {
-  const Json turns =
-      conversation({{"system", "S"}, {"user", "1"}, {"assistant", "2"}, {"user", "3"}, {"assistant", "4 "}});
-  EXPECT_THAT(said(open_style("chatml").render_with_assistant(turns)), ElementsAre("2<|im_end|>", "4 <|im_end|>"));
-  EXPECT_THAT(said(open_style("headers").render_with_assistant(turns)), ElementsAre("2<|eot_id|>", "4<|eot_id|>"));
-  EXPECT_THAT(said(open_style("brackets").render_with_assistant(turns)), ElementsAre(" 2 </s>", " 4 </s>"));
-  EXPECT_THAT(said(open_style("marks").render_with_assistant(turns)), ElementsAre("2</s>", "4 </s>"));
-  const Json two = conversation({{"user", "1"}, {"assistant", "2"}, {"user", "3"}, {"assistant", "2"}});
-  EXPECT_THAT(said(open_style("turns").render_with_assistant(two)), ElementsAre("2<end_of_turn>", "2<end_of_turn>"));
-  EXPECT_THAT(said(open_style("colons").render_with_assistant(two)), ElementsAre("2<｜end｜>", "2<｜end｜>"));
-}
-
-TEST(ChatTemplate, KeepsTheLineBreakThatEndsATurnWithoutAToken) {
-  const ChatTemplate plain(
-      "{% for m in messages %}{{ m.role ~ ': ' ~ m.content ~ '\n' }}{% endfor %}"
-      "{% if add_generation_prompt %}assistant: {% endif %}",
-      "plain");
-  const Json turns = conversation({{"user", "a"}, {"assistant", "b "}, {"user", "c"}, {"assistant", "d"}});
-  EXPECT_THAT(said(plain.render_with_assistant(turns)), ElementsAre("b \n", "d\n"));
-}
-
-TEST(ChatTemplate, RefusesToGuessWhatTheAssistantSays) {
-  Json turns = conversation({{"user", "1"}, {"assistant", "2"}, {"user", "3"}, {"assistant", "4"}});
-  turns[1]["reasoning_content"] = "hm";
-  const std::string error = failure([&] { open_style("thinking").render_with_assistant(turns); });
-  EXPECT_THAT(error, HasSubstr("thinking: message 2 is written differently when more messages follow it"));
-  EXPECT_THAT(error, HasSubstr("{% generation %}"));
+TEST(ChatTemplate, RefusesHiddenGenerationBlocks) {
   const ChatTemplate hidden("{% set x %}{% generation %}a{% endgeneration %}{% endset %}{{ x }}", "t");
-  EXPECT_THAT(failure([&] { hidden.render_with_assistant(turns); }), HasSubstr("inside a macro or set block"));
+  EXPECT_THAT(failure([&] {
+                hidden.render_with_assistant(conversation({{"user", "1"}}));
+              }),
+              HasSubstr("inside a macro or set block"));
 }
 
 TEST(ChatTemplate, TellsOneTimeInAllRenderings) {
@@ -158,6 +128,26 @@ TEST_F(ChatFolder, HoldsTheTemplateInOneOfTwoFiles) {
   EXPECT_EQ(rendered(), "d");
   put("chat_template.jinja", "file {{ messages[0].content }}\n");
   EXPECT_EQ(rendered(), "file x");
+}
+
+TEST_F(ChatFolder, HasATemplateOfItsOwnForTools) {
+  const auto written = [&](const Json& variables) {
+    return ChatTemplate::open(folder_)->render(conversation({{"user", "x"}}), false, variables).text;
+  };
+  put("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "d"},
+      {"name": "tool_use", "template": "t{{ tools | length }}"}, {"name": "default", "template": "last"}]})");
+  EXPECT_EQ(written(Json::object()), "last");
+  EXPECT_EQ(written({{"tools", nullptr}}), "last");
+  EXPECT_EQ(written({{"tools", Json::array()}}), "t0");
+  EXPECT_EQ(written({{"tools", {{{"name", "f"}}}}}), "t1");
+  put("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t{{ tools | length }}"}]})");
+  EXPECT_EQ(written({{"tools", Json::array()}}), "t0");
+  EXPECT_THAT(failure([&] { written(Json::object()); }), HasSubstr("none of the templates is named \"default\""));
+  fs::create_directory(folder_ / "additional_chat_templates");
+  put("chat_template.jinja", "file");
+  put("additional_chat_templates/tool_use.jinja", "tools");
+  EXPECT_EQ(written(Json::object()), "file");
+  EXPECT_EQ(written({{"tools", Json::array()}}), "tools");
 }
 
 TEST_F(ChatFolder, IsRefusedWithItsFileAndLine) {

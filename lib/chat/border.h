@@ -1,0 +1,17 @@
+// Borders in rendered conversations: where what a template wrote ends and what somebody says begins.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace fathom::chat {
+
+// Where `whole` goes its own way: behind the prompt where it begins with it; else before the word or the <tag> in which
+// the two part, since neither is said in halves.
+size_t end_of_prompt(std::string_view prompt, std::string_view whole);
+
+// Where the turn that `text` holds ends: behind its end token, without the line break that templates put between turns;
+// but where there is no such token, that line break is what ends the turn. said: the end of what the message holds.
+size_t end_of_turn(std::string_view text, std::string_view said);
+
+}  // namespace fathom::chat
