@@ -229,7 +229,7 @@ KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* t
   const int64_t duplicates = reader.duplicates();
   writer.finish(reader.take_places(), duplicates);
   auto kept = open_tokens(options.cache_folder, key, options.vocabulary_size);
-  if (!kept) throw Error("the tokens of " + file.string() + " could not be read back", "is the disk sound?");
+  if (!kept) throw TokenFileError("the tokens of " + file.string() + " could not be read back", "is the disk sound?");
   return std::move(*kept);
 }
 
@@ -238,9 +238,16 @@ KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* t
 FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer* tokenizer,
                                 const DatasetOptions& options) {
   if (options.max_length < 1) throw Error("max_length: expected at least 1");
-  KeptTokens kept = options.cache_folder.empty() ? read_in_memory(file, tokenizer, options)
-                                                 : read_through_file(file, tokenizer, options);
   FileExamples result;
+  KeptTokens kept = [&] {
+    if (options.cache_folder.empty()) return read_in_memory(file, tokenizer, options);
+    try {
+      return read_through_file(file, tokenizer, options);
+    } catch (const TokenFileError& error) {
+      result.not_kept = error.what();
+    }
+    return read_in_memory(file, tokenizer, options);
+  }();
   result.examples = std::ssize(kept.places);
   result.duplicates = kept.duplicates;
   result.dataset = Dataset(std::move(kept.tokens), std::move(kept.places)).cut(options.max_length);

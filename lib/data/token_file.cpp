@@ -2,18 +2,19 @@
 #include "data/token_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/bytes.h"
 #include "base/descriptor.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 
@@ -23,6 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<char, 16> kMagic{'f', 'a', 't', 'h', 'o', 'm', ' ', 't', 'o', 'k', 'e', 'n', 's', ' ', '1', '\n'};
+
+constexpr char kEnding[] = ".tokens", kStaging[] = ".tmp-";
+constexpr size_t kVerifiedAtOnce = size_t{1} << 20;  // words: all that verifying keeps in memory
 
 struct Header {
   std::array<char, 16> magic = kMagic;
@@ -36,9 +40,9 @@ struct Header {
 static_assert(sizeof(Header) == 128 && sizeof(Place) == 16);
 
 [[noreturn]] void throw_system_error(const std::string& action, const fs::path& path, int code) {
-  throw Error("cannot " + action + " '" + path.string() + "': " + std::strerror(code),
-              code == ENOSPC ? "free some space there, or set XDG_CACHE_HOME to a folder on a larger disk"
-                             : "set XDG_CACHE_HOME to a folder that can be written");
+  throw TokenFileError("cannot " + action + " '" + path.string() + "': " + std::strerror(code),
+                       code == ENOSPC ? "free some space there, or set XDG_CACHE_HOME to a folder on a larger disk"
+                                      : "set XDG_CACHE_HOME to a folder that can be written");
 }
 
 void read_all(const Descriptor& file, void* to, size_t bytes, uint64_t offset, const fs::path& path) {
@@ -47,7 +51,7 @@ void read_all(const Descriptor& file, void* to, size_t bytes, uint64_t offset, c
     const ssize_t got = ::pread(file.get(), at, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_system_error("read", path, errno);
-    if (got == 0) throw Error("'" + path.string() + "' has become shorter", "remove it; it is made anew");
+    if (got == 0) throw TokenFileError("'" + path.string() + "' has become shorter", "remove it; it is made anew");
     at += got;
     bytes -= static_cast<size_t>(got);
     offset += static_cast<uint64_t>(got);
@@ -79,6 +83,7 @@ class TokensInFile : public Tokens {
              path_);
     const std::string digest = hash_bytes(places.data(), places.size() * sizeof(Place));
     if (digest != std::string_view(header_.places_digest.data(), header_.places_digest.size())) return std::nullopt;
+    if (words_digest() != this->digest()) return std::nullopt;
     return places;
   }
 
@@ -86,7 +91,7 @@ class TokensInFile : public Tokens {
     read_all(file_, words.data(), words.size_bytes(), sizeof(Header) + first * sizeof(int32_t), path_);
     for (const int32_t word : words) {
       if (vocabulary_size_ > 0 && (word & ~kWithoutLoss) >= vocabulary_size_) {
-        throw Error("'" + path_.string() + "' is damaged", "remove it; it is made anew");
+        throw TokenFileError("'" + path_.string() + "' is damaged", "remove it; it is made anew");
       }
     }
   }
@@ -95,13 +100,24 @@ class TokensInFile : public Tokens {
   int64_t duplicates() const { return header_.duplicates; }
 
  private:
+  std::string words_digest() const {
+    Hasher hasher;
+    std::vector<int32_t> words(kVerifiedAtOnce);
+    for (uint64_t first = 0; first < header_.words; first += words.size()) {
+      words.resize(std::min<uint64_t>(words.size(), header_.words - first));
+      read_all(file_, words.data(), words.size() * sizeof(int32_t), sizeof(Header) + first * sizeof(int32_t), path_);
+      hasher.update(words.data(), words.size() * sizeof(int32_t));
+    }
+    return hasher.digest();
+  }
+
   const fs::path path_;
   const Descriptor file_;
   const int64_t vocabulary_size_;
   Header header_;
 };
 
-fs::path path_of(const fs::path& folder, const std::string& key) { return folder / (key + ".tokens"); }
+fs::path path_of(const fs::path& folder, const std::string& key) { return folder / (key + kEnding); }
 
 fs::path create_folders(const fs::path& folder) {
   std::error_code failed;
@@ -110,11 +126,39 @@ fs::path create_folders(const fs::path& folder) {
   return folder;
 }
 
+bool lock(const Descriptor& file) { return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0; }
+
+// A file that no other process writes, under a name of its own; locked for as long as it is open.
+Descriptor create_staging(const fs::path& path, fs::path& staging) {
+  for (int number = 0;; ++number) {
+    staging = path.string() + kStaging + std::to_string(::getpid()) + "-" + std::to_string(number);
+    Descriptor file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.is_open()) {
+      lock(file);  // where the file system has no locks, what a killed run leaves stays
+      return file;
+    }
+    if (errno != EEXIST) throw_system_error("create", staging, errno);
+  }
+}
+
+// What killed processes left: nobody holds its lock. One that was just created may not have been locked yet.
+void remove_leftovers(const fs::path& folder) {
+  constexpr auto kTimeToLock = std::chrono::minutes(1);
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.path().filename().string().find(std::string(kEnding) + kStaging) == std::string::npos) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    const bool old = fs::file_time_type::clock::now() - entry.last_write_time(failed) > kTimeToLock;
+    if (file.is_open() && old && lock(file)) fs::remove(entry.path(), failed);
+  }
+}
+
 }  // namespace
 
 std::optional<KeptTokens> open_tokens(const fs::path& folder, const std::string& key, int64_t vocabulary_size) {
   const fs::path path = path_of(folder, key);
-  if (!fs::exists(path)) return std::nullopt;
+  std::error_code absent;
+  if (!fs::exists(path, absent)) return std::nullopt;
   const auto tokens = std::make_shared<TokensInFile>(path, vocabulary_size);
   std::optional<std::vector<Place>> places = tokens->open();
   if (!places) return std::nullopt;
@@ -127,11 +171,9 @@ struct TokenFileWriter::State {
   Header header;
   Hasher hasher;
 
-  State(const fs::path& folder, const std::string& key)
-      : path(path_of(create_folders(folder), key)),
-        staging(path.string() + ".tmp-" + std::to_string(::getpid())),
-        file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (file.get() < 0) throw_system_error("create", staging, errno);
+  State(const fs::path& folder, const std::string& key) : path(path_of(create_folders(folder), key)) {
+    remove_leftovers(folder);
+    file = create_staging(path, staging);
   }
   ~State() { ::unlink(staging.c_str()); }  // of what was not finished
 };
@@ -172,7 +214,7 @@ fs::path default_cache_folder() {
   };
   if (const fs::path folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder / "fathom";
   if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "fathom";
-  throw Error("there is no folder to keep tokens in: HOME is not set", "set XDG_CACHE_HOME to a folder");
+  throw TokenFileError("there is no folder to keep tokens in: HOME is not set", "set XDG_CACHE_HOME to a folder");
 }
 
 }  // namespace fathom::data

@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "base/error.h"
@@ -95,26 +97,33 @@ TEST_F(ReadTest, TokensAreMadeAnewForOtherFilesAndSettingsAndAfterDamage) {
   EXPECT_EQ(read_dataset(write(random_lines(20, 2)), &bytes_, options_).fingerprint(), whole);
 }
 
-TEST_F(ReadTest, AKeptTokenOutsideTheVocabularyIsRefused) {
-  options_.cache_folder = folder_ / "cache";
-  options_.vocabulary_size = 256;
+TEST_F(ReadTest, TokensThatCannotBeKeptAreHeldInMemory) {
   const fs::path file = write(random_lines(20, 1));
-  read_dataset(file, &bytes_, options_);
-  const fs::path tokens = fs::directory_iterator(options_.cache_folder)->path();
-  std::fstream damage(tokens, std::ios::in | std::ios::out | std::ios::binary);
-  damage.seekp(128 + 3);
-  damage.put('\x7f');
-  damage.close();
-  const Dataset dataset = read_dataset(file, &bytes_, options_);
-  EXPECT_THROW(dataset.example(0), Error);
+  const std::string expected = read_dataset(file, &bytes_, options_).fingerprint();
+  options_.cache_folder = file / "a file is no folder";
+  const FileExamples read = read_file_examples(file, &bytes_, options_);
+  EXPECT_EQ(read.dataset.fingerprint(), expected);
+  EXPECT_THAT(read.not_kept, AllOf(HasSubstr("cannot create"), HasSubstr("XDG_CACHE_HOME")));
+  // A disk that is full after the first bytes.
+  options_.cache_folder = folder_ / "full";
+  const auto before = ::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit usual = {}, small = {};
+  ::getrlimit(RLIMIT_FSIZE, &usual);
+  small = usual;
+  small.rlim_cur = 1000;
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  const FileExamples held = read_file_examples(file, &bytes_, options_);
+  ::setrlimit(RLIMIT_FSIZE, &usual);
+  ::signal(SIGXFSZ, before);
+  EXPECT_EQ(held.dataset.fingerprint(), expected);
+  EXPECT_THAT(held.not_kept, HasSubstr("cannot write"));
+  EXPECT_TRUE(fs::is_empty(options_.cache_folder));
 }
 
 TEST_F(ReadTest, NothingIsKeptOfAMalformedFile) {
   options_.cache_folder = folder_ / "cache";
   EXPECT_THAT(refusal(random_lines(20, 1) + "{\"text\": 5}\n"), HasSubstr(".jsonl:"));
   EXPECT_TRUE(fs::is_empty(options_.cache_folder));
-  options_.cache_folder = "/proc/fathom";
-  EXPECT_THAT(refusal(random_lines(20, 1)), HasSubstr("XDG_CACHE_HOME"));
 }
 
 TEST_F(ReadTest, TellsAHandfulOfMalformedLinesAndCountsTheRest) {
