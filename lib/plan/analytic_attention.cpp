@@ -197,10 +197,10 @@ Value Operators::math_attention(const Value& queries, const Value& keys, const V
   Tensor probabilities, output;
   {
     const Tensor scores = take("scores", kMath, pairs);
-    const Tensor mask = take("mask of the future", kMath, {{length, ""}, {length, ""}, {1, "bytes"}});
+    take("mask of the future", kMath, {{length, ""}, {length, ""}, {1, "bytes"}});
     probabilities = take("probabilities", kMath, pairs);
-    output = take("attention's output", kMath, q);
   }
+  output = take("attention's output", kMath, q);
   if (!result.slot) probabilities.reset();
   result.data = joins ? take("attention's output, joined", kMath, q) : output;
   if (!result.slot) return result;

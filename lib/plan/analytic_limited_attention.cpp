@@ -204,7 +204,7 @@ Value Operators::limited_cuda(const Value& queries, const Value& keys, const Val
   if (!result.slot) return result;
   remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
     Tensor gradient = std::move(out->gradient);
-    if (pads) gradient = take("gradient of attention's output, padded", kBackward, q);
+    gradient = take("gradient of attention's output", kBackward, q);  // a view's gradient fills the whole
     const Product& made_k = s_.flash ? k : q;  // the memory-efficient kernel's are for every query head
     std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
                                   take("gradients of queries, keys, values", kBackward, made_k),

@@ -80,11 +80,17 @@ void account_for_update(const StepSettings& s, Account& account) {
         account.take("norms of chunks", kNorms, {{count, "tensors"}, {chunks, "chunks"}, {4, "bytes"}});
     const Tensor norms = account.take("norms of gradients", kNorms, {{count, "tensors"}, {4, "bytes"}});
   }
+  const Tensor norm = account.take("norm of all gradients", kNorms, {{4, "bytes"}});
+  const Tensor factor = s.run.max_grad_norm > 0 ? account.take("factor that clips", kNorms, {{4, "bytes"}}) : nullptr;
   if (s.run.optim != config::Optimizer::kLion && s.run.optim != config::Optimizer::kAdafactor) return;
   for (const TrainedTensor& tensor : tensors) {
     const Product wide = {{tensor.rows, ""}, {std::max<int64_t>(1, tensor.columns), ""}, {4, "bytes"}};
     const Tensor gradient = tensor.bytes < 4 ? account.take("gradient in FP32", kUpdate, wide) : nullptr;
-    const Tensor change = account.take("change of a parameter", kUpdate, wide);
+    const bool factored = s.run.optim == config::Optimizer::kAdafactor && tensor.columns > 0;
+    const Tensor sides = factored ? account.take("factors of rows and columns, and their mean", kUpdate,
+                                                 {{tensor.rows + tensor.columns + 1, "factors"}, {4, "bytes"}})
+                                  : nullptr;
+    account.take("change of a parameter", kUpdate, wide);
   }
 }
 

@@ -125,6 +125,7 @@ Value AccountOfRun::embed(Operators& operators) {
       const int64_t sums = tokens + tokens / 10;
       const Tensor ids = operators.take("sorted ids", kSorted, {{5, "of"}, {tokens, "tokens"}, {8, "bytes"}});
       const Tensor places = operators.take("places of partial sums", kSorted, {{sums, "sums"}, {8, "bytes"}});
+      const Tensor counts = operators.take("numbers of partial sums", kSorted, {{2, "of"}, {8, "bytes"}});
       operators.take("partial sums", kSorted, {{sums, "sums"}, {s_.shape.hidden_size, ""}, {4, "bytes"}});
     }
     gradient.reset();
@@ -233,6 +234,7 @@ void AccountOfRun::play_chunk(Operators& operators, int64_t rows, bool gradients
   const Tensor logits = operators.take("logits", kHead, scores(rows, s_.compute_bytes));
   if (s_.cuda) {
     const Tensor wide = s_.compute_bytes == 2 ? operators.take("scores in FP32", kLoss, scores(rows, 4)) : nullptr;
+    operators.take("loss of a chunk, and its weight", kLoss, {{2, "of"}, {4, "bytes"}});
     if (gradients) {
       const auto each_row = [&](const char* what, int64_t bytes) {
         return operators.take(what, kLoss, {{rows, "rows"}, {bytes, "bytes"}});
@@ -333,6 +335,7 @@ void AccountOfRun::step(const train::StepShape& step) {
     recipe_positions_ = {};
     if (!sum) sum = std::move(loss);
   }
+  sum.reset();
   update();
 }
 
