@@ -1,7 +1,17 @@
 // JSON values to a template's, each charged as it is made.
 #include "jinja/from_json.h"
 
+#include "jinja/text.h"
+
 namespace fathom::jinja {
+namespace {
+
+Value text_of(const std::string& text, Meter& meter) {
+  if (well_formed_prefix(text) < text.size()) meter.fail("the conversation holds a text that is not UTF-8");
+  return make_text(text, meter);
+}
+
+}  // namespace
 
 Value from_json(const Json& json, Meter& meter) {
   meter.step();
@@ -12,7 +22,7 @@ Value from_json(const Json& json, Meter& meter) {
   }
   if (json.is_number_integer()) return Value(Value::Data(json.get<int64_t>()));
   if (json.is_number_float()) return Value(Value::Data(json.get<double>()));
-  if (json.is_string()) return make_text(json.get<std::string>(), meter);
+  if (json.is_string()) return text_of(json.get_ref<const std::string&>(), meter);
   if (json.is_array()) {
     std::vector<Value> items;
     items.reserve(json.size());
@@ -20,7 +30,7 @@ Value from_json(const Json& json, Meter& meter) {
     return make_list(std::move(items), meter);
   }
   Dict dict;
-  for (const auto& [key, item] : json.items()) dict.set(make_text(key, meter), from_json(item, meter), meter);
+  for (const auto& [key, item] : json.items()) dict.set(text_of(key, meter), from_json(item, meter), meter);
   return make_dict(std::move(dict), meter);
 }
 

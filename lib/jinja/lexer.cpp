@@ -236,6 +236,10 @@ std::vector<Token> tokenize(std::string_view source, const std::string& origin) 
   if (static_cast<int64_t>(source.size()) > kLargestTemplate) {
     fail_at(origin, 1, "the template is larger than " + std::to_string(kLargestTemplate) + " bytes");
   }
+  if (const size_t sound = well_formed_prefix(source); sound < source.size()) {
+    const auto line = 1 + std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(sound), '\n');
+    fail_at(origin, static_cast<int>(line), "the template is not UTF-8");
+  }
   return Lexer(source, origin).run();
 }
 

@@ -115,6 +115,20 @@ bool is_ascii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0x80) != 0; });
 }
 
+size_t well_formed_prefix(std::string_view text) {
+  const auto* const bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  size_t at = 0;
+  while (at < text.size()) {
+    utf8proc_int32_t character = 0;
+    const auto rest = static_cast<utf8proc_ssize_t>(text.size() - at);
+    const bool is_single = bytes[at] < 0x80;
+    const utf8proc_ssize_t size = is_single ? 1 : utf8proc_iterate(bytes + at, rest, &character);
+    if (size <= 0) return at;
+    at += static_cast<size_t>(size);
+  }
+  return at;
+}
+
 int64_t count_characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }

@@ -9,6 +9,7 @@
 namespace fathom::jinja {
 
 bool is_ascii(std::string_view text);
+size_t well_formed_prefix(std::string_view text);  // bytes before the first that is not UTF-8
 int64_t count_characters(std::string_view text);
 std::vector<char32_t> to_characters(std::string_view text);
 void append_character(std::string& text, char32_t character);

@@ -100,6 +100,13 @@ TEST(JinjaLimits, RefuseByNameWhatTheSubsetLacks) {
   EXPECT_THAT(failure("{% for x in y %}{% macro m() %}{% endmacro %}{% endfor %}"), HasSubstr("a macro inside a loop"));
 }
 
+TEST(JinjaLimits, RefuseWhatIsNotUtf8) {
+  EXPECT_THAT(failure("a\nb{{ '\xEE\x80' | trim }}"), HasSubstr("t.jinja:2: the template is not UTF-8"));
+  EXPECT_THAT(failure("{{ s | trim }}", {{"s", "\x80\x80\x80\x80\x80"}}),
+              HasSubstr("t.jinja:1: the conversation holds a text that is not UTF-8"));
+  EXPECT_THAT(failure("{{ s }}", {{"s", {{"\xFF", 1}}}}), HasSubstr("is not UTF-8"));
+}
+
 TEST(JinjaLimits, SayWhereAndWhat) {
   EXPECT_EQ(failure("a\n{{ raise_exception('roles must\nalternate') }}"), "t.jinja:2: roles must\nalternate");
   EXPECT_EQ(failure("{{ nobody.there }}"), "t.jinja:1: 'nobody' is undefined");
