@@ -109,10 +109,11 @@ void PreTokenizer::add(std::string pattern, Kept kept, const std::string& where)
   if (!split.known) split.regex.emplace(std::move(pattern), where);
 }
 
-void PreTokenizer::apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces) const {
+void PreTokenizer::apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces,
+                         MatchBudget& budget) const {
   if (split.known) return split_by(*split.known, text, range, pieces);
   std::vector<Piece> matches;
-  split.regex->find_all(text.substr(range.begin, range.end - range.begin), matches);
+  split.regex->find_all(text.substr(range.begin, range.end - range.begin), matches, budget);
   auto keep = [&](size_t begin, size_t end, Kept kind) {
     if (begin < end && (split.kept == Kept::kAll || split.kept == kind)) pieces.push_back({begin, end});
   };
@@ -125,13 +126,14 @@ void PreTokenizer::apply(const Split& split, std::string_view text, Piece range,
   keep(done, range.end, Kept::kGaps);
 }
 
-void PreTokenizer::split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch) const {
+void PreTokenizer::split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch,
+                         MatchBudget& budget) const {
   pieces.clear();
   if (!text.empty()) pieces.push_back({0, text.size()});
   for (const Split& split : splits_) {
     pieces.swap(scratch);
     pieces.clear();
-    for (const Piece& piece : scratch) apply(split, text, piece, pieces);
+    for (const Piece& piece : scratch) apply(split, text, piece, pieces, budget);
   }
 }
 

@@ -18,8 +18,9 @@ class PreTokenizer {
   // Throws Error naming `file` and key for what is not supported.
   PreTokenizer(const Json& pre_tokenizer, const std::string& file);
 
-  // Pieces of text, in order; stretches that a split removes are in none. `scratch` is overwritten.
-  void split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch) const;
+  // Pieces of text, in order; stretches that a split removes are in none. `scratch` is overwritten. budget: of the
+  // patterns that go by Oniguruma.
+  void split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch, MatchBudget& budget) const;
   // Whether a blank is put before a text that does not begin with one.
   bool adds_prefix_space() const { return adds_prefix_space_; }
 
@@ -34,7 +35,8 @@ class PreTokenizer {
   void read_split(const Json& part, const std::string& where);
   void read_byte_level(const Json& part, const std::string& where);
   void add(std::string pattern, Kept kept, const std::string& where);
-  void apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces) const;
+  void apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces,
+             MatchBudget& budget) const;
 
   std::vector<Split> splits_;
   bool ends_in_bytes_ = false;

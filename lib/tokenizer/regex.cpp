@@ -3,7 +3,10 @@
 
 #include <oniguruma.h>
 
+#include <algorithm>
+#include <ctime>
 #include <mutex>
+#include <optional>
 
 #include "base/error.h"
 #include "tokenizer/utf8.h"
@@ -12,7 +15,8 @@ namespace fathom::tokenizer {
 namespace {
 
 constexpr size_t kLongestPattern = 1 << 14;
-constexpr unsigned kMostSteps = 10'000'000;
+constexpr unsigned long kFewSteps = 1024;  // of backtracking, which every search may take
+constexpr int64_t kSearchesPerLook = 16;   // at the clock
 constexpr unsigned kDeepestStack = 10'000'000;
 
 void initialize() {
@@ -20,8 +24,6 @@ void initialize() {
   std::call_once(once, [] {
     OnigEncoding encoding = ONIG_ENCODING_UTF8;
     onig_initialize(&encoding, 1);
-    onig_set_retry_limit_in_match(kMostSteps);
-    onig_set_retry_limit_in_search(kMostSteps);
     onig_set_match_stack_limit_size(kDeepestStack);
     onig_set_parse_depth_limit(100);
   });
@@ -35,15 +37,20 @@ std::string explain(int code, OnigErrorInfo* info = nullptr) {
   return {reinterpret_cast<const char*>(text), static_cast<size_t>(length)};
 }
 
-struct Region {
-  OnigRegion* value = onig_region_new();
-  Region() = default;
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  ~Region() { onig_region_free(value, 1); }
-};
+std::chrono::nanoseconds processor_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 }  // namespace
+
+MatchBudget::MatchBudget(int64_t steps, std::chrono::nanoseconds time) : steps_(steps), end_(processor_time() + time) {}
+
+bool MatchBudget::is_spent() {
+  if (steps_ < 0) return true;
+  return ++searches_ % kSearchesPerLook == 0 && processor_time() > end_;
+}
 
 struct Regex::Compiled {
   std::string pattern, where;
@@ -72,26 +79,70 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
-void Regex::find_all(std::string_view text, std::vector<Piece>& matches) const {
-  const Region region;
-  const OnigUChar* const begin = bytes_of(text);
-  const OnigUChar* const end = begin + text.size();
+// Oniguruma does not tell how many steps a search took. So each begins with few, and with twice as many when they were
+// too few: what failed is known to have been spent, and in between the clock can be looked at.
+struct Regex::Search {
+  const Compiled& compiled;
+  std::string_view text;
+  MatchBudget& budget;
+  OnigRegion* region = onig_region_new();
+  OnigMatchParam* limits = onig_new_match_param();
+  unsigned long steps = 0;
+
+  Search(const Compiled& pattern, std::string_view searched, MatchBudget& shared)
+      : compiled(pattern), text(searched), budget(shared) {
+    onig_initialize_match_param(limits);
+  }
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+  ~Search() {
+    onig_region_free(region, 1);
+    onig_free_match_param(limits);
+  }
+
+  void allow(unsigned long count) {
+    if (count == steps) return;
+    onig_set_retry_limit_in_match_of_match_param(limits, count);
+    onig_set_retry_limit_in_search_of_match_param(limits, count);
+    steps = count;
+  }
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Error(compiled.where + ": the pattern fails on a text of " + std::to_string(text.size()) + " bytes: " + why,
+                "Split the text, or mend the pattern: " + compiled.pattern);
+  }
+
+  // The first match that begins at or behind `from`.
+  std::optional<Piece> find(size_t from) {
+    const OnigUChar *const begin = bytes_of(text), *const end = begin + text.size();
+    allow(kFewSteps);
+    while (true) {
+      if (budget.is_spent()) fail("it takes too long");
+      const int found =
+          onig_search_with_param(compiled.regex, begin, end, begin + from, end, region, ONIG_OPTION_NONE, limits);
+      if (found >= 0) return Piece{static_cast<size_t>(region->beg[0]), static_cast<size_t>(region->end[0])};
+      if (found == ONIG_MISMATCH) return std::nullopt;
+      if (found != ONIGERR_RETRY_LIMIT_IN_MATCH_OVER && found != ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER) {
+        fail(explain(found));
+      }
+      budget.spend(static_cast<int64_t>(steps));
+      allow(2 * steps);
+    }
+  }
+};
+
+void Regex::find_all(std::string_view text, std::vector<Piece>& matches, MatchBudget& budget) const {
+  Search search(*compiled_, text, budget);
   size_t from = 0, last_end = std::string::npos;
   while (from <= text.size()) {
-    const int found = onig_search(compiled_->regex, begin, end, begin + from, end, region.value, ONIG_OPTION_NONE);
-    if (found == ONIG_MISMATCH) return;
-    if (found < 0) {
-      throw Error(compiled_->where + ": the pattern fails on a text of " + std::to_string(text.size()) +
-                      " bytes: " + explain(found),
-                  "Split the text, or mend the pattern: " + compiled_->pattern);
-    }
-    const Piece match{static_cast<size_t>(region.value->beg[0]), static_cast<size_t>(region.value->end[0])};
-    if (match.begin == match.end && match.end == last_end) {
+    const std::optional<Piece> match = search.find(from);
+    if (!match) return;
+    if (match->begin == match->end && match->end == last_end) {
       from += from < text.size() ? character_at(text.data() + from).bytes : 1;
       continue;
     }
-    matches.push_back(match);
-    from = last_end = match.end;
+    matches.push_back(*match);
+    from = last_end = match->end;
   }
 }
 

@@ -97,9 +97,15 @@ void SentencePiece::load_model() {
   // Protocol buffers merge a repeated message field by field, so this sets add_dummy_prefix (field 3 of
   // normalizer_spec, itself field 3) to false: the leading blank is ours to put.
   proto.append("\x1a\x02\x18\x00", 4);
-  const auto status = model_.LoadFromSerializedProto(proto);
-  if (!status.ok() || model_size() <= 0) {
-    throw Error(path_.string() + ": not a SentencePiece model: " + status.ToString(), "Download the file again.");
+  std::string problem;
+  try {
+    const auto status = model_.LoadFromSerializedProto(proto);
+    if (!status.ok() || model_size() <= 0) problem = status.ToString();
+  } catch (const std::exception& error) {  // of the library's trie, for pieces that it cannot hold
+    problem = error.what();
+  }
+  if (!problem.empty()) {
+    throw Error(path_.string() + ": not a SentencePiece model: " + problem, "Download the file again.");
   }
   if (model_.unk_id() < 0) throw Error(path_.string() + ": has no unknown piece");
   unknown_ = model_.IdToPiece(model_.unk_id());

@@ -25,6 +25,7 @@ constexpr size_t kKeptPieces = size_t{1} << 16;  // a workspace that grew beyond
 struct Workspace {
   BpeWorkspace bpe;
   std::vector<Piece> pieces, scratch;
+  MatchBudget budget{0};  // of the text that is encoded
 };
 
 // As many workspaces as threads have encoded at the same time.
@@ -226,6 +227,7 @@ void TokenizerJson::encode_into(std::string_view given, std::vector<int32_t>& id
     text = repaired;
   }
   std::unique_ptr<Workspace> workspace = workspaces_.take();
+  workspace->budget = MatchBudget(text.size());
   for (const AddedTokenFinder::Stretch& stretch : in_given_.find(text)) {
     if (stretch.id != AddedTokenFinder::kText) {
       ids.push_back(stretch.id);
@@ -272,7 +274,7 @@ void TokenizerJson::encode_text(std::string_view text, Workspace& workspace, std
     prefixed.append(" ").append(text);
     text = prefixed;
   }
-  pre_tokenizer_.split(text, workspace.pieces, workspace.scratch);
+  pre_tokenizer_.split(text, workspace.pieces, workspace.scratch, workspace.budget);
   size_t next = ids.size();
   bpe_.encode(text, workspace.pieces, workspace.bpe, ids);
   if (begins == nullptr) return;

@@ -21,6 +21,9 @@ int32_t read_id(const Json& value, size_t limit, const std::string& where) {
   return value.get<int32_t>();
 }
 
+// Slots looked at for one token beyond which the tokens must have been chosen to collide.
+constexpr size_t kMostProbes = 1024;
+
 size_t hash(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 
 }  // namespace
@@ -52,7 +55,9 @@ Vocabulary::Vocabulary(const Json& tokens, std::string where) : where_(std::move
 void Vocabulary::insert(int32_t id) {
   const size_t mask = slots_.size() - 1;
   size_t at = hash(bytes(id)) & mask;
-  while (slots_[at] >= 0) at = (at + 1) & mask;
+  for (size_t probes = 0; slots_[at] >= 0; at = (at + 1) & mask) {
+    if (++probes > kMostProbes) throw Error(where_ + ": the tokens collide in the table of the vocabulary");
+  }
   slots_[at] = id;
 }
 

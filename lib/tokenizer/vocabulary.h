@@ -14,7 +14,7 @@ namespace fathom::tokenizer {
 class Vocabulary {
  public:
   // tokens: `vocab` of tokenizer.json, stored spelling to id. where: what errors call it. Throws Error for ids that are
-  // no integers, used twice, or far more than there are tokens.
+  // no integers, used twice, or far more than there are tokens, and for tokens that were chosen to collide.
   Vocabulary(const Json& tokens, std::string where);
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }  // the highest id + 1

@@ -26,7 +26,8 @@ std::vector<std::string> by_hand(KnownPattern pattern, std::string_view text) {
 
 std::vector<std::string> by_oniguruma(const Regex& regex, std::string_view text) {
   std::vector<Piece> pieces;
-  regex.find_all(text, pieces);
+  MatchBudget budget(text.size());
+  regex.find_all(text, pieces, budget);
   return texts_of(text, pieces);
 }
 
@@ -69,7 +70,8 @@ TEST(KnownPatterns, ClassesAreThoseOfOniguruma) {
       std::string text;
       append_character(text, code);
       matches.clear();
-      regex.find_all(text, matches);
+      MatchBudget budget(text.size());
+      regex.find_all(text, matches, budget);
       ASSERT_EQ((CharacterClasses::instance()(code) & bit) != 0, !matches.empty()) << pattern << " " << uint32_t{code};
     }
   }
