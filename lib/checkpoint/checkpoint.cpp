@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kPrefix = "checkpoint-";
+const std::string kSetAside = "abandoned-";
 constexpr char kOptimizerName[] = "optimizer.safetensors";
 constexpr char kStateName[] = "trainer_state.json";
 
@@ -119,6 +120,22 @@ void remove_leftovers(const fs::path& output_dir) {
   }
   for (const fs::path& leftover : leftovers) fs::remove_all(leftover);
 }
+
+std::vector<fs::path> set_aside_after(const fs::path& output_dir, int64_t step) {
+  std::vector<fs::path> moved;
+  for (const Found& found : list_checkpoints(output_dir)) {
+    if (found.step <= step) continue;
+    const std::string name = kSetAside + found.folder.filename().string();
+    fs::path target = output_dir / name;
+    for (int i = 2; fs::exists(target); ++i) target = output_dir / (name + "." + std::to_string(i));
+    fs::rename(found.folder, target);
+    moved.push_back(std::move(target));
+  }
+  if (!moved.empty()) sync_path(output_dir);
+  return moved;
+}
+
+bool is_set_aside(const fs::path& folder) { return folder.filename().string().starts_with(kSetAside + kPrefix); }
 
 fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot, const ModelFiles& files,
               int64_t save_total_limit, const std::function<void()>& state_was_read) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "base/json.h"
 #include "checkpoint/model_files.h"
@@ -40,6 +41,12 @@ std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step
 
 // Removes what killed saves and deletions left behind in a run's folder.
 void remove_leftovers(const std::filesystem::path& output_dir);
+
+// Before a run goes on from an earlier checkpoint of its folder: those of later steps are of a branch that it leaves,
+// and become abandoned-checkpoint-<step>, which nothing here looks at again. Returns where they are now.
+std::vector<std::filesystem::path> set_aside_after(const std::filesystem::path& output_dir, int64_t step);
+// Whether the folder bears such a name.
+bool is_set_aside(const std::filesystem::path& folder);
 
 // A checkpoint that was found whole.
 class Checkpoint {

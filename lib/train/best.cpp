@@ -1,10 +1,12 @@
 // Counts evaluations as transformers' EarlyStoppingCallback does, with a threshold of 0.
 #include "train/best.h"
 
+#include <cmath>
+
 namespace fathom::train {
 
 bool EvaluationHistory::add(int64_t step, double loss) {
-  if (best_ ? loss < best_->loss : loss == loss) {
+  if (best_ ? loss < best_->loss : std::isfinite(loss)) {
     best_ = {step, loss};
     without_improvement_ = 0;
     return true;

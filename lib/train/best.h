@@ -18,7 +18,7 @@ class EvaluationHistory {
   // patience: evaluations in a row without a better loss after which the run should end; 0: never.
   explicit EvaluationHistory(int64_t patience) : patience_(patience) {}
 
-  // Whether the loss is below all before; one that is not a number never is.
+  // Whether the loss is below all before; one that is not finite never is.
   bool add(int64_t step, double loss);
   const std::optional<BestEvaluation>& best() const { return best_; }
   bool out_of_patience() const { return patience_ > 0 && without_improvement_ >= patience_; }

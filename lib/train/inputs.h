@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "config/run_config.h"
@@ -19,11 +20,13 @@ struct RunInputs {
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // null where the folder has none and the data are token ids
   data::Dataset train;
   data::Dataset validation;
+  std::string date;           // of the run (run_date.h), which chat templates may write
   int64_t longest_train = 0;  // tokens of the longest example
   int64_t longest_validation = 0;
 };
 
-// Opens the folder and reads the files that the config names. A file whose key is empty is left empty.
+// Opens the folder and reads the files that the config names. A file whose key is empty is left empty. An adapter to
+// train on must be there, unless the run is resumed.
 // weights_required: false for plans, which need no more than config.json.
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
 // The same without a look at the adapter that training continues from: needs no LibTorch.
@@ -36,6 +39,8 @@ std::vector<int64_t> stop_ids(const RunInputs& inputs);
 // The storage type of the base weights: the config's, else float32 for full training, the checkpoint's for a frozen
 // base.
 DType storage_dtype(const config::RunConfig& config, const model::ModelShape& shape);
+// Whether the run saves checkpoints while it trains, be it only of the best evaluations.
+bool saves_checkpoints(const config::RunConfig& config);
 // The id that fills batches up; it is masked by position, so any id will do where the tokenizer names none.
 int32_t padding_id(const RunInputs& inputs);
 

@@ -8,11 +8,13 @@
 #include <cmath>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "checkpoint/adapter.h"
 #include "ledger/memory_json.h"
 #include "optim/schedule.h"
+#include "train/base_identity.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
 #include "train/resume.h"
@@ -42,7 +44,10 @@ class Loop {
         observer_(observer),
         order_(config, inputs.train),
         data_fingerprint_(inputs.train.fingerprint()),
+        validation_fingerprint_(inputs.validation.fingerprint()),
+        base_identity_(base_identity(config, *inputs.folder)),
         history_(config.early_stopping_patience),
+        evaluation_due_(config.eval_on_start),
         best_folder_(config.output_dir),
         checkpoints_(config, {inputs.folder->path(), trainer.model().options().lora}, trainer,
                      {observer.on_checkpoint, observer.sync}) {}
@@ -52,14 +57,18 @@ class Loop {
  private:
   void load(const std::optional<checkpoint::Checkpoint>& resume);
   void take_step();
+  void evaluate_and_save();
   void evaluate();
   void save();
   void take_best();
   int64_t saves_to_come() const;
+  int64_t evaluation_steps() const { return config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps; }
   bool at_cadence(config::Cadence cadence, int64_t every) const;
+  bool best_is_elsewhere() const;
   double epoch() const;
   Json state() const;
   void restore(const checkpoint::Checkpoint& resume);
+  void restore_evaluations(const checkpoint::Checkpoint& resume);
 
   const config::RunConfig& config_;
   const RunInputs& inputs_;
@@ -67,9 +76,10 @@ class Loop {
   const Observer& observer_;
   const Interrupt interrupt_;
   StepOrder order_;
-  const std::string data_fingerprint_;  // hashed once, not at every save
+  const std::string data_fingerprint_, validation_fingerprint_, base_identity_;  // hashed once, not at every save
   Counters counters_;
   EvaluationHistory history_;
+  bool evaluation_due_;                // at this step, and not done: a signal came before its end
   bool improved_ = false;              // by the evaluation after this step
   std::filesystem::path best_folder_;  // holds the checkpoint of the best evaluation
   RunResult result_;
@@ -132,18 +142,24 @@ void Loop::take_step() {
 
 void Loop::evaluate() {
   const Clock::time_point start = Clock::now();
-  std::vector<data::Batch> batches;
-  for (const auto& rows : evaluation_rows(config_, inputs_.validation)) {
-    batches.push_back(batch_of(config_, inputs_.validation, rows, padding_id(inputs_)));
-  }
-  const Evaluation evaluation = trainer_.evaluate(batches, [this] { return interrupt_.signal() != 0; });
+  const std::vector<std::vector<int64_t>> rows = evaluation_rows(config_, inputs_.validation);
+  const auto batch_at = [&](int64_t index) {
+    return batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)], padding_id(inputs_));
+  };
+  const Evaluation evaluation =
+      trainer_.evaluate(std::ssize(rows), batch_at, [this] { return interrupt_.signal() != 0; });
   result_.memory.merge(evaluation.memory);
   if (!evaluation.complete) return;
+  evaluation_due_ = false;
   if (!result_.first_evaluation) result_.first_evaluation = evaluation.loss;
   result_.last_evaluation = evaluation.loss;
   // As in transformers, the evaluation before the first step is no candidate.
   improved_ = counters_.step > 0 && history_.add(counters_.step, evaluation.loss);
   if (improved_) best_folder_ = config_.output_dir;
+  if (!std::isfinite(evaluation.loss)) {
+    log_warning("the loss of the evaluation after step " + std::to_string(counters_.step) +
+                " is not finite: it counts as no improvement");
+  }
   if (observer_.on_evaluation) {
     observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start)});
   }
@@ -161,11 +177,19 @@ bool Loop::at_cadence(config::Cadence cadence, int64_t every) const {
   return false;
 }
 
+bool Loop::best_is_elsewhere() const {
+  std::error_code absent;
+  return best_folder_ != config_.output_dir && !std::filesystem::equivalent(best_folder_, config_.output_dir, absent);
+}
+
 Json Loop::state() const {
   const data::Position position = order_.position();
   const bool keeps_best = config_.load_best_model_at_end && history_.best();
   return {{"config", steps_identity(config_)},
+          {"base", base_identity_},
           {"data", data_fingerprint_},
+          {"validation", validation_fingerprint_},
+          {"date", inputs_.date},
           {"step", counters_.step},
           {"tokens", counters_.tokens},
           {"window_loss", counters_.window_loss},
@@ -173,7 +197,9 @@ Json Loop::state() const {
           {"window_steps", counters_.window_steps},
           {"window_clipped", counters_.window_clipped},
           {"evaluations", history_.to_json()},
-          {"best_step", keeps_best ? Json(history_.best()->step) : Json()},
+          {"evaluation_due", evaluation_due_},
+          {"best_step", keeps_best && !best_is_elsewhere() ? Json(history_.best()->step) : Json()},
+          {"best_folder", best_is_elsewhere() ? Json(std::filesystem::absolute(best_folder_).string()) : Json()},
           {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
           {"position", {{"epoch", position.epoch}, {"index", position.index}}},
           {"memory", ledger::to_json(result_.memory)},
@@ -188,10 +214,14 @@ void Loop::save() {
 }
 
 int64_t Loop::saves_to_come() const {
-  const int64_t every =
-      config_.save_strategy == config::Cadence::kSteps ? config_.save_steps : order_.steps_per_epoch();
-  if (config_.save_strategy == config::Cadence::kNo) return 0;
-  return order_.total_steps() / every - counters_.step / every;
+  const auto to_come = [&](config::Cadence cadence, int64_t steps) {
+    if (cadence == config::Cadence::kNo) return int64_t{0};
+    const int64_t every = cadence == config::Cadence::kSteps ? steps : order_.steps_per_epoch();
+    return order_.total_steps() / every - counters_.step / every;
+  };
+  // Each evaluation may be the best.
+  const int64_t best = config_.load_best_model_at_end ? to_come(config_.eval_strategy, evaluation_steps()) : 0;
+  return checked_add(to_come(config_.save_strategy, config_.save_steps), best, "checkpoints");
 }
 
 void Loop::restore(const checkpoint::Checkpoint& resume) {
@@ -205,14 +235,7 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   counters_.window_steps = state.at("window_steps").get<int64_t>();
   counters_.window_clipped = state.at("window_clipped").get<int64_t>();
   if (!state.at("first_evaluation").is_null()) result_.first_evaluation = state.at("first_evaluation").get<double>();
-  history_.restore(state.at("evaluations"));
-  best_folder_ = resume.folder().parent_path();
-  if (config_.load_best_model_at_end && history_.best() &&
-      !std::filesystem::exists(checkpoint::folder_of(best_folder_, history_.best()->step))) {
-    log_warning("the best evaluation so far, after step " + std::to_string(history_.best()->step) +
-                ", has no checkpoint in " + best_folder_.string() + ": the best from here on counts");
-    history_.forget();
-  }
+  restore_evaluations(resume);
   order_.seek({state.at("position").at("epoch").get<int64_t>(), state.at("position").at("index").get<int64_t>()});
   trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
   restore_random_state(trainer_.placement().device, state.at("random"));
@@ -223,24 +246,64 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   }
 }
 
-// The weights of the best evaluation, where they are not those of the last step.
+void Loop::restore_evaluations(const checkpoint::Checkpoint& resume) {
+  const Json& state = resume.state();
+  history_.restore(state.at("evaluations"));
+  evaluation_due_ = state.value("evaluation_due", false) && !inputs_.validation.empty();
+  if (history_.best() && !inputs_.validation.empty() &&
+      state.value("validation", validation_fingerprint_) != validation_fingerprint_) {
+    log_warning("the validation data are not those of " + resume.folder().string() +
+                ": losses before and after do not compare, and the best evaluation from here on counts");
+    history_.forget();
+    result_.first_evaluation.reset();
+  }
+  const Json elsewhere = state.value("best_folder", Json());
+  best_folder_ = resume.folder().parent_path();
+  if (elsewhere.is_string()) best_folder_ = elsewhere.get<std::string>();
+  const bool needs_best = config_.load_best_model_at_end && history_.best();
+  if (!needs_best || std::filesystem::exists(checkpoint::folder_of(best_folder_, history_.best()->step))) return;
+  log_warning("the best evaluation so far, after step " + std::to_string(history_.best()->step) +
+              ", has no checkpoint in " + best_folder_.string() + ": the best from here on counts");
+  history_.forget();
+}
+
+// The weights of the best evaluation, where they are not those of the last step. Where they cannot be had, those of the
+// last step stay: better than no model.
 void Loop::take_best() {
   result_.best = history_.best();
   if (!config_.load_best_model_at_end || !result_.best || result_.best->step == counters_.step) return;
-  checkpoint::Checkpoint(checkpoint::folder_of(best_folder_, result_.best->step)).copy_into(checkpoints_.parameters());
+  try {
+    const checkpoint::Checkpoint best(checkpoint::folder_of(best_folder_, result_.best->step));
+    EvaluationHistory its_own(0);
+    its_own.restore(best.state().at("evaluations"));
+    if (!its_own.best() || its_own.best()->loss != result_.best->loss) {
+      throw Error(best.folder().string() + ": is not of the evaluation whose loss was " +
+                  std::to_string(result_.best->loss));
+    }
+    best.copy_into(checkpoints_.parameters());
+  } catch (const Error& error) {
+    result_.best_is_lost = error.what();
+  }
+}
+
+// What is due between two steps.
+void Loop::evaluate_and_save() {
+  improved_ = false;
+  if (evaluation_due_ && interrupt_.signal() == 0) evaluate();
+  if (counters_.step == 0) return;
+  if (at_cadence(config_.save_strategy, config_.save_steps) || (improved_ && config_.load_best_model_at_end)) save();
 }
 
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   load(resume);
-  checkpoints_.prepare(saves_to_come(), resume.has_value());
-  if (config_.eval_on_start && counters_.step == 0) evaluate();
-  const int64_t eval_every = config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps;
+  const bool in_place = resume && continues_in_place(config_, resume);
+  checkpoints_.prepare(saves_to_come(), in_place ? std::optional(counters_.step) : std::nullopt);
+  if (evaluation_due_) evaluate_and_save();
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && interrupt_.signal() == 0) {
     take_step();
-    improved_ = false;
     checkpoints_.report_finished();
-    if (at_cadence(config_.eval_strategy, eval_every) && interrupt_.signal() == 0) evaluate();
-    if (at_cadence(config_.save_strategy, config_.save_steps) || (improved_ && config_.load_best_model_at_end)) save();
+    evaluation_due_ = at_cadence(config_.eval_strategy, evaluation_steps());
+    evaluate_and_save();
   }
   result_.steps = counters_.step;
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
@@ -57,8 +58,10 @@ struct RunResult {
   int64_t steps = 0;                                        // done in all
   std::optional<double> first_evaluation, last_evaluation;  // losses
   std::optional<BestEvaluation> best;                       // of all after the first step
-  bool stopped_early = false;                               // because no evaluation was better for too long
-  int signal = 0;  // that stopped the run after a checkpoint was saved; 0: it ended
+  // Why the final weights are those of the last step although load_best_model_at_end asked for the best; else empty.
+  std::string best_is_lost;
+  bool stopped_early = false;  // because no evaluation was better for too long
+  int signal = 0;              // that stopped the run after a checkpoint was saved; 0: it ended
 };
 
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints

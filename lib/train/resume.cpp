@@ -6,7 +6,9 @@
 #include <string>
 
 #include "base/error.h"
+#include "checkpoint/adapter.h"
 #include "config/load.h"
+#include "train/base_identity.h"
 
 namespace fathom::train {
 namespace {
@@ -45,6 +47,12 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
   if (!differing.empty()) {
     throw UsageError(found.folder().string() + " was saved under other settings: " + differing + remedy);
   }
+  const std::string base = base_identity(config, *inputs.folder);
+  if (found.state().value("base", base) != base) {
+    throw UsageError(found.folder().string() + " was saved over another base model than is now in " +
+                     inputs.folder->path().string() + ": its config.json or its weights have changed" +
+                     "; put that model back, or start a new run in another output_dir");
+  }
   if (found.state().value("data", "") != inputs.train.fingerprint()) {
     throw UsageError(found.folder().string() +
                      " was saved on other data: what train_file names"
@@ -59,7 +67,8 @@ void refuse_results_without_checkpoint(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder)) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      const bool result = name.starts_with("checkpoint-") || name.ends_with(".safetensors");
+      const bool result =
+          name.starts_with("checkpoint-") || checkpoint::is_set_aside(entry.path()) || name.ends_with(".safetensors");
       if (result && held.empty()) held = entry.path().string();
     }
   }
@@ -107,14 +116,26 @@ std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& confi
   }
   if (!found) {
     refuse_results_without_checkpoint(from);
+    if (!config.adapter_name_or_path.empty()) checkpoint::refuse_other_adapter(config, inputs.shape);
     return std::nullopt;
   }
   if (phantom && !weights::is_phantom(found->folder())) {
     throw UsageError(found->folder().string() + " is of a real run, which a phantom GPU cannot continue",
                      "choose another output_dir for --phantom-gpu");
   }
+  if (checkpoint::is_set_aside(found->folder()) && continues_in_place(config, found)) {
+    throw UsageError(found->folder().string() + " is of a branch that the run in this folder has left",
+                     "choose another output_dir to go on from it");
+  }
   refuse_other_run(*found, config, inputs);
   return found;
+}
+
+bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume) {
+  std::error_code absent;
+  return config.resume_from_checkpoint == "auto" ||
+         (resume && std::filesystem::equivalent(std::filesystem::absolute(resume->folder()).parent_path(),
+                                                config.output_dir, absent));
 }
 
 Json observer_state(const checkpoint::Checkpoint& checkpoint) { return checkpoint.state().at("observer"); }

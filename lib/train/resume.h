@@ -17,6 +17,9 @@ namespace fathom::train {
 // round.
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
                                                   bool phantom);
+// Whether the run goes on in the folder that the checkpoint is in, as with `auto`. From another one it starts a folder
+// of its own.
+bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume);
 // What Observer::state returned when the checkpoint was saved.
 Json observer_state(const checkpoint::Checkpoint& checkpoint);
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
+#include "train/inputs.h"
 
 namespace fathom::train {
 namespace {
@@ -25,17 +26,24 @@ RunCheckpoints::RunCheckpoints(const config::RunConfig& config, checkpoint::Mode
                                Listener listener)
     : config_(config), files_(std::move(files)), trainer_(trainer), listener_(std::move(listener)) {}
 
-void RunCheckpoints::prepare(int64_t saves_to_come, bool resumed) const {
+void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const {
   const std::filesystem::path folder = config_.output_dir;
   std::filesystem::create_directories(folder);
   checkpoint::remove_leftovers(folder);
+  if (resumed_step) {
+    for (const std::filesystem::path& abandoned : checkpoint::set_aside_after(folder, *resumed_step)) {
+      log_info("the run goes on from step " + std::to_string(*resumed_step) + ": a checkpoint of a later step is now " +
+               abandoned.string() + ", which you may remove");
+    }
+  }
   const int64_t model = checkpoint::checkpoint_bytes(parameters(), {}, files_);
   if (saves_to_come == 0) return checkpoint::require_room(folder, "the model", model);
   const int64_t one = checkpoint::checkpoint_bytes(parameters(), trainer_.optimizer().state(), files_);
   checkpoint::require_room(folder, "the first checkpoint", one);
   // The oldest goes when the newest is whole, so that for a moment there is one more than the limit.
   const int64_t limit = config_.save_total_limit;
-  const int64_t kept = limit > 0 ? std::min(saves_to_come, limit + 1 - int64_t{resumed}) : saves_to_come;
+  const int64_t kept =
+      limit > 0 ? std::min(saves_to_come, limit + 1 - int64_t{resumed_step.has_value()}) : saves_to_come;
   const int64_t all = checked_add(checked_multiply(kept, one, "checkpoints"), model, "checkpoints and model");
   const int64_t free = checkpoint::free_bytes(folder);
   if (free < all) {
@@ -46,7 +54,9 @@ void RunCheckpoints::prepare(int64_t saves_to_come, bool resumed) const {
 
 void RunCheckpoints::start(int64_t step, Json state) {
   checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), std::move(state)};
-  if (config_.save_in_background) snapshot = checkpoint::on_host(std::move(snapshot));
+  // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
+  const bool copies = config_.save_in_background && saves_checkpoints(config_);
+  if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
   writing_.start([this, step, snapshot = std::move(snapshot)](const std::function<void()>& state_was_read) {
     try {
       return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, [&] {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "base/json.h"
 #include "checkpoint/background_save.h"
@@ -30,10 +31,10 @@ class RunCheckpoints {
 
   RunCheckpoints(const config::RunConfig& config, checkpoint::ModelFiles files, Trainer& trainer, Listener listener);
 
-  // Removes what killed saves left in output_dir, and asks for room: throws Error if there is none for the first
-  // checkpoint, or for the model where no checkpoint is to come; warns if there is not enough for all that will be
-  // kept.
-  void prepare(int64_t saves_to_come, bool resumed) const;
+  // Removes what killed saves left in output_dir, sets aside the checkpoints of steps after `resumed_step`, from which
+  // a run goes on there, and asks for room: throws Error if there is none for the first checkpoint, or for the model
+  // where no checkpoint is to come; warns if there is not enough for all that will be kept.
+  void prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
 
   // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before.
   ledger::Memory save(int64_t step, const std::function<Json()>& state);

@@ -55,13 +55,18 @@ at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator) {
   return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_}, batch.documents);
 }
 
-Evaluation Evaluator::evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop) {
+Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
+  return evaluate(std::ssize(batches), [&](int64_t index) { return batches[static_cast<size_t>(index)]; });
+}
+
+Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop) {
   Evaluation result;
   const at::NoGradGuard no_gradients;
   model_.set_training(false);
   placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
   double sum = 0;
-  for (const data::Batch& batch : batches) {
+  for (int64_t index = 0; index < count; ++index) {
+    const data::Batch batch = batch_at(index);
     sum += loss(put(batch), 1).item<double>();
     result.target_count += batch.target_count;
     result.complete = !stop || !stop();

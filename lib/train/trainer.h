@@ -41,6 +41,8 @@ struct Evaluation {
 model::ModelOptions model_options(const config::RunConfig& config, const model::ModelShape& shape,
                                   const Placement& placement);
 
+using BatchAt = std::function<data::Batch(int64_t index)>;
+
 // A model with its ring of batches: what evaluation takes, and all of training but the optimizer.
 class Evaluator {
  public:
@@ -50,8 +52,10 @@ class Evaluator {
             const Placement& placement);
 
   model::Llama& model() { return model_; }
-  // stop: asked after each batch; once it says true the evaluation ends there, incomplete.
-  Evaluation evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop = nullptr);
+  // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
+  // true the evaluation ends there, incomplete.
+  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr);
+  Evaluation evaluate(std::span<const data::Batch> batches);
   // Copies the batch into the ring.
   DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
@@ -88,9 +92,10 @@ class Trainer {
   // called before the first weight or optimizer state changes.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
                   const std::function<void()>& before_update = nullptr);
-  Evaluation evaluate(std::span<const data::Batch> batches, const std::function<bool()>& stop = nullptr) {
-    return evaluator_->evaluate(batches, stop);
+  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr) {
+    return evaluator_->evaluate(count, batch_at, stop);
   }
+  Evaluation evaluate(std::span<const data::Batch> batches) { return evaluator_->evaluate(batches); }
   // Runs `save` as the save phase; returns its memory.
   ledger::Memory saving(const std::function<void()>& save);
 

@@ -47,6 +47,58 @@ TEST_F(AdapterTest, training_goes_on_where_the_adapter_was) {
   EXPECT_EQ(written["use_rslora"], true);
 }
 
+TEST_F(AdapterTest, a_resumed_run_needs_the_adapter_no_more) {
+  config::RunConfig first = lora("first");
+  run(first);
+  config::RunConfig second = lora("second");
+  second.adapter_name_or_path = first.output_dir;
+  EXPECT_THROW(run(second, 4), testing::Stop);
+  std::filesystem::remove_all(first.output_dir);
+  second.resume_from_checkpoint = "auto";
+  EXPECT_EQ(run(second).steps, 4);
+  std::filesystem::remove_all(second.output_dir);
+  EXPECT_THROW(run(second), Error) << "nothing to resume: the adapter is where it starts";
+}
+
+// What is trained whole is saved, found again after a stop, and taken over by the next run, as adapters are.
+TEST_F(AdapterTest, modules_to_save_go_along) {
+  const auto hash = [](const config::RunConfig& config) {
+    return hash_file(std::filesystem::path(config.output_dir) / "adapter_model.safetensors");
+  };
+  const auto configure = [&](const std::string& name) {
+    config::RunConfig config = lora(name);
+    config.dtype = DType::kBF16;
+    config.modules_to_save = {"embed_tokens", "lm_head", "layers.1.input_layernorm", "k_proj"};
+    config.lora_dropout = 0.2;
+    config.max_steps = 7;
+    return config;
+  };
+  const config::RunConfig whole = configure("whole");
+  std::vector<EvaluationReport> evaluations;
+  run(whole, -1, nullptr, &evaluations);
+  config::RunConfig stopped = configure("stopped");
+  stopped.resume_from_checkpoint = "auto";
+  EXPECT_THROW(run(stopped, 5), testing::Stop);
+  run(stopped);
+  EXPECT_EQ(hash(stopped), hash(whole));
+
+  config::RunConfig next = configure("next");
+  next.adapter_name_or_path = whole.output_dir;
+  next.learning_rate = 0;
+  run(next);
+  EXPECT_EQ(hash(next), hash(whole)) << "nothing learned at a rate of 0";
+  next = configure("other");
+  next.adapter_name_or_path = whole.output_dir;
+  next.modules_to_save = {"embed_tokens"};
+  try {
+    open_inputs(next);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("set modules_to_save: [embed_tokens, lm_head, layers.1.input_layernorm, k_proj]"));
+  }
+}
+
 TEST_F(AdapterTest, other_settings_are_refused_by_name) {
   const config::RunConfig first = lora("first");
   run(first);

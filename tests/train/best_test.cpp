@@ -30,6 +30,9 @@ TEST(EvaluationHistory, counts_from_the_best) {
   EXPECT_EQ(resumed.best()->step, 4);
   EXPECT_FALSE(resumed.add(6, std::numeric_limits<double>::quiet_NaN()));
   EXPECT_TRUE(resumed.out_of_patience()) << "one before the resume, one after it";
+  EvaluationHistory overflowing(2);
+  EXPECT_FALSE(overflowing.add(1, std::numeric_limits<double>::infinity()));
+  EXPECT_FALSE(overflowing.best());
   EvaluationHistory patient(0);
   for (int step = 0; step < 100; ++step) patient.add(step, step);
   EXPECT_FALSE(patient.out_of_patience());
@@ -121,6 +124,83 @@ TEST_F(BestTest, a_better_one_that_does_not_come_ends_the_run) {
   EXPECT_EQ(run(stopped).steps, result.steps) << "one evaluation before the resume, one after it";
   EXPECT_EQ(model_hash(stopped), model_hash(config));
   EXPECT_EQ(run(stopped).steps, result.steps) << "a run that has ended stays so";
+}
+
+TEST_F(BestTest, an_evaluation_that_a_signal_forestalls_is_made_up_for) {
+  config::RunConfig config = overfitting("undisturbed");
+  config.early_stopping_patience = 3;
+  config.eval_on_start = true;
+  std::vector<EvaluationReport> expected;
+  const RunResult whole = run(config, -1, nullptr, &expected);
+  ASSERT_TRUE(whole.stopped_early);
+  ASSERT_LT(whole.best->step, whole.steps);
+  for (const int64_t step : {int64_t{1}, whole.best->step, whole.best->step + 2, whole.steps}) {
+    config::RunConfig stopped = config;
+    stopped.output_dir = (folder_ / ("signal" + std::to_string(step))).string();
+    stopped.resume_from_checkpoint = "auto";
+    EXPECT_EQ(run_until_signal(stopped, step).signal, SIGTERM);
+    std::vector<EvaluationReport> evaluations;
+    const RunResult resumed = run(stopped, -1, nullptr, &evaluations);
+    EXPECT_EQ(resumed.best->step, whole.best->step) << "signal at step " << step;
+    EXPECT_EQ(resumed.best->loss, whole.best->loss);
+    EXPECT_EQ(resumed.steps, whole.steps) << "patience counts what the signal forestalled";
+    EXPECT_EQ(model_hash(stopped), model_hash(config)) << "signal at step " << step;
+    ASSERT_FALSE(evaluations.empty());
+    const int64_t first = (step + 1) / 2 * 2;  // every second step has one
+    EXPECT_EQ(evaluations.front().step, first);
+    for (size_t i = 0; i < evaluations.size(); ++i) {
+      EXPECT_EQ(evaluations[i].loss, expected[i + expected.size() - evaluations.size()].loss);
+    }
+  }
+}
+
+TEST_F(BestTest, a_damaged_one_leaves_the_last_step_as_the_model) {
+  config::RunConfig config = overfitting("damaged");
+  const int64_t best = run(config).best->step;
+  const fs::path folder = fs::path(config.output_dir) / ("checkpoint-" + std::to_string(best));
+  fs::remove(fs::path(config.output_dir) / "model.safetensors");
+  fs::resize_file(folder / "model.safetensors", 100);
+  config.resume_from_checkpoint = "auto";
+  const RunResult result = run(config);
+  EXPECT_THAT(result.best_is_lost, ::testing::HasSubstr(folder.string()));
+  EXPECT_EQ(result.best->step, best);
+  config.load_best_model_at_end = false;
+  config.resume_from_checkpoint = "";
+  config.output_dir = (folder_ / "last").string();
+  run(config);
+  EXPECT_EQ(model_hash(overfitting("damaged")), model_hash(config));
+}
+
+TEST_F(BestTest, is_found_after_moves_from_folder_to_folder) {
+  const config::RunConfig whole = overfitting("whole");
+  const int64_t best = run(whole).best->step;
+  ASSERT_LT(best, 10);
+  config::RunConfig config = overfitting("first");
+  EXPECT_THROW(run(config, 11), Stop);
+  config.resume_from_checkpoint = (folder_ / "first" / "checkpoint-10").string();
+  config.output_dir = (folder_ / "second").string();
+  config.save_steps = 1;
+  EXPECT_THROW(run(config, 14), Stop);
+  config.resume_from_checkpoint = (folder_ / "second" / "checkpoint-13").string();
+  config.output_dir = (folder_ / "third").string();
+  const RunResult result = run(config);
+  EXPECT_EQ(result.best->step, best);
+  EXPECT_EQ(result.best_is_lost, "");
+  EXPECT_EQ(model_hash(config), model_hash(whole));
+}
+
+TEST_F(BestTest, losses_that_are_not_numbers_are_told_and_run_out_of_patience) {
+  config::RunConfig config = overfitting("overflowing");
+  config.learning_rate = 1e30;
+  config.eval_steps = 1;
+  config.early_stopping_patience = 1;
+  ::testing::internal::CaptureStderr();
+  const RunResult result = run(config);
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ::testing::HasSubstr("the loss of the evaluation after step 1 is not finite: it counts as no improvement"));
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_FALSE(result.best);
 }
 
 }  // namespace

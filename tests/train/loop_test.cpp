@@ -145,6 +145,32 @@ TEST_F(LoopTest, AKilledSaveLeavesNothingForTheNextRun) {
   }
 }
 
+TEST_F(LoopTest, ARunThatGoesOnFromEarlierSetsLaterCheckpointsAside) {
+  config::RunConfig config = this->config("branched");
+  config.save_total_limit = 4;
+  EXPECT_THROW(run(config, 10), Stop);
+  const fs::path output = config.output_dir;
+  fs::create_directories(output / "abandoned-checkpoint-9");  // of an earlier branch
+  config.resume_from_checkpoint = (output / "checkpoint-3").string();
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(run(config, 5), Stop) << "before its first save";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("abandoned-checkpoint-9.2"));
+  for (const char* name : {"checkpoint-3", "abandoned-checkpoint-6", "abandoned-checkpoint-9.2"}) {
+    EXPECT_TRUE(fs::exists(output / name / "manifest.json")) << name;
+  }
+  EXPECT_FALSE(fs::exists(output / "checkpoint-6"));
+  config.resume_from_checkpoint = "auto";
+  EXPECT_EQ(find_resume(config, open_inputs(config), false)->step(), 3);
+  run(config);
+  EXPECT_TRUE(fs::exists(output / "checkpoint-6")) << "what was set aside does not count for the limit";
+  EXPECT_TRUE(fs::exists(output / "abandoned-checkpoint-6"));
+
+  config.resume_from_checkpoint = (output / "abandoned-checkpoint-6").string();
+  EXPECT_THROW(run(config), UsageError) << "the folder holds another branch";
+  config.output_dir = (folder_ / "elsewhere").string();
+  EXPECT_EQ(run(config).steps, 16);
+}
+
 TEST_F(LoopTest, AnotherConfigDoesNotResume) {
   config::RunConfig config = this->config("changed");
   EXPECT_THROW(run(config, 4), Stop);
@@ -168,6 +194,54 @@ TEST_F(LoopTest, OtherDataDoNotResume) {
   std::ofstream(folder_ / "data.jsonl", std::ios::app) << R"({"input_ids": [1, 2, 3]})"
                                                        << "\n";
   EXPECT_THROW(run(config), Error);
+}
+
+TEST_F(LoopTest, AnotherBaseDoesNotResume) {
+  // A base with weights, and the same with one number changed.
+  config::RunConfig base = config("base");
+  base.max_steps = 1;
+  run(base);
+  const auto lora = [&](const std::string& name) {
+    config::RunConfig lora = config(name);
+    lora.random_init = false;
+    lora.method = config::Method::kLora;
+    lora.dtype = DType::kF32;
+    lora.model_name_or_path = (folder_ / "base").string();
+    return lora;
+  };
+  const auto change = [&](int64_t at) {
+    std::fstream file(folder_ / "base" / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at, std::ios::end);
+    const int byte = file.peek();
+    file.seekp(at, std::ios::end);
+    file.put(static_cast<char>(byte ^ 1));
+  };
+  config::RunConfig config = lora("over-it");
+  EXPECT_THROW(run(config, 4), Stop);
+  config.resume_from_checkpoint = "auto";
+  EXPECT_TRUE(find_resume(config, open_inputs(config), false));
+  change(-4);
+  try {
+    find_resume(config, open_inputs(config), false);
+    FAIL() << "another base was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("was saved over another base model than is now in " +
+                                                   (folder_ / "base").string()));
+  }
+  change(-4);
+  EXPECT_EQ(run(config).steps, 16);
+}
+
+TEST_F(LoopTest, OtherValidationDataAreNoticed) {
+  write_data("other.jsonl", 6);
+  config::RunConfig config = this->config("other-validation");
+  EXPECT_THROW(run(config, 7), Stop);
+  config.resume_from_checkpoint = "auto";
+  config.validation_file = {(folder_ / "other.jsonl").string()};
+  ::testing::internal::CaptureStderr();
+  const RunResult result = run(config);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("the validation data are not those of"));
+  EXPECT_GT(result.best->step, 5);
 }
 
 TEST_F(LoopTest, ADamagedCheckpointIsSkippedAndANamedOneRefused) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -57,6 +58,17 @@ class SmallRun : public ::testing::Test {
     config.eval_strategy = config::Cadence::kSteps;
     config.eval_steps = 5;
     return config;
+  }
+
+  // Runs to the end, or until SIGTERM comes during a step.
+  RunResult run_until_signal(const config::RunConfig& config, int64_t step) const {
+    const RunInputs inputs = open_inputs(config);
+    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
+    Observer observer;
+    observer.on_step = [&](const StepReport& report) {
+      if (report.step == step) raise(SIGTERM);
+    };
+    return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
   }
 
   // Runs to the end, or throws Stop before the step after `stop_after`.
