@@ -83,7 +83,8 @@ class TokensInFile : public Tokens {
              path_);
     const std::string digest = hash_bytes(places.data(), places.size() * sizeof(Place));
     if (digest != std::string_view(header_.places_digest.data(), header_.places_digest.size())) return std::nullopt;
-    if (words_digest() != this->digest()) return std::nullopt;
+    const bool fit = std::all_of(places.begin(), places.end(), [&](const Place& place) { return fits(place); });
+    if (!fit || words_digest() != this->digest()) return std::nullopt;
     return places;
   }
 
@@ -100,6 +101,13 @@ class TokensInFile : public Tokens {
   int64_t duplicates() const { return header_.duplicates; }
 
  private:
+  // Whether the place lies among the words: digests are no proof against a file that was forged.
+  bool fits(const Place& place) const {
+    if (place.length < 0 || place.targets < 0 || place.targets > place.length) return false;
+    const uint64_t words = uint64_t{place.paired ? 2U : 1U} * static_cast<uint64_t>(place.length);
+    return words <= header_.words && place.first <= header_.words - words;
+  }
+
   std::string words_digest() const {
     Hasher hasher;
     std::vector<int32_t> words(kVerifiedAtOnce);

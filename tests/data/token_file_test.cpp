@@ -59,6 +59,22 @@ TEST_F(TokenFileTest, verifies_more_words_than_it_reads_at_once) {
   EXPECT_FALSE(open_tokens(folder_, "key", 256));
 }
 
+TEST_F(TokenFileTest, places_outside_the_words_count_as_damage_though_the_digests_are_right) {
+  const auto is_whole = [&](const Place& place) {
+    TokenFileWriter writer(folder_, "key");
+    writer.write({5, 6, 7});
+    writer.finish({place}, 0);
+    return open_tokens(folder_, "key", 256).has_value();
+  };
+  EXPECT_TRUE(is_whole({.first = 1, .length = 2, .targets = 1}));
+  EXPECT_TRUE(is_whole({.first = 1, .paired = 1, .length = 1}));
+  EXPECT_FALSE(is_whole({.first = 1, .length = 3}));
+  EXPECT_FALSE(is_whole({.first = 0, .paired = 1, .length = 2}));
+  EXPECT_FALSE(is_whole({.first = 0, .length = -1}));
+  EXPECT_FALSE(is_whole({.first = 0, .length = 2, .targets = 3}));
+  EXPECT_FALSE(is_whole({.first = (uint64_t{1} << 63) - 1, .length = INT32_MAX, .targets = 1}));
+}
+
 TEST_F(TokenFileTest, an_id_outside_the_vocabulary_is_refused) {
   keep({5, 300});
   std::vector<int32_t> words(2);
