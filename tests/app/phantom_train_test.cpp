@@ -12,6 +12,7 @@
 namespace fathom {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr char kShapes[2][400] = {
@@ -181,6 +182,17 @@ TEST_F(PhantomOutOfMemory, SaysWhatWasAskedForAndWhatWasAlive) {
     EXPECT_THAT(outcome.errors, HasSubstr(component));
   }
   EXPECT_THAT(outcome.errors, HasSubstr("model.embed_tokens.weight"));
+}
+
+// Before any step has ended: the workspace is not taken for an activation.
+TEST_F(PhantomOutOfMemory, KnowsTheWorkspaceOfTheFirstStep) {
+  write_run();
+  const Outcome outcome =
+      run(std::string("train run.yaml per_device_train_batch_size=10 --phantom-gpu H100") + kTooSmall);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, HasSubstr("out of memory"));
+  EXPECT_THAT(outcome.errors, ContainsRegex("kernels *33,554,432"));
+  EXPECT_THAT(outcome.errors, HasSubstr("cuBLAS workspace"));
 }
 
 TEST_F(PhantomOutOfMemory, LeavesTheLastCheckpointIntact) {

@@ -88,7 +88,9 @@ class Device final : public CudaDevice {
     });
     caching::attachOutOfMemoryObserver(
         [this](c10::DeviceIndex device, size_t asked, size_t /*total*/, size_t /*free*/) {
-          if (device == kDevice) ledger_->on_refusal(static_cast<int64_t>(asked), operator_of_thread());
+          if (device != kDevice) return;
+          claim_workspaces();  // a first step may fail before anybody else does
+          ledger_->on_refusal(static_cast<int64_t>(asked), operator_of_thread());
         });
   }
 
@@ -110,10 +112,12 @@ class Device final : public CudaDevice {
 
   void reset_peaks() override { caching::resetPeakStats(kDevice); }
 
+  // Waits for no one: a thread that runs out of memory may be adding a workspace.
   void claim_workspaces() override {
     for (auto* workspaces :
          {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
-      std::shared_lock lock(workspaces->mutex);
+      const std::shared_lock lock(workspaces->mutex, std::try_to_lock);
+      if (!lock) continue;
       for (const auto& [handle_and_stream, block] : workspaces->map) {
         ledger_->claim(view_of(block), Component::kKernels, "cuBLAS workspace");
       }
