@@ -63,15 +63,20 @@ class TurnFinder {
       written = visit.end;
     }
     is_traced_ = true;
-    for (size_t i = 0; i < messages_.size(); ++i)
+    for (size_t i = 0; i < messages_.size(); ++i) {
       is_traced_ = is_traced_ && (visits_[i] || !is_assistant(messages_[i]));
+    }
   }
 
   ByteRange traced_turn(size_t i) {
     const size_t begin = visits_[i]->begin;
     // Nothing is said after the last message, so that what follows it there belongs to it.
     const size_t end = i + 1 == messages_.size() ? text_.size() : visits_[i]->end;
-    return turn_in(begin, end, prompt_after(i), messages_[i]);
+    const std::string& prompt = prompt_after(i);
+    const std::string_view written = std::string_view(text_).substr(begin, end - begin);
+    // Before the first message may be what opens the conversation.
+    const size_t opening = i == 0 ? end_of_first_prompt(prompt, written) : 0;
+    return turn_in(begin + opening, end, opening > 0 ? "" : std::string_view(prompt), messages_[i]);
   }
 
   // What the template writes to make the assistant speak after the i messages before: alike for messages of one role.

@@ -24,8 +24,13 @@ size_t open_tag(std::string_view text) {
   return is_open ? last : std::string_view::npos;
 }
 
-std::string_view without_blanks(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);  // npos + 1 is 0
+constexpr const char* kBlanks = " \t\r\n";
+
+std::string_view without_blanks_behind(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);  // npos + 1 is 0
+}
+std::string_view without_blanks_before(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(kBlanks), text.size()));
 }
 
 }  // namespace
@@ -40,8 +45,15 @@ size_t end_of_prompt(std::string_view prompt, std::string_view whole) {
   return at;
 }
 
+size_t end_of_first_prompt(std::string_view prompt, std::string_view text) {
+  prompt = without_blanks_before(prompt);
+  const size_t found = jinja::find_text(text, prompt);
+  return prompt.empty() || found == std::string_view::npos ? 0 : found + prompt.size();
+}
+
 size_t end_of_turn(std::string_view text, std::string_view said) {
-  const std::string_view written = without_blanks(text), last = without_blanks(said);
+  const std::string_view written = without_blanks_behind(text),
+                         last = without_blanks_before(without_blanks_behind(said));
   const size_t found = jinja::find_text(written, last);
   // Of a turn that says nothing, all that is written stands for its end.
   const bool ends_with_it = found != std::string_view::npos && found + last.size() == written.size();

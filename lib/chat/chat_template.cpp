@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kBlanks = " \t\r\n";
 constexpr const char* kPlain = "default";
 constexpr const char* kForTools = "tool_use";
 
@@ -194,6 +195,24 @@ RenderedChat ChatTemplate::render_with_assistant(const Json& messages, const Jso
   std::vector<ByteRange> assistant =
       chosen.has_generation_blocks() ? blocks_of(whole) : find_assistant_turns(all, whole, render, state_->origin);
   return {std::move(whole.text), std::move(assistant)};
+}
+
+std::string ChatTemplate::end_of_turn() const {
+  const std::string answer = "answer";
+  const Json messages = {{{"role", "user"}, {"content", "question"}}, {{"role", "assistant"}, {"content", answer}}};
+  RenderedChat chat;
+  try {
+    chat = render_with_assistant(messages);
+  } catch (const Error&) {
+    return "";
+  }
+  if (chat.assistant.empty()) return "";
+  const ByteRange turn = chat.assistant.back();
+  const std::string said = chat.text.substr(turn.begin, turn.end - turn.begin);
+  const size_t at = said.rfind(answer);
+  if (at == std::string::npos) return "";
+  const size_t begin = said.find_first_not_of(kBlanks, at + answer.size());
+  return begin == std::string::npos ? "" : said.substr(begin, said.find_last_not_of(kBlanks) + 1 - begin);
 }
 
 const std::string& ChatTemplate::origin() const { return state_->origin; }

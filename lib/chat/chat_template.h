@@ -46,6 +46,10 @@ class ChatTemplate {
   // for all the work together.
   RenderedChat render_with_assistant(const Json& messages, const Json& variables = Json::object()) const;
 
+  // What the template writes behind an answer to end it ("<|im_end|>"); empty where there is nothing but blanks, or
+  // where it does not write a question and its answer.
+  std::string end_of_turn() const;
+
   const std::string& origin() const;
   const std::map<std::string, std::string>& special_tokens() const;  // by variable: "eos_token"
 

@@ -43,7 +43,7 @@ std::string failure(Action action) {
 
 TEST(ChatTemplate, WritesWhatTransformersWrites) {
   const Json golden = read_json(kTests / "golden.json");
-  ASSERT_GT(golden.at("cases").size(), 600u);
+  ASSERT_GT(golden.at("cases").size(), 2000u);
   std::map<std::string, ChatTemplate> styles;
   for (const Json& row : golden.at("cases")) {
     const auto style = row.at(0).get<std::string>(), name = row.at(1).get<std::string>();
@@ -91,6 +91,15 @@ TEST(ChatTemplate, TellsOneTimeInAllRenderings) {
   EXPECT_EQ(dated.render(turns, false).text, "29 February 2024, 03:00:05||060 Thu");
   const ChatTemplate copy = dated;
   EXPECT_EQ(copy.render_with_assistant(turns).text, "29 February 2024, 03:00:05||060 Thu");
+}
+
+TEST(ChatTemplate, TellsHowItEndsATurn) {
+  EXPECT_EQ(open_style("chatml").end_of_turn(), "<|im_end|>");
+  EXPECT_EQ(open_style("generation").end_of_turn(), "<|im_end|>");
+  EXPECT_EQ(open_style("brackets").end_of_turn(), "</s>");
+  EXPECT_EQ(open_style("turns").end_of_turn(), "<end_of_turn>");
+  EXPECT_EQ(ChatTemplate("{% for m in messages %}{{ m.content }}\n{% endfor %}", "t").end_of_turn(), "");
+  EXPECT_EQ(ChatTemplate("{{ raise_exception('no') }}", "t").end_of_turn(), "");
 }
 
 TEST(ChatTemplate, RefusesWhatIsNoConversation) {
