@@ -5,12 +5,14 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/files.h"
 #include "data/read.h"
 #include "data/token_file.h"
 #include "train/inputs.h"
+#include "train/run_date.h"
 
 namespace fathom::train {
 namespace {
@@ -21,16 +23,25 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMostInMemory = uint64_t{32} << 20;
 
 // Everything in the folder that decides which tokens a text becomes.
-constexpr std::array kTokenizerFiles{"tokenizer.model",         "tokenizer.json",    "tokenizer_config.json",
-                                     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"};
+constexpr std::string_view kTokenizerConfig = "tokenizer_config.json", kTemplate = "chat_template.jinja";
+constexpr std::array<std::string_view, 6> kTokenizerFiles{
+    "tokenizer.model", "tokenizer.json", kTokenizerConfig, "special_tokens_map.json", "added_tokens.json", kTemplate};
 
 bool has_tokenizer(const fs::path& folder) {
   return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
 }
 
-std::string identity_of(const fs::path& folder) {
+// date: that templates may write.
+std::string identity_of(const fs::path& folder, const std::string& date) {
   std::string identity;
-  for (const char* name : kTokenizerFiles) identity += fs::exists(folder / name) ? hash_file(folder / name) : "-";
+  bool writes_date = false;
+  for (const std::string_view name : kTokenizerFiles) {
+    const bool there = fs::exists(folder / name);
+    identity += there ? hash_file(folder / name) : "-";
+    const bool has_template = name == kTokenizerConfig || name == kTemplate;
+    writes_date |= there && has_template && read_file(folder / name).find("strftime_now") != std::string::npos;
+  }
+  if (writes_date) identity += date;
   return hash_bytes(identity.data(), identity.size());
 }
 
@@ -60,22 +71,47 @@ void tell_losses(const std::string& file, const data::FileExamples& read, int64_
   if (read.duplicates > 0) log_warning(of_all(read.duplicates) + "repeat earlier ones");
 }
 
-data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, const config::RunConfig& config) {
+// What a run reads keeps its tokens in one folder, or, once that has failed, in memory.
+class TokenCache {
+ public:
+  std::optional<fs::path> folder() {
+    try {
+      if (!failed_) return data::default_cache_folder();
+    } catch (const data::TokenFileError& error) {
+      fail(error.what());
+    }
+    return std::nullopt;
+  }
+  void fail(const std::string& reason) {
+    failed_ = true;
+    log_warning("tokens are held in memory and not kept for the next run: " + reason);
+  }
+
+ private:
+  bool failed_ = false;
+};
+
+data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, const config::RunConfig& config,
+                   TokenCache& cache) {
   data::DatasetOptions options;
   options.max_length = config.max_length;
   options.completion_only_loss = config.completion_only_loss;
   options.vocabulary_size = inputs.shape.vocab_size;
   options.format = config.dataset_format;
   options.assistant_only_loss = config.assistant_only_loss;
-  options.open_chat = [&inputs] { return chat::ChatTemplate::open(inputs.folder->path()); };
+  options.open_chat = [&inputs] {
+    auto chat = chat::ChatTemplate::open(inputs.folder->path());
+    if (chat) chat->set_now(start_of_day(inputs.date));
+    return chat;
+  };
   options.threads = config.num_threads;
-  if (bytes_of(files) > kMostInMemory) {
-    options.cache_folder = data::default_cache_folder();
-    options.identity = identity_of(inputs.folder->path());
-  }
+  const bool keeps = bytes_of(files) > kMostInMemory;
+  if (keeps) options.identity = identity_of(inputs.folder->path(), inputs.date);
   std::vector<data::Dataset> parts;
   for (const fs::path& file : files) {
+    options.cache_folder = keeps ? cache.folder().value_or("") : "";
     data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
+    if (!read.not_kept.empty()) cache.fail(read.not_kept);
     tell_losses(file.string(), read, config.max_length);
     parts.push_back(std::move(read.dataset));
   }
@@ -117,7 +153,8 @@ void cover_tokenizer(RunInputs& inputs) {
                              " tokens, vocab_size of config.json is " + format_count(rows);
   if (tokens > 2 * rows) throw Error(counts, "check that tokenizer and weights belong together");
   log_warning(counts + ": embedding and head get " + format_count(tokens - rows) +
-              " rows, each the mean of the others; full training learns them");
+              " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: "
+              "[embed_tokens, lm_head]");
   inputs.shape = model::with_added_tokens(inputs.shape, tokens - rows);
 }
 
@@ -147,8 +184,10 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   cover_tokenizer(inputs);
-  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config);
-  inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config);
+  inputs.date = date_of_run(config);
+  TokenCache cache;
+  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config, cache);
+  inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config, cache);
   if (config.validation_split > 0 && !inputs.train.empty()) {
     data::Split split = data::split(inputs.train, config.validation_split, static_cast<uint64_t>(config.seed));
     inputs.train = std::move(split.kept);
