@@ -5,14 +5,23 @@
 
 namespace fathom::app {
 
+std::filesystem::path adapter_of(const Invocation& invocation) {
+  if (!invocation.adapter.empty()) return invocation.adapter;
+  return invocation.config.adapter_name_or_path;
+}
+
 config::RunConfig config_with_adapter(const Invocation& invocation) {
-  if (invocation.adapter.empty()) return invocation.config;
-  return checkpoint::with_adapter(invocation.config, invocation.adapter);
+  const std::filesystem::path adapter = adapter_of(invocation);
+  if (adapter.empty()) return invocation.config;
+  config::RunConfig config = checkpoint::with_adapter(invocation.config, adapter);
+  config.adapter_name_or_path = adapter.string();
+  return config;
 }
 
 void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder) {
   model.load(folder, invocation.seed);
-  if (!invocation.adapter.empty()) checkpoint::load_adapter(invocation.adapter, model);
+  const std::filesystem::path adapter = adapter_of(invocation);
+  if (!adapter.empty()) checkpoint::load_adapter(adapter, model);
 }
 
 }  // namespace fathom::app

@@ -8,6 +8,8 @@
 
 namespace fathom::app {
 
+// The folder that --adapter names, else adapter_name_or_path of the config; empty if neither does.
+std::filesystem::path adapter_of(const Invocation& invocation);
 // The invocation's config, with the settings of its adapter if it names one.
 config::RunConfig config_with_adapter(const Invocation& invocation);
 // Fills the model from the folder, and from the adapter if one is named.

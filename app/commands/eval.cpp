@@ -14,24 +14,27 @@
 namespace fathom::app {
 
 int run_eval(const Invocation& invocation) {
-  const config::RunConfig config = config_with_adapter(invocation);
+  config::RunConfig config = config_with_adapter(invocation);
   if (invocation.adapter.empty() && config.method == config::Method::kLora) {
-    log_warning("without --adapter this is the base model, " + config.model_name_or_path +
-                ", not what method: lora trained");
+    const std::string evaluated = config.adapter_name_or_path.empty()
+                                      ? "the base model, " + config.model_name_or_path
+                                      : "the adapter that training starts from, " + config.adapter_name_or_path;
+    log_warning("without --adapter this is " + evaluated + ", not what method: lora trained");
   }
+  if (config.validation_split == 0) config.train_file.clear();
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
   int64_t capacity_tokens = 0;
   for (const train::BatchShape& shape : train::evaluation_shapes(config, inputs.validation)) {
     capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
   }
-  std::vector<data::Batch> batches;
-  for (const auto& rows : train::evaluation_rows(config, inputs.validation)) {
-    batches.push_back(train::batch_of(config, inputs.validation, rows, train::padding_id(inputs)));
-  }
+  const std::vector<std::vector<int64_t>> rows = train::evaluation_rows(config, inputs.validation);
+  const auto batch_at = [&](int64_t index) {
+    return train::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)], train::padding_id(inputs));
+  };
   train::Evaluator evaluator(config, inputs.shape, capacity_tokens, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
-  const train::Evaluation evaluation = evaluator.evaluate(batches);
+  const train::Evaluation evaluation = evaluator.evaluate(std::ssize(rows), batch_at);
   std::printf("loss %.6f\nperplexity %.4f\ntarget tokens %ld\n", evaluation.loss, std::exp(evaluation.loss),
               evaluation.target_count);
   return 0;

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "data/packing.h"
 #include "data/segments.h"
 #include "train/inputs.h"
 #include "train/step_order.h"
@@ -39,6 +40,7 @@ std::vector<LengthBar> histogram(const data::Dataset& dataset) {
 // The batches of the first pass.
 struct Batches {
   int64_t steps = 0, micro_batches = 0;
+  int64_t bins = 0;       // of packed batches
   int64_t tokens = 0;     // of the samples
   int64_t positions = 0;  // of the batches, padding included
   int64_t longest = 0;    // positions of the longest micro-batch
@@ -48,6 +50,7 @@ Batches batches_of(const config::RunConfig& config, const data::Dataset& dataset
   train::StepOrder order(config, dataset);
   Batches batches;
   batches.steps = order.steps_per_epoch();
+  if (config.packing) batches.bins = data::pack(dataset, config.max_length).size();
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
     for (const std::vector<int64_t>& rows : order.next()) {
       int64_t tokens = 0, longest = 0;
@@ -128,8 +131,8 @@ std::string batches_text(const config::RunConfig& config, const Batches& batches
   std::string text = "a pass: " + format_count(batches.steps) + " steps, " + format_count(batches.micro_batches) +
                      " batches of at most " + format_count(batches.longest) + " positions";
   if (config.packing) {
-    const int64_t room = batches.micro_batches * config.per_device_train_batch_size * config.max_length;
-    return text + ", packed: bins are " + percent(batches.tokens, room) + " full\n";
+    return text + ", packed: " + format_count(batches.bins) + " bins, " +
+           percent(batches.tokens, batches.bins * config.max_length) + " full\n";
   }
   return text + ", " + percent(batches.positions - batches.tokens, batches.positions) + " of them padding\n";
 }
@@ -217,6 +220,7 @@ int run_preview(const Invocation& invocation) {
                     {"tokens", batches.tokens},
                     {"positions", batches.positions},
                     {"longest", batches.longest}};
+    if (config.packing) json["pass"]["bins"] = batches.bins;
     json["shown"] = Json::array();
     for (const int64_t row : rows) json["shown"].push_back(sample_json(inputs.train, row, tokenizer));
     print(format_json(json));

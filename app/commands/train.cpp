@@ -31,13 +31,6 @@
 namespace fathom::app {
 namespace {
 
-// Whether the run goes on in the folder that the checkpoint is in. From another one it starts a folder of its own.
-bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume) {
-  std::error_code absent;
-  return config.resume_from_checkpoint == "auto" ||
-         (resume && std::filesystem::equivalent(resume->folder().parent_path(), config.output_dir, absent));
-}
-
 // Writes metrics.jsonl, TensorBoard's events where asked, and the terminal's line. Files are opened, and cut back to
 // the checkpoint, when there is something to write: by then the checkpoint has been loaded.
 class Recorder {
@@ -46,7 +39,7 @@ class Recorder {
       : folder_(config.output_dir),
         for_tensorboard_(config.report_to == config::ReportTo::kTensorBoard),
         times_(times) {
-    if (resume && continues_in_place(config, resume)) {
+    if (resume && train::continues_in_place(config, resume)) {
       keep_bytes_ = train::observer_state(*resume).value("metrics_bytes", int64_t{0});
       keep_event_bytes_ = train::observer_state(*resume).value("event_bytes", int64_t{0});
     }
@@ -179,11 +172,12 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
     std::printf("evaluation loss: %.4f -> %.4f (%+.1f %%)\n", *result.first_evaluation, *result.last_evaluation,
                 100 * (*result.last_evaluation / *result.first_evaluation - 1));
   }
-  if (!result.best) return;
   if (result.stopped_early)
     std::printf("stopped after step %ld: no evaluation was better for too long\n", result.steps);
+  if (!result.best) return;
+  const bool took_best = takes_best && result.best_is_lost.empty();
   std::printf("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
-              takes_best ? ", whose weights are the final ones" : "");
+              took_best ? ", whose weights are the final ones" : "");
 }
 
 }  // namespace
@@ -199,7 +193,7 @@ int run_train(const Invocation& invocation) {
 
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
-  prepare_run_folder(config, continues_in_place(config, resume), session.phantom);
+  prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   std::cout << times.forecast() << std::flush;
@@ -231,7 +225,10 @@ int run_train(const Invocation& invocation) {
   if (!session.phantom) print_outcome(result, config.load_best_model_at_end);  // a phantom's losses are zeros
   std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
               config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());
-  return 0;
+  if (result.best_is_lost.empty()) return 0;
+  log_error("the final weights are those of the last step, " + std::to_string(result.steps) +
+            ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);
+  return 1;
 }
 
 }  // namespace fathom::app

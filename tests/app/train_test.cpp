@@ -10,7 +10,9 @@ namespace fathom {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Train : public ProgramTest {
  protected:
@@ -84,6 +86,62 @@ TEST_F(Train, TakesNoFolderThatHoldsSomething) {
   EXPECT_EQ(itself.status, 2);
   EXPECT_THAT(itself.errors, HasSubstr("the model itself"));
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), weights);
+}
+
+TEST_F(Train, AResumeOnAnotherDayTellsTheTemplateTheDayOfTheRun) {
+  write("model/chat_template.jinja",
+        "{{ strftime_now('%d.%m.%Y %H:%M') }}{% for message in messages %}{{ message.content }}</s>{% endfor %}");
+  std::string lines;
+  for (int i = 0; i < 20; ++i) {
+    lines += Json{{"messages", Json::array({{{"role", "user"}, {"content", "Add one to " + std::to_string(i)}},
+                                            {{"role", "assistant"}, {"content", std::to_string(i + 1)}}})}}
+                 .dump() +
+             "\n";
+  }
+  write("data.jsonl", lines);
+  // Two zones that never have the same date.
+  const std::string west = "TZ=WEST+12 ", east = "TZ=EAST-14 ";
+  ASSERT_EQ(run("train run.yaml", west).status, 0);
+  const std::string weights = hash_file(folder_ / "out" / "model.safetensors");
+  fs::remove_all(folder_ / "out" / "checkpoint-6");
+  const Outcome resumed = run("train run.yaml resume_from_checkpoint=auto", east);
+  ASSERT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_THAT(resumed.errors, HasSubstr("resuming from out/checkpoint-4"));
+  EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), weights);
+  EXPECT_THAT(run("preview run.yaml", west).output, Not(HasSubstr(" 12:"))) << "the day begins at midnight";
+  EXPECT_NE(run("preview run.yaml", west).output, run("preview run.yaml", east).output);
+}
+
+TEST_F(Train, ADamagedBestModelIsToldAndTheLastOneWritten) {
+  const std::string settings =
+      "train run.yaml load_best_model_at_end=true learning_rate=1e-2 eval_steps=1 lr_scheduler_type=constant ";
+  ASSERT_EQ(run(settings).status, 0);
+  const Json state = read_json(folder_ / "out" / "checkpoint-6" / "trainer_state.json");
+  const std::string best = "checkpoint-" + state.at("best_step").dump();
+  ASSERT_NE(best, "checkpoint-6") << "the rate should be so high that the loss rises";
+  fs::remove(folder_ / "out" / best / "optimizer.safetensors");
+  fs::remove(folder_ / "out" / "model.safetensors");
+  const Outcome outcome = run(settings + "resume_from_checkpoint=auto");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("the final weights are those of the last step, 6, not the best"),
+                                    HasSubstr(best + "/optimizer.safetensors: is missing")));
+  EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"),
+            hash_file(folder_ / "out" / "checkpoint-6" / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_ / "out" / "report.html"));
+}
+
+TEST_F(Train, EvalReadsWhatItEvaluatesAndNoMore) {
+  const std::string lora = "method=lora lora_r=4 learning_rate=0.05 target_modules=all-linear ";
+  ASSERT_EQ(run("train run.yaml output_dir=adapter " + lora).status, 0);
+  fs::rename(folder_ / "data.jsonl", folder_ / "held_out.jsonl");
+  const std::string eval = "eval run.yaml validation_file=held_out.jsonl " + lora;
+  const Outcome base = run(eval), named = run(eval + "--adapter adapter");
+  ASSERT_EQ(base.status, 0) << "train_file is not there, and not needed: " << base.errors;
+  ASSERT_EQ(named.status, 0) << named.errors;
+  EXPECT_NE(named.output, base.output);
+  const Outcome from_config = run(eval + "adapter_name_or_path=adapter");
+  EXPECT_EQ(from_config.output, named.output);
+  EXPECT_THAT(from_config.errors, HasSubstr("the adapter that training starts from, adapter"));
 }
 
 }  // namespace
