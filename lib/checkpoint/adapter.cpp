@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
+#include "model/saved_parameters.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
 #include "weights/safetensors.h"
@@ -26,6 +27,9 @@ void expect(const Json& config, const std::string& origin, const char* key, cons
               "use an adapter with " + std::string(key) + " " + known.front().dump());
 }
 
+constexpr const char* kTyingKey = "ensure_weight_tying";
+const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight";
+
 }  // namespace
 
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder) try {
@@ -35,9 +39,9 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   expect(adapter, origin, "peft_type", {"LORA"});
   expect(adapter, origin, "bias", {"none"});
   expect(adapter, origin, "fan_in_fan_out", {false});
-  expect(adapter, origin, "modules_to_save", {nullptr, Json::array()});
   for (const char* key : {"use_dora", "use_qalora"}) expect(adapter, origin, key, {false, nullptr});
-  expect(adapter, origin, "alora_invocation_tokens", {nullptr});
+  for (const char* key : {"alora_invocation_tokens", "trainable_token_indices", "layer_replication"})
+    expect(adapter, origin, key, {nullptr});
   // Others change the base's weights when PEFT loads the adapter.
   expect(adapter, origin, "init_lora_weights", {true, false, nullptr, "gaussian", "eva", "orthogonal"});
   for (const char* key : {"rank_pattern", "alpha_pattern"}) expect(adapter, origin, key, {Json::object(), nullptr});
@@ -51,24 +55,40 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   const Json& targets = adapter.at("target_modules");
   config.target_modules = targets.is_string() ? std::vector<std::string>{targets.get<std::string>()}
                                               : targets.get<std::vector<std::string>>();
+  const Json saved = adapter.value("modules_to_save", Json());
+  config.modules_to_save = saved.is_null() ? std::vector<std::string>() : saved.get<std::vector<std::string>>();
   if (config.lora_r < 1 || config.lora_r > 65536) throw Error(origin + ": r is " + std::to_string(config.lora_r));
   return config;
 } catch (const nlohmann::json::exception& error) {
   throw Error((folder / "adapter_config.json").string() + ": " + error.what(), "expected PEFT's adapter_config.json");
 }
 
+void refuse_untied(const std::filesystem::path& folder, const model::ModelShape& shape) {
+  if (!shape.tie_word_embeddings) return;
+  const std::string origin = (folder / "adapter_config.json").string();
+  const Json adapter = read_json(origin);
+  if (!model::trained_base(shape, with_adapter({}, folder)).contains(kEmbedding)) return;
+  if (adapter.contains(kTyingKey) && adapter.at(kTyingKey) == true) return;
+  throw Error(origin + ": modules_to_save holds the embedding or the head of a model that ties the two, without " +
+                  kTyingKey + ": they were trained apart, which one matrix cannot hold",
+              std::string("train the adapter with ") + kTyingKey + ": true, or on a base with an lm_head of its own");
+}
+
 void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape) {
   const config::RunConfig theirs = with_adapter(config, config.adapter_name_or_path);
+  refuse_untied(config.adapter_name_or_path, shape);
   const auto modules = [&](const config::RunConfig& run) {
     const std::vector<std::string> names = model::adapted_modules(shape, run.target_modules);
     return std::set<std::string>(names.begin(), names.end());
   };
   std::string differing;
-  for (const char* key : {"lora_r", "lora_alpha", "use_rslora", "target_modules"}) {
+  for (const std::string key : {"lora_r", "lora_alpha", "use_rslora", "target_modules", "modules_to_save"}) {
     const config::Key& known = *config::find_key(key);
-    const bool same = key == std::string("target_modules") ? modules(config) == modules(theirs)
-                                                           : known.get(config) == known.get(theirs);
-    if (!same) differing += (differing.empty() ? "" : ", ") + std::string(key) + ": " + known.get(theirs);
+    const bool same = key == "target_modules" ? modules(config) == modules(theirs)
+                      : key == "modules_to_save"
+                          ? model::trained_base(shape, config) == model::trained_base(shape, theirs)
+                          : known.get(config) == known.get(theirs);
+    if (!same) differing += (differing.empty() ? "" : ", ") + key + ": " + known.get(theirs);
   }
   if (differing.empty()) return;
   throw UsageError("adapter_name_or_path: " + config.adapter_name_or_path + " was trained with other settings",
@@ -77,10 +97,12 @@ void refuse_other_adapter(const config::RunConfig& config, const model::ModelSha
 
 void load_adapter(const std::filesystem::path& folder, const model::Llama& model) {
   const at::NoGradGuard no_gradients;
+  refuse_untied(folder, model.shape());
   const ModelFiles files{{}, model.options().lora};
   const weights::SafetensorsFile file(folder / weights_file_name(files));
   const std::string origin = file.path().string(), remedy = "use the adapter on the model and modules it was made for";
   std::set<std::string> known;
+  if (model.shape().tie_word_embeddings) known.insert(weights_prefix(files) + kHead);  // PEFT writes the matrix twice
   for (const model::Parameter& parameter : model.trained_parameters()) {
     const weights::TensorInfo* info = file.find(weights_prefix(files) + parameter.name);
     if (info == nullptr) throw Error(origin + ": holds no tensor for " + parameter.name, remedy);

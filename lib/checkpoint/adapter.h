@@ -12,11 +12,14 @@ namespace fathom::checkpoint {
 // phantom's folder, and for what this decoder cannot express (another peft_type, DoRA, biases, ranks by pattern),
 // naming the key.
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder);
+// Throws Error where the adapter holds an embedding or a head of its own for a model whose two are one matrix: what
+// PEFT trains without ensure_weight_tying.
+void refuse_untied(const std::filesystem::path& folder, const model::ModelShape& shape);
 // Throws UsageError, naming the settings to write, unless config.adapter_name_or_path was trained with the config's
-// lora_r, lora_alpha, use_rslora and target_modules; whatever with_adapter throws besides.
+// lora_r, lora_alpha, use_rslora, target_modules and modules_to_save; whatever the two above throw besides.
 void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape);
-// Copies the tensors of adapter_model.safetensors into the model's adapters, converting their types. Throws Error
-// unless names and shapes are the model's.
+// Copies the tensors of adapter_model.safetensors into the model's adapters and its modules_to_save, converting their
+// types. Throws Error unless names and shapes are the model's.
 void load_adapter(const std::filesystem::path& folder, const model::Llama& model);
 
 }  // namespace fathom::checkpoint

@@ -17,6 +17,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/merge.h"
 #include "checkpoint/model_files.h"
+#include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
 
@@ -147,12 +148,30 @@ constexpr int64_t kBesideWeights = 64 << 20;  // a tokenizer's files, at most
 void write_whole_model(const ExportRequest& request, const std::vector<weights::TensorSource>& tensors,
                        const weights::ModelFolder& model, const fs::path& trained) {
   Folder folder(request.out, checked_add(bytes_of(tensors), kBesideWeights, "size of the model"));
-  folder.add("config.json", format_json(config_as_stored(model.config(), tensors.front().dtype)));
+  Json config = config_as_stored(model.config(), tensors.front().dtype);
+  for (const weights::TensorSource& tensor : tensors) {
+    if (tensor.name == "model.embed_tokens.weight") config["vocab_size"] = tensor.shape.front();
+  }
+  folder.add("config.json", format_json(config));
   folder.add_copies(trained, tokenizer_files());
   folder.add_copies(model.path(), {"generation_config.json"});
   folder.add_copies(model.path(), tokenizer_files());
   folder.add_model_weights(tensors, request.shard_bytes);
   folder.publish();
+}
+
+// Rows of embedding and head in training: those that the adapter brings, else one for each token at least.
+int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& trained,
+                      const weights::ModelFolder& base) {
+  if (const auto saved = saved_vocabulary(adapter)) return *saved;
+  const auto embedding = base.find("model.embed_tokens.weight");
+  if (!embedding || embedding->info->shape.empty()) return 0;
+  const int64_t stored = embedding->info->shape[0];
+  for (const fs::path& folder : {trained, base.path()}) {
+    if (!fs::exists(folder / "tokenizer.model") && !fs::exists(folder / "tokenizer.json")) continue;
+    return std::max(stored, tokenizer::Tokenizer::open(folder)->vocabulary_size());
+  }
+  return stored;
 }
 
 std::string export_merged(const ExportRequest& request, const fs::path& source) {
@@ -165,10 +184,23 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
   }
   const weights::ModelFolder model(base);
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
+  if (!settings.modules_to_save.empty()) {
+    refuse_untied(source, model::parse_model_shape(model.config(), (base / "config.json").string()));
+  }
   const auto rank = static_cast<double>(settings.lora_r);
   const double scaling = settings.lora_alpha / (settings.use_rslora ? std::sqrt(rank) : rank);
-  write_whole_model(request, merged_sources(model, adapter, scaling), model, source);
+  write_whole_model(request, merged_sources(model, adapter, scaling, vocabulary_of(adapter, source, model)), model,
+                    source);
   return "the adapter of " + source.string() + " merged into " + base.string();
+}
+
+// Of a name on the hub not even the cache is asked: whoever loads the adapter may download it.
+std::string named_base(const fs::path& base) {
+  if (!fs::is_directory(base) && !weights::is_hub_name(base.string())) {
+    throw UsageError("--base " + base.string() + " is neither a folder nor the name of a model on the hub",
+                     "name the base as a folder or as org/name");
+  }
+  return weights::lasting_name(base);
 }
 
 std::string export_adapter(const ExportRequest& request, const fs::path& source) {
@@ -180,8 +212,7 @@ std::string export_adapter(const ExportRequest& request, const fs::path& source)
     bytes += tensor.bytes;
   }
   Json settings = read_json(source / kAdapterConfig);
-  if (!request.base.empty())
-    settings["base_model_name_or_path"] = fs::absolute(request.base).lexically_normal().string();
+  if (!request.base.empty()) settings["base_model_name_or_path"] = named_base(request.base);
   Folder folder(request.out, bytes);
   folder.add(kAdapterConfig, format_json(settings));
   folder.add_copies(source, tokenizer_files());

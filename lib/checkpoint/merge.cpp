@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "model/added_rows.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::checkpoint {
@@ -21,6 +22,9 @@ using weights::TensorInfo;
 
 constexpr char kPrefix[] = "base_model.model.";
 constexpr int64_t kBlockElements = int64_t{1} << 22;
+constexpr char kEmbedding[] = "model.embed_tokens.weight", kHead[] = "lm_head.weight";
+
+bool is_of_vocabulary(const std::string& name) { return name == kEmbedding || name == kHead; }
 
 // What an adapter does to one tensor of the base.
 struct Change {
@@ -62,9 +66,11 @@ std::map<std::string, Change> changes_of(const SafetensorsFile& adapter) {
   return changes;
 }
 
-void check(const SafetensorsFile& adapter, const Change& change, const TensorInfo& weight_ND) {
+// shape: of the merged tensor.
+void check(const SafetensorsFile& adapter, const Change& change, const TensorInfo& weight_ND,
+           const std::vector<int64_t>& shape) {
   if (change.whole != nullptr) {
-    const bool same = change.whole->shape == weight_ND.shape;
+    const bool same = change.whole->shape == shape;
     if (!same || change.a_RD != nullptr || change.b_NR != nullptr)
       refuse(adapter, *change.whole, "has another shape than the base's");
     return;
@@ -81,11 +87,11 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
            const Change& change, double scaling) {
   const at::NoGradGuard no_gradients;
   const TensorInfo& info = *weight.info;
-  const at::Tensor out_ND = view(destination, info.shape, info.dtype);
   if (change.whole != nullptr) {
-    out_ND.copy_(view(adapter, *change.whole));
+    view(destination, change.whole->shape, info.dtype).copy_(view(adapter, *change.whole));
     return;
   }
+  const at::Tensor out_ND = view(destination, info.shape, info.dtype);
   const at::Tensor weight_ND = view(*weight.file, info);
   const at::Tensor a_RD = view(adapter, *change.a_RD).to(at::kFloat), b_NR = view(adapter, *change.b_NR).to(at::kFloat);
   const int64_t rows = std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, weight_ND.size(1)));
@@ -94,6 +100,19 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
     const at::Tensor block_ND = weight_ND.narrow(0, row, count).to(at::kFloat);
     out_ND.narrow(0, row, count).copy_(at::addmm(block_ND, b_NR.narrow(0, row, count), a_RD, 1, scaling));
   }
+}
+
+// As source_of, with rows for tokens that the base does not know.
+weights::TensorSource grown_source(const ModelFolder::Entry& entry, const std::vector<int64_t>& shape) {
+  weights::TensorSource source{entry.info->name, entry.info->dtype, shape, {}, nullptr};
+  source.read = [entry, shape](std::byte* destination, int64_t bytes) {
+    if (bytes == 0) return;
+    std::memcpy(destination, entry.data(), static_cast<size_t>(entry.info->bytes));
+    const int64_t stored = entry.info->shape[0];
+    model::fill_added_rows(view(destination, shape, entry.info->dtype).narrow(0, stored, shape[0] - stored), entry);
+    entry.file->release(*entry.info);
+  };
+  return source;
 }
 
 weights::TensorSource source_of(const ModelFolder::Entry& entry) {
@@ -113,15 +132,29 @@ std::vector<weights::TensorSource> plain_sources(const ModelFolder& folder) {
   return sources;
 }
 
+std::optional<int64_t> saved_vocabulary(const SafetensorsFile& adapter) {
+  for (const char* name : {kEmbedding, kHead}) {
+    const TensorInfo* tensor = adapter.find(std::string(kPrefix) + name);
+    if (tensor != nullptr && !tensor->shape.empty()) return tensor->shape[0];
+  }
+  return std::nullopt;
+}
+
 std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const SafetensorsFile& adapter,
-                                                  double scaling) {
+                                                  double scaling, int64_t vocabulary) {
   std::vector<weights::TensorSource> sources = plain_sources(base);
   std::map<std::string, Change> changes = changes_of(adapter);
+  // Of a tied head PEFT writes the one matrix under both names.
+  if (!base.find(kHead) && changes.contains(kEmbedding)) changes.erase(kHead);
   for (weights::TensorSource& source : sources) {
+    const ModelFolder::Entry entry = *base.find(source.name);
+    const std::vector<int64_t>& stored = entry.info->shape;
+    if (is_of_vocabulary(source.name) && stored.size() == 2 && stored[0] < vocabulary) {
+      source = grown_source(entry, {vocabulary, stored[1]});
+    }
     const auto found = changes.find(source.name);
     if (found == changes.end()) continue;
-    const ModelFolder::Entry entry = *base.find(source.name);
-    check(adapter, found->second, *entry.info);
+    check(adapter, found->second, *entry.info, source.shape);
     source.read = [entry, &adapter, change = found->second, scaling](std::byte* destination, int64_t bytes) {
       if (bytes > 0) merge(destination, entry, adapter, change, scaling);
       entry.file->release(*entry.info);

@@ -1,10 +1,13 @@
 // Writes Hugging Face's files around the weights of a run.
 #include "checkpoint/model_files.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "ops/scalar_type.h"
+#include "weights/hub.h"
 #include "weights/safetensors.h"
 
 namespace fathom::checkpoint {
@@ -23,22 +26,33 @@ std::vector<fs::path> copied_files(const ModelFiles& files) {
   return copied;
 }
 
+// PEFT trains an embedding apart from the head that is tied to it, unless it is told not to.
+bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& files) {
+  const bool holds = std::any_of(parameters.begin(), parameters.end(),
+                                 [](const auto& named) { return named.first == "model.embed_tokens.weight"; });
+  if (!holds) return false;
+  const Json config = read_json(files.source / "config.json");
+  return config.contains("tie_word_embeddings") && config.at("tie_word_embeddings") == true;
+}
+
 // What PEFT needs to rebuild the adapter, in its spelling (peft/tuners/lora/config.py); all else is its default.
-Json adapter_config(const ModelFiles& files) {
+Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
   const model::LoraOptions& lora = *files.lora;
   std::vector<std::string> targets = lora.target_modules;
   if (targets.empty()) targets = {"q_proj", "v_proj"};
   if (targets == std::vector<std::string>{"all-linear"}) {
     targets = {"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"};
   }
-  return {{"base_model_name_or_path", fs::weakly_canonical(fs::absolute(files.source)).string()},
+  const Json saved = lora.modules_to_save.empty() ? Json() : Json(lora.modules_to_save);
+  return {{"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
           {"bias", "none"},
+          {"ensure_weight_tying", holds_tied_embedding(parameters, files)},
           {"fan_in_fan_out", false},
           {"inference_mode", true},
           {"init_lora_weights", true},
           {"lora_alpha", lora.alpha},
           {"lora_dropout", lora.dropout},
-          {"modules_to_save", nullptr},
+          {"modules_to_save", saved},
           {"peft_type", "LORA"},
           {"r", lora.r},
           {"rank_pattern", Json::object()},
@@ -80,7 +94,7 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
                                           const ModelFiles& files) {
   std::vector<FileRecord> written;
   if (files.lora) {
-    written.push_back(write_new(folder, "adapter_config.json", format_json(adapter_config(files))));
+    written.push_back(write_new(folder, "adapter_config.json", format_json(adapter_config(parameters, files))));
   } else {
     Json config = read_json(files.source / "config.json");
     if (!parameters.empty()) {

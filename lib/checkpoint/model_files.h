@@ -18,6 +18,7 @@ namespace fathom::checkpoint {
 struct ModelFiles {
   std::filesystem::path source;  // the folder that was trained: config.json and the tokenizer's files are copied
   std::optional<model::LoraOptions> lora;  // set: the parameters are adapters on `source`
+  std::string base = {};  // what the adapters call it: its path, or its name on the hub; empty: the path of `source`
 };
 
 // The names under which a folder keeps its tokenizer and chat template.

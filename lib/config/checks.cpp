@@ -37,6 +37,7 @@ constexpr Condition kConditions[] = {
     {"lora_dropout", "method", "method: lora", kIsLora},
     {"use_rslora", "method", "method: lora", kIsLora},
     {"target_modules", "method", "method: lora", kIsLora},
+    {"modules_to_save", "method", "method: lora", kIsLora},
     {"adapter_name_or_path", "method", "method: lora", kIsLora},
     {"adam_beta1", "optim", "optim: adamw or lion", kMixesMoments},
     {"adam_beta2", "optim", "optim: adamw or lion", kMixesMoments},

@@ -48,6 +48,8 @@ constexpr ForeignKey kForeignKeys[] = {
     {"lora_target", "target_modules"},
     {"lora_target_modules", "target_modules"},
     {"lora_attn_modules", "target_modules"},
+    {"lora_modules_to_save", "modules_to_save"},
+    {"additional_target", "modules_to_save"},
     {"lora_target_linear", "target_modules", "target_modules: all-linear"},
     {"bfloat16", "bf16"},
     {"dataset", "train_file"},
@@ -142,7 +144,6 @@ struct Unsupported {
 
 constexpr Unsupported kUnsupported[] = {
     {"use_dora", "remove it"},
-    {"modules_to_save", "remove it"},
     {"load_in_8bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
     {"load_in_4bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
     {"load_in_fp8", "remove it; dtype: bfloat16 stores the base in 16 bits"},

@@ -148,6 +148,21 @@ Key modules_key() {
   return key;
 }
 
+Key saved_modules_key() {
+  Key key = make_key("modules_to_save", "list of names", &RunConfig::modules_to_save,
+                     "Modules of the base that are trained whole beside the adapters, and saved with them, as PEFT "
+                     "matches them, by the ends of their names: embed_tokens and lm_head (which teaches added tokens), "
+                     "norm for every norm, projections without an adapter. Tied embedding and head stay one matrix.",
+                     "none");
+  key.set = [](RunConfig& run, const Value& value) {
+    return store(run, &RunConfig::modules_to_save, read_names(value, "a list of module names"));
+  };
+  key.get = [](const RunConfig& run) {
+    return run.modules_to_save.empty() ? std::string("null") : list_of(run.modules_to_save);
+  };
+  return key;
+}
+
 constexpr Range kAtLeastOne{.low = 1};
 constexpr Range kAtLeastZero{.low = 0};
 constexpr Range kAboveZero{.low = 0, .open_low = true};
@@ -183,9 +198,10 @@ std::vector<Key> method_keys() {
            "Adapters are scaled by lora_alpha over the square root of lora_r instead, so that a high rank learns as "
            "fast."),
       modules_key(),
+      saved_modules_key(),
       text("adapter_name_or_path", "path of a PEFT adapter", &RunConfig::adapter_name_or_path, "a new adapter",
-           "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora and "
-           "target_modules must be the adapter's."),
+           "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora, "
+           "target_modules and modules_to_save must be the adapter's."),
   };
 }
 

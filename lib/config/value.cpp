@@ -161,9 +161,7 @@ Read<std::vector<std::string>> read_paths(const Value& value, const std::string&
   return paths;
 }
 
-Read<std::vector<std::string>> read_modules(const Value& value) {
-  const std::string expected = "a list of module names, or all-linear";
-  if (value.kind == Value::Kind::kScalar && value.text == "all-linear") return std::vector<std::string>{value.text};
+Read<std::vector<std::string>> read_names(const Value& value, const std::string& expected) {
   if (value.kind == Value::Kind::kScalar) {
     return Mismatch{expected, describe(value), "write [" + printable(value.text) + "]"};
   }
@@ -175,13 +173,22 @@ Read<std::vector<std::string>> read_modules(const Value& value) {
   for (const Value& item : value.items) {
     const bool name = item.kind == Value::Kind::kScalar && !item.text.empty() && is_printable_text(item.text);
     if (!name) return Mismatch{expected, describe(item) + " in the list", ""};
-    if (item.text == "all-linear" && value.items.size() > 1) return Mismatch{expected, "both", "remove one of them"};
     if (!seen.insert(item.text).second) {
       return Mismatch{expected, describe(item) + " twice", "remove one of them"};
     }
     names.push_back(item.text);
   }
   return names;
+}
+
+Read<std::vector<std::string>> read_modules(const Value& value) {
+  const std::string expected = "a list of module names, or all-linear";
+  if (value.kind == Value::Kind::kScalar && value.text == "all-linear") return std::vector<std::string>{value.text};
+  for (const Value& item : value.items) {
+    const bool all = item.kind == Value::Kind::kScalar && item.text == "all-linear";
+    if (all && value.items.size() > 1) return Mismatch{expected, "both", "remove one of them"};
+  }
+  return read_names(value, expected);
 }
 
 std::string format_size(int64_t bytes) {

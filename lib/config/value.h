@@ -37,7 +37,9 @@ Read<int64_t> read_size(const Value& value);
 Read<std::string> read_text(const Value& value, const std::string& what);
 // One path or a list of paths, each on one line; no path twice.
 Read<std::vector<std::string>> read_paths(const Value& value, const std::string& what);
-// Names of modules, or the word all-linear alone.
+// Names of modules; none twice. expected: "a list of module names".
+Read<std::vector<std::string>> read_names(const Value& value, const std::string& expected);
+// The same, or the word all-linear alone.
 Read<std::vector<std::string>> read_modules(const Value& value);
 
 // The size with the largest binary unit that holds it exactly: "24GiB", "1025".

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "model/added_rows.h"
 #include "model/decoder.h"
+#include "model/saved_parameters.h"
 #include "ops/activation_checkpoint.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
@@ -182,13 +183,15 @@ at::Tensor Llama::State::head(const at::Tensor& x_TD) const {
 
 Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std::make_shared<State>(shape, options)) {
   State& state = *state_;
-  std::set<std::string> adapted;
+  std::set<std::string> adapted, saved;
   if (options.lora) {
     for (const std::string& module : adapted_modules(shape, options.lora->target_modules)) adapted.insert(module);
+    saved = saved_parameters(shape, options.lora->modules_to_save, options.lora->target_modules);
   }
   std::map<std::string, at::Tensor> base;
   for (const ParameterSpec& spec : parameter_specs(shape)) {
-    base[spec.name] = state.add_parameter(spec.name, spec.shape, ops::scalar_type(options.dtype), !options.lora);
+    const bool trained = !options.lora || saved.contains(spec.name);
+    base[spec.name] = state.add_parameter(spec.name, spec.shape, ops::scalar_type(options.dtype), trained);
   }
   state.base_count = state.parameters.size();
   state.embedding_VD = base.at("model.embed_tokens.weight");

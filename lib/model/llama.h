@@ -24,6 +24,7 @@ struct LoraOptions {
   double dropout = 0;
   std::vector<std::string> target_modules;  // as ModelShape's adapted_modules takes them
   bool rank_stabilised = false;             // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
+  std::vector<std::string> modules_to_save = {};  // of the base, trained whole in its own type (model/saved_parameters.h)
   double scaling() const {
     return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
   }
@@ -34,7 +35,7 @@ struct ModelOptions {
   DType dtype = DType::kF32;  // storage of the base weights; adapters are FP32
   config::Attention attention = config::Attention::kFlash;
   bool gradient_checkpointing = false;
-  std::optional<LoraOptions> lora;   // set: the base is frozen
+  std::optional<LoraOptions> lora;   // set: the base is frozen, but for its modules_to_save
   ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
 };
 

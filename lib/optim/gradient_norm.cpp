@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/rows.h"
@@ -30,12 +32,23 @@ double sum_of_squares(const at::Tensor& contiguous) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
+// Type by type: LibTorch's multi-tensor kernels take tensors of one.
+std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
+  std::map<at::ScalarType, std::vector<at::Tensor>> of_type;
+  for (const at::Tensor& gradient : gradients) of_type[gradient.scalar_type()].push_back(gradient);
+  std::vector<at::Tensor> norms;
+  for (const auto& [type, some] : of_type) {
+    for (at::Tensor& norm : at::_foreach_norm(some, 2, at::kFloat)) norms.push_back(std::move(norm));
+  }
+  return norms;
+}
+
 // The 2-norm of all gradients together, in FP32. LibTorch's norm of a BF16 tensor in FP32 would widen all of it first.
 at::Tensor total_norm(const std::vector<at::Tensor>& gradients) {
   const bool by_kernel = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
     return ops::has_kernel(gradient) && gradient.is_contiguous();
   });
-  if (!by_kernel) return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2, at::kFloat)), 2);
+  if (!by_kernel) return at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
   at::Tensor total = at::empty({}, gradients.front().options().dtype(at::kFloat));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
   if (!total.is_cpu()) return total;

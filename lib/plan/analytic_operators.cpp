@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "model/saved_parameters.h"
 #include "plan/analytic_sources.h"
 #include "train/inputs.h"
 
@@ -32,13 +33,14 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       wide_tiles(target.compute_capability == "8.0" || target.compute_capability == "9.0" ||
                  target.compute_capability.starts_with("10.")),
       lora(run_in.method == config::Method::kLora),
+      trained(model::trained_base(shape_in, run_in)),
       checkpointing(run_in.gradient_checkpointing),
       stored_bytes(size_of(train::storage_dtype(run_in, shape_in))),
       compute_bytes(run_in.bf16 ? 2 : stored_bytes),
       adapter_bytes(run_in.bf16 ? 2 : 4),
       casts_base(run_in.bf16 && stored_bytes != 2) {}
 
-Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bias_in, bool adapted_in)
+Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bias_in, bool adapted_in, bool trained_in)
     : name(std::move(name_in)),
       copy_name("autocast's copy of " + name),
       gradient_name("gradient of " + name),
@@ -48,7 +50,8 @@ Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bi
       rows(rows_in),
       columns(columns_in),
       bias(bias_in),
-      adapted(adapted_in) {}
+      adapted(adapted_in),
+      trained(trained_in) {}
 
 Operators::Operators(const StepSettings& settings, Account& account, const train::BatchShape& batch)
     : s_(settings), account_(account), batch_(batch), tokens_(batch.rows * batch.length) {}
@@ -115,7 +118,7 @@ Tensor Operators::cast_weight(Tensor& cached, bool trained, const std::string& n
   return copy;
 }
 
-Value Operators::norm(const Value& stream, const char* name, Tensor& weight_gradient) {
+Value Operators::norm(const Value& stream, const char* name, NormWeight& weight) {
   const int64_t width = s_.shape.hidden_size;
   const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;  // CUDA's norm answers in the stream's type
   Tensor wide_output;
@@ -130,15 +133,14 @@ Value Operators::norm(const Value& stream, const char* name, Tensor& weight_grad
     result.data = take(name, kNorm, wide(width, s_.compute_bytes));
     wide_output.reset();
   }
-  result.slot = new_slot(stream.slot || !s_.lora);
+  result.slot = new_slot(stream.slot || weight.trained);
   if (!result.slot) return result;
-  remember([this, casts, width, x = stream.data, rms, input = stream.slot, output = result.slot,
-            &weight_gradient]() mutable {
-    Tensor gradient = std::move(output->gradient);
+  remember([this, casts, width, x = stream.data, rms, input = stream.slot, output = result.slot, &weight]() mutable {
+    Tensor gradient = std::move(output->gradient), made;
     if (casts) gradient = take("gradient of a norm's output, cast", kBackward, wide(width, s_.stored_bytes));
-    Tensor made = take("gradient of a norm's input", kBackward, wide(width, s_.stored_bytes));
-    if (!s_.lora) {
-      give_gradient(weight_gradient, take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}}));
+    if (input || !s_.cuda) made = take("gradient of a norm's input", kBackward, wide(width, s_.stored_bytes));
+    if (weight.trained) {
+      give_gradient(weight.gradient, take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}}));
     }
     gradient.reset();
     x.reset();
@@ -150,23 +152,23 @@ Value Operators::norm(const Value& stream, const char* name, Tensor& weight_grad
 
 // Input, output and weight are of the compute type, but trained weights are FP32 under autocast: CUDA's norm wants a
 // copy.
-Value Operators::head_norm(const Value& x, int64_t heads, const char* name, Tensor& weight_gradient) {
+Value Operators::head_norm(const Value& x, int64_t heads, const char* name, NormWeight& weight) {
   const int64_t width = s_.shape.head_dim;
   const Product product = wide(heads * width, s_.compute_bytes);
   const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;
   const Product copied = {{width, ""}, {s_.compute_bytes, "bytes"}};
   Tensor copy = casts ? take("norm's weight, cast", kNorm, copied) : nullptr;
-  Value result = {take(name, kNorm, wide(heads * width, s_.compute_bytes)), new_slot(x.slot || !s_.lora)};
+  Value result = {take(name, kNorm, wide(heads * width, s_.compute_bytes)), new_slot(x.slot || weight.trained)};
   Tensor rms = take("1/rms of heads", kNorm, {{tokens_, "tokens"}, {heads, "heads"}, {4, "bytes"}});
   if (!result.slot) return result;
   remember([this, product, copied, casts, width, kept = x.data, copy, rms, input = x.slot, output = result.slot,
-            &weight_gradient]() mutable {
-    Tensor gradient = std::move(output->gradient);
-    Tensor made = take("gradient of a norm's input", kBackward, product), of_weight;
-    if (!s_.lora && casts) of_weight = take("gradient of a norm's weight, cast", kBackward, copied);
-    if (!s_.lora && !casts) {
+            &weight]() mutable {
+    Tensor gradient = std::move(output->gradient), made, of_weight;
+    if (input || !s_.cuda) made = take("gradient of a norm's input", kBackward, product);
+    if (weight.trained && casts) of_weight = take("gradient of a norm's weight, cast", kBackward, copied);
+    if (weight.trained && !casts) {
       of_weight = take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}});
-      give_gradient(weight_gradient, std::move(of_weight));
+      give_gradient(weight.gradient, std::move(of_weight));
     }
     gradient.reset();
     kept.reset();
@@ -174,7 +176,7 @@ Value Operators::head_norm(const Value& x, int64_t heads, const char* name, Tens
     rms.reset();
     accumulate(input, std::move(made), product);
     if (of_weight) {
-      give_gradient(weight_gradient, take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}}));
+      give_gradient(weight.gradient, take("gradients of norms", kGradient, {{width, ""}, {s_.stored_bytes, "bytes"}}));
     }
   });
   return result;
@@ -184,22 +186,23 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
   const Product copied = matrix(weight.rows, weight.columns, s_.compute_bytes);
   const Product bias = {{weight.rows, ""}, {s_.compute_bytes, "bytes"}};
   const Tensor copied_bias =
-      s_.casts_base && weight.bias ? cast_weight(weight.copy_bias, !s_.lora, weight.copy_name, bias) : nullptr;
-  Tensor copy = s_.casts_base ? cast_weight(weight.copy, !s_.lora, weight.copy_name, copied) : nullptr;
-  Value result = {take(output_name, source, wide(weight.rows, s_.compute_bytes)), new_slot(input.x.slot || !s_.lora)};
+      s_.casts_base && weight.bias ? cast_weight(weight.copy_bias, weight.trained, weight.copy_name, bias) : nullptr;
+  Tensor copy = s_.casts_base ? cast_weight(weight.copy, weight.trained, weight.copy_name, copied) : nullptr;
+  Value result = {take(output_name, source, wide(weight.rows, s_.compute_bytes)),
+                  new_slot(input.x.slot || weight.trained)};
   if (result.slot) {
     if (!input.x.slot) copy.reset();
-    Tensor kept = s_.lora ? nullptr : input.x.data;
+    Tensor kept = weight.trained ? input.x.data : nullptr;
     remember([this, copy, kept, bias, x = input.x.slot, output = result.slot, &weight]() mutable {
       const int64_t columns = weight.columns;
       Tensor gradient = std::move(output->gradient), of_weight, of_input, of_bias;
       if (output->strided)
         gradient = take("gradient of values, joined", kBackward, wide(weight.rows, s_.compute_bytes));
-      if (!s_.lora) {
+      if (weight.trained) {
         of_weight = take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.compute_bytes));
       }
       if (x) of_input = take("gradient of a linear layer's input", kBackward, wide(columns, s_.compute_bytes));
-      if (weight.bias && !s_.lora) of_bias = take(weight.gradient_name.c_str(), kGradient, bias);
+      if (weight.bias && weight.trained) of_bias = take(weight.gradient_name.c_str(), kGradient, bias);
       gradient.reset();
       copy.reset();
       kept.reset();

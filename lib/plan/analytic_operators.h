@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct StepSettings {
   bool math = false, flash = false;  // the attention kernel; neither: memory-efficient
   bool wide_tiles = false;           // the GPU's shared memory holds 128 rows of a tile of that kernel
   bool lora = false;
+  std::set<std::string> trained;  // parameters of the base: all, or those of modules_to_save
   bool checkpointing = false;
   int64_t stored_bytes = 4;   // an element of base weights and of the stream from layer to layer
   int64_t compute_bytes = 4;  // of matrix products: 2 under autocast
@@ -32,6 +34,9 @@ struct StepSettings {
   bool casts_base = false;    // autocast copies the base weights
   int64_t queries() const { return shape.num_attention_heads * shape.head_dim; }  // H * E
   int64_t keys() const { return shape.num_key_value_heads * shape.head_dim; }     // K * E
+  bool trains(const std::string& parameter) const { return trained.contains(parameter); }
+  bool trains_embedding() const { return trains("model.embed_tokens.weight"); }
+  bool trains_head() const { return shape.tie_word_embeddings ? trains_embedding() : trains("lm_head.weight"); }
   bool grouped() const { return shape.num_key_value_heads != shape.num_attention_heads; }
 };
 
@@ -47,13 +52,18 @@ struct Value {
 
 // A matrix of the model, with its bias and its adapter where it has them.
 struct Weight {
-  Weight(std::string name, int64_t rows, int64_t columns, bool bias, bool adapted);
+  Weight(std::string name, int64_t rows, int64_t columns, bool bias, bool adapted, bool trained);
   std::string name, copy_name, gradient_name, adapter_name, adapter_copy_name, adapter_gradient_name;
   int64_t rows, columns;  // output and input features
-  bool bias, adapted;
+  bool bias, adapted, trained;
   Tensor gradient, gradient_bias, gradient_a, gradient_b;
   Tensor made_a, made_b;                   // the gradients of autocast's copies of the adapter, until they are cast
   Tensor copy, copy_bias, copy_a, copy_b;  // in autocast's cache
+};
+
+struct NormWeight {
+  bool trained = false;
+  Tensor gradient;
 };
 
 // What a linear layer reads: cast to the adapters' type at most once.
@@ -67,9 +77,9 @@ class Operators {
   Operators(const StepSettings& settings, Account& account, const train::BatchShape& batch);
 
   // ---- as in lib/ops; each remembers its backward pass if gradients are on and its input or weight needs one.
-  Value norm(const Value& stream, const char* name, Tensor& weight_gradient);
+  Value norm(const Value& stream, const char* name, NormWeight& weight);
   // Of each of `heads` heads of every token.
-  Value head_norm(const Value& x, int64_t heads, const char* name, Tensor& weight_gradient);
+  Value head_norm(const Value& x, int64_t heads, const char* name, NormWeight& weight);
   // source: why the output is there.
   Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
   Value rotate(const Value& x, int64_t width, const char* name);

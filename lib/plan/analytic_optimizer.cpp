@@ -2,6 +2,7 @@
 #include "plan/analytic_optimizer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -36,7 +37,7 @@ std::vector<TrainedTensor> trained_tensors(const StepSettings& s) {
   }
   for (const model::ParameterSpec& spec : model::parameter_specs(s.shape)) {
     const int64_t rows = spec.shape.at(0), columns = spec.shape.size() > 1 ? spec.shape.at(1) : 0;
-    if (!s.lora) tensors.push_back({rows, columns, s.stored_bytes});
+    if (s.trains(spec.name)) tensors.push_back({rows, columns, s.stored_bytes});
     if (!spec.name.ends_with(".weight") || !adapted.contains(spec.name.substr(0, spec.name.rfind('.')))) continue;
     tensors.push_back({s.run.lora_r, columns, kStoredAdapterBytes});
     tensors.push_back({rows, s.run.lora_r, kStoredAdapterBytes});
@@ -50,14 +51,18 @@ void account_for_states(const StepSettings& s, Account& account) {
   const auto stand = [&](const char* what, const char* source, const Product& product) {
     account.keep(account.take(Component::kOptimizerStates, what, source, product));
   };
-  int64_t parameters = 0, sides = 0, bytes = s.lora ? kStoredAdapterBytes : s.stored_bytes;
+  int64_t parameters = 0, sides = 0;
+  std::map<int64_t, int64_t> of_size;  // bytes of an element -> parameters of that type
   for (const TrainedTensor& tensor : trained_tensors(s)) {
     parameters = checked_add(parameters, tensor.elements(), "trained parameters");
+    of_size[tensor.bytes] += tensor.elements();
     sides = checked_add(sides, checked_add(tensor.rows, tensor.columns, "sides"), "sides");
   }
   switch (s.run.optim) {
     case config::Optimizer::kAdamW:
-      stand("moments", kAdamW, {{2, "of"}, {parameters, "parameters"}, {bytes, "bytes"}});
+      for (const auto& [bytes, count] : of_size) {
+        stand("moments", kAdamW, {{2, "of"}, {count, "parameters"}, {bytes, "bytes"}});
+      }
       if (s.cuda) stand("step count", kAdamW, {{4, "bytes"}});
       return;
     case config::Optimizer::kLion:
@@ -72,13 +77,19 @@ void account_for_states(const StepSettings& s, Account& account) {
 void account_for_update(const StepSettings& s, Account& account) {
   if (!s.cuda) return;  // our kernels take nothing
   const std::vector<TrainedTensor> tensors = trained_tensors(s);
-  int64_t chunks = 1;
-  for (const TrainedTensor& tensor : tensors) chunks = std::max(chunks, (tensor.elements() + kChunk - 1) / kChunk);
-  const auto count = static_cast<int64_t>(tensors.size());
   {
-    const Tensor parts =
-        account.take("norms of chunks", kNorms, {{count, "tensors"}, {chunks, "chunks"}, {4, "bytes"}});
-    const Tensor norms = account.take("norms of gradients", kNorms, {{count, "tensors"}, {4, "bytes"}});
+    std::vector<Tensor> norms;  // of the gradients of each type
+    for (const int64_t bytes : std::set<int64_t>{s.stored_bytes, kStoredAdapterBytes}) {
+      int64_t chunks = 1, count = 0;
+      for (const TrainedTensor& tensor : tensors) {
+        if (tensor.bytes != bytes) continue;
+        chunks = std::max(chunks, (tensor.elements() + kChunk - 1) / kChunk);
+        count += 1;
+      }
+      const Tensor parts =
+          account.take("norms of chunks", kNorms, {{count, "tensors"}, {chunks, "chunks"}, {4, "bytes"}});
+      norms.push_back(account.take("norms of gradients", kNorms, {{count, "tensors"}, {4, "bytes"}}));
+    }
   }
   const Tensor norm = account.take("norm of all gradients", kNorms, {{4, "bytes"}});
   const Tensor factor = s.run.max_grad_norm > 0 ? account.take("factor that clips", kNorms, {{4, "bytes"}}) : nullptr;

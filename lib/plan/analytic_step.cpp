@@ -38,6 +38,13 @@ const std::string kHeadCopy = "autocast's copy of the head";
 
 }  // namespace
 
+bool AccountOfRun::Layer::trains() const {
+  for (const Weight* weight : {&q, &k, &v, &o, &gate, &up, &down}) {
+    if (weight->adapted || weight->trained) return true;
+  }
+  return first_norm.trained || second_norm.trained || query_norm.trained || key_norm.trained;
+}
+
 AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
                            const Workload& workload)
     : s_(shape, run, target) {
@@ -49,9 +56,12 @@ AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConf
   }
   std::string prefix;
   const auto weight = [&](const char* name, int64_t rows, int64_t columns, bool bias) {
-    const bool has_adapter = adapted.contains(prefix + "self_attn." + name) || adapted.contains(prefix + "mlp." + name);
-    return Weight(name, rows, columns, bias, has_adapter);
+    const auto is_in = [&](const std::set<std::string>& names, const char* ending) {
+      return names.contains(prefix + "self_attn." + name + ending) || names.contains(prefix + "mlp." + name + ending);
+    };
+    return Weight(name, rows, columns, bias, is_in(adapted, ""), is_in(s_.trained, ".weight"));
   };
+  const auto norm = [&](const char* name) { return NormWeight{s_.trains(prefix + name + ".weight"), nullptr}; };
   const int64_t width = shape.hidden_size, inner = shape.intermediate_size, q = s_.queries(), k = s_.keys();
   const bool heads = shape.query_key_value_bias, out = shape.output_bias, gates = shape.feed_forward_bias;
   for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
@@ -59,8 +69,10 @@ AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConf
     layers_.push_back({weight("q_proj", q, width, heads), weight("k_proj", k, width, heads),
                        weight("v_proj", k, width, heads), weight("o_proj", width, q, out),
                        weight("gate_proj", inner, width, gates), weight("up_proj", inner, width, gates),
-                       weight("down_proj", width, inner, gates), nullptr, nullptr, nullptr, nullptr});
+                       weight("down_proj", width, inner, gates), norm("input_layernorm"),
+                       norm("post_attention_layernorm"), norm("self_attn.q_norm"), norm("self_attn.k_norm")});
   }
+  last_norm_.trained = s_.trains("model.norm.weight");
   standing(target, workload);
 }
 
@@ -115,7 +127,8 @@ Product AccountOfRun::vocabulary(int64_t bytes) const {
 Value AccountOfRun::embed(Operators& operators) {
   operators.enter("the embedding", 0);
   const Product product = operators.wide(s_.shape.hidden_size, s_.stored_bytes);
-  Value stream = {operators.take("stream, from the embedding", kStream, product), operators.new_slot(!s_.lora)};
+  Value stream = {operators.take("stream, from the embedding", kStream, product),
+                  operators.new_slot(s_.trains_embedding())};
   if (!stream.slot) return stream;
   operators.remember([this, &operators, output = stream.slot] {
     Tensor gradient = std::move(output->gradient);
@@ -143,7 +156,7 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
     LinearInput x = {operators.norm(stream, "first norm's output", layer.first_norm), {}};
     LinearInput attended;
     {
-      const auto turned = [&](Weight& weight, int64_t heads, Tensor& norm, const char* name) {
+      const auto turned = [&](Weight& weight, int64_t heads, NormWeight& norm, const char* name) {
         Value each = operators.linear(x, weight, "heads, not yet turned", kProduct);
         if (s_.shape.query_key_norm) each = operators.head_norm(each, heads, "heads, normalised", norm);
         return operators.rotate(each, heads * s_.shape.head_dim, name);
@@ -259,9 +272,10 @@ void AccountOfRun::play_chunk(Operators& operators, int64_t rows, bool gradients
 // All chunks take what the first does: the largest.
 Tensor AccountOfRun::loss(Operators& operators, Value x) {
   operators.enter("the loss", 0);
-  const bool trains_head = !s_.lora && operators.gradients();
-  const Tensor copy =
-      s_.casts_base ? operators.cast_weight(head_copy_, !s_.lora, kHeadCopy, vocabulary(s_.compute_bytes)) : nullptr;
+  const bool trains_head = s_.trains_head() && operators.gradients();
+  const Tensor copy = s_.casts_base
+                          ? operators.cast_weight(head_copy_, s_.trains_head(), kHeadCopy, vocabulary(s_.compute_bytes))
+                          : nullptr;
   x = counted_rows(operators, std::move(x));
   const int64_t rows = operators.counted_rows(), size = s_.run.loss_chunk_size;
   const int64_t chunk = size == 0 ? rows : std::min(rows, size);
@@ -311,8 +325,7 @@ Tensor AccountOfRun::forward(Operators& operators) {
     int64_t number = 0;
     for (Layer& layer : layers_) {
       account_.enter_layer(++number);
-      const bool trains = !s_.lora || layer.is_adapted();
-      const bool repeats = s_.checkpointing && operators.gradients() && (stream.slot || trains);
+      const bool repeats = s_.checkpointing && operators.gradients() && (stream.slot || layer.trains());
       stream = repeats ? checkpointed(operators, layer, stream) : run_layer(operators, layer, stream);
     }
     x = operators.norm(stream, "last norm's output", last_norm_);
@@ -353,12 +366,11 @@ void AccountOfRun::update() {
   account_for_update(s_, account_);
   embedding_gradient_.reset();
   head_gradient_.reset();
-  last_norm_.reset();
+  last_norm_.gradient.reset();
   for (Layer& layer : layers_) {
-    layer.first_norm.reset();
-    layer.second_norm.reset();
-    layer.query_norm.reset();
-    layer.key_norm.reset();
+    for (NormWeight* norm : {&layer.first_norm, &layer.second_norm, &layer.query_norm, &layer.key_norm}) {
+      norm->gradient.reset();
+    }
     for (Weight* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
       weight->gradient.reset();
       weight->gradient_bias.reset();

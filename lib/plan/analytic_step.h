@@ -22,10 +22,8 @@ class AccountOfRun {
  private:
   struct Layer {
     Weight q, k, v, o, gate, up, down;
-    bool is_adapted() const {
-      return q.adapted || k.adapted || v.adapted || o.adapted || gate.adapted || up.adapted || down.adapted;
-    }
-    Tensor first_norm, second_norm, query_norm, key_norm;  // gradients
+    NormWeight first_norm, second_norm, query_norm, key_norm;
+    bool trains() const;
   };
   void standing(const Target& target, const Workload& workload);
   Value embed(Operators& operators);
@@ -49,9 +47,10 @@ class AccountOfRun {
   int64_t rotary_positions_ = 0;
   Tensor cosines_, sines_;
   std::array<Tensor, 2> recipe_positions_;  // of a packed batch, which checkpoints keep while there is a graph
-  Tensor embedding_gradient_, head_gradient_, last_norm_;  // gradients of weights
-  Tensor waiting_head_;                                    // a tied head's gradient, until the embedding's
-  Tensor head_copy_;                                       // in autocast's cache
+  NormWeight last_norm_;
+  Tensor embedding_gradient_, head_gradient_;
+  Tensor waiting_head_;  // a tied head's gradient, until the embedding's
+  Tensor head_copy_;     // in autocast's cache
 };
 
 }  // namespace fathom::plan

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "model/saved_parameters.h"
 #include "ops/attention_segments.h"
 #include "plan/analytic.h"
 #include "train/inputs.h"
@@ -31,10 +32,11 @@ class Walk {
   Walk(const model::ModelShape& shape, const config::RunConfig& run)
       : shape_(shape),
         run_(run),
-        trains_base_(run.method == config::Method::kFull),
         stored_(size_of(train::storage_dtype(run, shape))),
-        computed_(run.bf16 ? 2 : stored_) {
-    if (trains_base_) return;
+        computed_(run.bf16 ? 2 : stored_),
+        trained_(model::trained_base(shape, run)),
+        trained_count_(model::trained_base_count(shape, run)) {
+    if (run.method == config::Method::kFull) return;
     for (std::string& name : model::adapted_modules(shape, run.target_modules)) adapted_.insert(std::move(name));
   }
 
@@ -54,24 +56,24 @@ class Walk {
     batch_ = batch;
     tokens_ = product({batch.rows, batch.length});
     move(tokens_, {2, shape_.hidden_size, stored_});  // the embedding's rows
-    bool needs_gradient = trains_base_;
+    const bool trains_embedding = trains("model.embed_tokens");
+    bool needs_gradient = trains_embedding;
     for (int64_t layer = 0; layer < shape_.num_hidden_layers; ++layer)
       needs_gradient = run_layer(layer, needs_gradient);
-    norm(needs_gradient, 1);
-    head(needs_gradient);
-    if (!trains_base_) return;
+    head(norm("model.norm", needs_gradient, 1));
     // The gradient of the embedding: zeros, then a row for each token; a tied head adds its own.
-    move(shape_.vocab_size, {shape_.tie_word_embeddings ? 4 : 1, shape_.hidden_size, stored_});
-    move(tokens_, {3, shape_.hidden_size, stored_});
-    if (!first) accumulate_gradients();
+    if (trains_embedding) {
+      move(shape_.vocab_size, {shape_.tie_word_embeddings ? 4 : 1, shape_.hidden_size, stored_});
+      move(tokens_, {3, shape_.hidden_size, stored_});
+    }
+    if (!first) move(trained_count_, {3, stored_});  // added to the gradients that are there
   }
 
   // Clipping reads the gradients twice and writes them once; AdamW reads four numbers of each parameter and writes
   // three (the fourth, the gradient, is written by no one, but the operator may).
   void update() {
-    const int64_t elements = trains_base_ ? model::parameter_count(shape_) : adapter_parameter_count(shape_, run_);
-    const int64_t bytes = trains_base_ ? stored_ : 4;
-    move(elements, {1 + 2 + 4 + 4, bytes});
+    move(trained_count_, {1 + 2 + 4 + 4, stored_});
+    move(adapter_parameter_count(shape_, run_), {1 + 2 + 4 + 4, 4});
   }
 
   const Arithmetic& sum() const { return sum_; }
@@ -81,32 +83,35 @@ class Walk {
     sum_.bytes_moved = checked_add(sum_.bytes_moved, checked_multiply(count, product(factors), kWhat), kWhat);
   }
 
+  bool trains(const std::string& module) const { return trained_.contains(module + ".weight"); }
+
   // forwards: how often the forward pass runs, 2 where it is recomputed. Returns whether the output needs a gradient.
   bool linear(const std::string& module, int64_t in, int64_t out, bool input_needs, int64_t forwards,
               bool bias = false) {
-    const bool adapted = adapted_.contains(module);
-    const int64_t gradients = (trains_base_ ? 1 : 0) + (input_needs ? 1 : 0);
+    const bool adapted = adapted_.contains(module), trained = trains(module);
+    const int64_t gradients = (trained ? 1 : 0) + (input_needs ? 1 : 0);
     add(sum_.matrix_flops, {forwards + gradients, 2, tokens_, in, out});
-    if (computed_ != stored_) move(product({in, out}), {trains_base_ ? 1 : forwards, stored_ + computed_});
-    if (computed_ != stored_ && trains_base_) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
-    if (bias && trains_base_) move(tokens_, {out, computed_});  // its gradient is a sum over all tokens
+    if (computed_ != stored_) move(product({in, out}), {trained ? 1 : forwards, stored_ + computed_});
+    if (computed_ != stored_ && trained) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
+    if (bias && trained) move(tokens_, {out, computed_});  // its gradient is a sum over all tokens
     if (adapted) adapter(in, out, input_needs, forwards);
-    return input_needs || trains_base_ || adapted;
+    return input_needs || trained || adapted;
   }
 
   // The head and the loss of the rows that count, whose gradient takes the place of the logits.
   void head(bool input_needs) {
     const int64_t width = shape_.hidden_size, vocabulary = shape_.vocab_size;
+    const bool trained = trains(shape_.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
     const bool picks = run_.loss_chunk_size > 0 && batch_.targets < tokens_;
     const int64_t rows = picks ? batch_.targets : tokens_;
     const int64_t chunk = run_.loss_chunk_size == 0 ? rows : std::min(rows, run_.loss_chunk_size);
-    const int64_t gradients = (trains_base_ ? 1 : 0) + (input_needs ? 1 : 0);
+    const int64_t gradients = (trained ? 1 : 0) + (input_needs ? 1 : 0);
     add(sum_.matrix_flops, {1 + gradients, 2, rows, width, vocabulary});
     move(rows, {gradients > 0 ? 2 : 1, vocabulary, computed_});
     if (picks) move(rows, {2 + (input_needs ? 2 : 0), width, computed_});
     if (picks && input_needs) move(tokens_, {width, computed_});
     if (computed_ != stored_) move(product({width, vocabulary}), {stored_ + computed_});
-    if (!trains_base_ || computed_ != 2) return;
+    if (!trained || computed_ != 2) return;
     const int64_t chunks = chunk == 0 ? 0 : (rows + chunk - 1) / chunk, wide = 4;
     if (stored_ == wide || chunks > 1) move(product({width, vocabulary}), {chunks, 2 * computed_ + 2 * wide});
     if (stored_ != wide && chunks > 1) move(product({width, vocabulary}), {stored_ + wide});
@@ -121,15 +126,18 @@ class Walk {
     if (input_needs) move(tokens_, {3, in, computed_});  // added to the gradient of the input
   }
 
-  void norm(bool input_needs, int64_t forwards) {
+  // These too return whether the output needs a gradient.
+  bool norm(const std::string& module, bool input_needs, int64_t forwards) {
+    const bool needs = input_needs || trains(module);
     move(tokens_, {forwards, shape_.hidden_size, stored_ + computed_});
-    if (input_needs) move(tokens_, {shape_.hidden_size, computed_ + 2 * stored_});
+    if (needs) move(tokens_, {shape_.hidden_size, computed_ + 2 * stored_});
+    return needs;
   }
 
   // The same of the heads of queries or keys, where the family has such a norm; read and written in one type.
-  bool head_norm(int64_t width, bool input_needs, int64_t forwards) {
+  bool head_norm(const std::string& module, int64_t width, bool input_needs, int64_t forwards) {
     if (!shape_.query_key_norm) return input_needs;
-    const bool needs = input_needs || trains_base_;
+    const bool needs = input_needs || trains(module);
     move(tokens_, {2 * forwards + (needs ? 3 : 0), width, computed_});
     return needs;
   }
@@ -147,24 +155,24 @@ class Walk {
     const int64_t queries = shape_.num_attention_heads * shape_.head_dim;
     const int64_t keys = shape_.num_key_value_heads * shape_.head_dim;
     const int64_t forwards = run_.gradient_checkpointing ? 2 : 1;
-    norm(stream_needs, forwards);
+    const bool x_needs = norm(name + "input_layernorm", stream_needs, forwards);
     const bool biased = shape_.query_key_value_bias, gated = shape_.feed_forward_bias;
-    bool q = linear(name + "self_attn.q_proj", width, queries, stream_needs, forwards, biased);
-    bool k = linear(name + "self_attn.k_proj", width, keys, stream_needs, forwards, biased);
-    const bool v = linear(name + "self_attn.v_proj", width, keys, stream_needs, forwards, biased);
-    q = head_norm(queries, q, forwards);
-    k = head_norm(keys, k, forwards);
-    if (stream_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
+    bool q = linear(name + "self_attn.q_proj", width, queries, x_needs, forwards, biased);
+    bool k = linear(name + "self_attn.k_proj", width, keys, x_needs, forwards, biased);
+    const bool v = linear(name + "self_attn.v_proj", width, keys, x_needs, forwards, biased);
+    q = head_norm(name + "self_attn.q_norm", queries, q, forwards);
+    k = head_norm(name + "self_attn.k_norm", keys, k, forwards);
+    if (x_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
     rotate(queries, q, forwards);
     rotate(keys, k, forwards);
     attention(q || k || v, forwards, shape_.window_of(layer));
     const bool attended = linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards, shape_.output_bias);
     residual(stream_needs && attended, forwards);
     const bool middle = stream_needs || attended;
-    norm(middle, forwards);
-    const bool gate = linear(name + "mlp.gate_proj", width, inner, middle, forwards, gated);
-    const bool up = linear(name + "mlp.up_proj", width, inner, middle, forwards, gated);
-    if (middle) move(tokens_, {3, width, computed_});
+    const bool inner_needs = norm(name + "post_attention_layernorm", middle, forwards);
+    const bool gate = linear(name + "mlp.gate_proj", width, inner, inner_needs, forwards, gated);
+    const bool up = linear(name + "mlp.up_proj", width, inner, inner_needs, forwards, gated);
+    if (inner_needs) move(tokens_, {3, width, computed_});
     move(tokens_, {3 * forwards + (gate || up ? 5 : 0), inner, computed_});
     const bool down = linear(name + "mlp.down_proj", inner, width, gate || up, forwards, gated);
     residual(middle && down, forwards);
@@ -194,13 +202,11 @@ class Walk {
     add(sum_.attention_flops, {2 * forwards + (needs ? 5 : 0), 2, heads, pairs, shape_.head_dim});
   }
 
-  void accumulate_gradients() { move(model::parameter_count(shape_), {3, stored_}); }
-
   const model::ModelShape& shape_;
   const config::RunConfig& run_;
-  bool trains_base_;
   int64_t stored_, computed_;
-  std::set<std::string> adapted_;
+  std::set<std::string> trained_, adapted_;  // parameters, modules
+  int64_t trained_count_;
   train::BatchShape batch_;
   int64_t tokens_ = 0;
   Arithmetic sum_;

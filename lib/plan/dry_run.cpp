@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "model/saved_parameters.h"
 #include "phantom/device.h"
 #include "plan/analytic.h"
 #include "plan/arithmetic_count.h"
@@ -92,7 +93,7 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
   const int64_t adapters = adapter_parameter_count(shape, config);
   workload.parameters = model::parameter_count(shape) + adapters;
-  workload.trained_parameters = config.method == config::Method::kLora ? adapters : workload.parameters;
+  workload.trained_parameters = adapters + model::trained_base_count(shape, config);
   return workload;
 }
 

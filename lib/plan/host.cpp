@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "model/saved_parameters.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
@@ -21,22 +22,32 @@ int64_t largest_weight(const model::ModelShape& shape) {
   return elements;
 }
 
+int64_t largest_trained_weight(const model::ModelShape& shape, const config::RunConfig& run) {
+  const std::set<std::string> trained = model::trained_base(shape, run);
+  int64_t elements = 0;
+  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
+    if (trained.contains(spec.name)) elements = std::max(elements, spec.elements());
+  }
+  return elements;
+}
+
 // What a save takes of the host beside the tensors: those of a CPU are written from where they lie. From a GPU all of
 // them are copied at once for a save in the background, else one by one.
 int64_t save_buffer(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan) {
   if (plan.target.device == config::Device::kCpu) return 0;
-  const bool full = run.method == config::Method::kFull;
-  if (run.save_in_background && run.save_strategy != config::Cadence::kNo) {
-    const int64_t size = full ? size_of(train::storage_dtype(run, shape)) : size_of(DType::kF32);
-    const int64_t trained = checked_multiply(plan.workload.trained_parameters, size, "the trained parameters");
+  const int64_t stored = size_of(train::storage_dtype(run, shape)), adapter = size_of(DType::kF32);
+  if (run.save_in_background && train::saves_checkpoints(run)) {
+    const int64_t base = model::trained_base_count(shape, run), adapters = plan.workload.trained_parameters - base;
+    const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
+                                 checked_multiply(adapters, adapter, "the adapters")});
     const auto states = plan.dry_run.phase(ledger::Phase::kSave).end[ledger::Component::kOptimizerStates];
     return checked_add(trained, states, "the state that is saved");
   }
-  if (full)
-    return checked_multiply(largest_weight(shape), size_of(train::storage_dtype(run, shape)), "the largest weight");
+  const int64_t weight = checked_multiply(largest_trained_weight(shape, run), stored, "the largest weight");
+  if (run.method == config::Method::kFull) return weight;
   const int64_t widest =
       std::max({shape.hidden_size, shape.intermediate_size, shape.num_attention_heads * shape.head_dim});
-  return checked_multiply(widest * run.lora_r, 4, "the largest adapter");
+  return std::max(weight, checked_multiply(widest * run.lora_r, adapter, "the largest adapter"));
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ model::ModelOptions model_options(const config::RunConfig& config, const model::
   options.gradient_checkpointing = config.gradient_checkpointing;
   options.ledger = placement.ledger;
   if (config.method == config::Method::kLora) {
-    options.lora = model::LoraOptions{config.lora_r, config.lora_alpha, config.lora_dropout, config.target_modules,
-                                      config.use_rslora};
+    options.lora = model::LoraOptions{config.lora_r,         config.lora_alpha, config.lora_dropout,
+                                      config.target_modules, config.use_rslora, config.modules_to_save};
   }
   return options;
 }

@@ -84,4 +84,10 @@ fs::path find_model(const fs::path& name_or_path) {
   return snapshot;
 }
 
+std::string lasting_name(const fs::path& name_or_path) {
+  std::error_code ignored;
+  if (!fs::exists(name_or_path, ignored) && is_hub_name(name_or_path.string())) return name_or_path.string();
+  return fs::weakly_canonical(fs::absolute(name_or_path)).string();
+}
+
 }  // namespace fathom::weights

@@ -13,6 +13,9 @@ namespace fathom::weights {
 // place.
 std::filesystem::path find_model(const std::filesystem::path& name_or_path);
 
+// What finds the same model from any working folder: a folder's absolute path, a name on the hub as it is.
+std::string lasting_name(const std::filesystem::path& name_or_path);
+
 // "org/name": could be a model on the hub.
 bool is_hub_name(const std::string& name);
 

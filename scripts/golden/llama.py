@@ -117,7 +117,8 @@ def continue_greedily(model, ids):
 
 def plain_name(name):
     """PEFT's names inside its wrappers, as it stores them."""
-    return name.removeprefix("base_model.model.").replace(".default.", ".").replace(".base_layer.", ".")
+    plain = name.removeprefix("base_model.model.").replace(".default.", ".")
+    return plain.replace(".base_layer.", ".").replace(".modules_to_save.", ".")
 
 
 def write(name, shape, folder):

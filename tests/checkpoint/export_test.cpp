@@ -112,6 +112,54 @@ TEST_F(ExportTest, MergesLargeWeightsInBlocksOfRows) {
   EXPECT_LE(difference.mean().item<float>(), 1e-5f);
 }
 
+// modules_to_save, in FP32 over a base in 16 bits, with two tokens more than the base knows: the head, which the
+// adapter leaves alone, gets rows for them too.
+TEST_F(ExportTest, TakesWhatTheAdapterHoldsWhole) {
+  put("base/config.json",
+      R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 3, "hidden_size": 4,
+          "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "torch_dtype": "bfloat16"})");
+  const at::Tensor head = at::randn({3, 4}).to(at::kBFloat16), embedding = at::randn({5, 4}), norm = at::randn({4});
+  save(root_ / "base/model.safetensors", {{"model.embed_tokens.weight", at::zeros({3, 4}, at::kBFloat16)},
+                                          {"model.norm.weight", norm_},
+                                          {"lm_head.weight", head}});
+  put_adapter({}, {{"modules_to_save", {"embed_tokens", "model.norm"}}});
+  const auto put_whole = [&](const at::Tensor& whole_norm) {
+    save(root_ / "adapter/adapter_model.safetensors", {{"base_model.model.model.embed_tokens.weight", embedding},
+                                                       {"base_model.model.model.norm.weight", whole_norm}});
+  };
+  put_whole(norm);
+  fs::remove(root_ / "adapter/tokenizer.json");
+  request_.merge = true;
+  export_model(request_);
+  EXPECT_TRUE(at::equal(exported("model.embed_tokens.weight"), embedding.to(at::kBFloat16)));
+  EXPECT_TRUE(at::equal(exported("model.norm.weight"), norm.to(at::kBFloat16)));
+  const at::Tensor grown = exported("lm_head.weight");
+  ASSERT_EQ(grown.size(0), 5);
+  EXPECT_TRUE(at::equal(grown.narrow(0, 0, 3), head));
+  for (const int64_t row : {3, 4}) {
+    EXPECT_TRUE(at::allclose(grown[row].to(at::kFloat), head.to(at::kFloat).mean(0), 1e-2, 1e-3));
+  }
+  EXPECT_EQ(read_json(root_ / "out/config.json")["vocab_size"], 5);
+
+  fs::remove_all(root_ / "out");
+  put_whole(at::randn({5}));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("model.norm.weight"), HasSubstr("another shape")));
+}
+
+TEST_F(ExportTest, NamesTheBaseThatItIsGiven) {
+  const auto named = [&](const fs::path& base) {
+    fs::remove_all(root_ / "out");
+    request_.base = base;
+    export_model(request_);
+    return read_json(root_ / "out/adapter_config.json")["base_model_name_or_path"].get<std::string>();
+  };
+  EXPECT_EQ(named("meta-llama/Llama-3.1-8B"), "meta-llama/Llama-3.1-8B") << "not a path in the working folder";
+  EXPECT_EQ(named(root_ / "adapter/../base"), (root_ / "base").string());
+  fs::remove_all(root_ / "out");
+  request_.base = root_ / "nowhere";
+  EXPECT_THAT(refusal(), HasSubstr("neither a folder nor the name of a model on the hub"));
+}
+
 TEST_F(ExportTest, WritesAnAdapterAsItIs) {
   export_model(request_);
   EXPECT_THAT(names(root_ / "out"), UnorderedElementsAre("adapter_config.json", "adapter_model.safetensors",

@@ -98,6 +98,18 @@ TEST_F(ModelFilesTest, WritesAnAdapterOfPeft) {
   EXPECT_NE(file.find("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"), nullptr);
 }
 
+TEST_F(ModelFilesTest, NamesABaseFromTheHubByItsName) {
+  files_.lora = model::LoraOptions{};
+  const auto named = [&](const std::string& base) {
+    files_.base = base;
+    write_model(root_ / "run", {{"a", at::zeros({1})}}, files_);
+    return read_json(root_ / "run/adapter_config.json")["base_model_name_or_path"].get<std::string>();
+  };
+  EXPECT_EQ(named("Qwen/Qwen3-0.6B"), "Qwen/Qwen3-0.6B") << "not the snapshot in this machine's cache";
+  EXPECT_EQ(named((root_ / "run/../base").string()), (root_ / "base").string());
+  EXPECT_EQ(named(""), (root_ / "base").string());
+}
+
 TEST_F(ModelFilesTest, NamesTheTargetsThatWereChosen) {
   fs::create_directories(root_ / "run");
   auto targets = [&](std::vector<std::string> given) {

@@ -54,6 +54,15 @@ TEST(Load, TakesEveryKindOfValue) {
   EXPECT_EQ(run.device, Device::kCpu);
 }
 
+TEST(Load, TakesModulesToSaveBesideAdaptersAlone) {
+  const RunConfig run = parse("method: lora\nmodules_to_save: [embed_tokens, lm_head]\n");
+  EXPECT_EQ(run.modules_to_save, (std::vector<std::string>{"embed_tokens", "lm_head"}));
+  EXPECT_THAT(problems("method: lora\nmodules_to_save: norm\n"), HasSubstr("write [norm]"));
+  EXPECT_THAT(problems("method: lora\nmodules_to_save: [norm, norm]\n"), HasSubstr("'norm' twice"));
+  EXPECT_THAT(problems("modules_to_save: [norm]\n"),
+              HasSubstr("modules_to_save: expected this key only with method: lora"));
+}
+
 TEST(Load, LeavesDefaultsWhereNothingIsSaid) {
   RunConfig expected;
   expected.model_name_or_path = "m";

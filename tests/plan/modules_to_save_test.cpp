@@ -1,0 +1,116 @@
+// Modules trained whole beside adapters: the dry run against the run itself, the formulas against the dry run, and what
+// a question to the phantom carries.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "model/saved_parameters.h"
+#include "plan/analytic.h"
+#include "plan/arithmetic.h"
+#include "tests/plan/matrix_run.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+
+// modules_to_save, precision, attention, checkpointing, tied
+using Case = std::tuple<const char*, const char*, config::Attention, bool, bool>;
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> list(1);
+  for (const char c : text) {
+    if (c == ' ') {
+      list.emplace_back();
+    } else {
+      list.back() += c;
+    }
+  }
+  return list;
+}
+
+testing::MatrixRun run_of(const Case& settings) {
+  const auto& [modules, precision, attention, checkpointing, tied] = settings;
+  testing::MatrixRun run;
+  run.config.random_init = true;
+  run.config.device = config::Device::kCpu;
+  run.config.num_threads = 1;
+  run.config.method = config::Method::kLora;
+  run.config.modules_to_save = words(modules);
+  run.config.dtype = std::string(precision).starts_with("bf16") ? DType::kBF16 : DType::kF32;
+  run.config.bf16 = std::string(precision).ends_with("autocast");
+  run.config.attn_implementation = attention;
+  run.config.gradient_checkpointing = checkpointing;
+  run.config.gradient_accumulation_steps = 2;
+  run.config.loss_chunk_size = checkpointing ? 31 : 1024;
+  run.config.eval_strategy = config::Cadence::kEpoch;
+  run.shape.architecture = "Qwen3ForCausalLM";
+  run.shape.vocab_size = 1003;
+  run.shape.hidden_size = 91;
+  run.shape.intermediate_size = 150;
+  run.shape.num_hidden_layers = 3;
+  run.shape.num_attention_heads = 4;
+  run.shape.num_key_value_heads = 2;
+  run.shape.head_dim = 20;
+  run.shape.query_key_norm = run.shape.query_key_value_bias = true;
+  run.shape.tie_word_embeddings = tied;
+  run.steps = {{{3, 70, 150}, {2, 55, 80}}};
+  run.evaluations = {{2, 70, 138}};
+  return run;
+}
+
+class ModulesToSave : public ::testing::TestWithParam<Case> {};
+
+TEST_P(ModulesToSave, ArePredictedToTheByte) {
+  const testing::MatrixRun run = run_of(GetParam());
+  EXPECT_THAT(testing::differences(testing::predict(run), testing::measure(run)), ::testing::IsEmpty());
+}
+
+TEST_P(ModulesToSave, AreInTheFormulas) {
+  const testing::MatrixRun run = run_of(GetParam());
+  const Workload workload = testing::workload_of(run);
+  Target target;
+  target.attention_kernel =
+      run.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
+  const Analytic analytic = estimate_analytic(run.shape, run.config, target, workload);
+  const DryRun played = dry_run_cpu(run.config, run.shape, nullptr, workload);
+  EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(played.memory.peak), 1, 0.005);
+  for (const Component component :
+       {Component::kWeights, Component::kOptimizerStates, Component::kGradients, Component::kActivations}) {
+    EXPECT_EQ(analytic.maximum[component], played.memory.maximum[component]) << component_name(component);
+  }
+  const Arithmetic arithmetic = estimate_arithmetic(run.shape, run.config, run.steps.front());
+  EXPECT_EQ(arithmetic.matrix_flops, played.arithmetic.matrix_flops);
+  EXPECT_EQ(arithmetic.attention_flops, played.arithmetic.attention_flops);
+}
+
+TEST_P(ModulesToSave, AreCountedAsTrained) {
+  const testing::MatrixRun run = run_of(GetParam());
+  const int64_t saved = model::trained_base_count(run.shape, run.config);
+  EXPECT_GT(saved, 0);
+  EXPECT_EQ(testing::workload_of(run).trained_parameters, saved + adapter_parameter_count(run.shape, run.config));
+}
+
+constexpr std::array<const char*, 6> kModules = {
+    "embed_tokens lm_head",        "embed_tokens", "lm_head norm", "self_attn.k_norm layers.1.input_layernorm",
+    "k_proj layers.2.mlp.up_proj", "model.norm"};
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+  const auto& [modules, precision, attention, checkpointing, tied] = info.param;
+  std::string name = std::string(modules) + "_" + precision +
+                     (attention == config::Attention::kMath ? "_math" : "_flash") +
+                     (checkpointing ? "_checkpointing" : "") + (tied ? "_tied" : "");
+  for (char& c : name) c = c == ' ' || c == '.' ? '_' : c;
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ModulesToSave,
+                         ::testing::Combine(::testing::ValuesIn(kModules),
+                                            ::testing::Values("fp32", "fp32_autocast", "bf16", "bf16_autocast"),
+                                            ::testing::Values(config::Attention::kFlash, config::Attention::kMath),
+                                            ::testing::Bool(), ::testing::Bool()),
+                         name_of);
+
+}  // namespace
+}  // namespace fathom::plan
