@@ -6,7 +6,9 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "chat/dialogue.h"
+#include "chat/end_token.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace fathom::app {
@@ -20,11 +22,14 @@ void hold_chat(model::Llama& model, const train::RunInputs& inputs, train::Gener
         folder.string() + " has no chat template",
         "--chat needs chat_template.jinja, or chat_template in tokenizer_config.json; without it there is --prompt");
   }
+  if (inputs.tokenizer->eos_id) options.stop_ids.push_back(*inputs.tokenizer->eos_id);
+  if (const auto end = chat::end_token(*chat_template, *inputs.tokenizer)) options.stop_ids.push_back(*end);
+  const bool to_terminal = ::isatty(STDOUT_FILENO) == 1;
   const auto answer = [&](const std::string& prompt) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);
     std::string said;
     const auto show = [&](const std::string& text) {
-      std::cout << text << std::flush;
+      std::cout << (to_terminal ? shown_in_terminal(text) : text) << std::flush;
       said += text;
     };
     // The template writes BOS and the like itself.
