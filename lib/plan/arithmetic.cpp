@@ -69,16 +69,35 @@ class Walk {
     if (!first) move(trained_count_, {3, stored_});  // added to the gradients that are there
   }
 
-  // Clipping reads the gradients twice and writes them once; AdamW reads four numbers of each parameter and writes
-  // three (the fourth, the gradient, is written by no one, but the operator may).
   void update() {
-    move(trained_count_, {1 + 2 + 4 + 4, stored_});
-    move(adapter_parameter_count(shape_, run_), {1 + 2 + 4 + 4, 4});
+    constexpr int64_t kAdapterBytes = 4;
+    for (const model::ParameterSpec& spec : model::parameter_specs(shape_)) {
+      if (trained_.contains(spec.name)) update(spec.elements(), stored_, spec.is_matrix());
+    }
+    update(adapter_parameter_count(shape_, run_), kAdapterBytes, true);
   }
 
   const Arithmetic& sum() const { return sum_; }
 
  private:
+  // The norm reads the gradient. Then a kernel (lib/optim) goes over the parameter once: it reads the gradient, reads
+  // and writes the parameter and what the optimizer keeps of each number. Adafactor reads a matrix's gradient four
+  // times.
+  void update(int64_t elements, int64_t bytes, bool is_matrix) {
+    constexpr int64_t kWide = 4;
+    move(elements, {1 + 1 + 2, bytes});
+    switch (run_.optim) {
+      case config::Optimizer::kAdamW:
+        return move(elements, {2 * 2, bytes});
+      case config::Optimizer::kLion:
+        return move(elements, {2, kWide});
+      case config::Optimizer::kAdafactor:
+        return is_matrix ? move(elements, {3, bytes}) : move(elements, {bytes + kWide});
+      case config::Optimizer::kSgd:
+        return;
+    }
+  }
+
   void move(int64_t count, std::initializer_list<int64_t> factors) {
     sum_.bytes_moved = checked_add(sum_.bytes_moved, checked_multiply(count, product(factors), kWhat), kWhat);
   }

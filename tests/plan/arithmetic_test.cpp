@@ -132,6 +132,33 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
   }
 }
 
+// Of a step only the update depends on the optimizer: what it moves more than SGD's, to the byte.
+TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
+  struct Setting {
+    config::Method method;
+    DType dtype;
+  };
+  for (const auto& [method, dtype] :
+       {Setting{config::Method::kFull, DType::kF32}, Setting{config::Method::kFull, DType::kBF16},
+        Setting{config::Method::kLora, DType::kF32}}) {
+    config::RunConfig config = tiny_config();
+    config.method = method;
+    config.dtype = dtype;
+    const train::StepShape step = step_of({{3, 10}});
+    const auto moved = [&](config::Optimizer optimizer) {
+      config.optim = optimizer;
+      return std::pair(estimate_arithmetic(tiny_shape(), config, step).bytes_moved,
+                       played(config, tiny_shape(), step).bytes_moved);
+    };
+    const auto [least, least_played] = moved(config::Optimizer::kSgd);
+    for (const auto optimizer : {config::Optimizer::kAdamW, config::Optimizer::kAdafactor, config::Optimizer::kLion}) {
+      const auto [formula, counted] = moved(optimizer);
+      EXPECT_GT(formula, least);
+      EXPECT_EQ(formula - least, counted - least_played) << static_cast<int>(optimizer);
+    }
+  }
+}
+
 // What is played is what is computed: the same operators on the real CPU. No row's last token counts, so the head
 // multiplies 27 of the 30: 6 x (30 x 11,520 + 27 x 2,424) = 2,466,288.
 TEST(Arithmetic, OfTheRealStepIsThatOfTheDryRun) {
