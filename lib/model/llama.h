@@ -22,9 +22,9 @@ struct LoraOptions {
   int64_t r = 8;
   double alpha = 8;
   double dropout = 0;
-  std::vector<std::string> target_modules;  // as ModelShape's adapted_modules takes them
-  bool rank_stabilised = false;             // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
-  std::vector<std::string> modules_to_save = {};  // of the base, trained whole in its own type (model/saved_parameters.h)
+  std::vector<std::string> target_modules;        // as ModelShape's adapted_modules takes them
+  bool rank_stabilised = false;                   // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
+  std::vector<std::string> modules_to_save = {};  // of the base, trained whole: model/saved_parameters.h
   double scaling() const {
     return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
   }
