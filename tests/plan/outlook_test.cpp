@@ -125,6 +125,10 @@ TEST(HostMemory, HoldsWhatGoesToAGpuAndComesBack) {
   plan.workload.trained_parameters = 300;
   plan.dry_run.phases[static_cast<int>(ledger::Phase::kSave)].end[ledger::Component::kOptimizerStates] = 2400;
   EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400) << "all that is saved is copied";
+  run.save_strategy = config::Cadence::kNo;
+  EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4) << "but where a signal asks for it";
+  run.load_best_model_at_end = true;
+  EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400) << "the best is saved, too";
   run.save_in_background = false;
   EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4) << "the largest tensor";
   run.dtype = DType::kF32;  // converted on the host, tensor by tensor
