@@ -29,13 +29,21 @@ const std::unordered_map<c10::OperatorName, size_t>& matrix_products() {
   return *products;
 }
 
-bool is_transposed(const at::Tensor& matrix) { return matrix.stride(-1) != 1 && matrix.stride(-2) == 1; }
+bool is_transposed(const at::Tensor& matrix) {
+  return matrix.stride(-1) != 1 && matrix.transpose(-2, -1).is_contiguous();
+}
+
+// LibTorch hands oneDNN a copy of what lies with gaps in memory, like a document's heads.
+int64_t copy_bytes(const at::Tensor& matrix) {
+  return matrix.is_contiguous() || is_transposed(matrix) ? 0 : static_cast<int64_t>(matrix.nbytes());
+}
 
 int64_t product_bytes(const at::Tensor& x, const at::Tensor& y) {
   if (x.scalar_type() != at::kBFloat16 || x.numel() == 0 || y.numel() == 0) return 0;
   threads();
-  return matrix_product_scratch_bytes(
+  const int64_t bytes = matrix_product_scratch_bytes(
       {x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1), is_transposed(x), is_transposed(y)});
+  return bytes == 0 ? 0 : bytes + copy_bytes(x) + copy_bytes(y);
 }
 
 // The number's own tensor, and its cast to the type of the others.
@@ -64,14 +72,11 @@ Blocks attention_blocks(int64_t queries, int64_t keys) {
 
 int64_t made_even(int64_t count) { return count + count % 2; }
 
-// Whether oneDNN may multiply BF16 with AMX.
-bool has_amx() { return at::native::cpublas::could_pack(at::kBFloat16); }
-
 // Keys and values in the order of AMX, which pairs rows. Fewer queries or keys than kLeastRows are left as they are.
 int64_t attention_packing_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE) {
   constexpr int64_t kLeastRows = 64;
   const int64_t length = key_BHSE.size(2), head_size = key_BHSE.size(3);
-  if (query_BHSE.scalar_type() != at::kBFloat16 || !has_amx()) return 0;
+  if (query_BHSE.scalar_type() != at::kBFloat16 || !multiplies_with_amx()) return 0;
   if (query_BHSE.size(2) < kLeastRows || length < kLeastRows) return 0;
   const auto [queries, keys] = attention_blocks(query_BHSE.size(2), length);
   const int64_t last_keys = (length - 1) % keys + 1;
@@ -86,9 +91,11 @@ int64_t attention_packing_bytes(const at::Tensor& query_BHSE, const at::Tensor& 
 
 }  // namespace
 
+bool multiplies_with_amx() { return at::native::cpublas::could_pack(at::kBFloat16); }
+
 bool kernel_scratch_was_measured_here() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") != 0 && !has_amx();
+  return __builtin_cpu_supports("avx512bf16") != 0;
 #else
   return false;
 #endif

@@ -1,11 +1,11 @@
 // What the CPU's kernels take and give back within one call, played on the phantom device: an upper bound for this
 // machine's instruction set and the number of threads that LibTorch uses.
 //
-// Measured with 1 and 2 threads on x86-64 with AVX512_BF16 and without AMX (AMD EPYC, Zen 4; LibTorch 2.11); there also
-// with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no extension, without oneDNN as on
-// processors that lack AVX512, and with the branch of flash attention that AMX turns on. No other processor was
-// measured. With one thread the figures are the kernels' own; with more, the buffers of all threads count as if they
-// were taken at once, which is how they overlap in the worst case.
+// Measured with 1 and 2 threads on x86-64 with AVX512_BF16 (AMD EPYC, Zen 4; LibTorch 2.11), and with AMX besides
+// (Intel Xeon); on the former also with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no
+// extension, without oneDNN as on processors that lack AVX512, and with the branch of flash attention that AMX turns
+// on. No other processor was measured. With one thread the figures are the kernels' own; with more, the buffers of all
+// threads count as if they were taken at once, which is how they overlap in the worst case.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,11 @@
 
 namespace fathom::phantom {
 
-// Whether this processor's instruction set is the one that the figures were measured on.
+// Whether this processor's instruction set is one that the figures were measured on.
 bool kernel_scratch_was_measured_here();
+
+// Whether oneDNN multiplies BF16 in AMX's tiles, if it is let.
+bool multiplies_with_amx();
 
 // Bytes that the operator's kernel takes besides its result. Known are matrix products in BF16 and numbers that become
 // tensors; others of the decoder's take none. arguments: as on the stack, phantom tensors and numbers wrapped as CPU
@@ -34,7 +37,8 @@ void take_and_give_back(int64_t bytes);
 
 // What oneDNN takes for x [m, k] times y [k, n], or a batch of them, both BF16 with these strides, with as many threads
 // as LibTorch uses: oneDNN itself is asked. 0 where LibTorch multiplies without it. Throws Error where the process
-// lacks the address space to ask.
+// lacks the address space to ask. With AMX, where fewer tokens may take more: the most of this product and of those in
+// its place in smaller batches.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;

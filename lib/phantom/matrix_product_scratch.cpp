@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -134,8 +135,42 @@ int64_t ask(const MatrixProduct& product) {
   return ask_at_once(product).value_or(0);
 }
 
+// How many of something: less than `most`, and from where on oneDNN may choose other blocks.
+std::vector<int64_t> fewer_than(int64_t most) {
+  constexpr int64_t kStep = 32, kLastStep = 256;
+  std::vector<int64_t> counts = {most - 1};
+  for (int64_t next = kStep; next < most; next = next < kLastStep ? next + kStep : 2 * next) counts.push_back(next - 1);
+  std::erase_if(counts, [](int64_t count) { return count < 1; });
+  return counts;
+}
+
+// The products that stand in this one's place in the smaller batches of a run. A matrix alone holds a row for each
+// token: x, or both where x is transposed, as it is for the gradient of weights. Of a batch of matrices one side or
+// two are a sequence's length: those of attention's formula, whose queries may be several times its keys.
+std::vector<MatrixProduct> of_smaller_batches(const MatrixProduct& product) {
+  std::vector<MatrixProduct> smaller;
+  const auto shrink = [&](int64_t MatrixProduct::*length, int64_t MatrixProduct::*multiple) {
+    for (const int64_t count : fewer_than(product.*length)) {
+      MatrixProduct& each = smaller.emplace_back(product);
+      if (multiple != nullptr) each.*multiple = std::max<int64_t>(1, product.*multiple / product.*length) * count;
+      each.*length = count;
+    }
+  };
+  if (product.batch == 0) {
+    shrink(product.x_transposed ? &MatrixProduct::k : &MatrixProduct::m, nullptr);
+  } else if (product.x_transposed) {
+    shrink(&MatrixProduct::m, &MatrixProduct::k);
+  } else {
+    shrink(product.y_transposed ? &MatrixProduct::n : &MatrixProduct::k, &MatrixProduct::m);
+  }
+  return smaller;
+}
+
 int64_t ask_layout(MatrixProduct product) {
   int64_t most = ask(product);
+  if (multiplies_with_amx()) {  // whose blocks and copies depend on every side
+    for (const MatrixProduct& smaller : of_smaller_batches(product)) most = std::max(most, ask(smaller));
+  }
   // Rows are cut into equal blocks of at most kMostRows for each thread, so a product of fewer rows may have larger
   // blocks: that of the most rows which fill theirs bounds the smaller batches of a run, too. A matrix alone that is
   // transposed is a gradient's, and its rows are the outputs of a layer: the same in every batch.
