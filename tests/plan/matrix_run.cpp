@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/split_mix.h"
 #include "checkpoint/checkpoint.h"
@@ -48,6 +49,14 @@ class ScratchFolder {
   fs::path path_;
 };
 
+// The last token of each document of a packed row, which counts for nothing.
+std::set<int64_t> ends_of_documents(const std::vector<int64_t>& lengths) {
+  std::set<int64_t> ends;
+  int64_t end = 0;
+  for (const int64_t length : lengths) ends.insert((end += length) - 1);
+  return ends;
+}
+
 // Random tokens, of which as many count as the shape says, drawn from anywhere in the batch.
 data::Batch random_batch(const train::BatchShape& shape, int64_t vocabulary, SplitMix64& random) {
   data::Batch batch;
@@ -55,8 +64,13 @@ data::Batch random_batch(const train::BatchShape& shape, int64_t vocabulary, Spl
   batch.length = shape.length;
   batch.token_count = shape.rows * shape.length;
   batch.target_count = shape.targets;
-  for (int64_t left = batch.token_count, wanted = shape.targets; left > 0; --left) {
-    const bool counts = random.below(static_cast<uint64_t>(left)) < static_cast<uint64_t>(wanted);
+  batch.document_lengths = shape.document_lengths;
+  const std::set<int64_t> ends = ends_of_documents(shape.document_lengths);
+  int64_t left = batch.token_count - static_cast<int64_t>(ends.size()), wanted = shape.targets;
+  for (int64_t place = 0; place < batch.token_count; ++place) {
+    const bool may = !ends.contains(place);
+    const bool counts = may && random.below(static_cast<uint64_t>(left)) < static_cast<uint64_t>(wanted);
+    left -= may ? 1 : 0;
     wanted -= counts ? 1 : 0;
     batch.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(vocabulary))));
     batch.targets.push_back(counts ? batch.ids.back() : data::kIgnored);

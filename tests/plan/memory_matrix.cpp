@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -33,6 +34,8 @@ enum AxisIndex : size_t {
   kClipping,
   kOptimizer,
   kLossChunk,
+  kPacking,
+  kWindow,
 };
 
 using Levels = std::vector<size_t>;
@@ -105,6 +108,7 @@ config::RunConfig config_of(const Levels& levels) {
                                       config::Optimizer::kLion};
   config.optim = kOptimizers[levels[kOptimizer]];
   config.loss_chunk_size = number_of(levels, kLossChunk);
+  config.packing = is_on(levels, kPacking);
   if (levels[kEvaluation] > 0) config.eval_strategy = config::Cadence::kEpoch;
   config.eval_on_start = levels[kEvaluation] == 2;
   config.per_device_eval_batch_size = config.per_device_train_batch_size + (levels[kEvaluation] == 2 ? 2 : 0);
@@ -124,6 +128,15 @@ void set_family(model::ModelShape& shape, size_t level) {
   shape.query_key_norm = level == 3;
 }
 
+// As Mistral, or as Qwen2 has it: from some layer on.
+void set_window(model::ModelShape& shape, int64_t window, SplitMix64& random) {
+  shape.sliding_window = window;
+  if (window == 0 || random.below(2) == 0) return;
+  const auto first = static_cast<size_t>(random.below(static_cast<uint64_t>(shape.num_hidden_layers)));
+  shape.windowed_layers.assign(static_cast<size_t>(shape.num_hidden_layers), true);
+  std::fill_n(shape.windowed_layers.begin(), first, false);
+}
+
 model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
   model::ModelShape shape;
@@ -140,41 +153,67 @@ model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
   shape.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
   shape.num_hidden_layers = number_of(levels, kLayers);
   shape.tie_word_embeddings = is_on(levels, kTied);
+  set_window(shape, number_of(levels, kWindow), random);
   return shape;
 }
 
-train::BatchShape ragged(const train::BatchShape& largest, SplitMix64& random) {
-  const auto from = [&](int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(random.below(static_cast<uint64_t>(most - least + 1)));
-  };
-  const int64_t rows = from(1, largest.rows), length = from(2, largest.length);
-  return {rows, length, from(0, rows * length)};
+int64_t between(SplitMix64& random, int64_t least, int64_t most) {
+  return least + static_cast<int64_t>(random.below(static_cast<uint64_t>(most - least + 1)));
 }
 
-// All tokens count, all that have a next one, or a part of them.
-train::BatchShape with_targets(const train::BatchShape& batch, SplitMix64& random) {
-  const int64_t tokens = batch.rows * batch.length;
-  const std::array<int64_t, 3> targets = {tokens, tokens - batch.rows,
-                                          static_cast<int64_t>(random.below(static_cast<uint64_t>(tokens)))};
-  return {batch.rows, batch.length, targets[random.below(targets.size())]};
+// At most so many rows, or documents of one row, of at most so many tokens each.
+struct Limits {
+  bool packing;
+  int64_t rows, length;
+};
+
+// The longest reaches the limit, the others are as short as it happens.
+std::vector<int64_t> mixed_lengths(int64_t documents, int64_t longest, SplitMix64& random) {
+  std::vector<int64_t> lengths;
+  while (static_cast<int64_t>(lengths.size()) < documents) lengths.push_back(between(random, 1, longest));
+  lengths[random.below(lengths.size())] = longest;
+  return lengths;
+}
+
+train::BatchShape packed(std::vector<int64_t> lengths) {
+  const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  return {1, tokens, tokens - static_cast<int64_t>(lengths.size()), std::move(lengths)};
+}
+
+train::BatchShape ragged(const Limits& limits, SplitMix64& random) {
+  const int64_t rows = between(random, 1, limits.rows), length = between(random, 2, limits.length);
+  train::BatchShape batch = {rows, length, rows * length};
+  if (limits.packing) batch = packed(mixed_lengths(rows, length, random));
+  batch.targets = between(random, 0, batch.targets);
+  return batch;
+}
+
+// All tokens count (where nothing is packed), all that have a next one, or a part of them.
+train::BatchShape largest_of(const Limits& limits, SplitMix64& random) {
+  train::BatchShape batch = train::whole_batch(limits.rows, limits.length);
+  if (limits.packing) batch = packed(mixed_lengths(limits.rows, limits.length, random));
+  const int64_t most = limits.packing ? batch.targets : batch.rows * batch.length;
+  const std::array<int64_t, 3> targets = {most, batch.targets, between(random, 0, most - 1)};
+  batch.targets = targets[random.below(targets.size())];
+  return batch;
 }
 
 // Two steps, the last often shorter, as at the end of a pass; the largest batch may come anywhere.
 void draw_batches(MatrixRun& run, SplitMix64& random) {
-  const train::BatchShape largest = {run.config.per_device_train_batch_size, run.config.max_length, 0};
+  const Limits limits = {run.config.packing, run.config.per_device_train_batch_size, run.config.max_length};
   const int64_t accumulation = run.config.gradient_accumulation_steps;
   const size_t steps = 2;
   for (size_t step = 0; step < steps; ++step) {
     const bool cut = step + 1 == steps && accumulation > 1 && random.below(3) == 0;
     train::StepShape& shape = run.steps.emplace_back();
-    for (int64_t i = 0; i < (cut ? accumulation - 1 : accumulation); ++i) shape.push_back(ragged(largest, random));
+    for (int64_t i = 0; i < (cut ? accumulation - 1 : accumulation); ++i) shape.push_back(ragged(limits, random));
   }
   train::StepShape& chosen = run.steps[random.below(steps)];
-  chosen[random.below(chosen.size())] = with_targets(largest, random);
+  chosen[random.below(chosen.size())] = largest_of(limits, random);
   run.config.max_steps = static_cast<int64_t>(steps);
   if (run.config.eval_strategy == config::Cadence::kNo) return;
-  const train::BatchShape evaluation = {run.config.per_device_eval_batch_size, run.config.max_length, 0};
-  run.evaluations = {ragged(evaluation, random), with_targets(evaluation, random), ragged(evaluation, random)};
+  const Limits of_one = {limits.packing, run.config.per_device_eval_batch_size, limits.length};
+  run.evaluations = {ragged(of_one, random), largest_of(of_one, random), ragged(of_one, random)};
 }
 
 std::string name_of(size_t place, const Levels& levels) {
@@ -196,6 +235,8 @@ std::string name_of(size_t place, const Levels& levels) {
   append("_", kOptimizer);
   append("_threads", kThreads);
   append("_chunk", kLossChunk);
+  if (is_on(levels, kPacking)) name.append("_packed");
+  if (number_of(levels, kWindow) > 0) append("_window", kWindow);
   return name;
 }
 
@@ -220,6 +261,8 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"clipping", {"no", "yes"}},
       {"optimizer", {"adamw", "sgd", "adafactor", "lion"}},
       {"loss_chunk_size", {"0", "7", "1024"}},
+      {"packing", {"no", "yes"}},
+      {"window", {"0", "17", "90"}},
   };
   return *axes;
 }

@@ -17,14 +17,14 @@ struct MatrixRun {
   std::string name;          // letters, digits and underscores; the first three digits are its place in the matrix
   config::RunConfig config;  // num_threads is 1 or 2
   model::ModelShape shape;
-  std::vector<train::StepShape> steps;         // in order; one reaches the largest rows and length
+  std::vector<train::StepShape> steps;         // in order; one reaches the most rows (or documents) and length
   std::vector<train::BatchShape> evaluations;  // of one pass, in order; empty: none
 };
 
 // At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes
 // (method and adapters, precision, checkpointing, attention, family, heads, tied embeddings, layers, rows, length,
-// accumulation, evaluation, threads, clipping, optimizer, chunks of the loss) meet in at least one run; widths are
-// drawn at random.
+// accumulation, evaluation, threads, clipping, optimizer, chunks of the loss, packing, sliding window) meet in at least
+// one run; widths are drawn at random.
 std::vector<MatrixRun> memory_matrix();
 
 // `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.

@@ -33,18 +33,25 @@ TEST(MemoryMatrix, IsTheSameEveryTime) {
   }
 }
 
+bool is_largest(const train::BatchShape& batch, const config::RunConfig& config) {
+  const auto documents = static_cast<int64_t>(batch.document_lengths.size());
+  return (config.packing ? documents : batch.rows) == config.per_device_train_batch_size &&
+         train::longest_sequence(batch) == config.max_length;
+}
+
 TEST(MemoryMatrix, EveryRunReachesItsLargestBatch) {
   for (const MatrixRun& run : memory_matrix()) {
-    const train::BatchShape largest = {run.config.per_device_train_batch_size, run.config.max_length};
+    SCOPED_TRACE(run.name);
     bool reached = false;
     for (const train::StepShape& step : run.steps) {
       EXPECT_FALSE(step.empty());
       EXPECT_LE(static_cast<int64_t>(step.size()), run.config.gradient_accumulation_steps);
       for (const train::BatchShape& batch : step) {
-        reached = reached || (batch.rows == largest.rows && batch.length == largest.length);
+        EXPECT_EQ(batch.document_lengths.empty(), !run.config.packing);
+        reached = reached || is_largest(batch, run.config);
       }
     }
-    EXPECT_TRUE(reached) << run.name;
+    EXPECT_TRUE(reached);
     EXPECT_EQ(run.evaluations.empty(), run.config.eval_strategy == config::Cadence::kNo);
     EXPECT_EQ(run.shape.num_attention_heads % run.shape.num_key_value_heads, 0);
   }
