@@ -169,6 +169,14 @@ TEST_F(TokenizerFolder, SaysWhatIsMissing) {
   EXPECT_THAT(refusal(), HasSubstr("tokenizer.json: expected an object with a model"));
 }
 
+// What the library throws, of a piece without bytes, ends as an Error too.
+TEST_F(TokenizerFolder, RefusesPiecesThatTheLibraryCannotHold) {
+  fs::remove(folder_ / "tokenizer.model");
+  const fs::path seeds = fs::path(FATHOM_SOURCE_DIR) / "tests" / "fuzz" / "seeds" / "sentencepiece";
+  fs::copy_file(seeds / "piece_of_no_bytes.model", folder_ / "tokenizer.model");
+  EXPECT_THAT(refusal(), HasSubstr("tokenizer.model: not a SentencePiece model"));
+}
+
 // A list of tokens of tiktoken's is no SentencePiece model, whatever its name.
 TEST_F(TokenizerFolder, PrefersASentencePieceModel) {
   fs::copy(kTests / "gpt2" / "tokenizer.json", folder_);
