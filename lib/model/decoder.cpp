@@ -25,6 +25,17 @@ at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight_E, const La
   return ops::rms_norm(heads, weight_E, context.norm_eps, x_BSHE.scalar_type()).view(x_BSHE.sizes());
 }
 
+// The norm of the stream for the layers that read it, which have it computed again: the norm keeps the stream anyway.
+ops::LinearInput normed_input(const at::Tensor& stream_TD, const at::Tensor& weight_D, const LayerContext& context,
+                              const ops::ComputeScope& compute) {
+  const auto norm = [eps = context.norm_eps, dtype = compute.dtype()](const at::Tensor& x_TD,
+                                                                      const at::Tensor& weight) {
+    return ops::rms_norm(x_TD, weight, eps, dtype);
+  };
+  return {norm(stream_TD, weight_D),
+          [norm, x_TD = stream_TD.detach(), weight = weight_D.detach()] { return norm(x_TD, weight); }};
+}
+
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                      const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
@@ -59,7 +70,9 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
   layer.names.forward("mlp.up_proj");
   const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
   layer.names.forward("mlp.act_fn");
-  const ops::LinearInput gated_TF(ops::swiglu(gate_TF, up_TF));
+  const ops::LinearInput gated_TF(ops::swiglu(gate_TF, up_TF), [gate = gate_TF.detach(), up = up_TF.detach()] {
+    return ops::swiglu(gate, up);  // which keeps both
+  });
   layer.names.backward(gated_TF.tensor(), "mlp");
   layer.names.forward("mlp.down_proj");
   return ops::linear(gated_TF, layer.down, compute, context.training);
@@ -73,7 +86,7 @@ at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, con
   at::Tensor middle_TD;
   {
     layer.names.forward("input_layernorm");
-    const ops::LinearInput x_TD(ops::rms_norm(stream_TD, layer.input_norm_D, context.norm_eps, compute.dtype()));
+    const ops::LinearInput x_TD = normed_input(stream_TD, layer.input_norm_D, context, compute);
     const ops::LinearInput attended_TD(attention(layer, x_TD, context, compute, cache));
     layer.names.backward(attended_TD.tensor(), "self_attn");
     layer.names.forward("self_attn.o_proj");
@@ -81,7 +94,7 @@ at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, con
     layer.names.backward(middle_TD, "self_attn.o_proj");
   }
   layer.names.forward("post_attention_layernorm");
-  const ops::LinearInput x_TD(ops::rms_norm(middle_TD, layer.post_attention_norm_D, context.norm_eps, compute.dtype()));
+  const ops::LinearInput x_TD = normed_input(middle_TD, layer.post_attention_norm_D, context, compute);
   const at::Tensor output_TD = add_to_stream(feed_forward(layer, x_TD, context, compute), middle_TD);
   layer.names.backward(output_TD, "mlp.down_proj");
   return output_TD;

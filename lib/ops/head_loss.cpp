@@ -10,6 +10,7 @@
 
 #include "ops/cross_entropy.h"
 #include "ops/head_gradient.h"
+#include "ops/loss_chunk.h"
 
 namespace fathom::ops {
 namespace {
@@ -48,7 +49,8 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
                             const at::Tensor& weight_VD, const at::Tensor& targets_N, const Request& request) {
     const at::Tensor values_ND = x_ND.detach();
     const int64_t rows = values_ND.size(0);
-    const int64_t chunk = request.chunk_rows == 0 ? rows : std::min(rows, request.chunk_rows);
+    const int64_t chunk = loss_chunk_rows(rows, request.chunk_rows, weight_VD.size(0), values_ND.element_size(),
+                                          !request.needs_head && !values_ND.is_cuda());
     at::Tensor loss = at::zeros({}, values_ND.options().dtype(at::kFloat));
     std::optional<HeadGradient> of_head;
     if (request.needs_head) of_head.emplace(head_VD, values_ND.scalar_type(), /*in_one=*/chunk == rows);

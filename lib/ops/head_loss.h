@@ -10,7 +10,7 @@ struct LossTargets {
   at::Tensor rows_N;     // int64, each row once; undefined: every row
   at::Tensor targets_N;  // int64, already shifted; kIgnoredTarget where a row does not count after all
   double denominator = 1;
-  int64_t chunk_rows = 0;  // of logits at a time; 0: all of them
+  int64_t chunk_rows = 0;  // of logits at a time, at most (ops/loss_chunk.h); 0: all of them
 };
 
 // x_TD: hidden states after the last norm, in the type of matrix products; head_VD: as stored; head_copy_VD: the same

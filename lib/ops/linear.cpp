@@ -1,35 +1,154 @@
-// Linear layers and their LoRA adapters, with as few tensors as their formulas need.
+// Linear layers and their LoRA adapters as one autograd function, which keeps as few tensors as its gradients need.
 #include "ops/linear.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "ledger/ledger.h"
+#include "ops/dropout.h"
 
 namespace fathom::ops {
+namespace {
 
-const at::Tensor& LinearInput::as(at::ScalarType dtype) const {
-  if (x_TD_.scalar_type() == dtype) return x_TD_;
-  if (!cast_TD_.defined() || cast_TD_.scalar_type() != dtype) cast_TD_ = x_TD_.to(dtype);
-  return cast_TD_;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr const char* kKept = "kept";
+
+// What the backward pass needs.
+struct Kept : torch::CustomClassHolder {
+  at::Tensor weight_ND;  // as it was multiplied; where that was a copy of a frozen weight, as stored
+  at::Tensor a_RD, b_NR, hidden_TR;
+  double scaling = 1;
+  Dropout dropout;
+  std::shared_ptr<KeptInput> input;                // null where only x needs a gradient
+  at::ScalarType stored_dtype{}, adapter_dtype{};  // of the gradients of weight and bias, of A and B
+  bool needs_x = false, needs_weight = false, needs_bias = false, needs_adapter = false;
+};
+
+// As autocast multiplies it, for one product.
+at::Tensor cast_for_product(const at::Tensor& weight_ND, at::ScalarType dtype) {
+  if (weight_ND.scalar_type() == dtype) return weight_ND;
+  const ledger::ClaimScope copy_of_weight(ledger::Component::kFunctionality);
+  return weight_ND.to(dtype);
 }
 
-at::Tensor dropout(const at::Tensor& x, double p) {
-  if (p == 0) return x;
-  if (x.is_cuda()) return std::get<0>(at::native_dropout(x, p, true));
-  return x * at::empty_like(x).bernoulli_(1 - p).div_(1 - p);
+at::Tensor scaled(at::Tensor x, double scaling) { return scaling == 1 ? x : x.mul_(scaling); }
+
+// hidden B^T, scaled, added to the product of the base; in place where both have one type.
+at::Tensor add_adapter(at::Tensor y_TN, const Kept& kept) {
+  const at::ScalarType dtype = y_TN.scalar_type(), wide = kept.hidden_TR.scalar_type();
+  if (dtype != wide) y_TN = y_TN.to(wide);
+  y_TN.addmm_(kept.hidden_TR, kept.b_NR.t(), 1, kept.scaling);
+  return dtype == wide ? y_TN : y_TN.to(dtype);
 }
 
-at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training) {
+struct Gradients {
+  at::Tensor x_TD, weight_ND, bias_N, a_RD, b_NR;
+};
+
+// Of A and B; returns the gradient of x A^T.
+at::Tensor adapter_gradients(const at::Tensor& grad_TN, Kept& kept, Gradients& gradients) {
+  const at::ScalarType dtype = kept.a_RD.scalar_type();
+  at::Tensor grad_hidden_TR;
+  {
+    const at::Tensor wide_TN = grad_TN.to(dtype);
+    gradients.b_NR = scaled(at::mm(wide_TN.t(), kept.hidden_TR), kept.scaling).to(kept.adapter_dtype);
+    kept.hidden_TR.reset();
+    grad_hidden_TR = scaled(at::mm(wide_TN, kept.b_NR), kept.scaling);
+  }
+  gradients.a_RD = at::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype))).to(kept.adapter_dtype);
+  return grad_hidden_TR;
+}
+
+// What reaches x through the adapter joins what reaches it through the base.
+void add_through_adapter(at::Tensor& grad_x_TD, const at::Tensor& grad_hidden_TR, const Kept& kept) {
+  if (kept.dropout.is_off() && grad_x_TD.scalar_type() == grad_hidden_TR.scalar_type()) {
+    grad_x_TD.addmm_(grad_hidden_TR, kept.a_RD);
+    return;
+  }
+  const at::Tensor through_TD = kept.dropout.apply_to(at::mm(grad_hidden_TR, kept.a_RD));
+  grad_x_TD.add_(through_TD.to(grad_x_TD.scalar_type()));
+}
+
+// x W^T + bias.
+at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
+  const at::Tensor copy_ND = compute.weight(layer.weight_ND);
   std::optional<at::Tensor> bias_N;
   if (layer.bias_N.defined()) bias_N = compute.weight(layer.bias_N);
-  at::Tensor y_TN = at::linear(input.tensor(), compute.weight(layer.weight_ND), bias_N);
-  if (!layer.adapter) return y_TN;
-  const LoraAdapter& adapter = *layer.adapter;
-  const at::Tensor a_RD = compute.weight(adapter.a_RD), b_NR = compute.weight(adapter.b_NR);
-  at::Tensor x_TD = input.as(a_RD.scalar_type());
-  if (training) x_TD = dropout(x_TD, adapter.dropout);
-  const at::Tensor hidden_TR = at::linear(x_TD, a_RD);
-  // The product is added in place: nothing keeps y for the backward pass.
-  if (hidden_TR.scalar_type() == y_TN.scalar_type()) return y_TN.addmm_(hidden_TR, b_NR.t(), 1, adapter.scaling);
-  return y_TN.to(hidden_TR.scalar_type()).addmm_(hidden_TR, b_NR.t(), 1, adapter.scaling).to(y_TN.scalar_type());
+  if (kept.needs_x) kept.weight_ND = kept.needs_weight ? copy_ND : layer.weight_ND;
+  kept.stored_dtype = layer.weight_ND.scalar_type();
+  return at::linear(input.tensor(), copy_ND, bias_N);
+}
+
+// x A^T, left in `kept`.
+void multiply_a(const LinearInput& input, const LoraAdapter& adapter, const ComputeScope& compute, bool training,
+                Kept& kept) {
+  kept.a_RD = compute.weight(adapter.a_RD);
+  kept.b_NR = compute.weight(adapter.b_NR);
+  kept.scaling = adapter.scaling;
+  kept.adapter_dtype = adapter.a_RD.scalar_type();
+  at::Tensor x_TD = input.as(kept.a_RD.scalar_type());
+  if (training) x_TD = kept.dropout.draw(x_TD, adapter.dropout);
+  kept.hidden_TR = at::linear(x_TD, kept.a_RD);
+}
+
+struct LinearFunction : torch::autograd::Function<LinearFunction> {
+  // The tensors are named for autograd's sake, which gives back a gradient for each.
+  using Optional = std::optional<at::Tensor>;  // an undefined tensor is none to autograd
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x_TD*/, const at::Tensor& /*weight_ND*/,
+                            const Optional& /*bias_N*/, const Optional& /*a_RD*/, const Optional& /*b_NR*/,
+                            const std::function<at::Tensor()>& multiply, const c10::intrusive_ptr<Kept>& kept) {
+    context->saved_data[kKept] = c10::IValue::make_capsule(kept);
+    return multiply();
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const auto kept = c10::static_intrusive_pointer_cast<Kept>(std::move(context->saved_data[kKept]).toCapsule());
+    const at::Tensor grad_TN = upstream[0].contiguous();
+    Gradients gradients;
+    if (kept->needs_weight) {
+      gradients.weight_ND = at::mm(grad_TN.t(), kept->input->as(grad_TN.scalar_type())).to(kept->stored_dtype);
+    }
+    if (kept->needs_bias) gradients.bias_N = grad_TN.sum(0).to(kept->stored_dtype);
+    at::Tensor grad_hidden_TR;
+    if (kept->needs_adapter) grad_hidden_TR = adapter_gradients(grad_TN, *kept, gradients);
+    kept->input.reset();
+    if (kept->needs_x) {
+      gradients.x_TD = at::mm(grad_TN, cast_for_product(kept->weight_ND, grad_TN.scalar_type()));
+      if (kept->needs_adapter) add_through_adapter(gradients.x_TD, grad_hidden_TR, *kept);
+    }
+    return {gradients.x_TD, gradients.weight_ND, gradients.bias_N, gradients.a_RD, gradients.b_NR, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training) {
+  const auto needs = [on = at::GradMode::is_enabled()](const at::Tensor& x) {
+    return on && x.defined() && x.requires_grad();
+  };
+  const LoraAdapter adapter = layer.adapter.value_or(LoraAdapter());
+  auto kept = c10::make_intrusive<Kept>();
+  kept->needs_x = needs(input.tensor());
+  kept->needs_weight = needs(layer.weight_ND);
+  kept->needs_bias = needs(layer.bias_N);
+  kept->needs_adapter = layer.adapter && (kept->needs_x || needs(adapter.a_RD) || needs(adapter.b_NR));
+  if (kept->needs_weight || kept->needs_adapter) kept->input = input.kept();
+  const auto multiply = [&] {
+    at::Tensor y_TN = multiply_base(input, layer, compute, *kept);
+    if (!layer.adapter) return y_TN;
+    multiply_a(input, adapter, compute, training, *kept);
+    return add_adapter(std::move(y_TN), *kept);
+  };
+  using Optional = LinearFunction::Optional;
+  return LinearFunction::apply(input.tensor(), layer.weight_ND, Optional(layer.bias_N), Optional(adapter.a_RD),
+                               Optional(adapter.b_NR), multiply, kept);
 }
 
 }  // namespace fathom::ops

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ops/autocast.h"
+#include "ops/linear_input.h"
 
 namespace fathom::ops {
 
@@ -21,23 +22,12 @@ struct Linear {
   std::optional<LoraAdapter> adapter;
 };
 
-// What several layers read: under LoRA without autocast they share one cast to the adapters' type.
-class LinearInput {
- public:
-  explicit LinearInput(at::Tensor x_TD) : x_TD_(std::move(x_TD)) {}
-  const at::Tensor& tensor() const { return x_TD_; }
-  const at::Tensor& as(at::ScalarType dtype) const;
-
- private:
-  at::Tensor x_TD_;
-  mutable at::Tensor cast_TD_;
-};
-
 // x W^T + bias + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the
 // adapter's type and the sum rounded once; under autocast A and B are cast like any weight.
+//
+// Keeps for the backward pass: the input (LinearInput says how) where a weight or an adapter needs a gradient; of an
+// adapter x A^T and one byte for each element that dropout looked at; autocast's copies of weights that are trained. A
+// frozen weight is cast again: no copy of it outlives its product.
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training);
-
-// x with each element kept with probability 1 - p and scaled by 1 / (1 - p).
-at::Tensor dropout(const at::Tensor& x, double p);
 
 }  // namespace fathom::ops

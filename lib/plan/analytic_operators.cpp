@@ -13,14 +13,13 @@ namespace {
 using ledger::Component;
 
 constexpr const char* kNorm =
-    "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467), the next product its output";
+    "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467); products have its output made "
+    "again";
 constexpr const char* kCast = "autocast computes in BF16 and keeps copies of FP32 weights (torch.amp)";
 constexpr const char* kSwiGlu = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
 constexpr const char* kRotary =
     "attention keeps queries and keys, turned by their positions (Su et al. 2021, arXiv 2104.09864)";
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
-
-Product matrix(int64_t rows, int64_t columns, int64_t bytes) { return {{rows, ""}, {columns, ""}, {bytes, "bytes"}}; }
 
 }  // namespace
 
@@ -118,24 +117,30 @@ Tensor Operators::cast_weight(Tensor& cached, bool trained, const std::string& n
   return copy;
 }
 
-Value Operators::norm(const Value& stream, const char* name, NormWeight& weight) {
+// The output and 1/rms.
+std::array<Tensor, 2> Operators::norm_output(const char* name) {
   const int64_t width = s_.shape.hidden_size;
   const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;  // CUDA's norm answers in the stream's type
-  Tensor wide_output;
-  Value result;
-  if (casts) {
-    wide_output = take("output of a norm, before its cast", kNorm, wide(width, s_.stored_bytes));
-  } else {
-    result.data = take(name, kNorm, wide(width, s_.compute_bytes));
-  }
+  Tensor output = casts ? take("output of a norm, before its cast", kNorm, wide(width, s_.stored_bytes))
+                        : take(name, kNorm, wide(width, s_.compute_bytes));
   Tensor rms = take("1/rms of norms", kNorm, {{tokens_, "tokens"}, {4, "bytes"}});
-  if (casts) {
-    result.data = take(name, kNorm, wide(width, s_.compute_bytes));
-    wide_output.reset();
-  }
+  if (casts) output = take(name, kNorm, wide(width, s_.compute_bytes));
+  return {std::move(output), std::move(rms)};
+}
+
+LinearInput Operators::normed_input(const Value& stream, const char* name, NormWeight& weight) {
+  return LinearInput(norm(stream, name, weight), [this, name] { return norm_output(name)[0]; });
+}
+
+Value Operators::norm(const Value& stream, const char* name, NormWeight& weight) {
+  const int64_t width = s_.shape.hidden_size;
+  const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;
+  auto [output, rms] = norm_output(name);
+  Value result = {std::move(output), nullptr};
   result.slot = new_slot(stream.slot || weight.trained);
   if (!result.slot) return result;
-  remember([this, casts, width, x = stream.data, rms, input = stream.slot, output = result.slot, &weight]() mutable {
+  remember([this, casts, width, x = stream.data, rms = std::move(rms), input = stream.slot, output = result.slot,
+            &weight]() mutable {
     Tensor gradient = std::move(output->gradient), made;
     if (casts) gradient = take("gradient of a norm's output, cast", kBackward, wide(width, s_.stored_bytes));
     if (input || !s_.cuda) made = take("gradient of a norm's input", kBackward, wide(width, s_.stored_bytes));
@@ -182,49 +187,6 @@ Value Operators::head_norm(const Value& x, int64_t heads, const char* name, Norm
   return result;
 }
 
-Value Operators::linear(LinearInput& input, Weight& weight, const char* output_name, const char* source) {
-  const Product copied = matrix(weight.rows, weight.columns, s_.compute_bytes);
-  const Product bias = {{weight.rows, ""}, {s_.compute_bytes, "bytes"}};
-  const Tensor copied_bias =
-      s_.casts_base && weight.bias ? cast_weight(weight.copy_bias, weight.trained, weight.copy_name, bias) : nullptr;
-  Tensor copy = s_.casts_base ? cast_weight(weight.copy, weight.trained, weight.copy_name, copied) : nullptr;
-  Value result = {take(output_name, source, wide(weight.rows, s_.compute_bytes)),
-                  new_slot(input.x.slot || weight.trained)};
-  if (result.slot) {
-    if (!input.x.slot) copy.reset();
-    Tensor kept = weight.trained ? input.x.data : nullptr;
-    remember([this, copy, kept, bias, x = input.x.slot, output = result.slot, &weight]() mutable {
-      const int64_t columns = weight.columns;
-      Tensor gradient = std::move(output->gradient), of_weight, of_input, of_bias;
-      if (output->strided)
-        gradient = take("gradient of values, joined", kBackward, wide(weight.rows, s_.compute_bytes));
-      if (weight.trained) {
-        of_weight = take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.compute_bytes));
-      }
-      if (x) of_input = take("gradient of a linear layer's input", kBackward, wide(columns, s_.compute_bytes));
-      if (weight.bias && weight.trained) of_bias = take(weight.gradient_name.c_str(), kGradient, bias);
-      gradient.reset();
-      copy.reset();
-      kept.reset();
-      accumulate(x, std::move(of_input), wide(columns, s_.compute_bytes));
-      if (s_.casts_base && of_weight) {
-        give_gradient(weight.gradient,
-                      take(weight.gradient_name.c_str(), kGradient, matrix(weight.rows, columns, s_.stored_bytes)));
-        of_weight.reset();
-      }
-      if (s_.casts_base && of_bias) {
-        give_gradient(weight.gradient_bias,
-                      take(weight.gradient_name.c_str(), kGradient, {{weight.rows, ""}, {s_.stored_bytes, "bytes"}}));
-        of_bias.reset();
-      }
-      if (of_weight) give_gradient(weight.gradient, std::move(of_weight));
-      if (of_bias) give_gradient(weight.gradient_bias, std::move(of_bias));
-    });
-  }
-  copy.reset();
-  return weight.adapted ? adapt(input, weight, result, output_name) : result;
-}
-
 Value Operators::rotate(const Value& x, int64_t width, const char* name) {
   Value result = {take(name, kRotary, wide(width, s_.compute_bytes)), new_slot(x.slot != nullptr)};
   if (!result.slot) return result;
@@ -239,10 +201,12 @@ Value Operators::rotate(const Value& x, int64_t width, const char* name) {
   return result;
 }
 
-Value Operators::swiglu(const Value& gate, const Value& up) {
+LinearInput Operators::swiglu(const Value& gate, const Value& up) {
   const Product product = wide(s_.shape.intermediate_size, s_.compute_bytes);
-  Value result = {take("gated product", kSwiGlu, product), new_slot(gate.slot || up.slot)};
-  if (!result.slot) return result;
+  const auto multiply = [this, product] { return take("gated product", kSwiGlu, product); };
+  Value result = {multiply(), new_slot(gate.slot || up.slot)};
+  LinearInput input(result, multiply);
+  if (!result.slot) return input;
   remember([this, product, kept_gate = gate.data, kept_up = up.data, gate = gate.slot, up = up.slot,
             output = result.slot]() mutable {
     Tensor gradient = std::move(output->gradient);
@@ -259,7 +223,7 @@ Value Operators::swiglu(const Value& gate, const Value& up) {
     accumulate(gate, std::move(of_gate), product);
     accumulate(up, std::move(of_up), product);
   });
-  return result;
+  return input;
 }
 
 Value Operators::add(Value branch, const Value& stream, const char* name) {

@@ -57,7 +57,6 @@ struct Weight {
   int64_t rows, columns;  // output and input features
   bool bias, adapted, trained;
   Tensor gradient, gradient_bias, gradient_a, gradient_b;
-  Tensor made_a, made_b;                   // the gradients of autocast's copies of the adapter, until they are cast
   Tensor copy, copy_bias, copy_a, copy_b;  // in autocast's cache
 };
 
@@ -66,10 +65,20 @@ struct NormWeight {
   Tensor gradient;
 };
 
-// What a linear layer reads: cast to the adapters' type at most once.
+// What linear layers read: cast to the adapters' type at most once, and kept for their backward passes, or made again
+// from what its operator keeps anyway (ops/linear_input.h).
 struct LinearInput {
+  LinearInput() = default;
+  explicit LinearInput(Value value, std::function<Tensor()> again = nullptr);
+  struct Kept {
+    Tensor tensor;  // null where `again` takes it
+    std::function<Tensor()> again;
+    Tensor made;
+    int64_t made_bytes = 0;  // of an element
+  };
   Value x;
-  Value cast;
+  Tensor cast;
+  std::shared_ptr<Kept> kept;
 };
 
 class Operators {
@@ -78,6 +87,8 @@ class Operators {
 
   // ---- as in lib/ops; each remembers its backward pass if gradients are on and its input or weight needs one.
   Value norm(const Value& stream, const char* name, NormWeight& weight);
+  // The norm for linear layers, which have it made again.
+  LinearInput normed_input(const Value& stream, const char* name, NormWeight& weight);
   // Of each of `heads` heads of every token.
   Value head_norm(const Value& x, int64_t heads, const char* name, NormWeight& weight);
   // source: why the output is there.
@@ -85,7 +96,7 @@ class Operators {
   Value rotate(const Value& x, int64_t width, const char* name);
   // window: of the layer; 0: none.
   Value attention(const Value& queries, const Value& keys, const Value& values, int64_t window);
-  Value swiglu(const Value& gate, const Value& up);
+  LinearInput swiglu(const Value& gate, const Value& up);
   // The branch is of the compute type; the sum is the stream.
   Value add(Value branch, const Value& stream, const char* name);
 
@@ -127,18 +138,14 @@ class Operators {
   Product each_query(int64_t width, int64_t bytes) const;  // for each query of each head
 
  private:
-  struct AdapterCopies {
-    Product size_a, size_b;
-    Tensor a, b;  // null where the adapter itself is used
-  };
-  Value adapt(LinearInput& input, Weight& weight, const Value& product, const char* output_name);
-  AdapterCopies copy_adapter(Weight& weight);
-  void cast_adapter_input(LinearInput& input, int64_t columns);
-  Value multiply_a(Weight& weight, const Value& x, const AdapterCopies& copies);
-  Value add_b(Weight& weight, const Value& product, const Value& inner, const AdapterCopies& copies,
-              const char* output_name);
-  void give_adapter_gradient(Tensor& gradient, Tensor& of_copy, Tensor made);
-  Value dropped_out(const Value& x, int64_t width, const char* name);
+  std::array<Tensor, 2> norm_output(const char* name);
+  struct KeptOfLinear;
+  Tensor input_again(LinearInput::Kept& kept, int64_t columns, int64_t bytes);
+  void add_adapter(LinearInput& input, Weight& weight, KeptOfLinear& kept, Value& result, const char* output_name);
+  Tensor gradient_of_weight(const std::string& name, Product size, int64_t stored_bytes);
+  void linear_backward(KeptOfLinear& kept, Weight& weight, Slot& output, const std::shared_ptr<Slot>& x);
+  Tensor adapter_backward(KeptOfLinear& kept, Weight& weight, Tensor& of_a, Tensor& of_b);
+  void add_through_adapter(const KeptOfLinear& kept, const Weight& weight);
   void give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool queries, bool pads, bool strided);
   Value cuda_flash(const Value& queries, const Value& keys, const Value& values);
   Value memory_efficient(const Value& queries, const Value& keys, const Value& values);

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "ops/loss_chunk.h"
 #include "plan/analytic.h"
 #include "plan/analytic_optimizer.h"
 #include "plan/analytic_sources.h"
@@ -153,7 +154,7 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
   Value middle;
   {
     operators.enter("queries, keys and values", number);
-    LinearInput x = {operators.norm(stream, "first norm's output", layer.first_norm), {}};
+    LinearInput x = operators.normed_input(stream, "first norm's output", layer.first_norm);
     LinearInput attended;
     {
       const auto turned = [&](Weight& weight, int64_t heads, NormWeight& norm, const char* name) {
@@ -165,20 +166,20 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
       const Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
       const Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
-      attended.x = operators.attention(q, k, v, s_.shape.window_of(number - 1));
+      attended = LinearInput(operators.attention(q, k, v, s_.shape.window_of(number - 1)));
     }
     operators.enter("attention's output projection", number);
     middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
                            "stream, after attention");
   }
   operators.enter("gate and up", number);
-  LinearInput x = {operators.norm(middle, "second norm's output", layer.second_norm), {}};
+  LinearInput x = operators.normed_input(middle, "second norm's output", layer.second_norm);
   Value branch;
   {
     const Value gate = operators.linear(x, layer.gate, "gate and up", kGate);
     const Value up = operators.linear(x, layer.up, "gate and up", kGate);
     operators.enter("the gate", number);
-    LinearInput product = {operators.swiglu(gate, up), {}};
+    LinearInput product = operators.swiglu(gate, up);
     operators.enter("the down projection", number);
     branch = operators.linear(product, layer.down, "output of the down projection", kProduct);
   }
@@ -278,7 +279,8 @@ Tensor AccountOfRun::loss(Operators& operators, Value x) {
                           : nullptr;
   x = counted_rows(operators, std::move(x));
   const int64_t rows = operators.counted_rows(), size = s_.run.loss_chunk_size;
-  const int64_t chunk = size == 0 ? rows : std::min(rows, size);
+  const int64_t chunk =
+      ops::loss_chunk_rows(rows, size, s_.shape.vocab_size, s_.compute_bytes, !trains_head && !s_.cuda);
   Tensor result = operators.take("loss", kLoss, {{4, "bytes"}});
   Tensor of_head = trains_head ? sum_of_head(operators, chunk == rows) : nullptr;
   const bool sums_wider = s_.compute_bytes == 2 && (s_.stored_bytes == 4 || chunk < rows);

@@ -110,7 +110,8 @@ class Walk {
     const bool adapted = adapted_.contains(module), trained = trains(module);
     const int64_t gradients = (trained ? 1 : 0) + (input_needs ? 1 : 0);
     add(sum_.matrix_flops, {forwards + gradients, 2, tokens_, in, out});
-    if (computed_ != stored_) move(product({in, out}), {trained ? 1 : forwards, stored_ + computed_});
+    const int64_t casts = trained ? 1 : forwards + (input_needs ? 1 : 0);  // of a frozen weight, for every product
+    if (computed_ != stored_) move(product({in, out}), {casts, stored_ + computed_});
     if (computed_ != stored_ && trained) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
     if (bias && trained) move(tokens_, {out, computed_});  // its gradient is a sum over all tokens
     if (adapted) adapter(in, out, input_needs, forwards);
@@ -141,8 +142,19 @@ class Walk {
     add(sum_.matrix_flops, {forwards + 1 + (input_needs ? 1 : 0), 2, tokens_, in, run_.lora_r});
     add(sum_.matrix_flops, {forwards + 2, 2, tokens_, run_.lora_r, out});
     const int64_t width = run_.bf16 ? 2 : 4;
-    if (width != computed_) move(tokens_, {forwards, in + 2 * out, width + computed_});
-    if (input_needs) move(tokens_, {3, in, computed_});  // added to the gradient of the input
+    if (width != computed_) {
+      move(tokens_, {forwards, in + 2 * out, width + computed_});
+      move(tokens_, {in + out + (input_needs ? in : 0), width + computed_});
+    }
+    // Added to the gradient of the input, which a product of its type does by itself.
+    if (input_needs && (width != computed_ || run_.lora_dropout > 0)) move(tokens_, {3, in, computed_});
+  }
+
+  // Whether the backward pass of one of these linear layers asks for its input.
+  bool any_keeps_input(const std::string& prefix, std::initializer_list<const char*> modules) const {
+    return std::any_of(modules.begin(), modules.end(), [&](const char* module) {
+      return adapted_.contains(prefix + module) || trains(prefix + module);
+    });
   }
 
   // These too return whether the output needs a gradient.
@@ -182,6 +194,9 @@ class Walk {
     q = head_norm(name + "self_attn.q_norm", queries, q, forwards);
     k = head_norm(name + "self_attn.k_norm", keys, k, forwards);
     if (x_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
+    if (x_needs && any_keeps_input(name + "self_attn.", {"q_proj", "k_proj", "v_proj"})) {
+      move(tokens_, {width, stored_ + computed_});  // made again
+    }
     rotate(queries, q, forwards);
     rotate(keys, k, forwards);
     attention(q || k || v, forwards, shape_.window_of(layer));
@@ -192,7 +207,11 @@ class Walk {
     const bool gate = linear(name + "mlp.gate_proj", width, inner, inner_needs, forwards, gated);
     const bool up = linear(name + "mlp.up_proj", width, inner, inner_needs, forwards, gated);
     if (inner_needs) move(tokens_, {3, width, computed_});
-    move(tokens_, {3 * forwards + (gate || up ? 5 : 0), inner, computed_});
+    if (inner_needs && any_keeps_input(name + "mlp.", {"gate_proj", "up_proj"})) {
+      move(tokens_, {width, stored_ + computed_});
+    }
+    const int64_t again = (gate || up) && any_keeps_input(name + "mlp.", {"down_proj"}) ? 3 : 0;
+    move(tokens_, {3 * forwards + (gate || up ? 5 : 0) + again, inner, computed_});
     const bool down = linear(name + "mlp.down_proj", inner, width, gate || up, forwards, gated);
     residual(middle && down, forwards);
     return middle || down;

@@ -2,7 +2,7 @@
 #include "ops/activation_checkpoint.h"
 
 #include "ops/autocast.h"
-#include "ops/linear.h"
+#include "ops/dropout.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {
@@ -28,7 +28,7 @@ Outcome outcome(bool checkpointed, bool input_trained, double p, bool autocast) 
       ++runs;
       const ComputeScope compute(at::kCPU, at::kFloat);
       const at::Tensor weight = compute.weight(weights[layer]);
-      return dropout(at::tanh(at::linear(in.to(compute.dtype()), weight)), p).to(at::kFloat);
+      return Dropout().draw(at::tanh(at::linear(in.to(compute.dtype()), weight)), p).to(at::kFloat);
     };
   };
   at::Tensor y;

@@ -1,6 +1,7 @@
 // Linear layers: LoRA's formula in every combination of types, dropout, and casts of weights under autocast.
 #include "ops/linear.h"
 
+#include "ops/dropout.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {
@@ -57,6 +58,54 @@ TEST(Lora, under_autocast_equals_the_cast_formula) {
       {draw({13, 20}, at::kFloat), draw({7, 20}, at::kFloat), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
 }
 
+// Bit 0 to 4: whether x, weight, bias, A and B need a gradient. Whoever does gets what it gets when all do.
+TEST(Linear, gives_the_same_gradients_whoever_needs_one) {
+  for (const bool autocasts : {false, true}) {
+    at::manual_seed(4);
+    const std::vector<at::Tensor> values = {draw({13, 20}, at::kFloat), draw({7, 20}, at::kFloat),
+                                            draw({7}, at::kFloat), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)};
+    std::vector<at::Tensor> expected;
+    for (int needed = 31; needed > 0; --needed) {
+      std::vector<at::Tensor> in;
+      for (int i = 0; i < 5; ++i) in.push_back(values[i].clone().set_requires_grad((needed >> i & 1) != 0));
+      const AutocastScope autocast(at::kCPU, autocasts);
+      const ComputeScope compute(at::kCPU, at::kFloat);
+      const Linear layer{in[1], in[2], LoraAdapter{in[3], in[4], 2.5, 0}};
+      const at::Tensor y_TN = linear(LinearInput(in[0].to(compute.dtype())), layer, compute, true);
+      torch::autograd::backward({y_TN.to(at::kFloat).square().sum()}, {});
+      if (expected.empty()) {
+        for (const at::Tensor& each : in) expected.push_back(each.grad());
+      }
+      for (int i = 0; i < 5; ++i) {
+        const bool needs = (needed >> i & 1) != 0;
+        ASSERT_EQ(in[i].grad().defined(), needs) << needed << ", " << i;
+        EXPECT_TRUE(!needs || in[i].grad().equal(expected[i])) << needed << ", " << i;
+      }
+    }
+  }
+}
+
+// The same draw over ones tells what was left out.
+TEST(Lora, drops_the_same_elements_backward) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const auto with_seed = [&](const std::vector<at::Tensor>& in, double p) {
+      at::manual_seed(17);
+      Linear layer = make(in);
+      layer.adapter->dropout = p;
+      return linear(LinearInput(in[0]), layer, ComputeScope(at::kCPU, type), true);
+    };
+    at::manual_seed(17);
+    const at::Tensor mask_TD = Dropout().draw(at::ones({13, 20}), 0.25);
+    const Operator ours = [&](const std::vector<at::Tensor>& in) { return with_seed(in, 0.25); };
+    const Operator reference = [&](const std::vector<at::Tensor>& in) {
+      return at::linear(in[0], in[1]) + 2.5 * at::linear(at::linear(in[0] * mask_TD.to(at::kDouble), in[2]), in[3]);
+    };
+    at::manual_seed(4);
+    expect_equal(ours, reference,
+                 {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
+  }
+}
+
 TEST(ComputeScope, keeps_casts_of_trained_weights_until_autocast_ends) {
   const at::Tensor trained = at::ones({4, 4}).set_requires_grad(true), frozen = at::ones({4, 4});
   const AutocastScope autocast(at::kCPU, true);
@@ -76,15 +125,6 @@ TEST(ComputeScope, is_the_storage_type_without_autocast_and_restores_it) {
     EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
   }
   EXPECT_TRUE(at::autocast::is_autocast_enabled(at::kCPU));
-}
-
-TEST(Dropout, keeps_the_mean_and_a_share_of_the_elements) {
-  at::manual_seed(1);
-  const at::Tensor y = dropout(at::ones({100000}), 0.25);
-  EXPECT_NEAR(y.mean().item<double>(), 1, 0.01);
-  EXPECT_NEAR((y == 0).to(at::kFloat).mean().item<double>(), 0.25, 0.01);
-  const at::Tensor x = at::ones({3});
-  EXPECT_TRUE(dropout(x, 0).is_same(x));
 }
 
 TEST(Dropout, is_off_outside_training) {

@@ -70,20 +70,21 @@ TEST(Analytic, OfATinyNetworkAsWorkedOutByHand) {
   EXPECT_EQ(analytic.at_peak[Component::kFunctionality], 3 * 2 * 6 * 8);
   EXPECT_EQ(analytic.at_peak[Component::kKernels], 0);
   EXPECT_EQ(analytic.maximum[Component::kGradients], 1160 * 4);
-  // A layer keeps the stream twice, both norms' outputs, queries and the attention's output (7 tensors of 6 x 8: the
-  // stream 2, norms 2, queries, output = 6 x 192 bytes), keys and values (2 x 96), logsumexp (2 x 2 x 3 x 4), 1/rms (2
-  // x 24), gate, up and their product (3 x 288).
-  const int64_t layer = 6 * 192 + 2 * 96 + 48 + 48 + 3 * 288;
+  // A layer keeps the stream twice, queries and the attention's output (4 tensors of 6 x 8: 192 bytes each), keys and
+  // values (2 x 96), logsumexp (2 x 2 x 3 x 4), 1/rms (2 x 24), gate and up (2 x 288). Norms' outputs and the product
+  // of gate and up are made again.
+  const int64_t layer = 4 * 192 + 2 * 96 + 48 + 48 + 2 * 288;
   const int64_t last_norm = 2 * 192 + 24;
   constexpr int64_t kLoss = 4;
   EXPECT_EQ(analytic.maximum[Component::kActivations], 2 * layer + last_norm + kLoss);
-  // The fullest instant is in the upper layer's gate: head, last norm and down projection have gradients; the product
-  // of gate and up is gone, and its gradient and theirs are there beside the stream's.
-  EXPECT_EQ(analytic.instant, "backward pass of the gate in layer 2");
-  EXPECT_EQ(analytic.at_peak[Component::kGradients], 320 + 32 + 384);
-  EXPECT_EQ(analytic.at_peak[Component::kActivations], 2 * layer - 288 + kLoss);
-  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], 192 + 3 * 288 + kLoss);
-  EXPECT_EQ(analytic.peak, 5664 + 9280 + 288 + 736 + 4324 + 1060);
+  // The fullest instant is in the lower layer's attention: only q, k, v, the first norm and the embedding have no
+  // gradients yet. Left of the layer are its stream, 1/rms, queries, keys, values, output and logsumexp; the gradients
+  // of the stream, of the output, of queries, and of keys and values for each of both query heads are there.
+  EXPECT_EQ(analytic.instant, "backward pass of attention in layer 1");
+  EXPECT_EQ(analytic.at_peak[Component::kGradients], 1160 * 4 - (64 + 32 + 32 + 8 + 80) * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kActivations], 3 * 192 + 24 + 2 * 96 + 48 + kLoss);
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], 5 * 192 + kLoss);
+  EXPECT_EQ(analytic.peak, 5664 + 9280 + 288 + 3776 + 844 + 964);
 }
 
 TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
@@ -151,9 +152,9 @@ TEST(Analytic, CheckpointingKeepsOneLayerAndTheInputsOfTheOthers) {
   run.gradient_checkpointing = true;
   const int64_t saving = estimate_analytic(llama_8b(), run, cpu(), workload).maximum[Component::kActivations];
   constexpr int64_t kStream = 8192LL * 4096 * 4;
-  // Of the layer that is computed again: the stream twice, both norms' outputs, queries, the attention's output, keys
-  // and values, gate, up and their product; logsumexp, 1/rms.
-  constexpr int64_t kLayer = 8192LL * 4 * (6 * 4096 + 2 * 1024 + 3 * 14336 + 32 + 2);
+  // Of the layer that is computed again: the stream twice, queries, the attention's output, keys and values, gate and
+  // up; logsumexp, 1/rms.
+  constexpr int64_t kLayer = 8192LL * 4 * (4 * 4096 + 2 * 1024 + 2 * 14336 + 32 + 2);
   EXPECT_EQ(saving, 32 * kStream + kLayer + 4) << "inputs of 32 layers, one layer, the loss";
   EXPECT_GT(plain, 5 * saving / 2);
 }

@@ -1,0 +1,33 @@
+// Elements to leave out, drawn once: one kernel for each pass on CUDA, passes in place elsewhere.
+#include "ops/dropout.h"
+
+#include <ATen/ATen.h>
+
+#include <tuple>
+
+namespace fathom::ops {
+
+at::Tensor Dropout::draw(const at::Tensor& x, double p) {
+  if (p == 0) return x;
+  scale_ = 1 / (1 - p);
+  if (x.is_cuda()) {
+    at::Tensor kept;
+    std::tie(kept, mask_) = at::native_dropout(x, p, /*train=*/true);
+    return kept;
+  }
+  mask_ = at::empty(x.sizes(), x.options().dtype(at::kBool)).bernoulli_(p);
+  return apply(x);
+}
+
+at::Tensor Dropout::apply(const at::Tensor& x) const {
+  if (is_off()) return x;
+  return apply_to(x.is_cuda() ? x : x.clone());
+}
+
+at::Tensor Dropout::apply_to(at::Tensor x) const {
+  if (is_off()) return x;
+  if (x.is_cuda()) return at::native_dropout_backward(x, mask_, scale_);
+  return x.masked_fill_(mask_, 0).mul_(scale_);
+}
+
+}  // namespace fathom::ops

@@ -1,0 +1,24 @@
+// Dropout (Srivastava et al. 2014) that keeps one byte for each element.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace fathom::ops {
+
+// What one call of dropout left out, so that the backward pass leaves out the same.
+class Dropout {
+ public:
+  // x with each element kept with probability 1 - p and scaled by 1 / (1 - p); p = 0: x itself. Draws anew.
+  at::Tensor draw(const at::Tensor& x, double p);
+  // The same elements of x, a new tensor; x itself where none was left out.
+  at::Tensor apply(const at::Tensor& x) const;
+  // The same; x is consumed.
+  at::Tensor apply_to(at::Tensor x) const;
+  bool is_off() const { return !mask_.defined(); }
+
+ private:
+  double scale_ = 1;
+  at::Tensor mask_;  // bool; on CUDA the elements that stay, as LibTorch's kernels take it, elsewhere those that do not
+};
+
+}  // namespace fathom::ops

@@ -1,0 +1,31 @@
+// Inputs that are kept, or computed again when the first of their layers asks.
+#include "ops/linear_input.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace fathom::ops {
+
+const at::Tensor& KeptInput::as(at::ScalarType dtype) {
+  if (!made_TD_.defined() || made_TD_.scalar_type() != dtype) {
+    made_TD_.reset();
+    made_TD_ = make_().to(dtype);
+  }
+  return made_TD_;
+}
+
+LinearInput::LinearInput(at::Tensor x_TD)
+    : x_TD_(std::move(x_TD)), kept_(std::make_shared<KeptInput>([x_TD = x_TD_.detach()] { return x_TD; })) {}
+
+LinearInput::LinearInput(at::Tensor x_TD, std::function<at::Tensor()> again) : LinearInput(std::move(x_TD)) {
+  if (x_TD_.requires_grad()) kept_ = std::make_shared<KeptInput>(std::move(again));
+}
+
+const at::Tensor& LinearInput::as(at::ScalarType dtype) const {
+  if (x_TD_.scalar_type() == dtype) return x_TD_;
+  if (!cast_TD_.defined() || cast_TD_.scalar_type() != dtype) cast_TD_ = x_TD_.detach().to(dtype);
+  return cast_TD_;
+}
+
+}  // namespace fathom::ops

@@ -1,0 +1,44 @@
+// What linear layers read, and how their backward passes get it again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+
+namespace fathom::ops {
+
+// The input of several layers, as their backward passes ask for it. Whoever needs it holds it by a shared pointer; with
+// the last one goes what it keeps.
+class KeptInput {
+ public:
+  explicit KeptInput(std::function<at::Tensor()> make) : make_(std::move(make)) {}
+  // Made at the first call, and again where the next asks for another type.
+  const at::Tensor& as(at::ScalarType dtype);
+
+ private:
+  std::function<at::Tensor()> make_;
+  at::Tensor made_TD_;
+};
+
+class LinearInput {
+ public:
+  // A layer that needs x_TD in its backward pass keeps it.
+  explicit LinearInput(at::Tensor x_TD);
+  // A layer that needs x_TD calls `again` instead, which computes it from tensors that its operator keeps anyway, bit
+  // for bit, and holds no graph: a detached tensor, not the variable. Where x_TD needs no gradient its operator keeps
+  // nothing, and x_TD itself is kept.
+  LinearInput(at::Tensor x_TD, std::function<at::Tensor()> again);
+
+  const at::Tensor& tensor() const { return x_TD_; }
+  // Under LoRA without autocast several layers share one cast to the adapters' type.
+  const at::Tensor& as(at::ScalarType dtype) const;
+  const std::shared_ptr<KeptInput>& kept() const { return kept_; }
+
+ private:
+  at::Tensor x_TD_;
+  mutable at::Tensor cast_TD_;
+  std::shared_ptr<KeptInput> kept_;
+};
+
+}  // namespace fathom::ops

@@ -1,0 +1,47 @@
+// Rows of a chunk of logits, and what the loss then takes.
+#include "ops/loss_chunk.h"
+
+#include "ledger/ledger.h"
+#include "ops/head_loss.h"
+#include "tests/ops/compare.h"
+
+namespace fathom::ops {
+namespace {
+
+TEST(LossChunk, is_the_setting_where_the_head_is_trained) {
+  EXPECT_EQ(loss_chunk_rows(4096, 1024, 128'256, 4, false), 1024);
+  EXPECT_EQ(loss_chunk_rows(100, 1024, 128'256, 4, false), 100);
+  EXPECT_EQ(loss_chunk_rows(4096, 0, 128'256, 4, false), 4096);
+}
+
+TEST(LossChunk, is_bounded_by_bytes_but_wide_enough_for_products) {
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 32'000, 4, true), 131);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 32'000, 2, true), 262);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 128'256, 4, true), 128);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 128'256, 2, true), 256);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 256, 4, true), 512);
+  EXPECT_EQ(loss_chunk_rows(512, 64, 32'000, 4, true), 64);
+  EXPECT_EQ(loss_chunk_rows(100, 1024, 128'256, 4, true), 100);
+  EXPECT_EQ(loss_chunk_rows(512, 0, 128'256, 4, true), 512);
+}
+
+// 5,000 rows of 1,000 numbers: 20 MB in FP32, of which at most 16 MiB are there at a time.
+TEST(LossChunk, with_a_frozen_head_the_loss_takes_no_more) {
+  ledger::Ledger& ledger = ledger::install_cpu();
+  const at::Tensor head_VD = at::ones({1000, 8}), targets_T = at::zeros({5000}, at::kLong);
+  for (const bool trained : {false, true}) {
+    const at::Tensor x_TD = at::ones({5000, 8}).set_requires_grad(true) * 1;
+    head_VD.set_requires_grad(trained);
+    ledger.label();
+    ledger.begin_phase(ledger::Phase::kForward);
+    head_loss(x_TD, head_VD, head_VD, {{}, targets_T, 1, 8192});
+    ledger.end_phase();
+    const int64_t taken = ledger.label().peak - ledger.live_bytes();
+    EXPECT_GT(taken, trained ? 5000 * 4000 : 0);
+    EXPECT_LE(taken, trained ? 5010 * 4000 : kChunkBytes + 5000);
+    ledger.forget();
+  }
+}
+
+}  // namespace
+}  // namespace fathom::ops
