@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
-"""Loads a run folder of `fathom train` in transformers (an adapter: in PEFT) and compares the logits with fathom's.
+"""Loads folders of fathom in transformers (adapters: in PEFT): logits and 50 tokens of greedy continuation are compared.
 
-usage: scripts/load_in_transformers.py RUN [--ids 1,2,3] [--tolerance 1e-4]
-The same ids go through transformers in FP32 and through `fathom logits`; the largest difference is given as a share of
-the largest logit, and the exit status is 1 above the tolerance. Needs a Python with torch, transformers and, for
-adapters, PEFT: scripts/compare_transformers makes one in .deps/peer.
+usage: scripts/load_in_transformers.py FOLDER... [--ids 1,2,3] [--tolerance 1e-4]
+       scripts/load_in_transformers.py --families
+A folder is a run's, or one of `fathom export`, merged or not. The same ids go through transformers in FP32 and through
+`fathom logits`: the largest difference is given as a share of the largest logit, and at each of the 50 places fathom's
+most likely token has to be the one that transformers took. The exit status is 1 where a folder fails.
+
+--families trains tiny random models of every family with a tokenizer that has more tokens than the model: all of it,
+adapters, and adapters with modules_to_save; then it exports and compares each.
+
+Needs a Python with torch, transformers and, for adapters, PEFT: scripts/compare_transformers makes one in .deps/peer.
 """
 
 import argparse
@@ -16,85 +22,180 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+CONTINUATION = 50  # tokens
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=pathlib.Path, help="output_dir of a run: a model or an adapter")
+    parser.add_argument("folders", nargs="*", type=pathlib.Path, help="of runs, models or adapters")
+    parser.add_argument("--families", action="store_true", help="make, train, export and compare models of every family")
     parser.add_argument("--ids", default="1,5,9,2,7,7,3,11,30,4", help="token ids (default %(default)s)")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--fathom", default=ROOT / "build/fathom", type=pathlib.Path)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if bool(arguments.folders) == arguments.families:
+        parser.error("name folders, or --families")
+    return arguments
 
 
-def load(run):
-    """The model of a run folder, as its user would load it; says what it is."""
+def run(command):
+    finished = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if finished.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))} ended with {finished.returncode}:\n{finished.stderr}")
+
+
+def tokens_of(folder):
+    """How many tokens the folder's tokenizer has; 0 where there is none."""
+    if not list(folder.glob("tokenizer*")):
+        return 0
+    from transformers import AutoTokenizer
+
+    return len(AutoTokenizer.from_pretrained(folder))
+
+
+def load(folder):
+    """The model as its user would load it, what it is, and what `fathom logits` is told."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    if not (run / "adapter_config.json").exists():
-        return AutoModelForCausalLM.from_pretrained(run, dtype=torch.float32), "model", []
+    if not (folder / "adapter_config.json").exists():
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), "model", [folder]
     from peft import PeftModel
 
-    base = pathlib.Path(json.loads((run / "adapter_config.json").read_text())["base_model_name_or_path"])
-    model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), run)
+    settings = json.loads((folder / "adapter_config.json").read_text())
+    base = pathlib.Path(settings["base_model_name_or_path"])
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    added = tokens_of(folder) - model.config.vocab_size
+    if added > 0:
+        model.resize_token_embeddings(tokens_of(folder))  # new rows lie around the mean of the others
+    model = PeftModel.from_pretrained(model, folder)
     unused = [name for name, parameter in model.named_parameters() if ".lora_B." in name and not parameter.any()]
     if unused:
         raise SystemExit(
-            f"the adapter in {run} left {len(unused)} matrices at zero, {unused[0]} first: PEFT found no "
+            f"the adapter in {folder} left {len(unused)} matrices at zero, {unused[0]} first: PEFT found no "
             "weights for them, or the run did not train"
         )
-    return model, f"adapter on {base}", ["--adapter", str(run)]
+    whole = settings["modules_to_save"]
+    kind = "adapter" + (f" with {', '.join(whole)} whole" if whole else "") + f" on {base.name}"
+    return model, kind, [base, "--adapter", folder]
 
 
-def logits_of_fathom(arguments, base, adapter):
+def logits_of_fathom(fathom, model, ids):
     from safetensors.torch import load_file
 
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "logits.safetensors"
-        command = [arguments.fathom, "logits", base, *adapter, "--ids", arguments.ids, "--out", out, "dtype=float32"]
-        finished = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-        if finished.returncode != 0:
-            raise SystemExit(f"{' '.join(map(str, command))} ended with {finished.returncode}:\n{finished.stderr}")
-        tensors = load_file(out)
-    if "logits" in tensors:
-        return tensors["logits"].float()
-    return next(iter(tensors.values())).float()
+        run([fathom, "logits", *model, "--ids", ",".join(map(str, ids)), "--out", out, "dtype=float32"])
+        return load_file(out)["logits"].float()
 
 
-def tokenizer_note(run, text="How much memory do 7 billion parameters need in FP16?"):
-    """Whether the folder's tokenizer loads too, where it has one."""
-    if not list(run.glob("tokenizer*")):
-        return "no tokenizer in the folder"
-    from transformers import AutoTokenizer
+def compare(folder, arguments):
+    import torch
+    import transformers
 
-    ids = AutoTokenizer.from_pretrained(run)(text)["input_ids"]
-    return f"its tokenizer makes {len(ids)} ids of '{text}'"
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    model, kind, told = load(folder)
+    prompt = torch.tensor([[int(number) for number in arguments.ids.split(",")]])
+    with torch.no_grad():
+        ids = model.eval().generate(
+            input_ids=prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=CONTINUATION,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
+        )
+        expected = model(input_ids=ids).logits[0].float()
+    got = logits_of_fathom(arguments.fathom, told, ids[0].tolist())
+    if got.shape != expected.shape:
+        print(f"{folder}: {tuple(expected.shape)} logits there, {tuple(got.shape)} here: FAILED")
+        return False
+    difference = ((got - expected).abs().max() / expected.abs().max()).item()
+    start = prompt.shape[1]
+    same = (got[start - 1 : -1].argmax(-1) == ids[0, start:]).sum().item()
+    good = difference <= arguments.tolerance and same == CONTINUATION
+    print(
+        f"{folder.name} ({kind}; {tokens_of(folder)} tokens): {expected.shape[0]} x {expected.shape[1]} logits, standard "
+        f"deviation {expected.std():.2f}, differ by {difference:.1e} of the largest (allowed {arguments.tolerance:.0e}); "
+        f"{same} of {CONTINUATION} greedy tokens are the same" + ("" if good else ": FAILED"),
+        flush=True,
+    )
+    return good
+
+
+FAMILIES = {
+    "llama": dict(hidden_size=44, num_key_value_heads=2, tie_word_embeddings=False, head_dim=10),
+    "mistral": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, sliding_window=17),
+    "qwen2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True),
+    "qwen3": dict(hidden_size=44, num_key_value_heads=4, tie_word_embeddings=True, head_dim=22),
+}
+ADDED = 7  # tokens that the tokenizer has beyond the model
+
+
+def make_model(family, settings, folder):
+    import torch
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(ROOT / "tests/tokenizer/qwen2")
+    config = CONFIG_MAPPING[family](
+        vocab_size=len(tokenizer),
+        intermediate_size=74,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=128,
+        bos_token_id=None,
+        eos_token_id=2,
+        **settings,
+    )
+    torch.manual_seed(len(family))
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    for parameter in model.parameters():
+        noise = torch.randn_like(parameter)
+        parameter.data.copy_(0.3 * noise if parameter.dim() > 1 else 1 + 0.2 * noise)
+    model.save_pretrained(folder)
+    tokenizer.add_tokens([f"<added-{number}>" for number in range(ADDED)])
+    tokenizer.save_pretrained(folder)
+    generator = torch.Generator().manual_seed(3)
+    lines = [torch.randint(3, len(tokenizer), (24,), generator=generator).tolist() for _ in range(24)]
+    lines = [line[:-3] + [len(tokenizer) - 1 - i % ADDED, 5, 2] for i, line in enumerate(lines)]
+    (folder / "data.jsonl").write_text("".join(json.dumps({"input_ids": line}) + "\n" for line in lines))
+
+
+def make_folders(arguments, root):
+    """Runs and exports of every family."""
+    saved = "modules_to_save=[embed_tokens, lm_head, norm]"
+    methods = {
+        "full": ["method=full"],
+        "lora": ["method=lora", "target_modules=all-linear", "lora_r=3", "use_rslora=true"],
+        "whole": ["method=lora", "target_modules=[q_proj, down_proj]", "lora_r=5", saved],
+    }
+    for family, settings in FAMILIES.items():
+        base = root / family
+        make_model(family, settings, base)
+        for method, overrides in methods.items():
+            folder = root / f"{family}-{method}"
+            (root / "run.yaml").write_text(
+                f"model_name_or_path: {base}\ntrain_file: {base / 'data.jsonl'}\noutput_dir: {folder}\n"
+                "max_steps: 8\nlearning_rate: 1e-2\nsave_strategy: no\nnum_threads: 1\n"
+            )
+            run([arguments.fathom, "train", root / "run.yaml", "dtype=float32", *overrides])
+            yield folder
+            if method != "full":
+                merged = root / f"{family}-{method}-merged"
+                run([arguments.fathom, "export", folder, "--merge", "--out", merged])
+                yield merged
 
 
 def main():
     arguments = parse_arguments()
     os.environ["HF_HUB_OFFLINE"] = "1"
-    import torch
-
-    model, kind, adapter = load(arguments.run)
-    base = (
-        json.loads((arguments.run / "adapter_config.json").read_text())["base_model_name_or_path"]
-        if adapter
-        else arguments.run
-    )
-    ids = torch.tensor([[int(number) for number in arguments.ids.split(",")]])
-    with torch.no_grad():
-        expected = model.eval()(input_ids=ids).logits[0].float()
-    got = logits_of_fathom(arguments, base, adapter).reshape(expected.shape)
-    difference = ((got - expected).abs().max() / expected.abs().max()).item()
-    print(
-        f"{arguments.run} ({kind}; {tokenizer_note(arguments.run)}): "
-        f"{expected.shape[0]} x {expected.shape[1]} logits, standard "
-        f"deviation {expected.std():.2f}; the largest difference is {difference:.1e} of the largest logit "
-        f"(allowed {arguments.tolerance:.0e})"
-    )
-    return 0 if difference <= arguments.tolerance else 1
+    if not arguments.families:
+        return 0 if all([compare(folder, arguments) for folder in arguments.folders]) else 1
+    with tempfile.TemporaryDirectory(prefix="fathom-families-") as root:
+        results = [compare(folder, arguments) for folder in make_folders(arguments, pathlib.Path(root))]
+    print(f"{sum(results)} of {len(results)} folders are the same in transformers and PEFT")
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":

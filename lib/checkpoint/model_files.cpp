@@ -1,7 +1,7 @@
 // Writes Hugging Face's files around the weights of a run.
 #include "checkpoint/model_files.h"
 
-#include <algorithm>
+#include <ATen/core/Tensor.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -15,6 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const at::Tensor* find_named(const NamedTensors& tensors, const std::string& name) {
+  for (const auto& [each, tensor] : tensors) {
+    if (each == name) return &tensor;
+  }
+  return nullptr;
+}
+
 // The source's files that go along as they are.
 std::vector<fs::path> copied_files(const ModelFiles& files) {
   std::vector<fs::path> copied;
@@ -26,11 +33,12 @@ std::vector<fs::path> copied_files(const ModelFiles& files) {
   return copied;
 }
 
+constexpr char kAdapterPrefix[] = "base_model.model.";
+constexpr char kEmbedding[] = "model.embed_tokens.weight", kHead[] = "lm_head.weight";
+
 // PEFT trains an embedding apart from the head that is tied to it, unless it is told not to.
 bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& files) {
-  const bool holds = std::any_of(parameters.begin(), parameters.end(),
-                                 [](const auto& named) { return named.first == "model.embed_tokens.weight"; });
-  if (!holds) return false;
+  if (!files.lora || find_named(parameters, kEmbedding) == nullptr) return false;
   const Json config = read_json(files.source / "config.json");
   return config.contains("tie_word_embeddings") && config.at("tie_word_embeddings") == true;
 }
@@ -82,7 +90,15 @@ std::string weights_file_name(const ModelFiles& files) {
   return files.lora ? "adapter_model.safetensors" : "model.safetensors";
 }
 
-std::string weights_prefix(const ModelFiles& files) { return files.lora ? "base_model.model." : ""; }
+std::string weights_prefix(const ModelFiles& files) { return files.lora ? kAdapterPrefix : ""; }
+
+NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsFile& adapter) {
+  const at::Tensor* embedding = find_named(parameters, kEmbedding);
+  const bool twice = adapter.find(kAdapterPrefix + std::string(kHead)) != nullptr;
+  if (twice && embedding != nullptr && find_named(parameters, kHead) == nullptr)
+    parameters.emplace_back(kHead, *embedding);
+  return parameters;
+}
 
 int64_t copied_bytes(const ModelFiles& files) {
   int64_t bytes = 0;
@@ -110,7 +126,9 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
   }
   FileRecord weights;
   weights.name = weights_file_name(files);
-  weights.hash = weights::write_safetensors(folder / weights.name, tensor_sources(parameters, weights_prefix(files)));
+  NamedTensors stored = parameters;
+  if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_named(parameters, kEmbedding));
+  weights.hash = weights::write_safetensors(folder / weights.name, tensor_sources(stored, weights_prefix(files)));
   weights.bytes = static_cast<int64_t>(fs::file_size(folder / weights.name));
   written.push_back(std::move(weights));
   return written;

@@ -31,6 +31,10 @@ std::string weights_file_name(const ModelFiles& files);
 // What PEFT puts in front of an adapter's tensor names: "base_model.model."; empty for a whole model.
 std::string weights_prefix(const ModelFiles& files);
 
+// Of an adapter, PEFT holds an embedding that is tied to the head under both names: the parameters with the head's name
+// for the embedding too, where the file has it.
+NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsFile& adapter);
+
 // Bytes of the source's files that are copied beside the weights.
 int64_t copied_bytes(const ModelFiles& files);
 

@@ -76,7 +76,7 @@ fs::path find_model(const fs::path& name_or_path) {
   std::string commit = read_file(branch);
   while (!commit.empty() && (commit.back() == '\n' || commit.back() == '\r')) commit.pop_back();
   if (!is_commit(commit)) throw Error(branch.string() + ": expected the name of a commit", remedy);
-  const fs::path snapshot = cached / "snapshots" / commit;
+  fs::path snapshot = cached / "snapshots" / commit;
   if (!fs::is_directory(snapshot, ignored)) {
     throw Error("'" + name + "' is not whole in the cache of the Hugging Face hub: there is no " + snapshot.string(),
                 remedy);
