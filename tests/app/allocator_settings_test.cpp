@@ -72,10 +72,12 @@ class AllocatorSettingsTest : public ProgramTest {
 };
 
 TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
-  const Bytes plain = bytes_with("");
+  const Bytes plain = bytes_with("expandable_segments:False");
   EXPECT_LT(plain.requested, plain.allocated);
 
-  const Bytes expandable = bytes_with("expandable_segments:True");
+  const Bytes expandable = bytes_with("expandable_segments:True"), unset = bytes_with("");
+  EXPECT_EQ(unset.allocated, expandable.allocated);
+  EXPECT_EQ(unset.reserved, expandable.reserved);
   EXPECT_EQ(expandable.requested, plain.requested);
   EXPECT_LT(expandable.allocated, plain.allocated);  // no remainder is left unsplit
   EXPECT_LT(expandable.reserved, plain.reserved);
@@ -91,7 +93,7 @@ TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
   // 0.5 of 0.02 of 80 GiB: above that cached segments are given back before new ones are taken.
   const Bytes collected = bytes_with("garbage_collection_threshold:0.5,per_process_memory_fraction:0.02");
   EXPECT_EQ(collected.requested, plain.requested);
-  EXPECT_NE(collected.reserved, plain.reserved);
+  EXPECT_NE(std::pair(collected.allocated, collected.reserved), std::pair(plain.allocated, plain.reserved));
 }
 
 TEST_F(AllocatorSettingsTest, AreTakenFromTheOlderVariableToo) {
