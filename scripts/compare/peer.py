@@ -17,6 +17,8 @@ import time
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True, help="folder in Hugging Face's layout")
+    parser.add_argument("--random-weights", action="store_true", help="drawn on the device; --model needs no weights")
+    parser.add_argument("--without-cudnn", action="store_true", help="attention by LibTorch's own flash kernel")
     parser.add_argument("--ids", required=True, help="JSON lines of input_ids and labels")
     parser.add_argument("--method", choices=["full", "lora"], required=True)
     parser.add_argument("--precision", choices=["fp32", "autocast", "bf16"], required=True)
@@ -61,10 +63,15 @@ def uncounted_weights(model, counter):
 
 
 def load_model(arguments, torch):
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     dtype = torch.bfloat16 if arguments.precision == "bf16" else torch.float32
-    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, attn_implementation="sdpa")
+    if arguments.random_weights:
+        with torch.device(arguments.device):
+            shape = AutoConfig.from_pretrained(arguments.model)
+            model = AutoModelForCausalLM.from_config(shape, dtype=dtype, attn_implementation="sdpa")
+    else:
+        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, attn_implementation="sdpa")
     model.config.use_cache = False
     model.to(arguments.device)
     if arguments.gradient_checkpointing:
@@ -127,6 +134,8 @@ def main():
         torch.set_num_threads(arguments.threads)
     counter = tensor_counter(torch)
     torch.manual_seed(42)
+    if arguments.without_cudnn:
+        torch.backends.cuda.enable_cudnn_sdp(False)
     imported_bytes = resident_bytes()
     model = load_model(arguments, torch)
     uncounted = uncounted_weights(model, counter) if counter else 0

@@ -1,0 +1,205 @@
+"""Both sides on the phantom GPU: bytes beyond states, the allocator's cache, and the host's time for a step.
+
+The phantom swallows kernels, so a step's seconds are what the framework itself costs on the host. Weights are drawn on
+the device, so no folder of weights is needed; the peer's Python runs with the stubs preloaded.
+"""
+
+import dataclasses
+import json
+import shutil
+import subprocess
+
+from compare import cuda, measure, table
+from compare.rows import Row
+
+WARM_UP = 3
+MEMORY_CEILING, RESERVED_CEILING, HOST_CEILING = 0.5, 1.03, 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    model: str  # in configs/models
+    row: Row
+    batch: int
+    length: int
+
+    @property
+    def name(self):
+        return f"{self.model}-{self.row.name}"
+
+    @property
+    def title(self):
+        return f"{self.model}, {self.row.title}, {self.batch} × {self.length:,}"
+
+
+def everyday_cases():
+    cases = [Case("smollm2-135m", Row(m, p), 8, 512) for m in ("full", "lora") for p in ("fp32", "autocast", "bf16")]
+    for checkpointing in (False, True):
+        cases.append(Case("llama-3.2-1b", Row("full", "bf16", checkpointing), 4, 2048))
+        cases.append(Case("llama-3.2-1b", Row("lora", "autocast", checkpointing), 4, 2048))
+        cases.append(Case("llama-3.1-8b", Row("lora", "bf16", checkpointing), 2, 2048))
+    return cases
+
+
+def stubs_environment(fathom, gpu, memory_bytes):
+    """What makes another program see the phantom GPU: the stubs preloaded, and the facts that they report."""
+    folder = fathom.resolve().parent / "lib/fathom-phantom"
+    stubs = sorted(str(stub) for stub in folder.glob("lib*.so*"))
+    if not stubs:
+        raise measure.RunFailed(f"{folder} holds no stubs; build fathom first")
+    return {
+        "LD_PRELOAD": ":".join(stubs),
+        "FATHOM_PHANTOM_NAME": gpu.name,
+        "FATHOM_PHANTOM_CAPABILITY": gpu.compute_capability,
+        "FATHOM_PHANTOM_MULTIPROCESSORS": str(gpu.multiprocessors),
+        "FATHOM_PHANTOM_MEMORY": str(memory_bytes),
+    }
+
+
+class Phantoms:
+    """How each side is started on the phantom GPU."""
+
+    def __init__(self, arguments, python, root, work):
+        self.arguments, self.python, self.root, self.work = arguments, python, root, work
+        self.gpu = cuda.listed_gpu(arguments.phantom_gpu, root / "configs/gpus.yaml")
+        if self.gpu is None:
+            raise measure.RunFailed(f"--phantom-gpu: {arguments.phantom_gpu} is not in configs/gpus.yaml")
+        self.host = {"OMP_NUM_THREADS": str(arguments.threads)}
+
+    def model(self, case):
+        return self.root / "configs/models" / case.model
+
+    def ids(self, case):
+        vocabulary = json.loads((self.model(case) / "config.json").read_text())["vocab_size"]
+        file = self.work / f"ids-{vocabulary}-{case.length}.jsonl"
+        maker = self.root / "scripts/compare/make_model.py"
+        options = ["--vocabulary", vocabulary, "--length", case.length, "--lines", 2 * case.batch]
+        subprocess.run([str(part) for part in [self.python, maker, "--ids", file, *options]], check=True)
+        return file
+
+    def fathom(self, case, ids):
+        run, config = self.work / "phantom-run", self.work / f"phantom-{case.name}.yaml"
+        shutil.rmtree(run, ignore_errors=True)
+        settings = {
+            "model_name_or_path": self.model(case),
+            "random_init": "true",
+            "train_file": ids,
+            "output_dir": run,
+            "max_length": case.length,
+            "max_steps": self.arguments.steps,
+            **case.row.fathom_settings(),
+            "device": "cuda",
+            "per_device_train_batch_size": case.batch,
+        }
+        config.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
+        command = [self.arguments.fathom, "train", config, "--phantom-gpu", self.arguments.phantom_gpu, "--force"]
+        result = measure.run(
+            command, run / "metrics.jsonl", self.work / f"logs/phantom-{case.name}-fathom.log", self.host
+        )
+        memory = json.loads((run / "memory.json").read_text())
+        return result, {
+            name: memory[name]["measured"] if name != "requested" else memory["peak"]["measured"]
+            for name in ("requested", "allocated", "reserved")
+        }
+
+    def peer(self, case, ids):
+        metrics = self.work / "peer-metrics.jsonl"
+        command = [self.python, self.root / "scripts/compare/peer.py", "--model", self.model(case)]
+        command += ["--random-weights", "--without-cudnn"]
+        command += ["--ids", ids, "--steps", self.arguments.steps, "--metrics", metrics, "--device", "cuda"]
+        command += ["--batch", case.batch, "--threads", self.arguments.threads, *case.row.peer_arguments()]
+        environment = {**self.host, **stubs_environment(self.arguments.fathom, self.gpu, self.gpu.total_bytes)}
+        result = measure.run(command, metrics, self.work / f"logs/phantom-{case.name}-peer.log", environment)
+        summary = result.summary
+        return result, {name: summary[f"{name}_bytes"] for name in ("requested", "allocated", "reserved")}
+
+
+def compare_case(case, phantoms, say):
+    ids = phantoms.ids(case)
+    pairs = []
+    for _ in range(phantoms.arguments.repetitions):
+        ours, our_bytes = phantoms.fathom(case, ids)
+        theirs, their_bytes = phantoms.peer(case, ids)
+        pairs.append((ours.median_step_seconds(WARM_UP), theirs.median_step_seconds(WARM_UP)))
+    summary = theirs.summary
+    states = case.row.state_bytes(summary["parameters"], summary["trained_parameters"])
+    result = {
+        "title": case.title,
+        "states_bytes": states,
+        "fathom": our_bytes,
+        "peer": their_bytes,
+        "beyond_states_ratio": (our_bytes["requested"] - states) / (their_bytes["requested"] - states),
+        "reserved_over_allocated": our_bytes["reserved"] / our_bytes["allocated"],
+        "host_seconds": {
+            "fathom": table.spread([ours for ours, _ in pairs]),
+            "peer": table.spread([theirs for _, theirs in pairs]),
+            "ratio": table.spread([ours / theirs for ours, theirs in pairs]),
+        },
+        "versions": summary["versions"],
+    }
+    say(
+        f"{case.title}: beyond states {result['beyond_states_ratio']:.2f}×, host time "
+        f"{table.ratio_text(result['host_seconds']['ratio'])}×"
+    )
+    return result
+
+
+def verdict(result):
+    missed = []
+    if result["beyond_states_ratio"] > MEMORY_CEILING:
+        missed.append(f"beyond states above {MEMORY_CEILING}×")
+    if result["reserved_over_allocated"] > RESERVED_CEILING:
+        missed.append(f"reserved above {RESERVED_CEILING}× of allocated")
+    if result["host_seconds"]["ratio"]["median"] > HOST_CEILING:
+        missed.append(f"host time above {HOST_CEILING}×")
+    return f"- {result['title']}: {'; '.join(missed) or 'reached'}"
+
+
+def page(facts, results):
+    versions = facts["versions"]
+    lines = [
+        f"# fathom against transformers + PEFT on a phantom {facts['gpu']}",
+        "",
+        f"{facts['date']}; `{facts['command'].strip()}`; {facts['fathom']}; torch {versions['torch']}, transformers "
+        f"{versions['transformers']}, PEFT {versions['peft'] or '—'}; host: {facts['cpu']}, load "
+        f"{facts['load_at_start']:.2f} at the start.",
+        "",
+        "Both run LibTorch's own CUDA operators and caching allocator on a GPU that is not there: bytes are as on a real "
+        "one, seconds are the host's alone. Weights are drawn on the device; LoRA of rank 8 on q_proj and v_proj; attention by LibTorch's flash kernel on both sides. Beyond "
+        "states: the peak of requested bytes less weights, gradients and optimizer states by element count, the cuBLAS "
+        "workspace included on both sides. Host time of a step: median of "
+        f"{facts['steps'] - WARM_UP} steps after {WARM_UP}, {facts['repetitions']} run(s) of each side in turn; "
+        "fathom's ledger follows every block, as in any run.",
+        "",
+        "| | beyond states, MiB: fathom | peer | ratio | fathom's reserved ÷ allocated | the peer's | host ms a step: "
+        "fathom | peer | ratio |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for result in results:
+        ours, peer, host = result["fathom"], result["peer"], result["host_seconds"]
+        cells = [result["title"]]
+        cells += [table.mebibytes(side["requested"] - result["states_bytes"]) for side in (ours, peer)]
+        cells += [f"{result['beyond_states_ratio']:.2f}", f"{result['reserved_over_allocated']:.3f}"]
+        cells += [f"{peer['reserved'] / peer['allocated']:.3f}"]
+        cells += [f"{host[side]['median'] * 1e3:.1f}" for side in ("fathom", "peer")]
+        lines.append(f"| {' | '.join(cells)} | {table.ratio_text(host['ratio'])} |")
+    lines += [
+        "",
+        f"## Against what was to be reached (beyond states ≤ {MEMORY_CEILING}×, reserved ≤ {RESERVED_CEILING}× of "
+        f"allocated, host time ≤ {HOST_CEILING}×)",
+        "",
+    ]
+    return "\n".join(lines + [verdict(result) for result in results]) + "\n"
+
+
+def compare(arguments, python, root, work, facts, say):
+    """Plays all cases and writes phantom-<gpu>-transformers.md and .json. Returns the page."""
+    phantoms = Phantoms(arguments, python, root, work)
+    results = [compare_case(case, phantoms, say) for case in everyday_cases()]
+    facts.update(gpu=arguments.phantom_gpu, versions=table.versions(results))
+    stem = arguments.out / f"phantom-{arguments.phantom_gpu.lower()}-transformers"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    text = page(facts, results)
+    stem.with_name(stem.name + ".md").write_text(text)
+    stem.with_name(stem.name + ".json").write_text(json.dumps({"facts": facts, "cases": results}, indent=2) + "\n")
+    return text
