@@ -124,7 +124,7 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
   // A gradient in another layout than [B, S, H, E] is copied.
   const int64_t copy = gradient_BHSE.transpose(1, 2).is_contiguous() ? 0 : static_cast<int64_t>(gradient_BHSE.nbytes());
   // Of each thread: scores and their gradients, one sum a row.
-  int64_t each = 2 * 4 * queries * keys + 4 * queries;
+  int64_t each = queries * keys * 2 * 4 + queries * 4;
   if (query_BHSE.scalar_type() != at::kFloat) {
     // Both again in 16 bits, and oneDNN's scratch for one of the products within a block. The last block of queries may
     // be smaller.
@@ -137,7 +137,7 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
                           matrix_product_scratch_bytes({0, rows, keys, head_size, false, false}),
                           matrix_product_scratch_bytes({0, rows, head_size, keys, false, true})});
     }
-    each += 2 * 2 * queries * keys + product + 4;
+    each += queries * keys * 2 * 2 + product + 4;
   }
   return copy + count * each;
 }

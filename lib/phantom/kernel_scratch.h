@@ -42,8 +42,8 @@ void take_and_give_back(int64_t bytes);
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;
-  bool x_transposed = false, y_transposed = false;  // in memory
-  auto operator<=>(const MatrixProduct&) const = default;
+  bool x_transposed = false, y_transposed = false;         // in memory
+  auto operator<=>(const MatrixProduct&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 int64_t matrix_product_scratch_bytes(const MatrixProduct& product);
 
