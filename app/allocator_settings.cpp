@@ -36,15 +36,10 @@ void check_allocator_settings(const std::string& variable, const std::string& va
   }
 }
 
-void settle_allocator_settings() {
-  bool given = false;
+void check_allocator_settings() {
   for (const char* variable : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
-    const char* value = std::getenv(variable);
-    if (value == nullptr) continue;
-    check_allocator_settings(variable, value);
-    given = true;
+    if (const char* value = std::getenv(variable)) check_allocator_settings(variable, value);
   }
-  if (!given) ::setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", /*overwrite=*/0);
 }
 
 }  // namespace fathom::app

@@ -125,7 +125,7 @@ TorchFolder find_torch() {
 int run_in_engine(const Invocation& invocation) {
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
-  if (cuda || invocation.gpu) settle_allocator_settings();
+  if (cuda || invocation.gpu) check_allocator_settings();
   if (invocation.phantom_gpu) load_stubs(invocation);
   load(torch.path / "lib" / "libtorch_cpu.so", RTLD_LAZY, kRemedy);
   if (cuda) {

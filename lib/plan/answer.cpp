@@ -70,6 +70,7 @@ Json PhantomGpuPlayer::answer(const Json& question) {
   }
   try {
     start_over();
+    phantom::pretend(phantom::kUnlimitedBytes, 0);  // expandable segments of a run out of memory keep their addresses
   } catch (const Error&) {
     clean_ = false;
     answer["last"] = true;

@@ -72,12 +72,10 @@ class AllocatorSettingsTest : public ProgramTest {
 };
 
 TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
-  const Bytes plain = bytes_with("expandable_segments:False");
+  const Bytes plain = bytes_with("");
   EXPECT_LT(plain.requested, plain.allocated);
 
-  const Bytes expandable = bytes_with("expandable_segments:True"), unset = bytes_with("");
-  EXPECT_EQ(unset.allocated, expandable.allocated);
-  EXPECT_EQ(unset.reserved, expandable.reserved);
+  const Bytes expandable = bytes_with("expandable_segments:True");
   EXPECT_EQ(expandable.requested, plain.requested);
   EXPECT_LT(expandable.allocated, plain.allocated);  // no remainder is left unsplit
   EXPECT_LT(expandable.reserved, plain.reserved);
@@ -94,6 +92,15 @@ TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
   const Bytes collected = bytes_with("garbage_collection_threshold:0.5,per_process_memory_fraction:0.02");
   EXPECT_EQ(collected.requested, plain.requested);
   EXPECT_NE(std::pair(collected.allocated, collected.reserved), std::pair(plain.allocated, plain.reserved));
+}
+
+// After running out of memory LibTorch keeps the addresses of expandable segments: the child says that it is done.
+TEST_F(AllocatorSettingsTest, OfSegmentsThatOutlastAQuestionEndTheChild) {
+  phantom::Child child = start("expandable_segments:True");
+  EXPECT_FALSE(ask(child, int64_t{4} << 30).contains("last"));
+  const Json answer = ask(child, int64_t{1} << 20);
+  EXPECT_TRUE(answer.contains("out_of_memory")) << answer;
+  EXPECT_TRUE(answer.contains("last")) << answer;
 }
 
 TEST_F(AllocatorSettingsTest, AreTakenFromTheOlderVariableToo) {
