@@ -40,7 +40,9 @@ function(fathom_room_tests name)
       target_link_libraries(${name}_test PRIVATE fathom_phantom)
     endif()
   endif()
-  # Tests run beside each other: threads that spin while they wait for work would take the cores from the rest.
-  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT 600 ENVIRONMENT "GOMP_SPINCOUNT=0")
+  if(TEST_TORCH)
+    fathom_suite_tests(${name}_test "${name}.")
+  else()
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  endif()
 endfunction()
