@@ -6,7 +6,7 @@ import pathlib
 import struct
 import subprocess
 
-from compare import gpu_cases, gpu_matrix, measure
+from compare import commands, gpu_cases, gpu_matrix, measure
 from compare.gpu_matrix import CommandFailed, call
 from compare.rows import METHODS, PRECISIONS, Row
 
@@ -118,41 +118,14 @@ def peer_row(check, row, model, ids, steps=12):
     try:
         run, config = check.work / "peer-run", check.work / "peer.yaml"
         subprocess.run(["rm", "-rf", run], check=True)
-        settings = {
-            "model_name_or_path": model,
-            "train_file": ids,
-            "output_dir": run,
-            "max_length": 512,
-            "max_steps": steps,
-            **row.fathom_settings(),
-            "device": "cuda",
-            "per_device_train_batch_size": PEER_BATCH,
-        }
-        config.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
+        settings = {"device": "cuda", "per_device_train_batch_size": PEER_BATCH}
+        commands.write_fathom_config(config, row, model, ids, run, 512, steps, **settings)
         call([check.fathom, "train", config], check.logs / f"peer-{row.name}-fathom.log", check.environment)
         memory = json.loads((run / "memory.json").read_text())
         metrics = check.work / "peer-metrics.jsonl"
-        theirs = measure.run(
-            [
-                check.peer_python,
-                ROOT / "scripts/compare/peer.py",
-                "--model",
-                model,
-                "--ids",
-                ids,
-                "--steps",
-                steps,
-                "--metrics",
-                metrics,
-                "--device",
-                "cuda",
-                "--batch",
-                PEER_BATCH,
-                *row.peer_arguments(),
-            ],
-            metrics,
-            check.logs / f"peer-{row.name}-transformers.log",
-        )
+        options = ["--device", "cuda", "--batch", PEER_BATCH]
+        command = commands.peer_command(check.peer_python, row, model, ids, steps, metrics, *options)
+        theirs = measure.run(command, metrics, check.logs / f"peer-{row.name}-transformers.log")
         tokens = PEER_BATCH * 512
         result.update(
             fathom_tokens_per_second=gpu_matrix.tokens_per_second(gpu_matrix.read_steps(run), 4),

@@ -9,7 +9,7 @@ import json
 import shutil
 import subprocess
 
-from compare import cuda, measure, table
+from compare import commands, cuda, measure, table
 from compare.rows import Row
 
 WARM_UP = 3
@@ -80,18 +80,9 @@ class Phantoms:
     def fathom(self, case, ids):
         run, config = self.work / "phantom-run", self.work / f"phantom-{case.name}.yaml"
         shutil.rmtree(run, ignore_errors=True)
-        settings = {
-            "model_name_or_path": self.model(case),
-            "random_init": "true",
-            "train_file": ids,
-            "output_dir": run,
-            "max_length": case.length,
-            "max_steps": self.arguments.steps,
-            **case.row.fathom_settings(),
-            "device": "cuda",
-            "per_device_train_batch_size": case.batch,
-        }
-        config.write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
+        settings = {"random_init": "true", "device": "cuda", "per_device_train_batch_size": case.batch}
+        steps = self.arguments.steps
+        commands.write_fathom_config(config, case.row, self.model(case), ids, run, case.length, steps, **settings)
         command = [self.arguments.fathom, "train", config, "--phantom-gpu", self.arguments.phantom_gpu, "--force"]
         result = measure.run(
             command, run / "metrics.jsonl", self.work / f"logs/phantom-{case.name}-fathom.log", self.host
@@ -104,10 +95,10 @@ class Phantoms:
 
     def peer(self, case, ids):
         metrics = self.work / "peer-metrics.jsonl"
-        command = [self.python, self.root / "scripts/compare/peer.py", "--model", self.model(case)]
-        command += ["--random-weights", "--without-cudnn"]
-        command += ["--ids", ids, "--steps", self.arguments.steps, "--metrics", metrics, "--device", "cuda"]
-        command += ["--batch", case.batch, "--threads", self.arguments.threads, *case.row.peer_arguments()]
+        options = ["--random-weights", "--without-cudnn", "--device", "cuda"]
+        options += ["--batch", case.batch, "--threads", self.arguments.threads]
+        steps = self.arguments.steps
+        command = commands.peer_command(self.python, case.row, self.model(case), ids, steps, metrics, *options)
         environment = {**self.host, **stubs_environment(self.arguments.fathom, self.gpu, self.gpu.total_bytes)}
         result = measure.run(command, metrics, self.work / f"logs/phantom-{case.name}-peer.log", environment)
         summary = result.summary
