@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tokenizer/added_tokens.h"
 #include "tokenizer/offset_map.h"
 #include "tokenizer/special_tokens.h"
 
@@ -66,7 +67,7 @@ class SentencePiece : public Tokenizer {
   std::string unknown_;                                  // text of the model's unknown piece
   size_t unknown_length_ = 0;                            // tokens into which SentencePiece takes that text apart
   std::map<std::string, int32_t, std::less<>> matched_;  // tokens that are found in a text before SentencePiece sees it
-  std::set<char> first_bytes_;                           // of those
+  AddedTokenFinder finder_;                              // of those
   std::map<int32_t, std::string> added_;                 // texts of ids beyond the model's own
   std::set<int32_t> special_;
   bool adds_prefix_space_ = true;
@@ -87,7 +88,9 @@ SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder
   unk_id = resolve(files.unk, model_.unk_id(), "unk_token");
   pad_id = resolve(files.pad, model_.pad_id(), "pad_token");
   for (const std::string& text : files.other_special) resolve(text, -1, "additional_special_tokens");
-  for (const auto& [text, id] : matched_) first_bytes_.insert(text[0]);
+  std::vector<AddedToken> plain;
+  for (const auto& [text, id] : matched_) plain.push_back({.text = text, .id = id});
+  finder_ = AddedTokenFinder(std::move(plain));
   if (adds_bos && !bos_id) throw Error(path_.string() + ": add_bos_token is set, but there is no BOS token");
   if (adds_eos && !eos_id) throw Error(path_.string() + ": add_eos_token is set, but there is no EOS token");
 }
@@ -183,27 +186,18 @@ Encoding SentencePiece::encode_with_offsets(std::string_view input) const {
   OffsetMap origins;
   origins.rewritten(0, 0);
   append_replaced(text, input, kBlank, " ", origins);
-  size_t start = 0;
-  for (size_t at = 0; at < text.size();) {
-    std::optional<std::pair<size_t, int32_t>> longest;
-    if (first_bytes_.count(text[at])) {
-      for (const auto& [token, id] : matched_) {
-        const bool longer = !longest || token.size() > longest->first;
-        if (longer && text.compare(at, token.size(), token) == 0) longest = {token.size(), id};
-      }
-    }
-    if (!longest) {
-      ++at;
+  const std::vector<AddedTokenFinder::Stretch> stretches = finder_.find(text);
+  for (size_t i = 0; i < stretches.size(); ++i) {
+    const auto& [begin, end, id] = stretches[i];
+    if (id != AddedTokenFinder::kText) {
+      encoding.ids.push_back(id);
+      encoding.begins.push_back(static_cast<int64_t>(begin));
       continue;
     }
     // The prefix alone before a special token is dropped.
-    const bool only_prefix = adds_prefix_space_ && start == 0 && at == 1 && special_.count(longest->second);
-    if (!only_prefix) encode_plain(text, start, at, encoding);
-    encoding.ids.push_back(longest->second);
-    encoding.begins.push_back(static_cast<int64_t>(at));
-    at = start = at + longest->first;
+    const bool only_prefix = adds_prefix_space_ && end == 1 && i + 1 < stretches.size();
+    if (!only_prefix || !special_.contains(stretches[i + 1].id)) encode_plain(text, begin, end, encoding);
   }
-  encode_plain(text, start, text.size(), encoding);
   for (int64_t& begin : encoding.begins) begin = static_cast<int64_t>(origins.origin(static_cast<size_t>(begin)));
   return encoding;
 }

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "base/error.h"
@@ -111,6 +113,24 @@ TEST(Tokenizer, EncodesBytesThatAreNotUtf8WithoutHarm) {
   for (const char* text : {"\xff", "a\xc3", "\xe2\x96", "\xed\xa0\x80", "\xf8\x88\x80\x80\x80"}) {
     for (int32_t id : tokenizer->encode(text)) EXPECT_LT(id, 802);
   }
+}
+
+TEST_F(TokenizerFolder, ManyAddedTokensTakeNoMoreTimeThanFew) {
+  const std::string text(200'000, '[');  // where each of them may begin
+  const auto seconds = [&](int tokens) {
+    Json added = Json::object();
+    for (int i = 0; i < tokens; ++i) added["[" + std::to_string(i) + "]"] = 802 + i;
+    put("added_tokens.json", format_json(added));
+    const auto tokenizer = Tokenizer::open(folder_);
+    double best = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < 3; ++round) {
+      const auto start = std::chrono::steady_clock::now();
+      tokenizer->encode(text);
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return best;
+  };
+  EXPECT_LT(seconds(20'000), 5 * seconds(2));
 }
 
 TEST_F(TokenizerFolder, WorksFromTheModelAlone) {
