@@ -71,10 +71,10 @@ class TokensInFile : public Tokens {
 
   // The places, or nothing if the file is not whole.
   std::optional<std::vector<Place>> open() {
-    struct stat status = {};
-    if (::fstat(file_.get(), &status) != 0 || static_cast<size_t>(status.st_size) < sizeof(Header)) return std::nullopt;
+    if (::fstat(file_.get(), &status_) != 0) return std::nullopt;
+    if (static_cast<size_t>(status_.st_size) < sizeof(Header)) return std::nullopt;
     read_all(file_, &header_, sizeof header_, 0, path_);
-    const auto rest = static_cast<uint64_t>(status.st_size) - sizeof(Header);
+    const auto rest = static_cast<uint64_t>(status_.st_size) - sizeof(Header);
     const bool sizes = header_.words <= rest / sizeof(int32_t) && header_.places <= rest / sizeof(Place) &&
                        header_.words * sizeof(int32_t) + header_.places * sizeof(Place) == rest;
     if (header_.magic != kMagic || !sizes) return std::nullopt;
@@ -89,6 +89,7 @@ class TokensInFile : public Tokens {
   }
 
   void read(uint64_t first, std::span<int32_t> words) const override {
+    refuse_changed();
     read_all(file_, words.data(), words.size_bytes(), sizeof(Header) + first * sizeof(int32_t), path_);
     for (const int32_t word : words) {
       if (vocabulary_size_ > 0 && (word & ~kWithoutLoss) >= vocabulary_size_) {
@@ -101,6 +102,19 @@ class TokensInFile : public Tokens {
   int64_t duplicates() const { return header_.duplicates; }
 
  private:
+  // The file was whole when it was opened. What another process has written into it since is no longer what the run's
+  // checkpoints call its data; a file that has taken its name does not matter.
+  void refuse_changed() const {
+    struct stat now = {};
+    if (::fstat(file_.get(), &now) != 0) throw_system_error("inspect", path_, errno);
+    const bool same = now.st_size == status_.st_size && now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
+                      now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec;
+    if (!same) {
+      throw TokenFileError("'" + path_.string() + "' was changed by another process while the run read its tokens",
+                           "resume the run: the tokens are made anew");
+    }
+  }
+
   // Whether the place lies among the words: digests are no proof against a file that was forged.
   bool fits(const Place& place) const {
     if (place.length < 0 || place.targets < 0 || place.targets > place.length) return false;
@@ -110,7 +124,7 @@ class TokensInFile : public Tokens {
 
   std::string words_digest() const {
     Hasher hasher;
-    std::vector<int32_t> words(kVerifiedAtOnce);
+    std::vector<int32_t> words(std::min<uint64_t>(kVerifiedAtOnce, header_.words));
     for (uint64_t first = 0; first < header_.words; first += words.size()) {
       words.resize(std::min<uint64_t>(words.size(), header_.words - first));
       read_all(file_, words.data(), words.size() * sizeof(int32_t), sizeof(Header) + first * sizeof(int32_t), path_);
@@ -122,6 +136,7 @@ class TokensInFile : public Tokens {
   const fs::path path_;
   const Descriptor file_;
   const int64_t vocabulary_size_;
+  struct stat status_ = {};  // when it was opened
   Header header_;
 };
 

@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <fstream>
+#include <functional>
+#include <thread>
 
 namespace fathom::data {
 namespace {
@@ -79,6 +81,37 @@ TEST_F(TokenFileTest, an_id_outside_the_vocabulary_is_refused) {
   keep({5, 300});
   std::vector<int32_t> words(2);
   EXPECT_THROW(open_tokens(folder_, "key", 256)->tokens->read(0, words), TokenFileError);
+}
+
+TEST_F(TokenFileTest, a_file_that_changes_while_it_is_read_is_named) {
+  const fs::path path = folder_ / "key.tokens";
+  const auto told = [&](const std::function<void()>& change) -> std::string {
+    keep({5, 6, 7});
+    const auto kept = open_tokens(folder_, "key", 256);
+    std::vector<int32_t> words(3);
+    kept->tokens->read(0, words);
+    change();
+    try {
+      kept->tokens->read(0, words);
+    } catch (const TokenFileError& error) {
+      return error.what();
+    }
+    EXPECT_THAT(words, ::testing::ElementsAre(5, 6, 7));
+    return "";
+  };
+  const auto write_into = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock may tick 100 times a second
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(128);
+    file.put('\x09');
+  };
+  for (const std::string& what :
+       {told([&] { fs::resize_file(path, 130); }), told([&] { fs::resize_file(path, 1'000); }), told(write_into)}) {
+    EXPECT_THAT(what, ::testing::AllOf(::testing::HasSubstr(path.string() + "' was changed by another process"),
+                                       ::testing::HasSubstr("resume")));
+  }
+  EXPECT_EQ(told([&] { fs::remove(path); }), "");
+  EXPECT_EQ(told([&] { keep({1, 2, 3}); }), "") << "a file that takes the name is another one";
 }
 
 TEST_F(TokenFileTest, two_writers_of_one_file_do_not_meet) {
