@@ -1,18 +1,16 @@
 // Opens a run's model folder and tokenizer, reads its data files, and tells what is wrong with them. No torch header.
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "data/files.h"
 #include "data/read.h"
 #include "data/token_file.h"
 #include "train/inputs.h"
 #include "train/run_date.h"
+#include "train/tokens_identity.h"
 
 namespace fathom::train {
 namespace {
@@ -22,27 +20,8 @@ namespace fs = std::filesystem;
 // Tokens of more data than this are kept in a file, for memory and for the next run.
 constexpr uint64_t kMostInMemory = uint64_t{32} << 20;
 
-// Everything in the folder that decides which tokens a text becomes.
-constexpr std::string_view kTokenizerConfig = "tokenizer_config.json", kTemplate = "chat_template.jinja";
-constexpr std::array<std::string_view, 6> kTokenizerFiles{
-    "tokenizer.model", "tokenizer.json", kTokenizerConfig, "special_tokens_map.json", "added_tokens.json", kTemplate};
-
 bool has_tokenizer(const fs::path& folder) {
   return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
-}
-
-// date: that templates may write.
-std::string identity_of(const fs::path& folder, const std::string& date) {
-  std::string identity;
-  bool writes_date = false;
-  for (const std::string_view name : kTokenizerFiles) {
-    const bool there = fs::exists(folder / name);
-    identity += there ? hash_file(folder / name) : "-";
-    const bool has_template = name == kTokenizerConfig || name == kTemplate;
-    writes_date |= there && has_template && read_file(folder / name).find("strftime_now") != std::string::npos;
-  }
-  if (writes_date) identity += date;
-  return hash_bytes(identity.data(), identity.size());
 }
 
 uint64_t bytes_of(const std::vector<fs::path>& files) {
@@ -106,7 +85,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
   };
   options.threads = config.num_threads;
   const bool keeps = bytes_of(files) > kMostInMemory;
-  if (keeps) options.identity = identity_of(inputs.folder->path(), inputs.date);
+  if (keeps) options.identity = tokens_identity(inputs.folder->path(), inputs.date);
   std::vector<data::Dataset> parts;
   for (const fs::path& file : files) {
     options.cache_folder = keeps ? cache.folder().value_or("") : "";

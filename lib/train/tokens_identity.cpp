@@ -1,0 +1,41 @@
+// Hashes the files that the tokenizer and the chat template are read from.
+#include "train/tokens_identity.h"
+
+#include <array>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace fathom::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct IdentityFile {
+  std::string_view name;
+  bool has_template = false;
+};
+constexpr std::array<IdentityFile, 7> kFiles{{{"tokenizer.model"},
+                                              {"tokenizer.json"},
+                                              {"tokenizer_config.json", true},
+                                              {"special_tokens_map.json"},
+                                              {"added_tokens.json"},
+                                              {"chat_template.jinja", true},
+                                              {"additional_chat_templates/tool_use.jinja", true}}};
+
+}  // namespace
+
+std::string tokens_identity(const fs::path& folder, const std::string& date) {
+  std::string identity;
+  bool writes_date = false;
+  for (const auto& [name, has_template] : kFiles) {
+    const bool there = fs::exists(folder / name);
+    identity += there ? hash_file(folder / name) : "-";
+    writes_date |= there && has_template && read_file(folder / name).find("strftime_now") != std::string::npos;
+  }
+  if (writes_date) identity += date;
+  return hash_bytes(identity.data(), identity.size());
+}
+
+}  // namespace fathom::train
