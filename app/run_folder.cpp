@@ -36,6 +36,7 @@ void prepare_run_folder(const config::RunConfig& config, bool resumes, bool phan
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "choose another output_dir");
+  remove_unfinished_writes(folder);
   if (phantom)
     write_file_atomically(folder / weights::kPhantomMark,
                           "Played on a phantom GPU: no weight in this folder is real.\n");

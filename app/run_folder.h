@@ -7,9 +7,10 @@
 
 namespace fathom::app {
 
-// Makes output_dir and writes the resolved config.yaml into it. Throws UsageError if it is the model's own folder, if a
-// phantom would take a real run's, or if it already holds a run or a model and this one does not resume it. phantom:
-// marks the folder, so that nothing takes what is in it for a model (weights/folder.h).
+// Makes output_dir, removes what killed writers left in it, and writes the resolved config.yaml into it. Throws
+// UsageError if it is the model's own folder, if a phantom would take a real run's, or if it already holds a run or a
+// model and this one does not resume it. phantom: marks the folder, so that nothing takes what is in it for a model
+// (weights/folder.h).
 void prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom);
 
 }  // namespace fathom::app

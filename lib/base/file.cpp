@@ -2,12 +2,16 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/bytes.h"
@@ -33,6 +37,25 @@ struct stat status_of(const Descriptor& file, const fs::path& path) {
   if (S_ISDIR(status.st_mode)) throw Error("'" + path.string() + "' is a folder, not a file", "name a file");
   return status;
 }
+
+constexpr std::string_view kStaging = ".tmp-";  // and the number of the process
+
+// The process that wrote a temporary file of this name; nothing where the name is not one.
+std::optional<pid_t> writer_of(const std::string& name) {
+  const size_t at = name.rfind(kStaging);
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  pid_t process = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stopped, failed] = std::from_chars(name.data() + at + kStaging.size(), end, process);
+  if (failed != std::errc() || stopped != end || process <= 0) return std::nullopt;
+  return process;
+}
+
+bool is_another_that_runs(pid_t process) {
+  return process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
+}
+
+bool lock(const Descriptor& file) { return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0; }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
@@ -67,11 +90,12 @@ std::string read_file(const fs::path& path, size_t limit) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view content) {
-  const fs::path staging = path.string() + ".tmp-" + std::to_string(::getpid());
+  const fs::path staging = path.string() + std::string(kStaging) + std::to_string(::getpid());
   ::unlink(staging.c_str());
   try {
     const Descriptor file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.get() < 0) throw_system_error("create", staging, errno);
+    lock(file);  // says on other machines, too, that somebody writes it
     if (!write_whole(file, content.data(), content.size())) throw_system_error("write", staging, errno);
     if (::fsync(file.get()) != 0) throw_system_error("sync", staging, errno);
     if (::rename(staging.c_str(), path.c_str()) != 0) throw_system_error("rename a new file to", path, errno);
@@ -80,6 +104,17 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
     throw;
   }
   sync_path(folder_of(path));
+}
+
+void remove_unfinished_writes(const fs::path& folder) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const auto writer = writer_of(entry.path().filename().string());
+    if (!writer || is_another_that_runs(*writer) || entry.symlink_status(failed).type() != fs::file_type::regular)
+      continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (file.is_open() && lock(file)) ::unlink(entry.path().c_str());
+  }
 }
 
 void sync_path(const fs::path& path) {

@@ -12,6 +12,9 @@ namespace fathom {
 std::string read_file(const std::filesystem::path& path, size_t limit = size_t{1} << 31);
 // Writes a temporary file beside `path`, syncs it and renames it over `path`, then syncs the folder.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+// Removes from a folder the temporary files of such writes whose processes were killed; this process must not be
+// writing there. What cannot be read stays.
+void remove_unfinished_writes(const std::filesystem::path& folder);
 // fsync of a file or folder that was written by other means.
 void sync_path(const std::filesystem::path& path);
 

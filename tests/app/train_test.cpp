@@ -60,8 +60,10 @@ TEST_F(Train, ContinuesWhereItStoppedAndEndsInTheSameBits) {
   ASSERT_EQ(run("train run.yaml").status, 0);
   fs::remove(folder_ / "out" / "model.safetensors");
   fs::remove_all(folder_ / "out" / "checkpoint-6");
+  write("out/memory.json.tmp-2147483647", "what a killed run left");
   const Outcome resumed = run("train run.yaml resume_from_checkpoint=auto");
   ASSERT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_FALSE(fs::exists(folder_ / "out" / "memory.json.tmp-2147483647"));
   EXPECT_THAT(resumed.errors, HasSubstr("checkpoint-4"));
   EXPECT_THAT(resumed.output, HasSubstr("equal to the byte"));
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), hash_file(folder_ / "whole" / "model.safetensors"));

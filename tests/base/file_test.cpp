@@ -1,14 +1,17 @@
 // Files: whole or not at all, mapped, and failures that name the path and the reason.
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace fathom {
@@ -47,6 +50,33 @@ TEST_F(FileTest, AFailedWriteLeavesTheOldFileAndNothingElse) {
   EXPECT_THROW(write_file_atomically(folder_ / "x", "new"), Error);
   EXPECT_EQ(read_file(folder_ / "x" / "inner"), "kept");
   EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(FileTest, WhatKilledWritersLeftGoesAndAllElseStays) {
+  const std::string running = std::to_string(::getppid()), own = std::to_string(::getpid());
+  constexpr char kNone[] = "2147483647";  // more processes than Linux can count
+  const auto put = [&](const std::string& name) { std::ofstream(folder_ / name) << "half"; };
+  for (const std::string& name : {"config.yaml.tmp-" + own, std::string("memory.json.tmp-") + kNone}) put(name);
+  const std::vector<std::string> kept = {"config.yaml",
+                                         "report.html.tmp-" + running,
+                                         std::string("locked.tmp-") + kNone,
+                                         std::string("notes-tmp-") + kNone,
+                                         std::string(".tmp-") + kNone,
+                                         std::string("x.tmp-") + kNone + "x",
+                                         "x.tmp-",
+                                         "x.tmp--1",
+                                         "x.tmp-0"};
+  for (const std::string& name : kept) put(name);
+  fs::create_directory(folder_ / (std::string("folder.tmp-") + kNone));
+  fs::create_symlink(folder_ / "config.yaml", folder_ / (std::string("link.tmp-") + kNone));
+  const Descriptor elsewhere(::open((folder_ / kept[2]).c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(elsewhere.get(), LOCK_EX), 0);  // as a machine with other processes would hold it
+  remove_unfinished_writes(folder_);
+  EXPECT_FALSE(fs::exists(folder_ / ("config.yaml.tmp-" + own)));
+  EXPECT_FALSE(fs::exists(folder_ / (std::string("memory.json.tmp-") + kNone)));
+  for (const std::string& name : kept) EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  EXPECT_EQ(entries(), kept.size() + 2);
+  remove_unfinished_writes(folder_ / "none");
 }
 
 TEST_F(FileTest, NewFilesHaveOrdinaryPermissions) {
