@@ -65,12 +65,11 @@ int run_generate(const Invocation& invocation) {
   options.stop_ids = train::stop_ids(inputs);
   const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
   if (invocation.chat) hold_chat(model, inputs, options, invocation.system_prompt);
-  const bool to_terminal = ::isatty(STDOUT_FILENO) == 1;
   for (const std::string& prompt : invocation.prompts) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);
     auto show = [&](const std::string& text) {
       const std::string line = invocation.prompts.size() > 1 ? on_one_line(text) : text;
-      std::cout << (to_terminal ? shown_in_terminal(line) : line) << std::flush;
+      std::cout << fit_for(STDOUT_FILENO, line) << std::flush;
     };
     train::generate(model, prompt_ids(*inputs.tokenizer, prompt), options, [&](int32_t id) { show(decoder.push(id)); });
     show(decoder.finish());

@@ -24,12 +24,11 @@ void hold_chat(model::Llama& model, const train::RunInputs& inputs, train::Gener
   }
   if (inputs.tokenizer->eos_id) options.stop_ids.push_back(*inputs.tokenizer->eos_id);
   if (const auto end = chat::end_token(*chat_template, *inputs.tokenizer)) options.stop_ids.push_back(*end);
-  const bool to_terminal = ::isatty(STDOUT_FILENO) == 1;
   const auto answer = [&](const std::string& prompt) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);
     std::string said;
     const auto show = [&](const std::string& text) {
-      std::cout << (to_terminal ? shown_in_terminal(text) : text) << std::flush;
+      std::cout << fit_for(STDOUT_FILENO, text) << std::flush;
       said += text;
     };
     // The template writes BOS and the like itself.

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/terminal.h"
 #include "data/packing.h"
 #include "data/segments.h"
 #include "train/inputs.h"
@@ -137,27 +138,11 @@ std::string batches_text(const config::RunConfig& config, const Batches& batches
   return text + ", " + percent(batches.positions - batches.tokens, batches.positions) + " of them padding\n";
 }
 
-// Data come from strangers: control characters would reach the terminal.
-std::string harmless(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      result += escaped;
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 std::string sample_text(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer, bool colour) {
   std::string text = "\nsample " + std::to_string(row) + ": " + format_count(dataset.length(row)) + " tokens, " +
                      format_count(dataset.target_count(row)) + " targets\n";
   for (const data::Segment& segment : data::segments_of(dataset.example(row), tokenizer)) {
-    const std::string shown = harmless(segment.text);
+    const std::string shown = shown_in_terminal(segment.text);  // of strangers, in a pager or an editor, too
     if (segment.counts) {
       text += shown;
     } else {
@@ -223,7 +208,7 @@ int run_preview(const Invocation& invocation) {
     if (config.packing) json["pass"]["bins"] = batches.bins;
     json["shown"] = Json::array();
     for (const int64_t row : rows) json["shown"].push_back(sample_json(inputs.train, row, tokenizer));
-    print(format_json(json));
+    print(fit_for(STDOUT_FILENO, format_json(json)));
     return 0;
   }
   const bool colour = stdout_takes_colour();

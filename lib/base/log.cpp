@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/terminal.h"
+
 namespace fathom {
 namespace {
 
@@ -21,7 +23,7 @@ void write_line(std::string_view label, const char* colour, std::string_view lin
   if (progress_shown) text += "\r\033[K";
   progress_shown = false;
   if (!label.empty()) text += live ? colour + std::string(label) + "\033[0m" : std::string(label);
-  text += line;
+  text += fit_for(STDERR_FILENO, line);
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -43,7 +45,7 @@ void log_error(std::string_view line) { write_line("error: ", "\033[31m", line);
 void log_progress(std::string_view line) {
   if (!terminal_is_live()) return;
   const std::lock_guard lock(log_mutex);
-  const std::string text = "\r\033[K" + std::string(line);
+  const std::string text = "\r\033[K" + shown_in_terminal(line);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   progress_shown = true;

@@ -1,6 +1,8 @@
 // C0 but \n and \t, DEL, and C1, which UTF-8 writes as C2 80 to C2 9F.
 #include "base/terminal.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 namespace fathom {
@@ -32,6 +34,10 @@ std::string shown_in_terminal(std::string_view text) {
     }
   }
   return shown;
+}
+
+std::string fit_for(int descriptor, std::string_view text) {
+  return ::isatty(descriptor) == 1 ? shown_in_terminal(text) : std::string(text);
 }
 
 }  // namespace fathom

@@ -46,12 +46,13 @@ shuffle: false
 TEST_F(Preview, ShowsWhatCountsForTheLoss) {
   write("data.jsonl", R"({"prompt": "How large?", "completion": " 35 GB"})"
                       "\n"
-                      R"({"prompt": "Evil \u001b[31m", "completion": " red"})"
+                      R"({"prompt": "Evil \u001b[31m \u009b1m", "completion": " red"})"
                       "\n");
   const Outcome outcome = run("preview run.yaml");
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("train: 2 samples"), HasSubstr("⟦<s> How large?⟧ 35 GB</s>"),
-                                    HasSubstr("\\x1b[31m"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("train: 2 samples"), HasSubstr("⟦<s> How large?⟧ 35 GB</s>"),
+                    HasSubstr("\\x1b[31m \\u009b1m"), Not(HasSubstr("\x1b")), Not(HasSubstr("\xC2\x9B"))));
   const Outcome one = run("preview run.yaml --index 1");
   EXPECT_THAT(one.output, AllOf(HasSubstr("sample 1:"), Not(HasSubstr("sample 0:"))));
   const Outcome none = run("preview run.yaml --index 2");

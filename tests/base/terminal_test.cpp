@@ -1,7 +1,11 @@
 // No control character reaches a terminal, whatever the text.
 #include "base/terminal.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "base/descriptor.h"
 
 namespace fathom {
 namespace {
@@ -17,6 +21,17 @@ TEST(ShownInTerminal, LeavesTheRest) {
   const std::string text = "line\n\ttab \\x1b \xC2\xA0 Grüße 世界 😀";
   EXPECT_EQ(shown_in_terminal(text), text);
   EXPECT_EQ(shown_in_terminal("\xC2"), "\xC2");
+}
+
+TEST(FitFor, ChangesWhatGoesToATerminalAlone) {
+  const Descriptor master(::posix_openpt(O_RDWR | O_NOCTTY));
+  ASSERT_TRUE(master.is_open());
+  ASSERT_EQ(::grantpt(master.get()) + ::unlockpt(master.get()), 0);
+  const Descriptor terminal(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(terminal.is_open());
+  EXPECT_EQ(fit_for(terminal.get(), "\x1b[2J\n"), "\\x1b[2J\n");
+  const Descriptor file(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(fit_for(file.get(), "\x1b[2J\n"), "\x1b[2J\n");
 }
 
 }  // namespace
