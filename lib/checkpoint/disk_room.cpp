@@ -12,19 +12,16 @@
 namespace fathom::checkpoint {
 namespace {
 
-constexpr int64_t kDescription = 256 * kKiB;  // config, manifest, state, and blocks that files do not fill
-constexpr int64_t kHeaderEntry = 512;         // of a tensor in a file's header
+constexpr int64_t kBesideTensors = 256 * kKiB;  // a checkpoint's manifest and state, and blocks that files do not fill
 
 std::string both_units(int64_t bytes) { return format_count(bytes) + " bytes (" + format_bytes(bytes) + ")"; }
 
 }  // namespace
 
 int64_t checkpoint_bytes(const NamedTensors& parameters, const NamedTensors& optimizer, const ModelFiles& files) {
-  int64_t bytes = kDescription + copied_bytes(files);
-  for (const NamedTensors* tensors : {&parameters, &optimizer}) {
-    for (const auto& [name, tensor] : *tensors) bytes += static_cast<int64_t>(tensor.nbytes()) + kHeaderEntry;
-  }
-  return bytes;
+  const int64_t states = weights::safetensors_bytes(tensor_sources(optimizer));
+  const int64_t tensors = checked_add(model_bytes(parameters, files), states, "size of a checkpoint");
+  return checked_add(tensors, kBesideTensors, "size of a checkpoint");
 }
 
 int64_t free_bytes(const std::filesystem::path& folder) {

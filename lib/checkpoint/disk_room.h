@@ -10,8 +10,8 @@
 
 namespace fathom::checkpoint {
 
-// Bytes that a checkpoint, or a model (without optimizer), of these tensors takes at most: the tensors, the files that
-// are copied, and an allowance for what describes them.
+// Bytes that a checkpoint, or a model (without optimizer), of these tensors takes at most: its files, and an allowance
+// for those that are not known before.
 int64_t checkpoint_bytes(const NamedTensors& parameters, const NamedTensors& optimizer, const ModelFiles& files);
 
 // Bytes that this user may still write to the disk of an existing folder; INT64_MAX where the file system does not say.

@@ -153,9 +153,9 @@ void write_whole_model(const ExportRequest& request, const std::vector<weights::
     if (tensor.name == "model.embed_tokens.weight") config["vocab_size"] = tensor.shape.front();
   }
   folder.add("config.json", format_json(config));
-  folder.add_copies(trained, tokenizer_files());
+  folder.add_copies(trained, tokenizer_files(trained));
   folder.add_copies(model.path(), {"generation_config.json"});
-  folder.add_copies(model.path(), tokenizer_files());
+  folder.add_copies(model.path(), tokenizer_files(model.path()));
   folder.add_model_weights(tensors, request.shard_bytes);
   folder.publish();
 }
@@ -215,7 +215,7 @@ std::string export_adapter(const ExportRequest& request, const fs::path& source)
   if (!request.base.empty()) settings["base_model_name_or_path"] = named_base(request.base);
   Folder folder(request.out, bytes);
   folder.add(kAdapterConfig, format_json(settings));
-  folder.add_copies(source, tokenizer_files());
+  folder.add_copies(source, tokenizer_files(source));
   folder.add_weights(kAdapterWeights, tensors);
   folder.publish();
   return "the adapter of " + source.string();

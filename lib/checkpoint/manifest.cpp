@@ -46,6 +46,14 @@ std::string text_member(const Json& object, const char* key, const fs::path& pat
   return value.get<std::string>();
 }
 
+// Whether the name leads to a file in the folder, or in one within it, and nowhere else.
+bool lies_within(const std::string& name) {
+  const fs::path path(name);
+  return !name.empty() && name.find('\0') == std::string::npos && path.is_relative() &&
+         std::none_of(path.begin(), path.end(),
+                      [](const fs::path& part) { return part == "" || part == "." || part == ".."; });
+}
+
 void verify(const fs::path& folder, const FileRecord& record) {
   const fs::path path = folder / record.name;
   if (!fs::is_regular_file(path)) damaged(path, "is missing");
@@ -66,6 +74,7 @@ void verify(const fs::path& folder, const FileRecord& record) {
 
 FileRecord write_new(const fs::path& folder, const std::string& name, std::string_view content) {
   const fs::path path = folder / name;
+  fs::create_directories(path.parent_path());
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.is_open()) throw Error("cannot create '" + path.string() + "': " + std::strerror(errno));
   if (!write_whole(file, content.data(), content.size())) {
@@ -75,8 +84,13 @@ FileRecord write_new(const fs::path& folder, const std::string& name, std::strin
 }
 
 void sync_files(const fs::path& folder, const std::vector<FileRecord>& files) {
-  for (const FileRecord& file : files) sync_path(folder / file.name);
-  sync_path(folder);
+  std::set<fs::path> folders = {folder};
+  for (const FileRecord& file : files) {
+    const fs::path path = folder / file.name;
+    sync_path(path);
+    folders.insert(path.parent_path());
+  }
+  for (const fs::path& each : folders) sync_path(each);
 }
 
 void write_manifest(const fs::path& folder, int64_t step, const std::vector<FileRecord>& files) {
@@ -108,10 +122,7 @@ Manifest read_and_verify_manifest(const fs::path& folder) {
   for (const Json& entry : files) {
     FileRecord record{text_member(entry, "name", path), size_member(entry, "bytes", path),
                       text_member(entry, "hash", path)};
-    if (record.name.empty() || record.name.find('/') != std::string::npos || record.name == "." ||
-        record.name == ".." || record.name.find('\0') != std::string::npos) {
-      damaged(path, "names '" + record.name + "', which is not a plain file name");
-    }
+    if (!lies_within(record.name)) damaged(path, "names '" + record.name + "', which is not the name of a file in it");
     if (manifest.lists(record.name)) damaged(path, "lists '" + record.name + "' twice");
     manifest.files.push_back(std::move(record));
   }

@@ -10,7 +10,7 @@
 namespace fathom::checkpoint {
 
 struct FileRecord {
-  std::string name;  // within the folder
+  std::string name;  // within the folder; may lie in a folder of its own there
   int64_t bytes = 0;
   std::string hash;  // XXH3-128, 32 hexadecimal digits
 };

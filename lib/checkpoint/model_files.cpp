@@ -3,6 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -15,6 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct FileText {
+  std::string name, text;
+};
+
 const at::Tensor* find_named(const NamedTensors& tensors, const std::string& name) {
   for (const auto& [each, tensor] : tensors) {
     if (each == name) return &tensor;
@@ -23,13 +30,10 @@ const at::Tensor* find_named(const NamedTensors& tensors, const std::string& nam
 }
 
 // The source's files that go along as they are.
-std::vector<fs::path> copied_files(const ModelFiles& files) {
-  std::vector<fs::path> copied;
-  const auto add = [&](const std::string& name) {
-    if (fs::exists(files.source / name)) copied.push_back(files.source / name);
-  };
-  if (!files.lora) add("generation_config.json");
-  for (const std::string& name : tokenizer_files()) add(name);
+std::vector<std::string> copied_files(const ModelFiles& files) {
+  std::vector<std::string> copied = tokenizer_files(files.source);
+  constexpr char kGeneration[] = "generation_config.json";
+  if (!files.lora && fs::exists(files.source / kGeneration)) copied.emplace_back(kGeneration);
   return copied;
 }
 
@@ -71,12 +75,41 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
           {"use_rslora", lora.rank_stabilised}};
 }
 
+// What describes the weights: adapter_config.json, or config.json.
+FileText description_of(const NamedTensors& parameters, const ModelFiles& files) {
+  if (files.lora) return {"adapter_config.json", format_json(adapter_config(parameters, files))};
+  Json config = read_json(files.source / "config.json");
+  if (!parameters.empty()) {
+    config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
+  }
+  for (const auto& [name, tensor] : parameters) {
+    if (name == kEmbedding) config["vocab_size"] = tensor.size(0);  // with tokens that were added
+  }
+  return {"config.json", format_json(config)};
+}
+
+std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files) {
+  NamedTensors stored = parameters;
+  if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_named(parameters, kEmbedding));
+  return tensor_sources(stored, weights_prefix(files));
+}
+
 }  // namespace
 
-const std::vector<std::string>& tokenizer_files() {
-  static const std::vector<std::string> names = {
-      "tokenizer.model",   "tokenizer.json",          "tokenizer_config.json", "vocab.json",        "merges.txt",
-      "added_tokens.json", "special_tokens_map.json", "chat_template.jinja",   "chat_template.json"};
+std::vector<std::string> tokenizer_files(const fs::path& folder) {
+  constexpr char kTemplates[] = "additional_chat_templates";
+  std::vector<std::string> names;
+  for (const char* name :
+       {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "added_tokens.json",
+        "special_tokens_map.json", "chat_template.jinja", "chat_template.json"}) {
+    if (fs::exists(folder / name)) names.emplace_back(name);
+  }
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(folder / kTemplates, absent)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".jinja" && entry.is_regular_file()) names.push_back(kTemplates / path.filename());
+  }
+  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -100,38 +133,25 @@ NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsF
   return parameters;
 }
 
-int64_t copied_bytes(const ModelFiles& files) {
-  int64_t bytes = 0;
-  for (const fs::path& file : copied_files(files)) bytes += static_cast<int64_t>(fs::file_size(file));
-  return bytes;
-}
-
 std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
                                           const ModelFiles& files) {
-  std::vector<FileRecord> written;
-  if (files.lora) {
-    written.push_back(write_new(folder, "adapter_config.json", format_json(adapter_config(parameters, files))));
-  } else {
-    Json config = read_json(files.source / "config.json");
-    if (!parameters.empty()) {
-      config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
-    }
-    for (const auto& [name, tensor] : parameters) {
-      if (name == "model.embed_tokens.weight") config["vocab_size"] = tensor.size(0);  // with tokens that were added
-    }
-    written.push_back(write_new(folder, "config.json", format_json(config)));
-  }
-  for (const fs::path& file : copied_files(files)) {
-    written.push_back(write_new(folder, file.filename().string(), read_file(file)));
+  const FileText description = description_of(parameters, files);
+  std::vector<FileRecord> written = {write_new(folder, description.name, description.text)};
+  for (const std::string& name : copied_files(files)) {
+    written.push_back(write_new(folder, name, read_file(files.source / name)));
   }
   FileRecord weights;
   weights.name = weights_file_name(files);
-  NamedTensors stored = parameters;
-  if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_named(parameters, kEmbedding));
-  weights.hash = weights::write_safetensors(folder / weights.name, tensor_sources(stored, weights_prefix(files)));
+  weights.hash = weights::write_safetensors(folder / weights.name, stored_tensors(parameters, files));
   weights.bytes = static_cast<int64_t>(fs::file_size(folder / weights.name));
   written.push_back(std::move(weights));
   return written;
+}
+
+int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
+  int64_t bytes = std::ssize(description_of(parameters, files).text);
+  for (const std::string& name : copied_files(files)) bytes += static_cast<int64_t>(fs::file_size(files.source / name));
+  return checked_add(bytes, weights::safetensors_bytes(stored_tensors(parameters, files)), "size of the model");
 }
 
 void write_model(const fs::path& output_dir, const NamedTensors& parameters, const ModelFiles& files) {
@@ -141,8 +161,12 @@ void write_model(const fs::path& output_dir, const NamedTensors& parameters, con
   try {
     const std::vector<FileRecord> written = write_model_files(staging, parameters, files);
     sync_files(staging, written);
-    for (const FileRecord& file : written) fs::rename(staging / file.name, output_dir / file.name);
-    sync_path(output_dir);
+    for (const FileRecord& file : written) {
+      const fs::path target = output_dir / file.name;
+      fs::create_directories(target.parent_path());
+      fs::rename(staging / file.name, target);
+    }
+    sync_files(output_dir, written);
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(staging, ignored);

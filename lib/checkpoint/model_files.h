@@ -21,8 +21,8 @@ struct ModelFiles {
   std::string base = {};  // what the adapters call it: its path, or its name on the hub; empty: the path of `source`
 };
 
-// The names under which a folder keeps its tokenizer and chat template.
-const std::vector<std::string>& tokenizer_files();
+// The files of a folder that are its tokenizer and its chat templates, by their names within it.
+std::vector<std::string> tokenizer_files(const std::filesystem::path& folder);
 // A config.json with the dtype that the weights have now, under the key that it used for it.
 Json config_as_stored(Json config, DType dtype);
 
@@ -35,13 +35,12 @@ std::string weights_prefix(const ModelFiles& files);
 // for the embedding too, where the file has it.
 NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsFile& adapter);
 
-// Bytes of the source's files that are copied beside the weights.
-int64_t copied_bytes(const ModelFiles& files);
-
 // Writes into an existing folder, without sync, and returns what was written, the weights last: config.json (dtype as
 // stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own dtypes.
 std::vector<FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
                                           const ModelFiles& files);
+// Bytes of all that it writes.
+int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files);
 
 // The staging folder of write_model: what a killed one leaves.
 inline constexpr char kModelStaging[] = ".model.partial";

@@ -59,5 +59,7 @@ struct TensorSource {
 // by dtype size descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the
 // file, computed while writing.
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors);
+// The size of that file.
+int64_t safetensors_bytes(const std::vector<TensorSource>& tensors);
 
 }  // namespace fathom::weights

@@ -113,4 +113,12 @@ std::string write_safetensors(const std::filesystem::path& path, const std::vect
   return file.hash();
 }
 
+int64_t safetensors_bytes(const std::vector<TensorSource>& tensors) {
+  const std::filesystem::path none = "a safetensors file";
+  const std::vector<Slot> slots = lay_out(none, tensors);
+  int64_t bytes = 8 + std::ssize(header_text(none, slots));
+  for (const Slot& slot : slots) bytes = checked_add(bytes, slot.bytes, "size of a safetensors file");
+  return bytes;
+}
+
 }  // namespace fathom::weights

@@ -176,10 +176,17 @@ TEST_F(CheckpointTest, RefusesManifestsThatLie) {
     return refusal(folder);
   };
   EXPECT_EQ(with([](Json&) {}), "");
-  EXPECT_THAT(with([](Json& manifest) {
-                manifest["files"].push_back({{"name", "../outside"}, {"bytes", 1}, {"hash", hash_bytes("x", 1)}});
-              }),
-              HasSubstr("plain file name"));
+  const auto with_file = [&](const std::string& name) {
+    return with([&](Json& manifest) {
+      manifest["files"].push_back({{"name", name}, {"bytes", 1}, {"hash", hash_bytes("x", 1)}});
+    });
+  };
+  const std::string absolute = root_ / "run/outside";
+  for (const char* name :
+       {"../outside", "templates/../../outside", absolute.c_str(), "outside/", "./outside", "a/./b", ".", ""}) {
+    EXPECT_THAT(with_file(name), HasSubstr("not the name of a file in it")) << name;
+  }
+  EXPECT_NE(with_file(std::string("outside\0x", 9)), "");
   EXPECT_THAT(with([](Json& manifest) { manifest["files"].push_back(Json(manifest["files"][0])); }),
               HasSubstr("twice"));
   EXPECT_THAT(with([](Json& manifest) { manifest["step"] = 4; }), HasSubstr("step 4"));

@@ -4,23 +4,90 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "base/bytes.h"
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 
 namespace fathom::checkpoint {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+namespace fs = std::filesystem;
 
-TEST(DiskRoom, CountsTensorsAndWhatGoesBesideThem) {
-  const ModelFiles files{"/nonexistent", std::nullopt};
-  const NamedTensors parameters = {{"w", at::zeros({1000, 1000})}};
-  const NamedTensors states = {{"m", at::zeros({1000, 1000})}, {"v", at::zeros({1000, 1000}, at::kBFloat16)}};
-  const int64_t bytes = checkpoint_bytes(parameters, states, files);
-  EXPECT_GT(bytes, 10'000'000);
-  EXPECT_LT(bytes, 10'500'000);
+struct Case {
+  const char* name;
+  bool tied;
+  std::optional<model::LoraOptions> lora;
+  std::vector<std::string> parameters;
+};
+
+const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight",
+                  kAdapter = "model.layers.0.self_attn.q_proj.lora_A.weight";
+
+model::LoraOptions lora_that_saves(std::vector<std::string> modules) {
+  model::LoraOptions lora;
+  lora.modules_to_save = std::move(modules);
+  return lora;
 }
+
+std::vector<Case> cases() {
+  return {{"FullUntied", false, std::nullopt, {kEmbedding, kHead}},
+          {"FullTied", true, std::nullopt, {kEmbedding}},
+          {"Lora", false, model::LoraOptions{}, {kAdapter}},
+          {"LoraTied", true, model::LoraOptions{}, {kAdapter}},
+          {"SavedUntied", false, lora_that_saves({"embed_tokens", "lm_head"}), {kAdapter, kEmbedding, kHead}},
+          {"SavedTied", true, lora_that_saves({"embed_tokens"}), {kAdapter, kEmbedding}},
+          {"SavedTiedBoth", true, lora_that_saves({"embed_tokens", "lm_head"}), {kAdapter, kEmbedding}}};
+}
+
+class DiskRoomOf : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    fs::create_directories(root_ / "base/additional_chat_templates");
+    files_ = {root_ / "base", GetParam().lora};
+    put("config.json", GetParam().tied ? R"({"tie_word_embeddings": true})" : R"({"tie_word_embeddings": false})");
+    put("generation_config.json", "{}");
+    put("tokenizer.json", std::string(70'000, ' '));
+    put("additional_chat_templates/tool_use.jinja", "{{ tools }}");
+    for (const std::string& name : GetParam().parameters) parameters_.emplace_back(name, at::zeros({1000, 301}));
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void put(const std::string& name, const std::string& text) const { std::ofstream(root_ / "base" / name) << text; }
+  static int64_t bytes_in(const fs::path& folder) {
+    int64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+    }
+    return bytes;
+  }
+
+  const fs::path root_ = fs::temp_directory_path() / ("fathom_disk_room_" + std::to_string(::getpid()));
+  ModelFiles files_;
+  NamedTensors parameters_;
+};
+
+TEST_P(DiskRoomOf, AModelIsWhatIsWritten) {
+  write_model(root_ / "run", parameters_, files_);
+  EXPECT_EQ(model_bytes(parameters_, files_), bytes_in(root_ / "run"));
+}
+
+TEST_P(DiskRoomOf, ACheckpointIsWhatIsWrittenAndAnAllowance) {
+  NamedTensors states;
+  for (const auto& [name, tensor] : parameters_) states.emplace_back(name + ".m", at::zeros_like(tensor));
+  const int64_t room = checkpoint_bytes(parameters_, states, files_);
+  save(root_ / "run", 3, {parameters_, states, {{"seed", 1}}}, files_, 0);
+  EXPECT_GE(room, bytes_in(root_ / "run"));
+  EXPECT_LE(room, bytes_in(root_ / "run") + 256 * kKiB);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, DiskRoomOf, testing::ValuesIn(cases()),
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(DiskRoom, RefusesWithBothFigures) {
   const auto folder = std::filesystem::temp_directory_path();

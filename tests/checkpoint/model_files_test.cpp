@@ -8,8 +8,10 @@
 
 #include <fstream>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/checkpoint.h"
 #include "weights/folder.h"
 
 namespace fathom::checkpoint {
@@ -34,6 +36,7 @@ class ModelFilesTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   void put(const std::string& name, const std::string& text) {
+    fs::create_directories((root_ / "base" / name).parent_path());
     std::ofstream(root_ / "base" / name, std::ios::binary) << text;
   }
   std::vector<std::string> names() const {
@@ -61,6 +64,24 @@ TEST_F(ModelFilesTest, WritesAFolderOfTransformers) {
   EXPECT_EQ(entry->info->dtype, DType::kF32);
   EXPECT_EQ(reinterpret_cast<const float*>(entry->data())[5], 5);
   EXPECT_EQ(read_file(root_ / "run/tokenizer.model"), std::string("p\0q", 3));
+}
+
+TEST_F(ModelFilesTest, CopiesEveryChatTemplate) {
+  put("chat_template.jinja", "{{ messages }}");
+  put("additional_chat_templates/tool_use.jinja", "{{ tools }}");
+  put("additional_chat_templates/rag.jinja", "{{ documents }}");
+  put("additional_chat_templates/notes.txt", "not copied");
+  write_model(root_ / "run", {{"w", at::zeros({1})}}, files_);
+  EXPECT_THAT(names(), UnorderedElementsAre("config.json", "tokenizer.model", "tokenizer_config.json",
+                                            "chat_template.jinja", "additional_chat_templates", "model.safetensors"));
+  EXPECT_EQ(read_file(root_ / "run/additional_chat_templates/tool_use.jinja"), "{{ tools }}");
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_ / "run/additional_chat_templates"), {}), 2);
+  const fs::path checkpoint = save(root_ / "run", 5, {{{"w", at::zeros({1})}}, {}, Json::object()}, files_, 0);
+  const fs::path copy = checkpoint / "additional_chat_templates/rag.jinja";
+  EXPECT_EQ(read_file(copy), "{{ documents }}");
+  EXPECT_EQ(Checkpoint(checkpoint).step(), 5);
+  std::ofstream(copy) << "{{ Documents }}";
+  EXPECT_THROW(Checkpoint{checkpoint}, Error) << "what was copied is verified";
 }
 
 TEST_F(ModelFilesTest, KeepsTheSpellingOfTheType) {
