@@ -136,7 +136,11 @@ int run_in_engine(const Invocation& invocation) {
   }
   constexpr const char* kOurs = "lib/ must lie beside the program, as it was built";
   void* engine = load(library_folder() / "libfathom_engine.so", RTLD_NOW, kOurs);
-  if (cuda) load(library_folder() / "libfathom_cuda.so", RTLD_NOW, kOurs);  // it finds the ledger in the engine
+  if (cuda) {
+    load(library_folder() / "libfathom_cuda.so", RTLD_NOW, kOurs);  // it finds the ledger in the engine
+    const fs::path kernels = library_folder() / "libfathom_cuda_kernels.so";
+    if (fs::exists(kernels)) load(kernels, RTLD_NOW, kOurs);
+  }
   const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));
   if (engine_main == nullptr) throw Error("libfathom_engine.so is of another version than the program", kOurs);
   return engine_main(invocation);

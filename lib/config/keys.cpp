@@ -179,6 +179,9 @@ std::vector<Key> model_keys() {
       choice("attn_implementation", &RunConfig::attn_implementation, kAttentionNames,
              "flash: memory grows with the sequence; math: with its square."),
       choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
+      flag("cuda_kernels", &RunConfig::cuda_kernels,
+           "On a GPU: fathom's own kernels for rotary positions, SwiGLU and the loss. docs/gpu.md says where they were "
+           "verified."),
       integer("num_threads", &RunConfig::num_threads, kAtLeastZero,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
       size("memory_budget", &RunConfig::memory_budget, "no bound",

@@ -27,6 +27,7 @@ struct RunConfig {
   std::optional<DType> dtype;  // unset: float32 for full training, the checkpoint's for a frozen base
   Attention attn_implementation = Attention::kFlash;
   Device device = Device::kAuto;
+  bool cuda_kernels = false;  // fathom's own in the place of LibTorch's
   int64_t num_threads = 0;    // 0: as many as LibTorch chooses
   int64_t memory_budget = 0;  // bytes; 0: no bound
   // method

@@ -16,6 +16,7 @@
 #include "model/decoder.h"
 #include "model/saved_parameters.h"
 #include "ops/activation_checkpoint.h"
+#include "ops/cuda_kernels.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/scalar_type.h"
@@ -63,7 +64,12 @@ struct Llama::State {
         names(options.ledger, ""),
         rotary(ops::rotary_frequencies(shape.rope_theta, shape.head_dim, shape.rope_scaling), options.device,
                options.ledger),
-        anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {}
+        anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {
+    if (options.cuda_kernels && !options.device.is_cuda()) {
+      throw UsageError("cuda_kernels is true, but this run is on the CPU", "set cuda_kernels: false or device: cuda");
+    }
+    ops::use_cuda_kernels(options.cuda_kernels);
+  }
 
   ModelShape shape;
   ModelOptions options;

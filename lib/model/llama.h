@@ -34,6 +34,7 @@ struct ModelOptions {
   at::Device device = at::kCPU;
   DType dtype = DType::kF32;  // storage of the base weights; adapters are FP32
   config::Attention attention = config::Attention::kFlash;
+  bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;
   std::optional<LoraOptions> lora;   // set: the base is frozen, but for its modules_to_save
   ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null

@@ -1,4 +1,4 @@
-// Cross-entropy whose gradient takes the place of the logits: a kernel on the CPU, LibTorch's operators elsewhere.
+// Cross-entropy whose gradient takes the place of the logits: a kernel, or LibTorch's operators where there is none.
 #include "ops/cross_entropy.h"
 
 #include <ATen/ATen.h>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ops/cuda_kernels.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -34,6 +35,16 @@ double loss_by_kernel(const at::Tensor& logits_TV, const at::Tensor& targets_T, 
   return sum;
 }
 
+void by_cuda_kernel(const CudaKernels& cuda, at::Tensor& loss, const at::Tensor& logits_CV, const at::Tensor& targets_C,
+                    double denominator, bool makes_gradient) {
+  const at::Tensor losses_C = at::empty(targets_C.sizes(), loss.options());
+  const auto scale = static_cast<float>(makes_gradient ? 1 / denominator : 0);
+  check_launch("cross_entropy", cuda.cross_entropy(rows(logits_CV), targets_C.data_ptr<int64_t>(), kIgnoredTarget,
+                                                   scale, losses_C.data_ptr<float>(), logits_CV.size(0),
+                                                   logits_CV.size(1), current_stream(logits_CV)));
+  loss.add_(losses_C.sum(), 1 / denominator);
+}
+
 void by_operators(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& targets_C, double denominator,
                   bool makes_gradient) {
   at::Tensor scores_CV = logits_CV.to(at::kFloat);  // the logits themselves where they are FP32
@@ -54,9 +65,13 @@ void by_operators(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& tar
 
 void add_cross_entropy(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& targets_C, double denominator,
                        bool makes_gradient) {
-  if (!has_kernel(logits_CV)) return by_operators(loss, logits_CV, targets_C, denominator, makes_gradient);
+  const CudaKernels* cuda = cuda_kernels_for(logits_CV);
+  if (!has_kernel(logits_CV) && cuda == nullptr) {
+    return by_operators(loss, logits_CV, targets_C, denominator, makes_gradient);
+  }
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::cross_entropy", makes_gradient ? traffic(logits_CV, targets_C, logits_CV)
                                                                         : traffic(logits_CV, targets_C));
+  if (cuda != nullptr) return by_cuda_kernel(*cuda, loss, logits_CV, targets_C, denominator, makes_gradient);
   if (!logits_CV.is_cpu()) return;
   const double sum = loss_by_kernel(logits_CV, targets_C, makes_gradient ? 1 / denominator : 0);
   *loss.data_ptr<float>() += static_cast<float>(sum / denominator);

@@ -1,4 +1,4 @@
-// Rotary positions: tables made on the host, turned by a kernel on the CPU and by ATen's operators elsewhere.
+// Rotary positions: tables made on the host, turned by a kernel, or by ATen's operators where there is none.
 #include "ops/rotary.h"
 
 #include <ATen/ATen.h>
@@ -10,6 +10,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/cuda_kernels.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -22,8 +23,13 @@ at::Tensor turn_by_kernel(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, c
                           float direction) {
   at::Tensor out_BSHE = at::empty_like(x_BSHE);
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::rotate", traffic(x_BSHE, out_BSHE));
-  if (!x_BSHE.is_cpu()) return out_BSHE;
   const int64_t positions = x_BSHE.size(1), heads = x_BSHE.size(2), head_size = x_BSHE.size(3);
+  if (const CudaKernels* cuda = cuda_kernels_for(x_BSHE)) {
+    check_launch("rotate", cuda->rotate(rows(x_BSHE), cos_SE2.data_ptr<float>(), sin_SE2.data_ptr<float>(),
+                                        rows(out_BSHE), x_BSHE.numel() / head_size, heads, positions, head_size,
+                                        direction, current_stream(x_BSHE)));
+  }
+  if (!x_BSHE.is_cpu()) return out_BSHE;
   at::parallel_for(0, x_BSHE.numel() / head_size, std::max<int64_t>(1, kElementsPerTask / head_size),
                    [&](int64_t first, int64_t last) {
                      kernels::rotate(rows(x_BSHE), cos_SE2.data_ptr<float>(), sin_SE2.data_ptr<float>(), rows(out_BSHE),
@@ -47,7 +53,8 @@ at::Tensor turn_by_operators(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2
 }
 
 at::Tensor turn(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2, int direction) {
-  if (has_kernel(x_BSHE)) return turn_by_kernel(x_BSHE, cos_SE2, sin_SE2, static_cast<float>(direction));
+  if (has_kernel(x_BSHE) || cuda_kernels_for(x_BSHE) != nullptr)
+    return turn_by_kernel(x_BSHE, cos_SE2, sin_SE2, static_cast<float>(direction));
   return turn_by_operators(x_BSHE, cos_SE2, sin_SE2, direction);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "ops/cuda_kernels.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -17,10 +18,14 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& gate_TF,
                             const at::Tensor& up_TF) {
     context->save_for_backward({gate_TF, up_TF});
-    if (!has_kernel(gate_TF)) return at::silu(gate_TF).mul_(up_TF);
+    const CudaKernels* cuda = cuda_kernels_for(gate_TF);
+    if (!has_kernel(gate_TF) && cuda == nullptr) return at::silu(gate_TF).mul_(up_TF);
     at::Tensor out_TF = at::empty_like(gate_TF);
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::swiglu", traffic(gate_TF, up_TF, out_TF));
-    if (gate_TF.is_cpu()) {
+    if (cuda != nullptr) {
+      check_launch("swiglu",
+                   cuda->swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), gate_TF.numel(), current_stream(gate_TF)));
+    } else if (gate_TF.is_cpu()) {
       at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
         kernels::swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), first, last);
       });
@@ -33,14 +38,19 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
     const auto saved = context->get_saved_variables();
     const at::Tensor &gate_TF = saved[0], &up_TF = saved[1];
     const at::Tensor grad_out_TF = gradients[0].contiguous();
-    if (!has_kernel(gate_TF)) {
+    const CudaKernels* cuda = cuda_kernels_for(gate_TF);
+    if (!has_kernel(gate_TF) && cuda == nullptr) {
       at::Tensor grad_up_TF = at::silu(gate_TF).mul_(grad_out_TF);
       return {at::silu_backward(grad_out_TF * up_TF, gate_TF), grad_up_TF};
     }
     at::Tensor grad_gate_TF = at::empty_like(gate_TF), grad_up_TF = at::empty_like(up_TF);
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::swiglu_backward",
                                   traffic(grad_out_TF, gate_TF, up_TF, grad_gate_TF, grad_up_TF));
-    if (gate_TF.is_cpu()) {
+    if (cuda != nullptr) {
+      check_launch("swiglu_backward",
+                   cuda->swiglu_backward(rows(grad_out_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF),
+                                         rows(grad_up_TF), gate_TF.numel(), current_stream(gate_TF)));
+    } else if (gate_TF.is_cpu()) {
       at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
         kernels::swiglu_backward(rows(grad_out_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF), rows(grad_up_TF),
                                  first, last);

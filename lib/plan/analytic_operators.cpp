@@ -211,7 +211,7 @@ LinearInput Operators::swiglu(const Value& gate, const Value& up) {
             output = result.slot]() mutable {
     Tensor gradient = std::move(output->gradient);
     Tensor of_gate, of_up = take("gradients of gate and up", kBackward, product);
-    if (s_.cuda) {
+    if (s_.cuda && !s_.run.cuda_kernels) {
       Tensor of_silu = take("gradient of silu", kBackward, product);
       of_gate = take("gradients of gate and up", kBackward, product);
     } else {

@@ -243,10 +243,13 @@ Tensor AccountOfRun::sum_of_head(Operators& operators, bool in_one) {
   return account_.take(Component::kGradients, "gradient of the head", kLoss, vocabulary(s_.stored_bytes));
 }
 
-// On the CPU the logits become their own gradient; on CUDA 16-bit ones go through FP32 scores.
+// By a kernel the logits become their own gradient; by LibTorch's operators 16-bit ones go through FP32 scores.
 void AccountOfRun::play_chunk(Operators& operators, int64_t rows, bool gradients, bool widens) {
   const Tensor logits = operators.take("logits", kHead, scores(rows, s_.compute_bytes));
-  if (s_.cuda) {
+  if (s_.run.cuda_kernels) {
+    const Tensor losses = operators.take("losses of the rows", kLoss, {{rows, "rows"}, {4, "bytes"}});
+    operators.take("loss of a chunk", kLoss, {{4, "bytes"}});
+  } else if (s_.cuda) {
     const Tensor wide = s_.compute_bytes == 2 ? operators.take("scores in FP32", kLoss, scores(rows, 4)) : nullptr;
     operators.take("loss of a chunk, and its weight", kLoss, {{2, "of"}, {4, "bytes"}});
     if (gradients) {

@@ -20,6 +20,7 @@ model::ModelOptions model_options(const config::RunConfig& config, const model::
   options.device = placement.device;
   options.dtype = storage_dtype(config, shape);
   options.attention = config.attn_implementation;
+  options.cuda_kernels = config.cuda_kernels;
   options.gradient_checkpointing = config.gradient_checkpointing;
   options.ledger = placement.ledger;
   if (config.method == config::Method::kLora) {

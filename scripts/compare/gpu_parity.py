@@ -55,8 +55,10 @@ def logits_difference(check):
     return max(abs(a - b) for a, b in zip(logits["cpu"], logits["cuda"], strict=True)) / max(map(abs, logits["cpu"]))
 
 
-def loss_difference(check, method):
+def loss_difference(check, method, cuda_kernels=False):
     """The largest relative difference of a loss of a short FP32 training from the same seed.
+
+    cuda_kernels: fathom's own take the place of LibTorch's on the GPU.
 
     The weights are drawn by one device's generator, so they are drawn once, on the CPU, and trained from a folder.
     """
@@ -67,13 +69,12 @@ def loss_difference(check, method):
         call([check.fathom, "train", config, "max_steps=1"], check.logs / "parity-base.log", check.environment)
     losses = {}
     for device in ("cpu", "cuda"):
-        run = check.work / f"parity-{method}-{device}"
+        own = cuda_kernels and device == "cuda"
+        run = check.work / f"parity-{method}-{device}{'-own' if own else ''}"
         config = gpu_cases.write_config(case, check.work, run, device)
-        call(
-            [check.fathom, "train", config, f"model_name_or_path={base}", "random_init=false"],
-            check.logs / f"parity-{method}-{device}.log",
-            check.environment,
-        )
+        settings = [f"model_name_or_path={base}", "random_init=false", f"cuda_kernels={str(own).lower()}"]
+        if not run.exists():
+            call([check.fathom, "train", config, *settings], check.logs / f"{run.name}.log", check.environment)
         losses[device] = [step["loss"] for step in gpu_matrix.read_steps(run)]
     return max(abs(a - b) / abs(a) for a, b in zip(losses["cpu"], losses["cuda"], strict=True))
 
@@ -85,6 +86,8 @@ def against_cpu(check):
         ("logits of data/model, share of the largest", LOGIT_TOLERANCE, lambda: logits_difference(check)),
         ("losses, full, relative", LOSS_TOLERANCE, lambda: loss_difference(check, "full")),
         ("losses, LoRA, relative", LOSS_TOLERANCE, lambda: loss_difference(check, "lora")),
+        ("losses by fathom's CUDA kernels, full", LOSS_TOLERANCE, lambda: loss_difference(check, "full", True)),
+        ("losses by fathom's CUDA kernels, LoRA", LOSS_TOLERANCE, lambda: loss_difference(check, "lora", True)),
     ):
         entry = {"what": what, "allowed": allowed, "passed": False}
         try:

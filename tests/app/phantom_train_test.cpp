@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kShapes[2][400] = {
     R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 101, "hidden_size": 24,
@@ -99,6 +100,38 @@ TEST_P(PhantomTrainMatrix, RunsToItsEndAsPlanned) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, PhantomTrainMatrix, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
+
+TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {
+  const auto library = std::filesystem::path(FATHOM_PROGRAM).parent_path() / "lib" / "libfathom_cuda_kernels.so";
+  write_run(1);
+  const std::string log = "FATHOM_PHANTOM_LOG=1 ", command = "train run.yaml --phantom-gpu H100 max_steps=2";
+  EXPECT_THAT(run(command + " output_dir=plain", log).errors, Not(HasSubstr("fathom3ops4cuda")));
+  if (!std::filesystem::exists(library)) {
+    const Outcome refused = run(command + " cuda_kernels=true");
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.errors, HasSubstr("built without fathom's CUDA kernels"));
+    return;
+  }
+  for (const std::string settings : {"", " bf16=true", " method=lora dtype=bfloat16 gradient_checkpointing=true"}) {
+    const Outcome outcome = run(command + " cuda_kernels=true" + settings, log);
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    for (const char* kernel : {"6rotate", "6swiglu", "15swiglu_backward", "13cross_entropy"}) {
+      EXPECT_THAT(outcome.errors, ContainsRegex(std::string("fathom3ops4cuda") + kernel + ".*: swallowed")) << settings;
+    }
+    EXPECT_THAT(outcome.output, HasSubstr("equal to the byte")) << settings;
+    const Json peak = memory().at("peak");
+    EXPECT_EQ(peak.at("dry_run"), peak.at("measured")) << settings;
+    std::filesystem::remove_all(folder_ / "out");
+  }
+}
+
+TEST_F(PhantomTrain, ItsOwnKernelsAreForGpus) {
+  write_run(0);
+  const Outcome refused = run("train run.yaml device=cpu cuda_kernels=true");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("cuda_kernels is true, but this run is on the CPU"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+}
 
 TEST_F(PhantomTrain, NothingTakesItsFolderForAModel) {
   write_run(0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <random>
 
@@ -23,6 +24,7 @@ namespace {
 using ledger::Component;
 
 constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom/gpu_probe/phantom_gpu_probe";
+constexpr char kCudaKernels[] = FATHOM_BINARY_DIR "/lib/libfathom_cuda_kernels.so";
 constexpr size_t kCount = 20;
 constexpr double kOfThePeak = 0.02, kOfAComponent = 0.05, kShare = 0.95;
 
@@ -87,15 +89,18 @@ struct Gpu {
   const char* test;
   const char* compute_capability;
   int multiprocessors;
+  bool cuda_kernels = false;
 };
-void PrintTo(const Gpu& gpu, std::ostream* out) { *out << gpu.compute_capability; }
+void PrintTo(const Gpu& gpu, std::ostream* out) { *out << gpu.test; }
 
 class AnalyticSampleOnGpu : public ::testing::TestWithParam<Gpu> {};
 
 TEST_P(AnalyticSampleOnGpu, FollowsTheDryRun) {
   const Gpu& gpu = GetParam();
+  if (gpu.cuda_kernels && !std::filesystem::exists(kCudaKernels)) GTEST_SKIP() << "built without CUDA kernels";
   const uint64_t seed = drawn_seed();
   const Json request = {{"scenario", "predictions"},
+                        {"cuda_kernels", gpu.cuda_kernels},
                         {"seed", seed},
                         {"count", kCount},
                         {"gpu",
@@ -106,7 +111,8 @@ TEST_P(AnalyticSampleOnGpu, FollowsTheDryRun) {
                           {"unlimited", true},
                           {"placement", 0}}}};
   const Json rows = phantom::run_child(kProbe, {}, request, std::chrono::minutes(5));
-  const std::vector<MatrixRun> runs = analytic_sample(seed, kCount);
+  std::vector<MatrixRun> runs = analytic_sample(seed, kCount);
+  for (MatrixRun& run : runs) run.config.cuda_kernels = gpu.cuda_kernels;
   ASSERT_EQ(rows.size(), runs.size());
   std::vector<Error> errors;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -122,7 +128,8 @@ TEST_P(AnalyticSampleOnGpu, FollowsTheDryRun) {
 
 INSTANTIATE_TEST_SUITE_P(Generations, AnalyticSampleOnGpu,
                          ::testing::Values(Gpu{"compute_8_0", "8.0", 108}, Gpu{"compute_9_0", "9.0", 132},
-                                           Gpu{"compute_12_0", "12.0", 170}),
+                                           Gpu{"compute_12_0", "12.0", 170},
+                                           Gpu{"compute_9_0_by_own_kernels", "9.0", 132, true}),
                          [](const auto& each) { return std::string(each.param.test); });
 
 }  // namespace

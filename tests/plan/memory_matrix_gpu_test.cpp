@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "phantom/child.h"
 #include "tests/plan/matrix_sample.h"
 
@@ -10,22 +12,26 @@ namespace fathom::plan::testing {
 namespace {
 
 constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom/gpu_probe/phantom_gpu_probe";
+constexpr char kCudaKernels[] = FATHOM_BINARY_DIR "/lib/libfathom_cuda_kernels.so";
 
 struct Gpu {
   const char* test;
   const char* name;
   const char* compute_capability;
   int multiprocessors;
+  bool cuda_kernels = false;
 };
-void PrintTo(const Gpu& gpu, std::ostream* out) { *out << gpu.name; }
+void PrintTo(const Gpu& gpu, std::ostream* out) { *out << gpu.test; }
 
 class MemoryMatrixOnGpu : public ::testing::TestWithParam<Gpu> {};
 
 TEST_P(MemoryMatrixOnGpu, ASampleIsCountedAsTheAllocatorCounts) {
   const Gpu& gpu = GetParam();
+  if (gpu.cuda_kernels && !std::filesystem::exists(kCudaKernels)) GTEST_SKIP() << "built without CUDA kernels";
   Json names = Json::array();
   for (const MatrixRun& run : draw_sample()) names.push_back(run.name);
   const Json request = {{"scenario", "matrix"},
+                        {"cuda_kernels", gpu.cuda_kernels},
                         {"runs", names},
                         {"gpu",
                          {{"name", gpu.name},
@@ -49,7 +55,8 @@ TEST_P(MemoryMatrixOnGpu, ASampleIsCountedAsTheAllocatorCounts) {
 INSTANTIATE_TEST_SUITE_P(Generations, MemoryMatrixOnGpu,
                          ::testing::Values(Gpu{"compute_8_0", "A100", "8.0", 108},
                                            Gpu{"compute_9_0", "H100", "9.0", 132},
-                                           Gpu{"compute_12_0", "RTX 5090", "12.0", 170}),
+                                           Gpu{"compute_12_0", "RTX 5090", "12.0", 170},
+                                           Gpu{"compute_9_0_by_own_kernels", "H100", "9.0", 132, true}),
                          [](const auto& each) { return std::string(each.param.test); });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -46,6 +47,8 @@ Json answer(const Json& request) {
   load(FATHOM_TORCH_DIR "/lib/libtorch_cuda.so");
   void* scenarios = load(FATHOM_BINARY_DIR "/tests/libphantom_gpu_scenarios.so");
   load(folder + "libfathom_cuda.so");
+  const std::string kernels = folder + "libfathom_cuda_kernels.so";
+  if (std::filesystem::exists(kernels)) load(kernels);
   if (request.at("scenario") == "libraries") return loaded_libraries();
   const auto play = reinterpret_cast<Json (*)(const Json&)>(dlsym(scenarios, "play_scenario"));
   if (!play) throw fathom::Error(dlerror());

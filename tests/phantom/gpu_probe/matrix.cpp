@@ -95,10 +95,12 @@ Json play_matrix(const Json& request) {
   const std::vector<MatrixRun> matrix = plan::testing::memory_matrix();
   Json rows = Json::array();
   for (const std::string name : request.at("runs")) {
-    const auto run =
+    const auto found =
         std::find_if(matrix.begin(), matrix.end(), [&](const MatrixRun& each) { return each.name == name; });
-    if (run == matrix.end()) throw Error("no run '" + name + "' in the matrix");
-    rows.push_back(play_run(*run, cuda, watch));
+    if (found == matrix.end()) throw Error("no run '" + name + "' in the matrix");
+    MatrixRun run = *found;
+    run.config.cuda_kernels = request.value("cuda_kernels", false);
+    rows.push_back(play_run(run, cuda, watch));
   }
   return rows;
 }

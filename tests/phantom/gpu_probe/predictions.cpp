@@ -12,8 +12,9 @@ namespace fathom::phantom {
 Json predict_sample(const Json& request) {
   ledger::CudaDevice& cuda = cuda_device();
   Json rows = Json::array();
-  for (const auto& run :
+  for (auto& run :
        plan::testing::analytic_sample(request.at("seed").get<uint64_t>(), request.at("count").get<size_t>())) {
+    run.config.cuda_kernels = request.value("cuda_kernels", false);
     const train::Placement placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
     const std::string kernel = plan::attention_kernel(run.config, run.shape, placement.device);
     const plan::Workload workload = plan::testing::workload_of(run);

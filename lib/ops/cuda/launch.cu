@@ -1,0 +1,110 @@
+// How the kernels are launched: one thread for each access to memory, or one block for each row. No header of CUDA's:
+// nvcc brings its own, and the tests their own too (tests/ops/cuda_on_cpu.h).
+#include "ops/cuda/kernels.cuh"
+#include "ops/cuda/kernels.h"
+
+namespace fathom::ops::cuda {
+namespace {
+
+using kernels::Rows;
+using kernels::RowType;
+
+constexpr unsigned kThreads = 256;
+constexpr int kPackBytes = 16;  // the widest access to memory
+constexpr int kPairs = 4;       // of FP32 cosines and sines in such an access
+
+template <typename T>
+constexpr int kPack = kPackBytes / static_cast<int>(sizeof(T));
+
+template <typename T>
+T* as(Rows rows) {
+  return static_cast<T*>(rows.data);
+}
+
+template <typename... Pointers>
+bool aligned(Pointers... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % kPackBytes == 0) && ...);
+}
+
+// Calls launch(T()) for the rows' type.
+template <typename Launch>
+int for_type(RowType type, Launch launch) {
+  return type == RowType::kF32 ? launch(float()) : launch(BFloat16());
+}
+
+template <typename... Parameters, typename... Arguments>
+int launch_blocks(void (*kernel)(Parameters...), int64_t blocks, unsigned threads, void* stream,
+                  Arguments... arguments) {
+  constexpr int64_t kMostBlocks = 0x7fffffff;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks > kMostBlocks ? 0 : static_cast<unsigned>(blocks));  // 0 is refused, as it should be
+  config.blockDim = dim3(threads);
+  config.stream = static_cast<cudaStream_t>(stream);
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+template <typename... Parameters, typename... Arguments>
+int launch_packs(void (*kernel)(Parameters...), int64_t packs, void* stream, Arguments... arguments) {
+  return launch_blocks(kernel, (packs + kThreads - 1) / kThreads, kThreads, stream, arguments...);
+}
+
+int launch_rotate(Rows in, const float* cos, const float* sin, Rows out, int64_t rows, int64_t heads, int64_t positions,
+                  int64_t head_size, float direction, void* stream) {
+  const int64_t half = head_size / 2;
+  if (rows * half == 0) return cudaSuccess;
+  return for_type(in.type, [&](auto type) {
+    using T = decltype(type);
+    const bool wide = half % kPairs == 0 && aligned(in.data, cos, sin, out.data);
+    const int64_t half_packs = wide ? half / kPairs : half, packs = rows * half_packs;
+    return launch_packs(wide ? rotate<T, kPairs> : rotate<T, 1>, packs, stream, as<T>(in), cos, sin, as<T>(out), packs,
+                        heads, positions, half_packs, direction);
+  });
+}
+
+int launch_swiglu(Rows gate, Rows up, Rows out, int64_t elements, void* stream) {
+  if (elements == 0) return cudaSuccess;
+  return for_type(gate.type, [&](auto type) {
+    using T = decltype(type);
+    const bool wide = elements % kPack<T> == 0 && aligned(gate.data, up.data, out.data);
+    const int64_t packs = wide ? elements / kPack<T> : elements;
+    return launch_packs(wide ? swiglu<T, kPack<T>> : swiglu<T, 1>, packs, stream, as<T>(gate), as<T>(up), as<T>(out),
+                        packs);
+  });
+}
+
+int launch_swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, int64_t elements,
+                           void* stream) {
+  if (elements == 0) return cudaSuccess;
+  return for_type(gate.type, [&](auto type) {
+    using T = decltype(type);
+    const bool wide =
+        elements % kPack<T> == 0 && aligned(grad_out.data, gate.data, up.data, grad_gate.data, grad_up.data);
+    const int64_t packs = wide ? elements / kPack<T> : elements;
+    return launch_packs(wide ? swiglu_backward<T, kPack<T>> : swiglu_backward<T, 1>, packs, stream, as<T>(grad_out),
+                        as<T>(gate), as<T>(up), as<T>(grad_gate), as<T>(grad_up), packs);
+  });
+}
+
+int launch_cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, float gradient_scale, float* losses,
+                         int64_t rows, int64_t vocabulary, void* stream) {
+  if (rows == 0) return cudaSuccess;
+  return for_type(logits.type, [&](auto type) {
+    using T = decltype(type);
+    const bool wide = vocabulary % kPack<T> == 0 && aligned(logits.data);
+    const int64_t packs = wide ? vocabulary / kPack<T> : vocabulary;
+    return launch_blocks(wide ? cross_entropy<T, kPack<T>> : cross_entropy<T, 1>, rows, kLossThreads, stream,
+                         as<T>(logits), targets, ignored, gradient_scale, losses, packs);
+  });
+}
+
+const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
+
+}  // namespace
+}  // namespace fathom::ops::cuda
+
+const fathom::ops::CudaKernels* fathom_cuda_kernels() {
+  namespace own = fathom::ops::cuda;
+  static constexpr fathom::ops::CudaKernels kTable = {
+      own::launch_rotate, own::launch_swiglu, own::launch_swiglu_backward, own::launch_cross_entropy, own::error_text};
+  return &kTable;
+}

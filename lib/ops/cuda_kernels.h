@@ -1,0 +1,23 @@
+// Whether fathom's own CUDA kernels take the place of LibTorch's operators: off, unless a run asks for them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "ops/cuda/kernels.h"
+
+namespace fathom::ops {
+
+// For the whole process, as LibTorch's own choices of kernels are. Throws Error if they are asked for and this program
+// was built without them.
+void use_cuda_kernels(bool on);
+
+// The kernels where they are on and take this tensor: contiguous FP32 or BF16 on a GPU. Else null.
+const CudaKernels* cuda_kernels_for(const at::Tensor& tensor);
+
+// The cudaStream_t that LibTorch queues work for this tensor's device on.
+void* current_stream(const at::Tensor& tensor);
+
+// Throws Error, naming the kernel, if its launch was refused.
+void check_launch(const char* kernel, int error);
+
+}  // namespace fathom::ops
