@@ -16,6 +16,7 @@
 #include "plan/bound.h"
 #include "plan/dry_run.h"
 #include "plan/fit.h"
+#include "plan/make_plan.h"
 #include "plan/search.h"
 #include "report/advice_table.h"
 
@@ -50,8 +51,7 @@ class Planner {
       target.capacity_bytes = gpu_->memory_bytes;
       plan::bound_by_budget(target, invocation_.config.memory_budget);
     } else {
-      target.name = "CPU";
-      target.threads = at::get_num_threads();
+      target = plan::cpu_target();
       const int64_t budget = invocation_.config.memory_budget;
       target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
       target.within_budget = budget > 0;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "ops/amx_attention.h"
 #include "ops/cuda_attention.h"
 #include "ops/flash_segments.h"
 #include "ops/math_attention.h"
@@ -69,6 +70,11 @@ at::Tensor attend(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::
   return q_BHSE.is_cuda() ? cuda_flash_attention(q_BHSE, k_BKSE, v_BKSE) : cpu_flash_attention(q_BHSE, k_BKSE, v_BKSE);
 }
 
+// Rows of a batch are documents of one length.
+std::vector<int64_t> lengths_of(const at::Tensor& q_BSHE, const Documents* documents) {
+  return documents != nullptr ? documents->lengths : std::vector<int64_t>(q_BSHE.size(0), q_BSHE.size(1));
+}
+
 // Where documents or a window keep a query from what lies before it.
 at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
                              AttentionKernel kernel, const Documents* documents, int64_t window) {
@@ -79,9 +85,7 @@ at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE,
   if (q_BSHE.is_cuda() && kernel != AttentionKernel::kMath) {
     return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
   }
-  // Rows of a batch are documents of one length.
-  const std::vector<int64_t> lengths =
-      documents != nullptr ? documents->lengths : std::vector<int64_t>(q_BSHE.size(0), q_BSHE.size(1));
+  const std::vector<int64_t> lengths = lengths_of(q_BSHE, documents);
   const auto attend_documents = kernel == AttentionKernel::kMath ? &document_math_attention : &flash_segments;
   return attend_documents(q_BSHE.flatten(0, 1), k_BSKE.flatten(0, 1), v_BSKE.flatten(0, 1), lengths, window);
 }
@@ -139,6 +143,12 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
                             AttentionKernel kernel, const Documents* documents, int64_t window) {
   const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1);
   if (window >= (documents != nullptr ? documents->longest : length)) window = 0;
+  if (kernel == AttentionKernel::kFlash && window == 0 &&
+      has_amx_attention(queries_BSHE.device(), queries_BSHE.scalar_type())) {
+    return amx_attention(queries_BSHE.flatten(0, 1), keys_BSKE.flatten(0, 1), values_BSKE.flatten(0, 1),
+                         lengths_of(queries_BSHE, documents))
+        .view({rows, length, -1});
+  }
   if (documents == nullptr && window == 0) {
     return joined_heads(
         attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel));

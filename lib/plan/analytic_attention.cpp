@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/rounding.h"
+#include "ops/amx_scratch.h"
+#include "ops/attention_shares.h"
 #include "plan/analytic_operators.h"
 #include "plan/analytic_sources.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 constexpr const char* kFlashBackward =
     "flash attention's backward pass sums in FP32, over padded queries; flash_api.cpp of LibTorch 2.11";
+constexpr const char* kTiles = "blocks of queries and keys in the order of AMX, for each thread; lib/ops/amx_scratch.h";
 constexpr const char* kMath =
     "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
 
@@ -18,6 +21,7 @@ constexpr const char* kMath =
 
 Value Operators::attention(const Value& queries, const Value& keys, const Value& values, int64_t window) {
   const bool packed = !batch_.document_lengths.empty(), windowed = window > 0 && window < batch_.length;
+  if (s_.amx && (window == 0 || window >= train::longest_sequence(batch_))) return amx_attention(queries, keys, values);
   if (packed || (windowed && !s_.math)) {
     return limited_attention(queries, keys, values, window);
   }
@@ -140,6 +144,30 @@ Value Operators::memory_efficient(const Value& queries, const Value& keys, const
       if (sums_groups) made[i] = take("gradients of keys and values, summed in groups", kBackward, k);
       give_heads(slots[i], std::move(made[i]), i == 0, pads, pads || sums_groups);
     }
+  });
+  return result;
+}
+
+Value Operators::amx_attention(const Value& queries, const Value& keys, const Value& values) {
+  const Product q = wide(s_.queries(), s_.compute_bytes), k = wide(s_.keys(), s_.compute_bytes);
+  std::vector<int64_t> lengths = batch_.document_lengths;
+  if (lengths.empty()) lengths.assign(static_cast<size_t>(batch_.rows), batch_.length);
+  const int64_t longest = train::longest_sequence(batch_), size = s_.shape.head_dim;
+  const ops::AttentionShares shares = ops::attention_shares(lengths, s_.shape.num_key_value_heads, s_.threads);
+  Tensor output = take("attention's output", kFlash, q), sums = take("logsumexp", kFlash, each_query(1, 4));
+  take("attention's blocks", kTiles, {{ops::amx::forward_scratch_bytes(shares, longest, size), "bytes"}});
+  Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
+  if (!result.slot) return result;
+  remember([=, this, kept = std::array{queries.data, keys.data, values.data},
+            slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
+    Tensor gradient = std::move(out->gradient);
+    std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
+                                  take("gradients of queries, keys, values", kBackward, k),
+                                  take("gradients of queries, keys, values", kBackward, k)};
+    take("attention's blocks, and its sums for keys and values", kTiles,
+         {{ops::amx::backward_scratch_bytes(shares, longest, size), "bytes"}});
+    for (Tensor* done : {&gradient, &kept[0], &kept[1], &kept[2], &output, &sums}) done->reset();
+    for (const int i : {2, 1, 0}) give_heads(slots[i], std::move(made[i]), i == 0, false, false);
   });
   return result;
 }

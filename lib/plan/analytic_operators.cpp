@@ -29,6 +29,8 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       cuda(target.device == config::Device::kCuda),
       math(target.attention_kernel.starts_with("math")),
       flash(target.attention_kernel.starts_with("flash")),
+      amx(target.amx && flash && !cuda && (run_in.bf16 || train::storage_dtype(run_in, shape_in) == DType::kBF16)),
+      threads(target.threads),
       wide_tiles(target.compute_capability == "8.0" || target.compute_capability == "9.0" ||
                  target.compute_capability.starts_with("10.")),
       lora(run_in.method == config::Method::kLora),

@@ -24,6 +24,8 @@ struct StepSettings {
   const config::RunConfig& run;
   bool cuda = false;
   bool math = false, flash = false;  // the attention kernel; neither: memory-efficient
+  bool amx = false;                  // flash attention runs in the CPU's tiles
+  int64_t threads = 0;               // of the CPU
   bool wide_tiles = false;           // the GPU's shared memory holds 128 rows of a tile of that kernel
   bool lora = false;
   std::set<std::string> trained;  // parameters of the base: all, or those of modules_to_save
@@ -149,6 +151,7 @@ class Operators {
   void give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool queries, bool pads, bool strided);
   Value cuda_flash(const Value& queries, const Value& keys, const Value& values);
   Value memory_efficient(const Value& queries, const Value& keys, const Value& values);
+  Value amx_attention(const Value& queries, const Value& keys, const Value& values);
   Value cpu_flash(const Value& queries, const Value& keys, const Value& values);
   Value math_attention(const Value& queries, const Value& keys, const Value& values);
   struct Limits {  // sequences, and positions that a query sees; 0: all

@@ -25,7 +25,7 @@ std::mutex failure_lock;
 std::exception_ptr failure;  // the first; LibTorch only logs what its callbacks throw
 thread_local const at::RecordFunction* outermost = nullptr;
 thread_local const at::RecordFunction* announced_attention = nullptr;  // which said what its operators compute
-thread_local std::chrono::steady_clock::time_point started;
+thread_local std::chrono::steady_clock::time_point started, attention_started;
 
 enum class Kind { kMatrix, kAttention, kOther };
 
@@ -158,6 +158,7 @@ void begin(const at::RecordFunction& function) {
     if (function.name() == std::string_view(ops::kAttentionScope)) {
       attention_flops += function.inputs()[0].toInt();
       announced_attention = &function;
+      attention_started = std::chrono::steady_clock::now();
       return;
     }
     for (const c10::IValue& value : function.inputs()) bytes_moved += bytes_of(value);
@@ -173,7 +174,10 @@ void begin(const at::RecordFunction& function) {
 }
 
 void end(const at::RecordFunction& function) {
-  if (announced_attention == &function) announced_attention = nullptr;
+  if (announced_attention == &function) {
+    announced_attention = nullptr;
+    attention_nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - attention_started).count();
+  }
   if (outermost != &function) return;
   outermost = nullptr;
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - started;
@@ -181,7 +185,7 @@ void end(const at::RecordFunction& function) {
   count_results(op->schema(), function.outputs());
   const Kind kind = kind_of(op->schema());
   if (kind == Kind::kMatrix) matrix_nanoseconds += took.count();
-  if (kind == Kind::kAttention) attention_nanoseconds += took.count();
+  if (kind == Kind::kAttention && announced_attention == nullptr) attention_nanoseconds += took.count();
 }
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {

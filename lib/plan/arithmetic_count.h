@@ -10,8 +10,8 @@ namespace fathom::plan {
 // While alive, adds up the operators that are called on any thread, by the shapes of their arguments: the outermost one
 // that has a kernel of its own counts, what it calls for its work does not. One at a time in a process; a second one
 // waits. Operators of the program that bypass the dispatcher announce themselves with RECORD_USER_SCOPE_WITH_INPUTS,
-// naming what they read and write; attention over documents and windows says how much it computes
-// (ops/attention_pairs.h).
+// naming what they read and write; attention that LibTorch's schemas do not describe says how much it computes
+// (ops/attention_pairs.h), and is timed as a whole.
 class ArithmeticCount {
  public:
   // device: whose kernels decide what counts as one operator; the phantom device counts as the CPU.

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "config/to_yaml.h"
+#include "ops/amx_attention.h"
 #include "ops/attention.h"
 #include "ops/scalar_type.h"
 #include "phantom/device.h"
@@ -53,12 +54,19 @@ std::string attention_kernel(const config::RunConfig& config, const model::Model
   return ops::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, shape.head_dim));
 }
 
+Target cpu_target() {
+  Target target;
+  target.name = "CPU";
+  target.threads = at::get_num_threads();
+  target.amx = ops::has_amx_attention(at::kCPU, at::kBFloat16);
+  return target;
+}
+
 Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
   const Clock::time_point start = Clock::now();
   Plan plan;
-  plan.target.name = "CPU";
+  plan.target = cpu_target();
   plan.target.capacity_bytes = capacity_bytes;
-  plan.target.threads = at::get_num_threads();
   plan.target.attention_kernel = attention_kernel(subject.config, subject.shape, phantom::device());
   plan.workload = subject.workload;
   plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);

@@ -26,6 +26,9 @@ struct Subject {
 // too).
 std::string attention_kernel(const config::RunConfig& config, const model::ModelShape& shape, at::Device device);
 
+// This machine's CPU, with as many threads as LibTorch uses; capacity and kernel are not set.
+Target cpu_target();
+
 // In this process, on the phantom device. capacity_bytes: of the machine's memory; 0: unknown.
 Plan plan_cpu(const Subject& subject, int64_t capacity_bytes);
 

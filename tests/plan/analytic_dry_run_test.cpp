@@ -5,6 +5,7 @@
 
 #include "plan/analytic.h"
 #include "plan/dry_run.h"
+#include "plan/make_plan.h"
 
 namespace fathom::plan {
 namespace {
@@ -94,7 +95,7 @@ double relative(int64_t figure, int64_t reference) {
 TEST_P(AnalyticDryRun, AreClose) {
   const Case& each = GetParam();
   const Workload workload = make_workload(each.config, each.shape, {each.step}, {});
-  Target target;
+  Target target = cpu_target();
   target.attention_kernel =
       each.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
   const Analytic analytic = estimate_analytic(each.shape, each.config, target, workload);

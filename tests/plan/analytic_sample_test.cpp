@@ -78,7 +78,8 @@ void expect_close(std::vector<Error> errors) {
 TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {
   std::vector<Error> errors;
   for (const MatrixRun& run : analytic_sample(drawn_seed(), kCount)) {
-    Target target;
+    Target target = cpu_target();
+    target.threads = run.config.num_threads;
     target.attention_kernel = attention_kernel(run.config, run.shape, phantom::device());
     errors.push_back(error_of(run, target, predict(run)));
   }

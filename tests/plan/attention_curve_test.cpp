@@ -44,7 +44,9 @@ TEST_P(AttentionCurve, GrowsWithTheLengthForFlashAndWithItsSquareForMath) {
     const auto growth = [&](AttentionCost AttentionPoint::*kernel) {
       return static_cast<double>(*(points[i].*kernel).dry_run) / static_cast<double>(*(points[i - 1].*kernel).dry_run);
     };
-    EXPECT_NEAR(growth(&AttentionPoint::flash), 2, 0.05) << points[i].length;
+    EXPECT_LT(growth(&AttentionPoint::flash), 2.05) << points[i].length;
+    // The blocks that each thread works on do not grow, and are much beside short sequences.
+    EXPECT_GT(growth(&AttentionPoint::flash), points[i].length >= 32768 ? 1.95 : 1.5) << points[i].length;
     EXPECT_NEAR(growth(&AttentionPoint::math), 4, 0.4) << points[i].length;
   }
 }

@@ -43,7 +43,7 @@ Json components_of(const ledger::ComponentBytes& bytes) {
 }
 
 ledger::ComponentBytes analytic_of(const MatrixRun& run) {
-  Target target;
+  Target target = cpu_target();
   target.threads = run.config.num_threads;
   target.attention_kernel = attention_kernel(run.config, run.shape, phantom::device());
   return estimate_analytic(run.shape, run.config, target, workload_of(run)).at_peak;

@@ -8,6 +8,7 @@
 #include "model/saved_parameters.h"
 #include "plan/analytic.h"
 #include "plan/arithmetic.h"
+#include "plan/make_plan.h"
 #include "tests/plan/matrix_run.h"
 
 namespace fathom::plan {
@@ -70,7 +71,7 @@ TEST_P(ModulesToSave, ArePredictedToTheByte) {
 TEST_P(ModulesToSave, AreInTheFormulas) {
   const testing::MatrixRun run = run_of(GetParam());
   const Workload workload = testing::workload_of(run);
-  Target target;
+  Target target = cpu_target();
   target.attention_kernel =
       run.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
   const Analytic analytic = estimate_analytic(run.shape, run.config, target, workload);

@@ -9,6 +9,7 @@
 #include "base/split_mix.h"
 #include "plan/analytic.h"
 #include "plan/dry_run.h"
+#include "plan/make_plan.h"
 #include "tests/train/tiny.h"
 
 namespace fathom::plan {
@@ -102,7 +103,7 @@ TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
   const Arithmetic counted = estimate_arithmetic(shape, config, longest_step(shape, config, workload.steps));
   EXPECT_EQ(counted.matrix_flops, played.arithmetic.matrix_flops);
   EXPECT_EQ(counted.attention_flops, played.arithmetic.attention_flops);
-  Target target;
+  Target target = cpu_target();
   target.attention_kernel =
       config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
   const Analytic analytic = estimate_analytic(shape, config, target, workload);
