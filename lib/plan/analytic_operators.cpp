@@ -228,6 +228,7 @@ LinearInput Operators::swiglu(const Value& gate, const Value& up) {
   return input;
 }
 
+// The branch is given up here, as its caller does. NOLINTNEXTLINE(performance-unnecessary-value-param)
 Value Operators::add(Value branch, const Value& stream, const char* name) {
   const Product product = wide(s_.shape.hidden_size, s_.stored_bytes);
   const bool casts = s_.compute_bytes != s_.stored_bytes;

@@ -43,6 +43,7 @@ std::vector<PhantomAnswer> ask_placements(PhantomQuestion question, int placemen
     asked.push_back(std::async(std::launch::async, ask, question));
   }
   std::vector<PhantomAnswer> answers;
+  answers.reserve(asked.size());
   for (std::future<PhantomAnswer>& answer : asked) answers.push_back(answer.get());
   return answers;
 }
