@@ -82,7 +82,7 @@ std::string phase_bars(const Stack& stack, const Timeline& timeline) {
     bars += "<span class=\"of-" + name + "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) +
             "\" title=\"" + title + "\">" + title + "</span>";
   }
-  const char* room = narrowest < 0.09 ? " narrow" : narrowest < 0.25 ? " narrow-on-phone" : "";
+  const char* room = narrowest < 0.11 ? " narrow" : narrowest < 0.25 ? " narrow-on-phone" : "";
   return std::string("<div class=\"phases") + room + "\">" + bars + "</div>" + phase_names(timeline);
 }
 
