@@ -166,7 +166,7 @@ LayerContext Llama::State::packed_context(const std::shared_ptr<const ops::Docum
 
 at::Tensor Llama::State::embed(const at::Tensor& ids_BS) const {
   names.forward("model.embed_tokens");
-  const at::Tensor stream_TD = at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size});
+  at::Tensor stream_TD = at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size});
   names.backward(stream_TD, "model.embed_tokens");
   return stream_TD;
 }
