@@ -3,20 +3,12 @@
 
 #ifdef FATHOM_AMX
 
-#include <immintrin.h>
-
-#include <algorithm>
 #include <cmath>
+
+#include "ops/amx_lanes.h"
 
 namespace fathom::ops::amx {
 namespace {
-
-constexpr int64_t kLanes = 16;
-
-// The first `count` lanes; all, or none.
-FATHOM_AMX inline __mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kLanes)) - 1);
-}
 
 // 2^x to 2 units in the last place: x = n + r with |r| <= 1/2, and a polynomial in r (Cephes' exp2f). At least 2^-126;
 // NaN stays NaN, for maximum and minimum answer with their second operand.

@@ -3,15 +3,12 @@
 
 #ifdef FATHOM_AMX
 
-#include <immintrin.h>
-
-#include <algorithm>
 #include <cstring>
+
+#include "ops/amx_lanes.h"
 
 namespace fathom::ops::amx {
 namespace {
-
-constexpr int64_t kRows = 16;  // of a tile; in each 16 FP32 or 32 BF16 numbers
 
 // As LDTILECFG reads it: all tiles are of full size.
 struct alignas(64) TileConfiguration {
@@ -28,11 +25,6 @@ FATHOM_AMX void release_tiles() { _tile_release(); }
 
 // The intrinsics do not tell the compiler which memory they read and write.
 inline void finish_memory() { asm volatile("" ::: "memory"); }
-
-// The first `count` of 16; all, or none.
-inline __mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kRows)) - 1);
-}
 
 // 16 rows of pairs become columns: numbers 2i and 2i + 1 of each row.
 FATHOM_AMX inline __m512i column_of_pairs(const uint16_t* x, int64_t stride) {
@@ -51,12 +43,12 @@ FATHOM_AMX void multiply(Matrix x, Matrix y, Sums sums, int64_t m, int64_t n, in
   for (int64_t row = 0; row < m; row += kSide) {
     for (int64_t column = 0; column < n; column += kSide) {
       float* upper = sums.data + row * sums.stride + column;
-      float* lower = upper + kRows * sums.stride;
+      float* lower = upper + kLanes * sums.stride;
       if (adds) {
         _tile_loadd(0, upper, sum_bytes);
-        _tile_loadd(1, upper + kRows, sum_bytes);
+        _tile_loadd(1, upper + kLanes, sum_bytes);
         _tile_loadd(2, lower, sum_bytes);
-        _tile_loadd(3, lower + kRows, sum_bytes);
+        _tile_loadd(3, lower + kLanes, sum_bytes);
       } else {
         _tile_zero(0);
         _tile_zero(1);
@@ -67,9 +59,9 @@ FATHOM_AMX void multiply(Matrix x, Matrix y, Sums sums, int64_t m, int64_t n, in
       const uint16_t* right = y.data + 2 * column;
       for (int64_t depth = 0; depth < k; depth += kSide) {
         _tile_loadd(4, left, x_bytes);
-        _tile_loadd(5, left + kRows * x.stride, x_bytes);
+        _tile_loadd(5, left + kLanes * x.stride, x_bytes);
         _tile_loadd(6, right, y_bytes);
-        _tile_loadd(7, right + 2 * kRows, y_bytes);
+        _tile_loadd(7, right + 2 * kLanes, y_bytes);
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);
         _tile_dpbf16ps(2, 5, 6);
@@ -78,9 +70,9 @@ FATHOM_AMX void multiply(Matrix x, Matrix y, Sums sums, int64_t m, int64_t n, in
         right += kSide / 2 * y.stride;
       }
       _tile_stored(0, upper, sum_bytes);
-      _tile_stored(1, upper + kRows, sum_bytes);
+      _tile_stored(1, upper + kLanes, sum_bytes);
       _tile_stored(2, lower, sum_bytes);
-      _tile_stored(3, lower + kRows, sum_bytes);
+      _tile_stored(3, lower + kLanes, sum_bytes);
     }
   }
   finish_memory();
@@ -99,7 +91,7 @@ FATHOM_AMX void pair_rows(Matrix rows, int64_t count, int64_t width, uint16_t* o
                           int64_t padded_width) {
   for (int64_t row = 0; row < padded_count; row += 2) {
     const uint16_t* first = rows.data + row * rows.stride;
-    for (int64_t i = 0; i < padded_width; i += kRows) {
+    for (int64_t i = 0; i < padded_width; i += kLanes) {
       const __mmask16 lanes = first_lanes(width - i);
       const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(row < count ? lanes : 0, first + i));
       const __m512i high =
@@ -110,7 +102,7 @@ FATHOM_AMX void pair_rows(Matrix rows, int64_t count, int64_t width, uint16_t* o
 }
 
 FATHOM_AMX void transpose(Matrix x, int64_t count, int64_t width, Transposed rows, Transposed paired) {
-  for (int64_t first = 0; first < count; first += kRows) {
+  for (int64_t first = 0; first < count; first += kLanes) {
     for (int64_t pair = 0; pair < width / 2; ++pair) {
       const __m512i column = column_of_pairs(x.data + first * x.stride + 2 * pair, x.stride);
       if (paired.data != nullptr) _mm512_storeu_si512(paired.data + pair * paired.stride + 2 * first, column);

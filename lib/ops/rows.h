@@ -8,7 +8,7 @@
 namespace fathom::ops {
 
 // FP32 and BF16 on the CPU go through the kernels; so do they on the phantom device, where outputs are made and nothing
-// is computed. Everything else (CUDA, other types) goes through ATen's operators.
+// is computed. Everything else (other types, and CUDA but for ops/cuda_kernels.h) goes through ATen's operators.
 inline bool has_kernel(const at::Tensor& tensor) {
   const bool device = tensor.is_cpu() || tensor.is_privateuseone();
   return device && (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16);

@@ -21,7 +21,9 @@ constexpr const char* kMath =
 
 Value Operators::attention(const Value& queries, const Value& keys, const Value& values, int64_t window) {
   const bool packed = !batch_.document_lengths.empty(), windowed = window > 0 && window < batch_.length;
-  if (s_.amx && (window == 0 || window >= train::longest_sequence(batch_))) return amx_attention(queries, keys, values);
+  if (const Limits limits = limits_of(window); s_.amx && limits.window == 0) {
+    return amx_attention(queries, keys, values, limits);
+  }
   if (packed || (windowed && !s_.math)) {
     return limited_attention(queries, keys, values, window);
   }
@@ -38,6 +40,11 @@ void Operators::give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool 
   if (pads) made = take("gradient of heads, without padding", kBackward, product);
   slot->strided = strided;
   accumulate(slot, std::move(made), product);
+}
+
+std::array<Tensor, 3> Operators::take_gradients(const Product& of_queries, const Product& of_keys) {
+  constexpr const char* kName = "gradients of queries, keys, values";
+  return {take(kName, kBackward, of_queries), take(kName, kBackward, of_keys), take(kName, kBackward, of_keys)};
 }
 
 Value Operators::cuda_flash(const Value& queries, const Value& keys, const Value& values) {
@@ -66,9 +73,7 @@ Value Operators::cuda_flash(const Value& queries, const Value& keys, const Value
       joined = take("gradient of attention's output, padded", kBackward, q);
       joined_output = take("attention's output, padded", kBackward, q);
     }
-    std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
-                                  take("gradients of queries, keys, values", kBackward, k),
-                                  take("gradients of queries, keys, values", kBackward, k)};
+    std::array<Tensor, 3> made = take_gradients(q, k);
     const int64_t rows = round_up(batch_.length, 128);
     {
       const Product heads = {{batch_.rows, "rows"}, {shape.num_attention_heads, "heads"}, {rows, "queries"}};
@@ -122,8 +127,7 @@ Value Operators::memory_efficient(const Value& queries, const Value& keys, const
     Tensor gradient = std::move(out->gradient);
     gradient = take("gradient of attention's output", kBackward, q);  // a view's gradient fills the whole
     Tensor joined = take("gradient of attention's output, joined", kBackward, q);
-    std::array<Tensor, 3> made;  // of queries, keys and values, for every query head
-    for (Tensor& each : made) each = take("gradients of queries, keys, values", kBackward, q);
+    std::array<Tensor, 3> made = take_gradients(q, q);  // of queries, keys and values, for every query head
     {
       Tensor product = take("product of output and gradient", kEfficientBackward, q);
       const Tensor sum = take("sums of output times gradient", kEfficientBackward, each_query(1, 4));
@@ -148,12 +152,10 @@ Value Operators::memory_efficient(const Value& queries, const Value& keys, const
   return result;
 }
 
-Value Operators::amx_attention(const Value& queries, const Value& keys, const Value& values) {
+Value Operators::amx_attention(const Value& queries, const Value& keys, const Value& values, const Limits& limits) {
   const Product q = wide(s_.queries(), s_.compute_bytes), k = wide(s_.keys(), s_.compute_bytes);
-  std::vector<int64_t> lengths = batch_.document_lengths;
-  if (lengths.empty()) lengths.assign(static_cast<size_t>(batch_.rows), batch_.length);
-  const int64_t longest = train::longest_sequence(batch_), size = s_.shape.head_dim;
-  const ops::AttentionShares shares = ops::attention_shares(lengths, s_.shape.num_key_value_heads, s_.threads);
+  const int64_t longest = limits.longest, size = s_.shape.head_dim;
+  const ops::AttentionShares shares = ops::attention_shares(limits.lengths, s_.shape.num_key_value_heads, s_.threads);
   Tensor output = take("attention's output", kFlash, q), sums = take("logsumexp", kFlash, each_query(1, 4));
   take("attention's blocks", kTiles, {{ops::amx::forward_scratch_bytes(shares, longest, size), "bytes"}});
   Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
@@ -161,9 +163,7 @@ Value Operators::amx_attention(const Value& queries, const Value& keys, const Va
   remember([=, this, kept = std::array{queries.data, keys.data, values.data},
             slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
     Tensor gradient = std::move(out->gradient);
-    std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
-                                  take("gradients of queries, keys, values", kBackward, k),
-                                  take("gradients of queries, keys, values", kBackward, k)};
+    std::array<Tensor, 3> made = take_gradients(q, k);
     take("attention's blocks, and its sums for keys and values", kTiles,
          {{ops::amx::backward_scratch_bytes(shares, longest, size), "bytes"}});
     for (Tensor* done : {&gradient, &kept[0], &kept[1], &kept[2], &output, &sums}) done->reset();
@@ -191,8 +191,7 @@ Value Operators::cpu_flash(const Value& queries, const Value& keys, const Value&
   remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
     Tensor gradient = std::move(out->gradient);
     if (copies) gradient = take("gradient of attention's output, folded", kBackward, q);
-    std::array<Tensor, 3> made;  // of queries, keys and values, for every query head
-    for (Tensor& each : made) each = take("gradients of queries, keys, values", kBackward, q);
+    std::array<Tensor, 3> made = take_gradients(q, q);  // of queries, keys and values, for every query head
     gradient.reset();
     for (const int i : {1, 2}) {
       if (!slots[i]) made[i].reset();

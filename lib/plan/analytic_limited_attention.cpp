@@ -36,12 +36,17 @@ std::vector<ops::AttentionSegment> largest_of(const std::vector<ops::AttentionSe
 
 }  // namespace
 
-Value Operators::limited_attention(const Value& queries, const Value& keys, const Value& values, int64_t window) {
+Operators::Limits Operators::limits_of(int64_t window) const {
   Limits limits;
   limits.lengths = batch_.document_lengths;
   if (limits.lengths.empty()) limits.lengths.assign(static_cast<size_t>(batch_.rows), batch_.length);
   limits.longest = train::longest_sequence(batch_);
   limits.window = window < limits.longest ? window : 0;
+  return limits;
+}
+
+Value Operators::limited_attention(const Value& queries, const Value& keys, const Value& values, int64_t window) {
+  const Limits limits = limits_of(window);
   if (s_.math) return document_math(queries, keys, values, limits);
   if (!s_.cuda) return flash_segments(queries, keys, values, limits);
   return limited_cuda(queries, keys, values, limits);
@@ -95,9 +100,7 @@ Value Operators::flash_segments(const Value& queries, const Value& keys, const V
 std::array<Tensor, 3> Operators::segment_gradients(const std::vector<ops::AttentionSegment>& segments, bool overlap) {
   const int64_t bytes = s_.compute_bytes, width = s_.queries();
   const Product q = wide(width, bytes), k = wide(s_.keys(), bytes), k_sum = wide(s_.keys(), overlap ? 4 : bytes);
-  std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
-                                take("gradients of queries, keys, values", kBackward, k_sum),
-                                take("gradients of queries, keys, values", kBackward, k_sum)};
+  std::array<Tensor, 3> made = take_gradients(q, k_sum);
   for (const ops::AttentionSegment& segment : segments) {
     const auto part = [&](int64_t count, int64_t columns, int64_t size) {
       return take("a segment's gradients", kSegments, {{count, "tokens"}, {columns, ""}, {size, "bytes"}});
@@ -149,9 +152,7 @@ Value Operators::document_math(const Value& queries, const Value& keys, const Va
   remember([=, this, kept = std::array{queries.data, keys.data, values.data},
             slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
     Tensor gradient = std::move(out->gradient);
-    std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
-                                  take("gradients of queries, keys, values", kBackward, k),
-                                  take("gradients of queries, keys, values", kBackward, k)};
+    std::array<Tensor, 3> made = take_gradients(q, k);
     {
       const Tensor folded_q = folds ? take("a document's queries, rows of one group", kMath, one_q) : nullptr;
       const Tensor folded_gradient = folds ? take("a document's gradient, rows of one group", kMath, one_q) : nullptr;
@@ -206,9 +207,7 @@ Value Operators::limited_cuda(const Value& queries, const Value& keys, const Val
     Tensor gradient = std::move(out->gradient);
     gradient = take("gradient of attention's output", kBackward, q);  // a view's gradient fills the whole
     const Product& made_k = s_.flash ? k : q;  // the memory-efficient kernel's are for every query head
-    std::array<Tensor, 3> made = {take("gradients of queries, keys, values", kBackward, q),
-                                  take("gradients of queries, keys, values", kBackward, made_k),
-                                  take("gradients of queries, keys, values", kBackward, made_k)};
+    std::array<Tensor, 3> made = take_gradients(q, made_k);
     if (s_.flash) {
       take_flash_sums(limits, size, q);
     } else {

@@ -149,15 +149,19 @@ class Operators {
   Tensor adapter_backward(KeptOfLinear& kept, Weight& weight, Tensor& of_a, Tensor& of_b);
   void add_through_adapter(const KeptOfLinear& kept, const Weight& weight);
   void give_heads(const std::shared_ptr<Slot>& slot, Tensor made, bool queries, bool pads, bool strided);
+  // Of queries, keys and values, as attention's backward passes make them: at once, before they let go of what they
+  // keep.
+  std::array<Tensor, 3> take_gradients(const Product& of_queries, const Product& of_keys);
   Value cuda_flash(const Value& queries, const Value& keys, const Value& values);
   Value memory_efficient(const Value& queries, const Value& keys, const Value& values);
-  Value amx_attention(const Value& queries, const Value& keys, const Value& values);
   Value cpu_flash(const Value& queries, const Value& keys, const Value& values);
   Value math_attention(const Value& queries, const Value& keys, const Value& values);
   struct Limits {  // sequences, and positions that a query sees; 0: all
     std::vector<int64_t> lengths;
     int64_t longest = 0, window = 0;
   };
+  Limits limits_of(int64_t window) const;  // of the batch; a window that shows all is none
+  Value amx_attention(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
   Value limited_attention(const Value& queries, const Value& keys, const Value& values, int64_t window);
   Tensor window_mask(const Limits& limits);
   Value flash_segments(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
