@@ -187,6 +187,17 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   report->add_option("--snapshot", invocation.snapshot, "Also the largest step for `python -m torch.cuda._memory_viz`")
       ->type_name("FILE.pickle");
 
+  CLI::App* formats = app.add_subcommand("formats", "Numbers in every format: bits, value, error; ranges and bytes");
+  formats
+      ->add_option("NUMBER", raw.numbers,
+                   "As 3.14, -1e-8, 70000, inf, pi, or after -- -inf; without any pi, 0.1 and 70000")
+      ->type_name("");
+  formats
+      ->add_option("--largest", raw.largest,
+                   "Largest magnitude of the values that share a scale; without it a power of two above each number")
+      ->type_name("X");
+  add_json(formats, raw);
+
   CLI::App* doctor = app.add_subcommand("doctor", "What this machine offers, and what is missing");
   doctor->add_flag("--calibrate", raw.calibrate, "Measure this machine's speed, and its GPU's overhead, for estimates");
   doctor->add_option("--phantom-gpu", raw.phantom_gpu)->group("");

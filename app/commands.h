@@ -11,6 +11,7 @@ int run_inspect(const Invocation& invocation);
 int run_doctor(const Invocation& invocation);
 int run_report(const Invocation& invocation);
 int run_preview(const Invocation& invocation);
+int run_formats(const Invocation& invocation);
 
 // In the engine.
 int run_train(const Invocation& invocation);

@@ -17,7 +17,8 @@ namespace fathom::app {
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
   std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor",
-                        // "report", "preview", "calibrate" (doctor --calibrate), "answer-plan", "answer-overhead"
+                        // "report", "preview", "formats", "calibrate" (doctor --calibrate), "answer-plan",
+                        // "answer-overhead"
 
   // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
   config::RunConfig config;
@@ -34,7 +35,7 @@ struct Invocation {
   bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
   int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
-  bool json = false;                   // estimate, advise, inspect, doctor, calibrate
+  bool json = false;                   // estimate, advise, inspect, doctor, calibrate, preview, formats
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
   bool explain = false;                // how the figures come about, besides
@@ -62,6 +63,10 @@ struct Invocation {
 
   int64_t samples = 3;                  // preview: how many are shown,
   std::optional<int64_t> sample_index;  //   or which one
+
+  // formats
+  std::vector<double> numbers;    // at least one
+  std::optional<double> largest;  // of the values that a scale is for; unset: a power of two above each number
 
   // export
   bool merge = false;          // the adapter into its base

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iostream>
 #include <iterator>
+#include <numbers>
 #include <sstream>
 
 #include "app/installation.h"
@@ -173,6 +174,29 @@ void read_advise(RawCommand& raw) {
   expect_size("--budget", raw.bound, raw.invocation.config.memory_budget);
 }
 
+double number_of(const std::string& text, const char* where) {
+  if (text == "pi") return std::numbers::pi;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  const bool range = error == std::errc::result_out_of_range;
+  throw UsageError(std::string(where) + (range ? ": outside the range of FP64: '" : ": expected a number, got '") +
+                       text.substr(0, 64) + "'",
+                   range ? "" : "numbers are written like 3.14, -1e-8, 70000, inf, nan or pi");
+}
+
+void read_formats(RawCommand& raw) {
+  for (const std::string& text : raw.numbers) raw.invocation.numbers.push_back(number_of(text, "formats"));
+  if (raw.numbers.empty()) raw.invocation.numbers = {std::numbers::pi, 0.1, 70000};
+  if (raw.largest.empty()) return;
+  const double largest = number_of(raw.largest, "--largest");
+  raw.invocation.largest = largest;
+  bool covers = std::isfinite(static_cast<float>(largest)) && largest > 0;
+  for (const double number : raw.invocation.numbers) covers = covers && !(std::abs(number) > largest);
+  if (!covers)
+    throw UsageError("--largest: expected a number above 0 that no other exceeds, got '" + raw.largest + "'");
+}
+
 void read_config(RawCommand& raw) {
   Invocation& invocation = raw.invocation;
   const std::string& command = invocation.command;
@@ -213,7 +237,8 @@ Invocation complete(RawCommand& raw) {
     invocation.device = config::Device::kCuda;
     return invocation;
   }
-  for (const char* command : {"inspect", "doctor", "report", "export"}) {
+  if (invocation.command == "formats") read_formats(raw);
+  for (const char* command : {"inspect", "doctor", "report", "export", "formats"}) {
     if (invocation.command == command) return invocation;
   }
   if (invocation.command == "estimate") {

@@ -20,11 +20,13 @@ struct RawCommand {
   std::string gpu_memory;        // in place of that GPU's
   std::string bound;             // of memory, for advise
   std::string vary = "techniques";
-  std::string keep;                 // names with commas between
-  std::string tokens, gpu_hours;    // of estimate's budget
-  bool calibrate = false;           // doctor
-  bool math = false, lora = false;  // answer-overhead
-  config::GpuSpec answering_gpu;    // answer-plan: any, listed or not
+  std::string keep;                  // names with commas between
+  std::string tokens, gpu_hours;     // of estimate's budget
+  std::vector<std::string> numbers;  // formats
+  std::string largest;               // formats
+  bool calibrate = false;            // doctor
+  bool math = false, lora = false;   // answer-overhead
+  config::GpuSpec answering_gpu;     // answer-plan: any, listed or not
 };
 
 // Reads what the words name. Throws UsageError for what is wrong with them, or with the config.

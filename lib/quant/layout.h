@@ -1,0 +1,30 @@
+// How a quantized matrix lies in memory: its codes and its scales. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fathom::quant {
+
+enum class Scheme {
+  kInt8,            // quant/int8.h, one scale a row
+  kFp8,             // quant/fp8.h, one scale a row
+  kNf4,             // quant/nf4.h, blocks of the matrix in row-major order, across the ends of rows
+  kNf4DoubleQuant,  // the same, its scales as quant/scales.h has them
+};
+
+// "INT8", "FP8", "NF4", "NF4, double quantization".
+std::string_view name_of(Scheme scheme);
+
+struct Layout {
+  int64_t code_bytes = 0;
+  int64_t scales = 0;        // FP32; with double quantization a byte each
+  int64_t outer_scales = 0;  // FP32: of double quantization, the last is the offset
+  int64_t scale_bytes = 0;   // of all scales
+  int64_t bytes() const { return code_bytes + scale_bytes; }
+};
+
+// Of a matrix [rows, columns]. Throws Error where a size leaves int64.
+Layout layout_of(Scheme scheme, int64_t rows, int64_t columns);
+
+}  // namespace fathom::quant
