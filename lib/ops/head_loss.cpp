@@ -50,7 +50,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const at::Tensor values_ND = x_ND.detach();
     const int64_t rows = values_ND.size(0);
     const int64_t chunk = loss_chunk_rows(rows, request.chunk_rows, weight_VD.size(0), values_ND.element_size(),
-                                          !request.needs_head && !values_ND.is_cuda());
+                                          !request.needs_head, values_ND.is_cuda());
     at::Tensor loss = at::zeros({}, values_ND.options().dtype(at::kFloat));
     std::optional<HeadGradient> of_head;
     if (request.needs_head) of_head.emplace(head_VD, values_ND.scalar_type(), /*in_one=*/chunk == rows);

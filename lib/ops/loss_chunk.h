@@ -6,18 +6,23 @@
 
 namespace fathom::ops {
 
-// With a frozen head, or without gradients, nothing adds up over chunks, and on a CPU smaller ones cost no time: there
-// the logits may take so much, but hold as many rows as keep products at full speed (128 in FP32, 256 in 16 bits).
+// With a frozen head, or without gradients, nothing adds up over chunks, and smaller ones cost no time: there the
+// logits may take so much, but hold as many rows as keep products at full speed. On a CPU these are 128 in FP32 and 256
+// in 16 bits; a GPU wants enough work in each kernel to outlast its launch.
 inline constexpr int64_t kChunkBytes = int64_t{16} << 20;
 inline constexpr int64_t kColumnBytes = 512;
+inline constexpr int64_t kCudaChunkBytes = int64_t{64} << 20;
+inline constexpr int64_t kCudaRows = 256;
 
 // largest: loss_chunk_size; 0: all rows, always.
 inline int64_t loss_chunk_rows(int64_t rows, int64_t largest, int64_t vocabulary, int64_t element_bytes,
-                               bool small_chunks_are_free) {
+                               bool head_is_frozen, bool cuda) {
   if (largest == 0) return rows;
   const int64_t chunk = std::min(rows, largest);
-  if (!small_chunks_are_free) return chunk;
-  return std::min(chunk, std::max(kChunkBytes / (vocabulary * element_bytes), kColumnBytes / element_bytes));
+  if (!head_is_frozen) return chunk;
+  const int64_t bytes = cuda ? kCudaChunkBytes : kChunkBytes;
+  const int64_t fast_rows = cuda ? kCudaRows : kColumnBytes / element_bytes;
+  return std::min(chunk, std::max(bytes / (vocabulary * element_bytes), fast_rows));
 }
 
 }  // namespace fathom::ops

@@ -282,8 +282,7 @@ Tensor AccountOfRun::loss(Operators& operators, Value x) {
                           : nullptr;
   x = counted_rows(operators, std::move(x));
   const int64_t rows = operators.counted_rows(), size = s_.run.loss_chunk_size;
-  const int64_t chunk =
-      ops::loss_chunk_rows(rows, size, s_.shape.vocab_size, s_.compute_bytes, !trains_head && !s_.cuda);
+  const int64_t chunk = ops::loss_chunk_rows(rows, size, s_.shape.vocab_size, s_.compute_bytes, !trains_head, s_.cuda);
   Tensor result = operators.take("loss", kLoss, {{4, "bytes"}});
   Tensor of_head = trains_head ? sum_of_head(operators, chunk == rows) : nullptr;
   const bool sums_wider = s_.compute_bytes == 2 && (s_.stored_bytes == 4 || chunk < rows);

@@ -8,21 +8,33 @@
 namespace fathom::ops {
 namespace {
 
+constexpr bool kFrozen = true, kTrained = false, kCuda = true, kCpu = false;
+
 TEST(LossChunk, is_the_setting_where_the_head_is_trained) {
-  EXPECT_EQ(loss_chunk_rows(4096, 1024, 128'256, 4, false), 1024);
-  EXPECT_EQ(loss_chunk_rows(100, 1024, 128'256, 4, false), 100);
-  EXPECT_EQ(loss_chunk_rows(4096, 0, 128'256, 4, false), 4096);
+  for (const bool device : {kCpu, kCuda}) {
+    EXPECT_EQ(loss_chunk_rows(4096, 1024, 128'256, 4, kTrained, device), 1024);
+    EXPECT_EQ(loss_chunk_rows(100, 1024, 128'256, 4, kTrained, device), 100);
+    EXPECT_EQ(loss_chunk_rows(4096, 0, 128'256, 4, kTrained, device), 4096);
+  }
 }
 
 TEST(LossChunk, is_bounded_by_bytes_but_wide_enough_for_products) {
-  EXPECT_EQ(loss_chunk_rows(512, 1024, 32'000, 4, true), 131);
-  EXPECT_EQ(loss_chunk_rows(512, 1024, 32'000, 2, true), 262);
-  EXPECT_EQ(loss_chunk_rows(512, 1024, 128'256, 4, true), 128);
-  EXPECT_EQ(loss_chunk_rows(512, 1024, 128'256, 2, true), 256);
-  EXPECT_EQ(loss_chunk_rows(512, 1024, 256, 4, true), 512);
-  EXPECT_EQ(loss_chunk_rows(512, 64, 32'000, 4, true), 64);
-  EXPECT_EQ(loss_chunk_rows(100, 1024, 128'256, 4, true), 100);
-  EXPECT_EQ(loss_chunk_rows(512, 0, 128'256, 4, true), 512);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 32'000, 4, kFrozen, kCpu), 131);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 32'000, 2, kFrozen, kCpu), 262);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 128'256, 4, kFrozen, kCpu), 128);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 128'256, 2, kFrozen, kCpu), 256);
+  EXPECT_EQ(loss_chunk_rows(512, 1024, 256, 4, kFrozen, kCpu), 512);
+  EXPECT_EQ(loss_chunk_rows(512, 64, 32'000, 4, kFrozen, kCpu), 64);
+  EXPECT_EQ(loss_chunk_rows(100, 1024, 128'256, 4, kFrozen, kCpu), 100);
+  EXPECT_EQ(loss_chunk_rows(512, 0, 128'256, 4, kFrozen, kCpu), 512);
+}
+
+TEST(LossChunk, is_larger_on_a_gpu) {
+  EXPECT_EQ(loss_chunk_rows(4096, 1024, 49'152, 4, kFrozen, kCuda), 341);
+  EXPECT_EQ(loss_chunk_rows(4096, 1024, 49'152, 2, kFrozen, kCuda), 682);
+  EXPECT_EQ(loss_chunk_rows(4096, 1024, 128'256, 4, kFrozen, kCuda), 256);
+  EXPECT_EQ(loss_chunk_rows(4096, 1024, 256, 4, kFrozen, kCuda), 1024);
+  EXPECT_EQ(loss_chunk_rows(4096, 64, 128'256, 4, kFrozen, kCuda), 64);
 }
 
 // 5,000 rows of 1,000 numbers: 20 MB in FP32, of which at most 16 MiB are there at a time.
