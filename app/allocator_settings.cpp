@@ -1,4 +1,4 @@
-// Checks the form of the allocator's settings before LibTorch sees them.
+// Checks the form of the allocator's settings before LibTorch sees them, and chooses where there are none.
 #include "app/allocator_settings.h"
 
 #include <cctype>
@@ -9,6 +9,9 @@
 
 namespace fathom::app {
 namespace {
+
+constexpr const char* kVariable = "PYTORCH_ALLOC_CONF";
+constexpr const char* kOlderVariable = "PYTORCH_CUDA_ALLOC_CONF";
 
 // "key:value" or "key:[size:divisions, …]", separated by commas; a key of mebibytes takes a whole number.
 const std::regex kSettings(R"(((\w+_mb:\d+|\w+:\[[\w:,>]+\]|(?!\w+_mb:)\w+:[\w.]+)(,(?=\w)|,?$))*)");
@@ -37,9 +40,14 @@ void check_allocator_settings(const std::string& variable, const std::string& va
 }
 
 void check_allocator_settings() {
-  for (const char* variable : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+  for (const char* variable : {kOlderVariable, kVariable}) {
     if (const char* value = std::getenv(variable)) check_allocator_settings(variable, value);
   }
+}
+
+void choose_allocator_settings(bool maps_memory) {
+  if (std::getenv(kVariable) != nullptr || std::getenv(kOlderVariable) != nullptr) return;
+  ::setenv(kVariable, maps_memory ? "expandable_segments:True" : "expandable_segments:False", /*overwrite=*/1);
 }
 
 }  // namespace fathom::app

@@ -1,5 +1,5 @@
-// The settings of LibTorch's caching allocator that the environment gives: PYTORCH_ALLOC_CONF, as for any PyTorch
-// program.
+// The settings of LibTorch's caching allocator: those of the environment, PYTORCH_ALLOC_CONF as for any PyTorch
+// program, or else fathom's own.
 #pragma once
 
 #include <string>
@@ -12,5 +12,9 @@ void check_allocator_settings();
 
 // The same for one variable's value.
 void check_allocator_settings(const std::string& variable, const std::string& value);
+
+// Where the environment gives none: PYTORCH_ALLOC_CONF for this process and its children. Segments expand if the GPU's
+// driver maps memory, because fixed ones leave pieces that nothing fits into.
+void choose_allocator_settings(bool maps_memory);
 
 }  // namespace fathom::app

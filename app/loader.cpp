@@ -11,6 +11,7 @@
 #include "app/allocator_settings.h"
 #include "app/engine.h"
 #include "app/installation.h"
+#include "app/machine.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "phantom/gpu.h"
@@ -98,6 +99,13 @@ void load_stubs(const Invocation& invocation) {
   phantom::load_stubs(library_folder() / "fathom-phantom", gpu);
 }
 
+// Every phantom GPU maps memory. Where this machine has no GPU at all LibTorch will say so.
+bool maps_memory(const Invocation& invocation) {
+  if (invocation.device != config::Device::kCuda || invocation.phantom_gpu) return true;
+  const std::vector<Gpu> gpus = this_gpus();
+  return gpus.empty() || gpus.front().maps_memory;
+}
+
 }  // namespace
 
 TorchFolder find_torch() {
@@ -125,7 +133,10 @@ TorchFolder find_torch() {
 int run_in_engine(const Invocation& invocation) {
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
-  if (cuda || invocation.gpu) check_allocator_settings();
+  if (cuda || invocation.gpu) {
+    check_allocator_settings();
+    choose_allocator_settings(maps_memory(invocation));
+  }
   if (invocation.phantom_gpu) load_stubs(invocation);
   load(torch.path / "lib" / "libtorch_cpu.so", RTLD_LAZY, kRemedy);
   if (cuda) {

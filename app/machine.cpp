@@ -102,8 +102,9 @@ class Driver {
   }
   int count() const { return usable_ ? count_ : 0; }
   Gpu gpu(int index) const {
-    constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-    int device = 0, major = 0, minor = 0;
+    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+    constexpr int kMajor = 75, kMinor = 76, kMapsMemory = 102;
+    int device = 0, major = 0, minor = 0, maps_memory = 0;
     size_t bytes = 0;
     std::array<char, 256> name{};
     call("cuDeviceGet", &device, index);
@@ -111,7 +112,11 @@ class Driver {
     call("cuDeviceTotalMem_v2", &bytes, device);
     call("cuDeviceGetAttribute", &major, kMajor, device);
     call("cuDeviceGetAttribute", &minor, kMinor, device);
-    return {name.data(), std::to_string(major) + "." + std::to_string(minor), static_cast<int64_t>(bytes)};
+    call("cuDeviceGetAttribute", &maps_memory, kMapsMemory, device);
+    return {.name = name.data(),
+            .compute_capability = std::to_string(major) + "." + std::to_string(minor),
+            .memory_bytes = static_cast<int64_t>(bytes),
+            .maps_memory = maps_memory != 0};
   }
 
  private:

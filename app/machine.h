@@ -28,6 +28,7 @@ struct Gpu {
   std::string name;
   std::string compute_capability;
   int64_t memory_bytes = 0;
+  bool maps_memory = true;  // its driver can map physical memory where it likes: what expandable segments need
 };
 // What NVIDIA's driver lists; empty without a driver or a GPU. LibTorch and CUDA's runtime are not needed.
 std::vector<Gpu> this_gpus();

@@ -105,7 +105,7 @@ def near_full_share(case, check):
     least, most = figure(memory, "allocated", "measured"), figure(memory, "reserved", "measured")
     for eighths in range(1, 9):
         limit = least + (most - least) * eighths // 8
-        share = f"per_process_memory_fraction:{limit / check.memory_bytes:.9f}"
+        share = f"{case.allocator},per_process_memory_fraction:{limit / check.memory_bytes:.9f}"
         try:
             play(case, check, "limit", lambda part: phantom_options(check), share)
             return share

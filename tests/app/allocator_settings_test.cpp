@@ -72,10 +72,10 @@ class AllocatorSettingsTest : public ProgramTest {
 };
 
 TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
-  const Bytes plain = bytes_with("");
+  const Bytes plain = bytes_with("expandable_segments:False");
   EXPECT_LT(plain.requested, plain.allocated);
 
-  const Bytes expandable = bytes_with("expandable_segments:True");
+  const Bytes expandable = bytes_with("");  // what fathom chooses
   EXPECT_EQ(expandable.requested, plain.requested);
   EXPECT_LT(expandable.allocated, plain.allocated);  // no remainder is left unsplit
   EXPECT_LT(expandable.reserved, plain.reserved);
@@ -92,6 +92,34 @@ TEST_F(AllocatorSettingsTest, ChangeWhatTheyNameAndNeverWhatIsRequested) {
   const Bytes collected = bytes_with("garbage_collection_threshold:0.5,per_process_memory_fraction:0.02");
   EXPECT_EQ(collected.requested, plain.requested);
   EXPECT_NE(std::pair(collected.allocated, collected.reserved), std::pair(plain.allocated, plain.reserved));
+}
+
+TEST_F(AllocatorSettingsTest, LetSegmentsExpandWhereTheUserSaysNothing) {
+  const auto chosen = [](const char* variable, const char* value, bool maps_memory) {
+    for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) unsetenv(name);
+    if (variable != nullptr) setenv(variable, value, 1);
+    app::choose_allocator_settings(maps_memory);
+    const char* set = std::getenv("PYTORCH_ALLOC_CONF");
+    const std::string result = set != nullptr ? set : "unset";
+    for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) unsetenv(name);
+    return result;
+  };
+  EXPECT_EQ(chosen(nullptr, "", true), "expandable_segments:True");
+  EXPECT_EQ(chosen(nullptr, "", false), "expandable_segments:False");
+  EXPECT_EQ(chosen("PYTORCH_ALLOC_CONF", "max_split_size_mb:64", true), "max_split_size_mb:64");
+  EXPECT_EQ(chosen("PYTORCH_ALLOC_CONF", "", true), "");
+  EXPECT_EQ(chosen("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", true), "unset");
+}
+
+// One segment grows for all blocks of a kind, so there are no addresses to choose and a plan is no range.
+TEST_F(AllocatorSettingsTest, OfSegmentsThatExpandLeaveNothingToTheirPlacement) {
+  const auto range_of = [&](const std::string& environment) {
+    const Outcome outcome = run("estimate model --gpu H100 --placements 6 --json bf16=true", environment);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return Json::parse(outcome.output).at("reserved").at("range");
+  };
+  const Json range = range_of("");
+  EXPECT_EQ(range.at(0), range.at(1)) << range;
 }
 
 // After running out of memory LibTorch keeps the addresses of expandable segments: the child says that it is done.
