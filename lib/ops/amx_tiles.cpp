@@ -1,4 +1,4 @@
-// Blocks of two by two tiles of sums, which use each tile that they load twice.
+// Two tiles of sums at a time, which share a tile of x; lib/ops/amx_product.h says why not four.
 #include "ops/amx_tiles.h"
 
 #ifdef FATHOM_AMX
@@ -40,39 +40,29 @@ TileScope::~TileScope() { release_tiles(); }
 FATHOM_AMX void multiply(Matrix x, Matrix y, Sums sums, int64_t m, int64_t n, int64_t k, bool adds) {
   const int64_t x_bytes = 2 * x.stride, y_bytes = 2 * y.stride, sum_bytes = 4 * sums.stride;
   finish_memory();
-  for (int64_t row = 0; row < m; row += kSide) {
+  for (int64_t row = 0; row < m; row += kLanes) {
     for (int64_t column = 0; column < n; column += kSide) {
-      float* upper = sums.data + row * sums.stride + column;
-      float* lower = upper + kLanes * sums.stride;
+      float* sum = sums.data + row * sums.stride + column;
       if (adds) {
-        _tile_loadd(0, upper, sum_bytes);
-        _tile_loadd(1, upper + kLanes, sum_bytes);
-        _tile_loadd(2, lower, sum_bytes);
-        _tile_loadd(3, lower + kLanes, sum_bytes);
+        _tile_loadd(0, sum, sum_bytes);
+        _tile_loadd(1, sum + kLanes, sum_bytes);
       } else {
         _tile_zero(0);
         _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
       }
       const uint16_t* left = x.data + row * x.stride;
       const uint16_t* right = y.data + 2 * column;
       for (int64_t depth = 0; depth < k; depth += kSide) {
-        _tile_loadd(4, left, x_bytes);
-        _tile_loadd(5, left + kLanes * x.stride, x_bytes);
-        _tile_loadd(6, right, y_bytes);
-        _tile_loadd(7, right + 2 * kLanes, y_bytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+        _tile_loadd(2, left, x_bytes);
+        _tile_loadd(3, right, y_bytes);
+        _tile_dpbf16ps(0, 2, 3);
+        _tile_loadd(3, right + 2 * kLanes, y_bytes);
+        _tile_dpbf16ps(1, 2, 3);
         left += kSide;
         right += kSide / 2 * y.stride;
       }
-      _tile_stored(0, upper, sum_bytes);
-      _tile_stored(1, upper + kLanes, sum_bytes);
-      _tile_stored(2, lower, sum_bytes);
-      _tile_stored(3, lower + kLanes, sum_bytes);
+      _tile_stored(0, sum, sum_bytes);
+      _tile_stored(1, sum + kLanes, sum_bytes);
     }
   }
   finish_memory();

@@ -15,7 +15,7 @@
 
 namespace fathom::ops::amx {
 
-// Every side of a product is a multiple of this: two tiles of sums, or the depth of one step.
+// Every side of a product is a multiple of this: two tiles, or the depth of one step.
 inline constexpr int64_t kSide = 32;
 
 #ifdef FATHOM_AMX

@@ -38,11 +38,11 @@ int64_t copy_bytes(const at::Tensor& matrix) {
   return matrix.is_contiguous() || is_transposed(matrix) ? 0 : static_cast<int64_t>(matrix.nbytes());
 }
 
-int64_t product_bytes(const at::Tensor& x, const at::Tensor& y) {
+int64_t product_bytes(const at::Tensor& x, const at::Tensor& y, bool adds) {
   if (x.scalar_type() != at::kBFloat16 || x.numel() == 0 || y.numel() == 0) return 0;
   threads();
   const int64_t bytes = matrix_product_scratch_bytes(
-      {x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1), is_transposed(x), is_transposed(y)});
+      {x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1), is_transposed(x), is_transposed(y), adds});
   return bytes == 0 ? 0 : bytes + copy_bytes(x) + copy_bytes(y);
 }
 
@@ -104,8 +104,9 @@ bool kernel_scratch_was_measured_here() {
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const auto found = matrix_products().find(op.operator_name());
   if (found == matrix_products().end()) return number_bytes(arguments);
-  const int64_t bytes = product_bytes(arguments[found->second].toTensor(), arguments[found->second + 1].toTensor());
   const bool adds = found->second > 0;
+  const int64_t bytes =
+      product_bytes(arguments[found->second].toTensor(), arguments[found->second + 1].toTensor(), adds);
   return bytes > 0 && adds ? bytes + kAddedScaleBytes : bytes;
 }
 

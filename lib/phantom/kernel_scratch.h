@@ -36,13 +36,14 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
 void take_and_give_back(int64_t bytes);
 
 // What oneDNN takes for x [m, k] times y [k, n], or a batch of them, both BF16 with these strides, with as many threads
-// as LibTorch uses: oneDNN itself is asked. 0 where LibTorch multiplies without it. Throws Error where the process
-// lacks the address space to ask. With AMX, where fewer tokens may take more: the most of this product and of those in
-// its place in smaller batches.
+// as LibTorch uses: oneDNN itself is asked, through LibTorch's operator. 0 where LibTorch multiplies without it. Throws
+// Error where the process lacks the address space to ask. With AMX, where fewer tokens may take more: the most of this
+// product and of those in its place in smaller batches.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;
   bool x_transposed = false, y_transposed = false;         // in memory
+  bool adds = false;                                       // to another matrix: LibTorch's addmm, not its mm
   auto operator<=>(const MatrixProduct&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 int64_t matrix_product_scratch_bytes(const MatrixProduct& product);

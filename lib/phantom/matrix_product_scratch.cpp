@@ -6,6 +6,7 @@
 // matrices: an allocator that throws at that point has learned the size, after some 0.3 ms and without a product.
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm_ops.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
@@ -107,16 +108,25 @@ class Emptiness {
   void* data_;
 };
 
+// As LibTorch's operator does it on the CPU. mm may have a kernel of fathom's own, which takes its scratch first, too.
+void multiply(const MatrixProduct& product, const at::Tensor& x, const at::Tensor& y, at::Tensor& result) {
+  if (product.batch == 0 && !product.adds) {
+    at::_ops::mm_out::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), x, y, result);
+  } else {
+    at::native::mkldnn_matmul(x, y, result, 0, 1);
+  }
+}
+
 // None where oneDNN wanted no scratch: then it has multiplied and written the result.
 std::optional<int64_t> ask_at_once(const MatrixProduct& product) {
   const int64_t largest = std::max({product.m * product.k, product.k * product.n, product.m * product.n});
   const Emptiness nothing(checked_multiply(std::max<int64_t>(product.batch, 1), 2 * largest, "size of a product"));
   const at::Tensor x = nothing.matrices(product.batch, product.m, product.k, product.x_transposed);
   const at::Tensor y = nothing.matrices(product.batch, product.k, product.n, product.y_transposed);
-  const at::Tensor result = nothing.matrices(product.batch, product.m, product.n, false);
+  at::Tensor result = nothing.matrices(product.batch, product.m, product.n, false);
   const Question question;
   try {
-    at::native::mkldnn_matmul(x, y, result, 0, 1);
+    multiply(product, x, y, result);
   } catch (const Asked& asked) {
     return asked.bytes;
   } catch (const c10::Error&) {

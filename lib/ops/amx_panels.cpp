@@ -1,0 +1,117 @@
+// Blocks of 32 by 32 numbers through registers: copied, interleaved, and transposed as 16 by 16 pairs.
+#include "ops/amx_panels.h"
+
+#ifdef FATHOM_AMX
+
+#include "ops/amx_lanes.h"
+
+namespace fathom::ops::amx {
+namespace {
+
+using Tile = __m512i[kLanes];
+
+// The first `count` of 32 numbers of 16 bits; all, or none.
+FATHOM_AMX inline __mmask32 first_numbers(int64_t count) {
+  return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, kSide)) - 1);
+}
+
+// Sixteen vectors of sixteen pairs, in place: by 1, 2, 4 and 8.
+FATHOM_AMX inline void transpose_pairs(Tile& rows) {
+  Tile half;
+  for (int i = 0; i < kLanes; i += 2) {
+    half[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    half[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < kLanes; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      rows[i + 2 * j] = _mm512_unpacklo_epi64(half[i + j], half[i + j + 2]);
+      rows[i + 2 * j + 1] = _mm512_unpackhi_epi64(half[i + j], half[i + j + 2]);
+    }
+  }
+  constexpr int kEven = 0x88, kOdd = 0xdd;  // of four lanes of 128 bits
+  for (int i = 0; i < kLanes; i += 8) {
+    for (int j = 0; j < 4; ++j) {
+      half[i + j] = _mm512_shuffle_i32x4(rows[i + j], rows[i + j + 4], kEven);
+      half[i + j + 4] = _mm512_shuffle_i32x4(rows[i + j], rows[i + j + 4], kOdd);
+    }
+  }
+  for (int j = 0; j < 8; ++j) {
+    rows[j] = _mm512_shuffle_i32x4(half[j], half[j + 8], kEven);
+    rows[j + 8] = _mm512_shuffle_i32x4(half[j], half[j + 8], kOdd);
+  }
+}
+
+// Of a block whose first number is x and of which [rows, width] belong to the matrix.
+struct Block {
+  const uint16_t* x;
+  int64_t stride, rows, width;
+};
+
+FATHOM_AMX inline __m512i load_row(const Block& block, int64_t row) {
+  return _mm512_maskz_loadu_epi16(row < block.rows ? first_numbers(block.width) : 0, block.x + row * block.stride);
+}
+
+// Two tiles whose rows are pairs of the block's; of its columns each takes those that panel_column names.
+FATHOM_AMX inline void load_pairs(const Block& block, Tile (&tiles)[2]) {
+  for (int64_t i = 0; i < kLanes; ++i) {
+    const __m512i even = load_row(block, 2 * i), odd = load_row(block, 2 * i + 1);
+    tiles[0][i] = _mm512_unpacklo_epi16(even, odd);
+    tiles[1][i] = _mm512_unpackhi_epi16(even, odd);
+  }
+}
+
+// The block in which row `row` and column `column` of the matrix lie first.
+Block block_at(const Factor& x, int64_t row, int64_t column) {
+  if (x.transposed) return {x.data + column * x.stride + row, x.stride, x.columns - column, x.rows - row};
+  return {x.data + row * x.stride + column, x.stride, x.rows - row, x.columns - column};
+}
+
+}  // namespace
+
+FATHOM_AMX void pack_rows(const Factor& x, int64_t row, int64_t column, uint16_t* upper, uint16_t* lower) {
+  const Block block = block_at(x, row, column);
+  if (!x.transposed) {
+    for (int i = 0; i < kLanes; ++i) {
+      _mm512_store_si512(upper + i * kSide, load_row(block, i));
+      _mm512_store_si512(lower + i * kSide, load_row(block, kLanes + i));
+    }
+    return;
+  }
+  Tile tiles[2];
+  load_pairs(block, tiles);
+  for (int tile = 0; tile < 2; ++tile) {
+    transpose_pairs(tiles[tile]);
+    for (int i = 0; i < kLanes; ++i) {
+      const int64_t to = panel_column(tile, i);
+      _mm512_store_si512((to < kLanes ? upper : lower) + to % kLanes * kSide, tiles[tile][i]);
+    }
+  }
+}
+
+FATHOM_AMX void pack_columns(const Factor& y, int64_t row, int64_t column, uint16_t* tiles) {
+  const Block block = block_at(y, row, column);
+  Tile packed[2];
+  if (!y.transposed) load_pairs(block, packed);
+  for (int tile = 0; tile < 2; ++tile, tiles += kTileNumbers) {
+    if (y.transposed) {
+      for (int i = 0; i < kLanes; ++i) packed[tile][i] = load_row(block, panel_column(tile, i));
+      transpose_pairs(packed[tile]);
+    }
+    for (int i = 0; i < kLanes; ++i) _mm512_store_si512(tiles + i * kSide, packed[tile][i]);
+  }
+}
+
+FATHOM_AMX void round_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride) {
+  const __m512i in_order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  const __mmask32 numbers = first_numbers(columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* sum = sums + row * kSide;
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(sum + kLanes), _mm512_loadu_ps(sum));
+    const __m512i ordered = _mm512_permutexvar_epi64(in_order, reinterpret_cast<__m512i>(rounded));
+    _mm512_mask_storeu_epi16(out + row * out_stride, numbers, ordered);
+  }
+}
+
+}  // namespace fathom::ops::amx
+
+#endif

@@ -1,0 +1,141 @@
+// Pieces of a product: panels of x stay in the second cache while panels of y pass through the first.
+#include "ops/amx_product.h"
+
+#include <algorithm>
+
+#include "base/rounding.h"
+#include "ops/amx_lanes.h"
+#include "ops/amx_scratch.h"
+
+namespace fathom::ops::amx {
+namespace {
+
+// At most, of a piece: of x 384 KiB, of y 24 KiB at once.
+constexpr int64_t kMostRows = 512, kMostColumns = 512, kMostDepth = 384;
+// Threads whose cores are shared differ in speed: there shall be enough pieces to even that out.
+constexpr int64_t kPiecesPerThread = 2;
+constexpr int64_t kLeastSide = 2 * kSide;
+
+// The largest of equal parts of at most `most`, in whole tiles.
+int64_t equal_part(int64_t size, int64_t most) { return round_up(divide_up(size, divide_up(size, most)), kSide); }
+
+struct PieceScratch {
+  PieceScratch(Scratch& scratch, int64_t m, int64_t n, int64_t k)
+      : x_MK(
+            scratch.take<uint16_t>(std::min(round_up(m, kSide), kMostRows) * std::min(round_up(k, kSide), kMostDepth))),
+        y_KC(scratch.take<uint16_t>(std::min(round_up(k, kSide), kMostDepth) * kSide)),
+        sums_NMC(scratch.take<float>(std::min(round_up(m, kSide), kMostRows) *
+                                     (k > kMostDepth ? std::min(round_up(n, kSide), kMostColumns) : kSide))) {}
+  uint16_t *x_MK, *y_KC;
+  float* sums_NMC;  // of one panel of y after the other; one is enough where k is multiplied at once
+};
+
+}  // namespace
+
+Pieces::Pieces(int64_t m, int64_t n, int64_t k, int64_t threads)
+    : rows(equal_part(m, kMostRows)), columns(equal_part(n, kMostColumns)), depth(equal_part(k, kMostDepth)) {
+  const auto is_few = [&] { return divide_up(m, rows) * divide_up(n, columns) < kPiecesPerThread * threads; };
+  while (is_few() && columns > kLeastSide) columns = round_up(columns / 2, kSide);
+  while (is_few() && rows > kLeastSide) rows = round_up(rows / 2, kSide);
+  down = divide_up(m, rows);
+  count = down * divide_up(n, columns);
+}
+
+int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k) {
+  Scratch counted;
+  const PieceScratch each(counted, m, n, k);
+  return counted.bytes();
+}
+
+#ifdef FATHOM_AMX
+
+namespace {
+
+struct Range {
+  int64_t begin, end;
+};
+
+// Columns [first, first + depth) of these rows, in the order in which they lie in memory.
+void pack_x(const Factor& x, Range rows, int64_t first, int64_t depth, uint16_t* out) {
+  const auto pack = [&](int64_t row, int64_t step) {
+    uint16_t* upper = out + (row - rows.begin) * depth + step * kLanes;
+    pack_rows(x, row, first + step, upper, upper + kLanes * depth);
+  };
+  if (x.transposed) {
+    for (int64_t step = 0; step < depth; step += kSide) {
+      for (int64_t row = rows.begin; row < rows.end; row += kSide) pack(row, step);
+    }
+    return;
+  }
+  for (int64_t row = rows.begin; row < rows.end; row += kSide) {
+    for (int64_t step = 0; step < depth; step += kSide) pack(row, step);
+  }
+}
+
+// 16 rows of sums with a panel of y, or their growth.
+FATHOM_AMX void multiply_panels(const uint16_t* x, const uint16_t* y, int64_t depth, bool adds, float* sums) {
+  constexpr int64_t kTileBytes = 2 * kSide, kSumBytes = 4 * kSide;
+  asm volatile("" ::: "memory");  // the intrinsics do not tell the compiler which memory they read and write
+  if (adds) {
+    _tile_loadd(0, sums, kSumBytes);
+    _tile_loadd(1, sums + kLanes, kSumBytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  for (int64_t step = 0; step < depth; step += kSide) {
+    _tile_loadd(2, x, kTileBytes);
+    _tile_loadd(3, y, kTileBytes);
+    _tile_dpbf16ps(0, 2, 3);
+    _tile_loadd(3, y + kTileNumbers, kTileBytes);
+    _tile_dpbf16ps(1, 2, 3);
+    x += kTileNumbers;
+    y += 2 * kTileNumbers;
+  }
+  _tile_stored(0, sums, kSumBytes);
+  _tile_stored(1, sums + kLanes, kSumBytes);
+  asm volatile("" ::: "memory");
+}
+
+// Of y, rows [row, row + count) of kSide columns, on their way into the second cache.
+void fetch_columns(const Factor& y, int64_t row, int64_t count, int64_t column) {
+  if (y.transposed || column >= y.columns) return;  // panels of a transposed matrix lie side by side
+  for (int64_t i = row; i < std::min(row + count, y.rows); ++i) {
+    __builtin_prefetch(y.data + i * y.stride + column, 0, 2);
+  }
+}
+
+}  // namespace
+
+void multiply_piece(const Product& product, const Pieces& pieces, int64_t piece, void* memory) {
+  const int64_t m = product.x.rows, k = product.x.columns, n = product.y.columns;
+  Scratch block(memory);
+  const PieceScratch scratch(block, m, n, k);
+  const int64_t top = piece % pieces.down * pieces.rows, left = piece / pieces.down * pieces.columns;
+  const int64_t bottom = std::min(top + pieces.rows, m), right = std::min(left + pieces.columns, n);
+  for (int64_t first = 0; first < k; first += pieces.depth) {
+    const int64_t depth = std::min(pieces.depth, round_up(k - first, kSide));
+    const bool is_last = first + depth >= k, keeps = k > pieces.depth;
+    pack_x(product.x, {top, bottom}, first, depth, scratch.x_MK);
+    const int64_t fetched = divide_up(depth, divide_up(bottom - top, kLanes));
+    float* panel_sums = scratch.sums_NMC;
+    for (int64_t column = left; column < right; column += kSide) {
+      for (int64_t step = 0; step < depth; step += kSide) {
+        pack_columns(product.y, first + step, column, scratch.y_KC + step * kSide);
+      }
+      for (int64_t row = top; row < bottom; row += kLanes) {
+        fetch_columns(product.y, first + (row - top) / kLanes * fetched, fetched, column + kSide);
+        float* sums = panel_sums + (row - top) * kSide;
+        multiply_panels(scratch.x_MK + (row - top) * depth, scratch.y_KC, depth, first > 0, sums);
+        if (!is_last) continue;
+        round_panel(sums, std::min(kLanes, bottom - row), right - column,
+                    product.out + row * product.out_stride + column, product.out_stride);
+      }
+      if (keeps) panel_sums += pieces.rows * kSide;
+    }
+  }
+}
+
+#endif
+
+}  // namespace fathom::ops::amx

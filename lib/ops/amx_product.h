@@ -1,0 +1,40 @@
+// Large products of BF16 matrices in AMX's tiles, in pieces for threads. No torch header.
+//
+// Two tiles of sums and one of each factor, not the four and two each that load the least: where two hardware threads
+// share a core, the renaming of tiles is shared, too, and a product that names all eight waits for its own loads. On
+// such a core (Intel Xeon with AMX, its other thread busy) the eight give a fourth of what the tiles can do, the four
+// half; alone on the core both give all (benchmarks/cpu-intel-xeon-profile.md).
+#pragma once
+
+#include <cstdint>
+
+#include "ops/amx_panels.h"
+
+namespace fathom::ops::amx {
+
+// out [m, n] = x [m, k] y [k, n]: summed in FP32 in the order of k, rounded once.
+struct Product {
+  Factor x, y;
+  uint16_t* out;
+  int64_t out_stride;
+};
+
+// Which parts of the result are made alone; that changes who makes a number, not its bits.
+struct Pieces {
+  Pieces(int64_t m, int64_t n, int64_t k, int64_t threads);
+  int64_t rows, columns;  // of a piece: multiples of kSide
+  int64_t depth;          // of x and y that is multiplied at once: a multiple of kSide
+  int64_t down, count;    // pieces in a column of them, and all
+};
+
+// What one thread works in: grows with each side of the product.
+int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k);
+
+#ifdef FATHOM_AMX
+
+// scratch: product_scratch_bytes, on a cache line. This thread holds a TileScope.
+void multiply_piece(const Product& product, const Pieces& pieces, int64_t piece, void* scratch);
+
+#endif
+
+}  // namespace fathom::ops::amx
