@@ -6,6 +6,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -38,17 +39,19 @@ at::Tensor turn_by_kernel(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, c
   return out_BSHE;
 }
 
-// Writes each half in place of the output, so that nothing but the output is made.
+// Writes the halves in place of the output, so that nothing but the output is made. On a GPU these are a third of a
+// step's kernels: both halves are multiplied at once, and views are few.
 at::Tensor turn_by_operators(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2,
                              double direction) {
+  const int64_t half = cos_SE2.size(1);
+  const std::array<int64_t, 5> halves{x_BSHE.size(0), x_BSHE.size(1), x_BSHE.size(2), 2, half};
   at::Tensor out_BSHE = at::empty_like(x_BSHE);
-  const auto x = x_BSHE.chunk(2, -1);
-  auto out = out_BSHE.chunk(2, -1);
-  const at::Tensor cos_S1E2 = cos_SE2.unsqueeze(1), sin_S1E2 = sin_SE2.unsqueeze(1);
-  at::mul_out(out[0], x[0], cos_S1E2);
-  at::mul_out(out[1], x[1], cos_S1E2);
-  out[0].addcmul_(x[1], sin_S1E2, -direction);
-  out[1].addcmul_(x[0], sin_S1E2, direction);
+  const at::Tensor x_BSH2E2 = x_BSHE.view(halves);
+  at::Tensor out_BSH2E2 = out_BSHE.view(halves);
+  at::mul_out(out_BSH2E2, x_BSH2E2, cos_SE2.view({-1, 1, 1, half}));
+  const at::Tensor sin_S1E2 = sin_SE2.unsqueeze(1);
+  out_BSH2E2.select(3, 0).addcmul_(x_BSH2E2.select(3, 1), sin_S1E2, -direction);
+  out_BSH2E2.select(3, 1).addcmul_(x_BSH2E2.select(3, 0), sin_S1E2, direction);
   return out_BSHE;
 }
 
