@@ -9,7 +9,7 @@ import json
 import shutil
 import subprocess
 
-from compare import commands, cuda, measure, table
+from compare import cache, commands, cuda, measure, table
 from compare.rows import Row
 
 WARM_UP = 3
@@ -77,13 +77,14 @@ class Phantoms:
         subprocess.run([str(part) for part in [self.python, maker, "--ids", file, *options]], check=True)
         return file
 
-    def fathom(self, case, ids):
+    def fathom(self, case, ids, *options):
         run, config = self.work / "phantom-run", self.work / f"phantom-{case.name}.yaml"
         shutil.rmtree(run, ignore_errors=True)
         settings = {"random_init": "true", "device": "cuda", "per_device_train_batch_size": case.batch}
         steps = self.arguments.steps
         commands.write_fathom_config(config, case.row, self.model(case), ids, run, case.length, steps, **settings)
         command = [self.arguments.fathom, "train", config, "--phantom-gpu", self.arguments.phantom_gpu, "--force"]
+        command += options
         result = measure.run(
             command, run / "metrics.jsonl", self.work / f"logs/phantom-{case.name}-fathom.log", self.host
         )
@@ -92,6 +93,13 @@ class Phantoms:
             name: memory[name]["measured"] if name != "requested" else memory["peak"]["measured"]
             for name in ("requested", "allocated", "reserved")
         }
+
+    def cache_profile(self, case, ids):
+        """Where reserved bytes lie, from a run of its own: writing the trace takes time."""
+        trace = self.work / "phantom.trace"
+        self.fathom(case, ids, "--trace", trace)
+        with open(trace) as lines:
+            return cache.play(lines)
 
     def peer(self, case, ids):
         metrics = self.work / "peer-metrics.jsonl"
@@ -126,6 +134,7 @@ def compare_case(case, phantoms, say):
             "peer": table.spread([theirs for _, theirs in pairs]),
             "ratio": table.spread([ours / theirs for ours, theirs in pairs]),
         },
+        "cache": dataclasses.asdict(phantoms.cache_profile(case, ids)),
         "versions": summary["versions"],
     }
     say(
@@ -133,6 +142,31 @@ def compare_case(case, phantoms, say):
         f"{table.ratio_text(result['host_seconds']['ratio'])}×"
     )
     return result
+
+
+def cache_row(result):
+    profile = cache.Profile(**result["cache"])
+    holes = sorted(profile.holes.items(), key=lambda hole: -hole[0] * hole[1])
+    excess = profile.reserved - profile.allocated
+    parts = [excess, profile.tail, sum(size * count for size, count in holes), profile.small, -profile.fallen]
+    largest = ", ".join(f"{count} × {size / cache.MIB:,.1f}" for size, count in holes[:3])
+    return f"| {result['title']} | {' | '.join(f'{part / cache.MIB:,.1f}' for part in parts)} | {largest} |"
+
+
+def cache_section(results):
+    return [
+        "",
+        "## Where fathom's reserved bytes lie that are not allocated",
+        "",
+        "At the instant of the largest reserved bytes, in MiB, from a further run whose trace is played again "
+        "(`scripts/compare/cache.py`). At the end: free behind the last large block in use. Holes: free between large "
+        "blocks. Small: free among blocks up to 1 MiB. Fallen: what is allocated then, less its own peak, which is at "
+        "another instant. The four add up to the first.",
+        "",
+        "| | reserved − allocated | at the end | holes | small | fallen | the largest holes |",
+        "|---|---:|---:|---:|---:|---:|---|",
+        *map(cache_row, results),
+    ]
 
 
 def verdict(result):
@@ -155,12 +189,14 @@ def page(facts, results):
         f"{versions['transformers']}, PEFT {versions['peft'] or '—'}; host: {facts['cpu']}, load "
         f"{facts['load_at_start']:.2f} at the start.",
         "",
-        "Both run LibTorch's own CUDA operators and caching allocator on a GPU that is not there: bytes are as on a real "
-        "one, seconds are the host's alone. Weights are drawn on the device; LoRA of rank 8 on q_proj and v_proj; attention by LibTorch's flash kernel on both sides. Beyond "
-        "states: the peak of requested bytes less weights, gradients and optimizer states by element count, the cuBLAS "
-        "workspace included on both sides. Host time of a step: median of "
+        "Both run LibTorch's own CUDA operators and caching allocator on a GPU that is not there: bytes are as on a "
+        "real one, seconds are the host's alone. Weights are drawn on the device; LoRA of rank 8 on q_proj and v_proj; "
+        "attention by LibTorch's flash kernel on both sides. Beyond states: the peak of requested bytes less weights, "
+        "gradients and optimizer states by element count, the cuBLAS workspace included on both sides. Host time of a "
+        "step: median of "
         f"{facts['steps'] - WARM_UP} steps after {WARM_UP}, {facts['repetitions']} run(s) of each side in turn; "
-        "fathom's ledger follows every block, as in any run.",
+        "fathom's ledger follows every block, as in any run. Each side's allocator is as it sets it up: "
+        "fathom asks for expandable segments, transformers for nothing.",
         "",
         "| | beyond states, MiB: fathom | peer | ratio | fathom's reserved ÷ allocated | the peer's | host ms a step: "
         "fathom | peer | ratio |",
@@ -174,6 +210,7 @@ def page(facts, results):
         cells += [f"{peer['reserved'] / peer['allocated']:.3f}"]
         cells += [f"{host[side]['median'] * 1e3:.1f}" for side in ("fathom", "peer")]
         lines.append(f"| {' | '.join(cells)} | {table.ratio_text(host['ratio'])} |")
+    lines += cache_section(results)
     lines += [
         "",
         f"## Against what was to be reached (beyond states ≤ {MEMORY_CEILING}×, reserved ≤ {RESERVED_CEILING}× of "
