@@ -1,9 +1,9 @@
 // Large products of BF16 matrices in AMX's tiles, in pieces for threads. No torch header.
 //
 // Two tiles of sums and one of each factor, not the four and two each that load the least: where two hardware threads
-// share a core, the renaming of tiles is shared, too, and a product that names all eight waits for its own loads. On
-// such a core (Intel Xeon with AMX, its other thread busy) the eight give a fourth of what the tiles can do, the four
-// half; alone on the core both give all (benchmarks/cpu-intel-xeon-profile.md).
+// share a core, a product that names all eight tiles waits for its own loads, as if there were no more of them to
+// rename. Measured on such a core, the eight give a fourth of what the tiles can do and the four half; alone on the
+// core both give all (benchmarks/cpu-intel-xeon-profile.md).
 #pragma once
 
 #include <cstdint>
