@@ -150,7 +150,7 @@ def cache_row(result):
     excess = profile.reserved - profile.allocated
     parts = [excess, profile.tail, sum(size * count for size, count in holes), profile.small, -profile.fallen]
     largest = ", ".join(f"{count} × {size / cache.MIB:,.1f}" for size, count in holes[:3])
-    return f"| {result['title']} | {' | '.join(f'{part / cache.MIB:,.1f}' for part in parts)} | {largest} |"
+    return f"| {result['title']} | {' | '.join(f'{part / cache.MIB:z,.1f}' for part in parts)} | {largest} |"
 
 
 def cache_section(results):
