@@ -148,7 +148,7 @@ int64_t ask(const MatrixProduct& product) {
 // How many of something: less than `most`, and where oneDNN may choose other blocks. Every question costs the process
 // about a millisecond and some hundred KiB, which oneDNN keeps: of long sequences, whose blocks repeat, none is asked.
 std::vector<int64_t> fewer_than(int64_t most) {
-  constexpr int64_t kShortest = 32, kLong = 1024;
+  constexpr int64_t kShortest = 8, kLong = 1024;
   if (most < 2 || most > kLong) return {};
   std::vector<int64_t> counts = {most - 1};
   for (int64_t next = kShortest; next < most; next *= 2) counts.push_back(next - 1);
