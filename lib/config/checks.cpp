@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "config/keys.h"
 #include "config/names.h"
@@ -20,6 +21,7 @@ struct Condition {
 };
 
 constexpr auto kIsLora = [](const RunConfig& run) { return run.method == Method::kLora; };
+constexpr auto kIsIn4Bit = [](const RunConfig& run) { return kIsLora(run) && run.load_in_4bit; };
 constexpr auto kMixesMoments = [](const RunConfig& run) {
   return run.optim == Optimizer::kAdamW || run.optim == Optimizer::kLion;
 };
@@ -39,6 +41,10 @@ constexpr Condition kConditions[] = {
     {"target_modules", "method", "method: lora", kIsLora},
     {"modules_to_save", "method", "method: lora", kIsLora},
     {"adapter_name_or_path", "method", "method: lora", kIsLora},
+    {"load_in_8bit", "method", "method: lora", kIsLora},
+    {"load_in_4bit", "method", "method: lora", kIsLora},
+    {"load_in_fp8", "method", "method: lora", kIsLora},
+    {"bnb_4bit_use_double_quant", "load_in_4bit", "load_in_4bit: true", kIsIn4Bit},
     {"adam_beta1", "optim", "optim: adamw or lion", kMixesMoments},
     {"adam_beta2", "optim", "optim: adamw or lion", kMixesMoments},
     {"adam_epsilon", "optim", "optim: adamw", kIsAdamW},
@@ -121,6 +127,21 @@ void check_evaluation(const RunConfig& run, Purpose purpose, Checker& checker) {
   }
 }
 
+// A base has one format; the later of two keys is refused.
+void check_base(const RunConfig& run, Checker& checker) {
+  const std::pair<std::string_view, bool> formats[] = {
+      {"load_in_8bit", run.load_in_8bit}, {"load_in_4bit", run.load_in_4bit}, {"load_in_fp8", run.load_in_fp8}};
+  std::string_view first;
+  for (const auto& [key, on] : formats) {
+    if (!on) continue;
+    if (first.empty()) {
+      first = key;
+    } else if (checker.sound(first) && checker.sound(key)) {
+      checker.refuse(key, {"false with " + std::string(first) + ": true", "true", "remove one of them"});
+    }
+  }
+}
+
 void check_data(const RunConfig& run, Checker& checker) {
   const auto both_sound = [&](std::string_view a, std::string_view b) { return checker.sound(a) && checker.sound(b); };
   if (run.validation_split > 0 && !run.validation_file.empty() && both_sound("validation_split", "validation_file")) {
@@ -150,6 +171,7 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_needs(run, purpose, checker);
   check_conditions(run, checker);
   check_evaluation(run, purpose, checker);
+  check_base(run, checker);
   check_data(run, checker);
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",

@@ -144,13 +144,9 @@ struct Unsupported {
 
 constexpr Unsupported kUnsupported[] = {
     {"use_dora", "remove it"},
-    {"load_in_8bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
-    {"load_in_4bit", "remove it; dtype: bfloat16 stores the base in 16 bits"},
-    {"load_in_fp8", "remove it; dtype: bfloat16 stores the base in 16 bits"},
-    {"bnb_4bit_use_double_quant", "remove it"},
-    {"bnb_4bit_quant_type", "remove it"},
-    {"bnb_4bit_compute_dtype", "remove it"},
-    {"quantize", "remove it; dtype: bfloat16 stores the base in 16 bits"},
+    {"bnb_4bit_quant_type", "remove it: load_in_4bit is NF4"},
+    {"bnb_4bit_compute_dtype", "remove it: dtype says, or bf16: true"},
+    {"quantize", "write load_in_8bit: true, load_in_4bit: true or load_in_fp8: true"},
     {"qat", "remove it"},
     {"fp16", "use bf16: true, which needs no loss scaling"},
     {"tf32", "remove it"},

@@ -205,6 +205,13 @@ std::vector<Key> method_keys() {
       text("adapter_name_or_path", "path of a PEFT adapter", &RunConfig::adapter_name_or_path, "a new adapter",
            "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora, "
            "target_modules and modules_to_save must be the adapter's."),
+      flag("load_in_8bit", &RunConfig::load_in_8bit,
+           "The frozen projections in INT8, one scale a row: a quarter of float32. Each is dequantized for its product "
+           "alone; embeddings, head and norms stay as `dtype` says (docs/quantization.md)."),
+      flag("load_in_4bit", &RunConfig::load_in_4bit, "The same in NF4, one scale for 64 values: an eighth of float32."),
+      flag("load_in_fp8", &RunConfig::load_in_fp8, "The same in FP8 (E4M3), one scale a row."),
+      flag("bnb_4bit_use_double_quant", &RunConfig::bnb_4bit_use_double_quant,
+           "NF4's scales in 8 bits themselves: 0.37 bits less for each value."),
   };
 }
 

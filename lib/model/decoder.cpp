@@ -82,7 +82,7 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
 
 at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
                      CachedLayer* cache) {
-  const ops::ComputeScope compute(stream_TD.device(), layer.q.weight_ND.scalar_type());
+  const ops::ComputeScope compute(stream_TD.device(), layer.input_norm_D.scalar_type());
   at::Tensor middle_TD;
   {
     layer.names.forward("input_layernorm");

@@ -9,11 +9,11 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
-#include "model/added_rows.h"
+#include "model/base_parameters.h"
 #include "model/decoder.h"
+#include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "ops/activation_checkpoint.h"
 #include "ops/cuda_kernels.h"
@@ -24,25 +24,10 @@
 namespace fathom::model {
 namespace {
 
-std::string shape_text(at::IntArrayRef shape) {
-  std::ostringstream text;
-  text << shape;
-  return text.str();
-}
-
 void seed_generator(at::Device device, uint64_t seed) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(seed);
-}
-
-bool is_of_vocabulary(const std::string& name) {
-  return name == "model.embed_tokens.weight" || name == "lm_head.weight";
-}
-
-// Tensors that checkpoints carry although a decoder does not read them.
-bool is_ignored(const std::string& name, const ModelShape& shape) {
-  return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
 }
 
 }  // namespace
@@ -75,8 +60,9 @@ struct Llama::State {
   ModelOptions options;
   ops::ModuleNames names;
   std::vector<Parameter> parameters;
-  size_t base_count = 0;           // of parameters; adapters follow
-  std::vector<bool> layer_trains;  // whether anything of the layer is trained
+  std::vector<BaseParameter> base;  // these are the first of `parameters`, quantized matrices by their parts
+  size_t base_count = 0;            // of parameters; adapters follow
+  std::vector<bool> layer_trains;   // whether anything of the layer is trained
   bool training = false;
   at::Tensor embedding_VD, norm_D, head_VD;
   std::vector<DecoderLayer> layers;
@@ -85,8 +71,11 @@ struct Llama::State {
   std::map<at::ScalarType, ops::AttentionKernel> kernels;
 
   at::Tensor add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype, bool trained);
-  ops::Linear make_linear(const std::string& module, const std::map<std::string, at::Tensor>& base,
-                          const std::set<std::string>& adapted);
+  void add_quantized(BaseParameter& parameter, const ops::QuantTables& tables);
+  void add_base(const std::set<std::string>& saved);
+  const BaseParameter* find(const std::string& name) const;
+  const at::Tensor& tensor(const std::string& name) const { return find(name)->tensor; }
+  ops::Linear make_linear(const std::string& module, const std::set<std::string>& adapted);
   void initialise_adapters();
   ops::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
@@ -105,15 +94,55 @@ at::Tensor Llama::State::add_parameter(const std::string& name, at::IntArrayRef 
   return tensor;
 }
 
-ops::Linear Llama::State::make_linear(const std::string& module, const std::map<std::string, at::Tensor>& base,
-                                      const std::set<std::string>& adapted) {
-  const auto bias = base.find(module + ".bias");
-  ops::Linear linear{base.at(module + ".weight"), bias == base.end() ? at::Tensor() : bias->second, std::nullopt};
+void Llama::State::add_quantized(BaseParameter& parameter, const ops::QuantTables& tables) {
+  const std::vector<int64_t>& sizes = parameter.spec.shape;
+  const ops::QuantizedMatrix matrix =
+      ops::empty_quantized_matrix(*options.base_scheme, sizes[0], sizes[1], options.device, tables);
+  const auto add = [&](const char* part, const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const std::string name = parameter.spec.name + part;
+    if (options.ledger != nullptr) options.ledger->claim(tensor, ledger::Component::kWeights, name);
+    parameters.push_back({name, tensor, /*trained=*/false, /*decays=*/true});
+  };
+  add("", matrix.codes);
+  add(".scales", matrix.scales);
+  add(".outer_scales", matrix.outer_scales);
+  parameter.quantized = matrix;
+}
+
+// saved: trained beside adapters. Without adapters everything is.
+void Llama::State::add_base(const std::set<std::string>& saved) {
+  ops::QuantTables tables;
+  if (options.base_scheme) tables = ops::make_quant_tables(*options.base_scheme, options.device);
+  for (ParameterSpec& spec : parameter_specs(shape)) {
+    const bool trained = !options.lora || saved.contains(spec.name);
+    BaseParameter& parameter = base.emplace_back(BaseParameter{std::move(spec), at::Tensor(), std::nullopt});
+    if (options.base_scheme && is_quantizable(parameter.spec, trained)) {
+      add_quantized(parameter, tables);
+    } else {
+      parameter.tensor =
+          add_parameter(parameter.spec.name, parameter.spec.shape, ops::scalar_type(options.dtype), trained);
+    }
+  }
+  base_count = parameters.size();
+}
+
+// Null if there is none.
+const BaseParameter* Llama::State::find(const std::string& name) const {
+  const auto found = std::find_if(base.begin(), base.end(),
+                                  [&](const BaseParameter& parameter) { return parameter.spec.name == name; });
+  return found == base.end() ? nullptr : &*found;
+}
+
+ops::Linear Llama::State::make_linear(const std::string& module, const std::set<std::string>& adapted) {
+  const BaseParameter& weight = *find(module + ".weight");
+  const BaseParameter* bias = find(module + ".bias");
+  ops::Linear linear{weight.tensor, bias == nullptr ? at::Tensor() : bias->tensor, std::nullopt, weight.quantized};
   if (!adapted.contains(module)) return linear;
   const LoraOptions& lora = *options.lora;
   ops::LoraAdapter adapter;
-  adapter.a_RD = add_parameter(module + ".lora_A.weight", {lora.r, linear.weight_ND.size(1)}, at::kFloat, true);
-  adapter.b_NR = add_parameter(module + ".lora_B.weight", {linear.weight_ND.size(0), lora.r}, at::kFloat, true);
+  adapter.a_RD = add_parameter(module + ".lora_A.weight", {lora.r, weight.spec.shape[1]}, at::kFloat, true);
+  adapter.b_NR = add_parameter(module + ".lora_B.weight", {weight.spec.shape[0], lora.r}, at::kFloat, true);
   adapter.scaling = lora.scaling();
   adapter.dropout = lora.dropout;
   linear.adapter = std::move(adapter);
@@ -194,31 +223,26 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
     for (const std::string& module : adapted_modules(shape, options.lora->target_modules)) adapted.insert(module);
     saved = saved_parameters(shape, options.lora->modules_to_save, options.lora->target_modules);
   }
-  std::map<std::string, at::Tensor> base;
-  for (const ParameterSpec& spec : parameter_specs(shape)) {
-    const bool trained = !options.lora || saved.contains(spec.name);
-    base[spec.name] = state.add_parameter(spec.name, spec.shape, ops::scalar_type(options.dtype), trained);
-  }
-  state.base_count = state.parameters.size();
-  state.embedding_VD = base.at("model.embed_tokens.weight");
-  state.norm_D = base.at("model.norm.weight");
-  state.head_VD = shape.tie_word_embeddings ? state.embedding_VD : base.at("lm_head.weight");
+  state.add_base(saved);
+  state.embedding_VD = state.tensor("model.embed_tokens.weight");
+  state.norm_D = state.tensor("model.norm.weight");
+  state.head_VD = shape.tie_word_embeddings ? state.embedding_VD : state.tensor("lm_head.weight");
   for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
-    auto linear = [&](const char* name) { return state.make_linear(prefix + name, base, adapted); };
+    auto linear = [&](const char* name) { return state.make_linear(prefix + name, adapted); };
     DecoderLayer layer;
     layer.names = ops::ModuleNames(options.ledger, prefix);
-    layer.input_norm_D = base.at(prefix + "input_layernorm.weight");
+    layer.input_norm_D = state.tensor(prefix + "input_layernorm.weight");
     layer.q = linear("self_attn.q_proj");
     layer.k = linear("self_attn.k_proj");
     layer.v = linear("self_attn.v_proj");
     layer.o = linear("self_attn.o_proj");
     if (shape.query_key_norm) {
-      layer.query_norm_E = base.at(prefix + "self_attn.q_norm.weight");
-      layer.key_norm_E = base.at(prefix + "self_attn.k_norm.weight");
+      layer.query_norm_E = state.tensor(prefix + "self_attn.q_norm.weight");
+      layer.key_norm_E = state.tensor(prefix + "self_attn.k_norm.weight");
     }
     layer.window = shape.window_of(i);
-    layer.post_attention_norm_D = base.at(prefix + "post_attention_layernorm.weight");
+    layer.post_attention_norm_D = state.tensor(prefix + "post_attention_layernorm.weight");
     layer.gate = linear("mlp.gate_proj");
     layer.up = linear("mlp.up_proj");
     layer.down = linear("mlp.down_proj");
@@ -231,36 +255,7 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
 
 void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
   const at::NoGradGuard no_gradients;
-  const std::string where = folder.path().string() + ": ";
-  std::set<std::string> known;
-  for (size_t i = 0; i < state_->base_count; ++i) {
-    const Parameter& parameter = state_->parameters[i];
-    known.insert(parameter.name);
-    const auto entry = folder.find(parameter.name);
-    if (!entry)
-      throw Error(where + "there is no tensor " + parameter.name, "check that config.json belongs to the weights");
-    const weights::TensorInfo& info = *entry->info;
-    const int64_t added = is_of_vocabulary(parameter.name) ? state_->shape.added_tokens : 0;
-    const at::Tensor stored_rows = parameter.tensor.narrow(0, 0, parameter.tensor.size(0) - added);
-    if (stored_rows.sizes() != at::IntArrayRef(info.shape)) {
-      throw Error(where + parameter.name + " is " + shape_text(info.shape) + ", but config.json makes it " +
-                  shape_text(stored_rows.sizes()));
-    }
-    if (!is_floating(info.dtype) || size_of(info.dtype) < 2) {
-      throw Error(where + parameter.name + " is stored as " + std::string(safetensors_name(info.dtype)),
-                  "weights must be F64, F32, F16 or BF16");
-    }
-    // Reads the mapped file in place; the mapping is read-only, and so is this use of it.
-    void* bytes = const_cast<std::byte*>(entry->data());
-    stored_rows.copy_(at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype))));
-    if (added > 0) fill_added_rows(parameter.tensor.narrow(0, info.shape[0], added), *entry);
-    entry->file->release(info);
-  }
-  for (const std::string& name : folder.names()) {
-    if (known.contains(name) || is_ignored(name, state_->shape)) continue;
-    throw Error(where + "tensor " + name + " has no place in " + state_->shape.architecture,
-                "check that config.json belongs to the weights");
-  }
+  load_base(state_->base, state_->shape, folder);
   seed_generator(state_->options.device, seed);
   state_->initialise_adapters();
 }
@@ -268,14 +263,7 @@ void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
 void Llama::initialise(uint64_t seed) {
   const at::NoGradGuard no_gradients;
   seed_generator(state_->options.device, seed);
-  for (size_t i = 0; i < state_->base_count; ++i) {
-    const Parameter& parameter = state_->parameters[i];
-    if (parameter.tensor.dim() > 1) {
-      parameter.tensor.normal_(0, state_->shape.initializer_range);
-    } else {
-      parameter.tensor.fill_(parameter.name.ends_with(".bias") ? 0 : 1);
-    }
-  }
+  initialise_base(state_->base, state_->shape);
   state_->initialise_adapters();
 }
 

@@ -14,6 +14,7 @@
 #include "model/shape.h"
 #include "ops/documents.h"
 #include "ops/head_loss.h"
+#include "quant/layout.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
@@ -32,7 +33,8 @@ struct LoraOptions {
 
 struct ModelOptions {
   at::Device device = at::kCPU;
-  DType dtype = DType::kF32;  // storage of the base weights; adapters are FP32
+  DType dtype = DType::kF32;                 // storage of the base weights; adapters are FP32
+  std::optional<quant::Scheme> base_scheme;  // of those that model/quantized_base.h has quantized
   config::Attention attention = config::Attention::kFlash;
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;
@@ -41,7 +43,8 @@ struct ModelOptions {
 };
 
 struct Parameter {
-  std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"
+  std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"; of a
+                      // quantized matrix its codes, and with ".scales" behind it their scales
   at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
   bool decays = false;  // matrices decay, norms and biases do not
@@ -60,7 +63,7 @@ class Llama {
   // whole.
   Llama(const ModelShape& shape, const ModelOptions& options);
 
-  // Fills the base weights from a folder, converting dtypes while copying; adapters get PEFT's initialisation from
+  // Fills the base weights from a folder (model/base_parameters.h); adapters get PEFT's initialisation from
   // `seed` (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a
   // left-over one.
   void load(const weights::ModelFolder& folder, uint64_t seed);

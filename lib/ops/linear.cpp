@@ -23,6 +23,7 @@ constexpr const char* kKept = "kept";
 // What the backward pass needs.
 struct Kept : torch::CustomClassHolder {
   at::Tensor weight_ND;  // as it was multiplied; where that was a copy of a frozen weight, as stored
+  std::optional<QuantizedMatrix> quantized_ND;
   at::Tensor a_RD, b_NR, hidden_TR;
   double scaling = 1;
   Dropout dropout;
@@ -31,8 +32,10 @@ struct Kept : torch::CustomClassHolder {
   bool needs_x = false, needs_weight = false, needs_bias = false, needs_adapter = false;
 };
 
-// As autocast multiplies it, for one product.
-at::Tensor cast_for_product(const at::Tensor& weight_ND, at::ScalarType dtype) {
+// Of the frozen base as it is multiplied, for one product.
+at::Tensor weight_for_product(const Kept& kept, at::ScalarType dtype) {
+  if (kept.quantized_ND) return dequantize(*kept.quantized_ND, dtype);
+  const at::Tensor& weight_ND = kept.weight_ND;
   if (weight_ND.scalar_type() == dtype) return weight_ND;
   const ledger::ClaimScope copy_of_weight(ledger::Component::kFunctionality);
   return weight_ND.to(dtype);
@@ -78,11 +81,15 @@ void add_through_adapter(at::Tensor& grad_x_TD, const at::Tensor& grad_hidden_TR
 
 // x W^T + bias.
 at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
-  const at::Tensor copy_ND = compute.weight(layer.weight_ND);
+  const at::Tensor copy_ND =
+      layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype()) : compute.weight(layer.weight_ND);
   std::optional<at::Tensor> bias_N;
   if (layer.bias_N.defined()) bias_N = compute.weight(layer.bias_N);
-  if (kept.needs_x) kept.weight_ND = kept.needs_weight ? copy_ND : layer.weight_ND;
-  kept.stored_dtype = layer.weight_ND.scalar_type();
+  if (kept.needs_x) {
+    kept.weight_ND = kept.needs_weight ? copy_ND : layer.weight_ND;
+    kept.quantized_ND = layer.quantized_ND;
+  }
+  if (layer.weight_ND.defined()) kept.stored_dtype = layer.weight_ND.scalar_type();
   return at::linear(input.tensor(), copy_ND, bias_N);
 }
 
@@ -101,7 +108,7 @@ void multiply_a(const LinearInput& input, const LoraAdapter& adapter, const Comp
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   // The tensors are named for autograd's sake, which gives back a gradient for each.
   using Optional = std::optional<at::Tensor>;  // an undefined tensor is none to autograd
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x_TD*/, const at::Tensor& /*weight_ND*/,
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x_TD*/, const Optional& /*weight_ND*/,
                             const Optional& /*bias_N*/, const Optional& /*a_RD*/, const Optional& /*b_NR*/,
                             const std::function<at::Tensor()>& multiply, const c10::intrusive_ptr<Kept>& kept) {
     context->saved_data[kKept] = c10::IValue::make_capsule(kept);
@@ -120,7 +127,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     if (kept->needs_adapter) grad_hidden_TR = adapter_gradients(grad_TN, *kept, gradients);
     kept->input.reset();
     if (kept->needs_x) {
-      gradients.x_TD = at::mm(grad_TN, cast_for_product(kept->weight_ND, grad_TN.scalar_type()));
+      gradients.x_TD = at::mm(grad_TN, weight_for_product(*kept, grad_TN.scalar_type()));
       if (kept->needs_adapter) add_through_adapter(gradients.x_TD, grad_hidden_TR, *kept);
     }
     return {gradients.x_TD, gradients.weight_ND, gradients.bias_N, gradients.a_RD, gradients.b_NR, {}, {}, {}};
@@ -147,8 +154,8 @@ at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeSc
     return add_adapter(std::move(y_TN), *kept);
   };
   using Optional = LinearFunction::Optional;
-  return LinearFunction::apply(input.tensor(), layer.weight_ND, Optional(layer.bias_N), Optional(adapter.a_RD),
-                               Optional(adapter.b_NR), multiply, kept);
+  return LinearFunction::apply(input.tensor(), Optional(layer.weight_ND), Optional(layer.bias_N),
+                               Optional(adapter.a_RD), Optional(adapter.b_NR), multiply, kept);
 }
 
 }  // namespace fathom::ops

@@ -7,6 +7,7 @@
 
 #include "ops/autocast.h"
 #include "ops/linear_input.h"
+#include "ops/quantized_matrix.h"
 
 namespace fathom::ops {
 
@@ -17,9 +18,10 @@ struct LoraAdapter {
 };
 
 struct Linear {
-  at::Tensor weight_ND;
-  at::Tensor bias_N;  // undefined: none
+  at::Tensor weight_ND;  // undefined: quantized
+  at::Tensor bias_N;     // undefined: none
   std::optional<LoraAdapter> adapter;
+  std::optional<QuantizedMatrix> quantized_ND = std::nullopt;  // the weight, frozen
 };
 
 // x W^T + bias + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the
@@ -27,7 +29,7 @@ struct Linear {
 //
 // Keeps for the backward pass: the input (LinearInput says how) where a weight or an adapter needs a gradient; of an
 // adapter x A^T and one byte for each element that dropout looked at; autocast's copies of weights that are trained. A
-// frozen weight is cast again: no copy of it outlives its product.
+// frozen weight is cast, or dequantized, again: no copy of it outlives its product.
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training);
 
 }  // namespace fathom::ops

@@ -1,17 +1,24 @@
 // Linear layers with their adapters, as ops::linear computes them: y = W x + bias + b (a x).
+#include <algorithm>
 #include <utility>
 
+#include "ops/quantized_part_size.h"
 #include "plan/analytic_operators.h"
 #include "plan/analytic_sources.h"
+#include "quant/nf4.h"
 
 namespace fathom::plan {
 namespace {
 
 constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
+constexpr const char* kDequantized = "a quantized matrix for one product (Dettmers et al. 2023, arXiv 2305.14314)";
+constexpr const char* kLookedUp = "codes are looked up in tables; lib/ops/quantized_parts.cpp";
 constexpr const char* kDropout = "dropout keeps which elements it left out (Srivastava et al. 2014); lib/ops/dropout.h";
 constexpr const char* kAgain = "inputs that cost little are made again in the backward pass; lib/ops/linear_input.h";
 
 Product matrix(int64_t rows, int64_t columns, int64_t bytes) { return {{rows, ""}, {columns, ""}, {bytes, "bytes"}}; }
+
+int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 }  // namespace
 
@@ -51,7 +58,11 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
     const Product size = matrix(weight.rows, weight.columns, s_.compute_bytes);
     const Product bias_size = {{weight.rows, ""}, {s_.compute_bytes, "bytes"}};
     Tensor copy, bias;
-    if (s_.casts_base) copy = cast_weight(weight.copy, weight.trained, weight.copy_name, size);
+    if (s_.scheme && !weight.trained) {
+      copy = dequantized(weight);
+    } else if (s_.casts_base) {
+      copy = cast_weight(weight.copy, weight.trained, weight.copy_name, size);
+    }
     if (s_.casts_base && weight.bias) {
       bias = cast_weight(weight.copy_bias, weight.trained, weight.copy_name, bias_size);
     }
@@ -65,6 +76,22 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
     linear_backward(kept, weight, *output, x);
   });
   return result;
+}
+
+// A frozen matrix in the type of products; on a GPU NF4 goes through tables, a part at a time.
+Tensor Operators::dequantized(const Weight& weight) {
+  Tensor copy = take("dequantized weights", kDequantized, matrix(weight.rows, weight.columns, s_.compute_bytes));
+  const bool nf4 = s_.scheme == quant::Scheme::kNf4 || s_.scheme == quant::Scheme::kNf4DoubleQuant;
+  if (!s_.cuda || !nf4) return copy;
+  const int64_t values = std::min(ops::kDequantizedPart, weight.rows * weight.columns);
+  const int64_t blocks = parts(values, quant::kNf4Block);
+  const Tensor bytes = take("bytes of NF4, as indices", kLookedUp, {{parts(values, 2), "bytes"}, {4, "bytes"}});
+  const Tensor pairs = take("values of NF4", kLookedUp, {{parts(values, 2), "pairs"}, {8, "bytes"}});
+  if (s_.scheme == quant::Scheme::kNf4DoubleQuant) {
+    const Tensor codes = take("codes of NF4's scales, as indices", kLookedUp, {{blocks, "scales"}, {4, "bytes"}});
+    const Tensor scales = take("scales of NF4", kLookedUp, {{blocks, "scales"}, {4, "bytes"}});
+  }
+  return copy;
 }
 
 // a x and its product with b, added to the base's; in place where both have the same type.
@@ -118,7 +145,9 @@ void Operators::linear_backward(KeptOfLinear& kept, Weight& weight, Slot& output
   if (x) {
     {
       Tensor copy;
-      if (s_.casts_base && !weight.trained) {
+      if (s_.scheme && !weight.trained) {
+        copy = dequantized(weight);
+      } else if (s_.casts_base && !weight.trained) {
         copy = cast_weight(weight.copy, false, weight.copy_name, matrix(weight.rows, weight.columns, s_.compute_bytes));
       }
       of_input = take("gradient of a linear layer's input", kBackward, wide(weight.columns, s_.compute_bytes));

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct StepSettings {
   int64_t threads = 0;               // of the CPU
   bool wide_tiles = false;           // the GPU's shared memory holds 128 rows of a tile of that kernel
   bool lora = false;
-  std::set<std::string> trained;  // parameters of the base: all, or those of modules_to_save
+  std::optional<quant::Scheme> scheme;  // of the frozen projections; unset: as dtype says
+  std::set<std::string> trained;        // parameters of the base: all, or those of modules_to_save
   bool checkpointing = false;
   int64_t stored_bytes = 4;   // an element of base weights and of the stream from layer to layer
   int64_t compute_bytes = 4;  // of matrix products: 2 under autocast
@@ -143,6 +145,7 @@ class Operators {
   std::array<Tensor, 2> norm_output(const char* name);
   struct KeptOfLinear;
   Tensor input_again(LinearInput::Kept& kept, int64_t columns, int64_t bytes);
+  Tensor dequantized(const Weight& weight);
   void add_adapter(LinearInput& input, Weight& weight, KeptOfLinear& kept, Value& result, const char* output_name);
   Tensor gradient_of_weight(const std::string& name, Product size, int64_t stored_bytes);
   void linear_backward(KeptOfLinear& kept, Weight& weight, Slot& output, const std::shared_ptr<Slot>& x);

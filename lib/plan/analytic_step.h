@@ -25,6 +25,7 @@ class AccountOfRun {
     NormWeight first_norm, second_norm, query_norm, key_norm;
     bool trains() const;
   };
+  void load();
   void standing(const Target& target, const Workload& workload);
   Value embed(Operators& operators);
   Value run_layer(Operators& operators, Layer& layer, const Value& stream);

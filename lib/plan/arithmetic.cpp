@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "ops/attention_segments.h"
 #include "plan/analytic.h"
@@ -34,6 +35,7 @@ class Walk {
         run_(run),
         stored_(size_of(train::storage_dtype(run, shape))),
         computed_(run.bf16 ? 2 : stored_),
+        scheme_(model::base_scheme(run)),
         trained_(model::trained_base(shape, run)),
         trained_count_(model::trained_base_count(shape, run)) {
     if (run.method == config::Method::kFull) return;
@@ -111,7 +113,12 @@ class Walk {
     const int64_t gradients = (trained ? 1 : 0) + (input_needs ? 1 : 0);
     add(sum_.matrix_flops, {forwards + gradients, 2, tokens_, in, out});
     const int64_t casts = trained ? 1 : forwards + (input_needs ? 1 : 0);  // of a frozen weight, for every product
-    if (computed_ != stored_) move(product({in, out}), {casts, stored_ + computed_});
+    const bool quantized = scheme_ && !trained;
+    if (quantized) {
+      move(casts, {quant::layout_of(*scheme_, out, in).bytes()});
+      move(product({in, out}), {casts, computed_});
+    }
+    if (computed_ != stored_ && !quantized) move(product({in, out}), {casts, stored_ + computed_});
     if (computed_ != stored_ && trained) move(product({in, out}), {stored_ + computed_});  // the gradient, widened
     if (bias && trained) move(tokens_, {out, computed_});  // its gradient is a sum over all tokens
     if (adapted) adapter(in, out, input_needs, forwards);
@@ -243,6 +250,7 @@ class Walk {
   const model::ModelShape& shape_;
   const config::RunConfig& run_;
   int64_t stored_, computed_;
+  std::optional<quant::Scheme> scheme_;
   std::set<std::string> trained_, adapted_;  // parameters, modules
   int64_t trained_count_;
   train::BatchShape batch_;

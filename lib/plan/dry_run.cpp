@@ -5,10 +5,12 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "phantom/device.h"
 #include "plan/analytic.h"
 #include "plan/arithmetic_count.h"
+#include "train/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -94,6 +96,8 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   const int64_t adapters = adapter_parameter_count(shape, config);
   workload.parameters = model::parameter_count(shape) + adapters;
   workload.trained_parameters = adapters + model::trained_base_count(shape, config);
+  workload.base = model::base_scheme(config);
+  workload.quantized_parameters = model::base_bytes(shape, config, train::storage_dtype(config, shape)).values;
   return workload;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "train/inputs.h"
 
@@ -16,9 +17,15 @@ int64_t sum(std::initializer_list<int64_t> parts) {
   return total;
 }
 
-int64_t largest_weight(const model::ModelShape& shape) {
+// Quantized matrices come from the file as they are, a part at a time, and are widened on the GPU.
+int64_t largest_converted_weight(const model::ModelShape& shape, const config::RunConfig& run) {
+  const bool quantizes = model::base_scheme(run).has_value();
+  const std::set<std::string> trained = model::trained_base(shape, run);
   int64_t elements = 0;
-  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) elements = std::max(elements, spec.elements());
+  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
+    if (quantizes && model::is_quantizable(spec, trained.contains(spec.name))) continue;
+    elements = std::max(elements, spec.elements());
+  }
   return elements;
 }
 
@@ -60,9 +67,10 @@ HostMemory estimate_host(const model::ModelShape& shape, const config::RunConfig
   const bool cpu = plan.target.device == config::Device::kCpu;
   const DType stored = train::storage_dtype(run, shape);
   // To a GPU a tensor of another type is converted on the host first; on the CPU it is converted where it goes.
-  const int64_t converted = cpu || mapped_bytes == 0 || stored == shape.dtype
-                                ? 0
-                                : checked_multiply(largest_weight(shape), size_of(stored), "the largest weight");
+  const int64_t converted =
+      cpu || mapped_bytes == 0 || stored == shape.dtype
+          ? 0
+          : checked_multiply(largest_converted_weight(shape, run), size_of(stored), "the largest weight");
   const auto tensors = [&](ledger::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
   host.load_peak = sum({program_bytes, tensors(ledger::Phase::kLoad), converted});
   host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0});

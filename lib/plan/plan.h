@@ -10,6 +10,7 @@
 #include "ledger/component.h"
 #include "ledger/timeline.h"
 #include "plan/arithmetic.h"
+#include "quant/layout.h"
 #include "train/steps.h"
 
 namespace fathom::plan {
@@ -31,9 +32,11 @@ struct Target {
 struct Workload {
   std::vector<train::StepShape> steps;         // the shapes that can make the run's maxima (train::maximal_shapes)
   std::vector<train::BatchShape> evaluations;  // likewise for evaluation; empty: none
-  int64_t capacity_tokens = 0;     // of one slot of the ring of batches: rows x length of the largest batch of all
-  int64_t parameters = 0;          // elements of all weights, adapters included
-  int64_t trained_parameters = 0;  // of those, the ones with a gradient
+  int64_t capacity_tokens = 0;        // of one slot of the ring of batches: rows x length of the largest batch of all
+  int64_t parameters = 0;             // elements of all weights, adapters included
+  int64_t trained_parameters = 0;     // of those, the ones with a gradient
+  std::optional<quant::Scheme> base;  // how the frozen projections are stored; unset: as dtype says
+  int64_t quantized_parameters = 0;   // elements that are stored so
 };
 
 // The closed formula's answer (plan/analytic.h).

@@ -15,7 +15,7 @@ constexpr int64_t kLargeModel = 50'000'000'000;
 constexpr int64_t kGigabyte = 1'000'000'000;
 
 // For which runs a rule is meant.
-enum class Runs { kFull, kFullIn16Bits, kLora, kNone };
+enum class Runs { kFull, kFullIn16Bits, kLora, kQuantized, kIn8Bits, kIn4Bits, kNone };
 
 struct Rule {
   const char* name;
@@ -27,8 +27,8 @@ struct Rule {
 constexpr std::array<Rule, 4> kLoading = {{
     {"FP32 weights load in 4 bytes per parameter", 16, Runs::kFull, "weights of 32 bits"},
     {"16-bit weights load in 2 bytes per parameter", 8, Runs::kFullIn16Bits, "weights of 16 bits"},
-    {"8-bit weights load in 1 byte per parameter", 4, Runs::kNone, "weights of 8 bits, without their scales"},
-    {"4-bit weights load in half a byte per parameter", 2, Runs::kNone, "weights of 4 bits, without their scales"},
+    {"8-bit weights load in 1 byte per parameter", 4, Runs::kIn8Bits, "weights of 8 bits, without their scales"},
+    {"4-bit weights load in half a byte per parameter", 2, Runs::kIn4Bits, "weights of 4 bits, without their scales"},
 }};
 
 // The rules of LLaMA-Factory are the last column ("x B") of "Hardware Requirement" in its README.
@@ -45,15 +45,15 @@ constexpr std::array<Rule, 13> kTraining = {{
      "everything halved: weights, gradients, moments, activations"},
     {"mixed precision takes 18 bytes per parameter", 72, Runs::kNone,
      "16-bit copies of weights beside FP32 ones, gradients and moments in FP32; nothing of a batch"},
-    {"training a quantized billion takes 2 GB", 8, Runs::kNone, "a frozen base of 8 or 4 bits with adapters"},
-    {"training a quantized billion takes 4 GB", 16, Runs::kNone, "a frozen base of 8 or 4 bits with adapters"},
+    {"training a quantized billion takes 2 GB", 8, Runs::kQuantized, "a frozen base of 8 or 4 bits with adapters"},
+    {"training a quantized billion takes 4 GB", 16, Runs::kQuantized, "a frozen base of 8 or 4 bits with adapters"},
     {"LLaMA-Factory, full training under AMP: 18 GB per billion", 72, Runs::kNone,
      "weights, gradients and states; nothing of a batch"},
     {"LLaMA-Factory, full training in pure BF16: 8 GB per billion", 32, Runs::kFullIn16Bits,
      "weights, gradients and both moments of 16 bits; nothing of a batch"},
     {"LLaMA-Factory, LoRA or freezing: 2 GB per billion", 8, Runs::kLora, "weights of 16 bits; nothing of a batch"},
-    {"LLaMA-Factory, QLoRA of 8 bits: 1 GB per billion", 4, Runs::kNone, "weights of 8 bits; nothing of a batch"},
-    {"LLaMA-Factory, QLoRA of 4 bits: 0.5 GB per billion", 2, Runs::kNone, "weights of 4 bits; nothing of a batch"},
+    {"LLaMA-Factory, QLoRA of 8 bits: 1 GB per billion", 4, Runs::kIn8Bits, "weights of 8 bits; nothing of a batch"},
+    {"LLaMA-Factory, QLoRA of 4 bits: 0.5 GB per billion", 2, Runs::kIn4Bits, "weights of 4 bits; nothing of a batch"},
 }};
 
 std::string decimal(double number) {
@@ -73,8 +73,9 @@ class Comparer {
         in_16_bits_(known_ && each(weights_) < 3) {}
 
   void add_loading(const Rule& rule) {
-    const bool meant =
-        known_ && (rule.runs == Runs::kFullIn16Bits ? in_16_bits_ : rule.runs == Runs::kFull && !in_16_bits_);
+    const bool plain =
+        !workload_.base && (rule.runs == Runs::kFullIn16Bits ? in_16_bits_ : rule.runs == Runs::kFull && !in_16_bits_);
+    const bool meant = known_ && (plain || is_of_base(rule.runs));
     const std::string here = known_ ? "the weights take " + decimal(each(weights_)) + " bytes a parameter" : "";
     add(rule.name, bytes_of(rule), weights_, "weights", meant, rule.counts, here);
   }
@@ -84,8 +85,8 @@ class Comparer {
         rule.quarters > 0 ? bytes_of(rule) : checked_multiply(6, known_ ? weights_ : bytes_of(kLoading[0]), rule.name);
     const bool full =
         !lora_ && (rule.runs == Runs::kFullIn16Bits ? in_16_bits_ : rule.runs == Runs::kFull && !in_16_bits_);
-    add(rule.name, bytes, memory_.peak, "peak", known_ && (full || (lora_ && rule.runs == Runs::kLora)), rule.counts,
-        here());
+    const bool lora = lora_ && !workload_.base && rule.runs == Runs::kLora;
+    add(rule.name, bytes, memory_.peak, "peak", known_ && (full || lora || is_of_base(rule.runs)), rule.counts, here());
   }
   void add_largest() {
     add("from 50 billion parameters on: up to 500 times the 80 GB of a billion", 500 * 80 * kGigabyte, memory_.peak,
@@ -98,6 +99,12 @@ class Comparer {
            std::string here) {
     const double error = figure == 0 ? 0 : static_cast<double>(bytes - figure) / static_cast<double>(figure);
     rules_.push_back({name, bytes, error, against, meant, counts, std::move(here)});
+  }
+  // Whether the rule is of a base that is stored as this run's.
+  bool is_of_base(Runs runs) const {
+    if (!workload_.base) return false;
+    const bool in_4_bits = *workload_.base == quant::Scheme::kNf4 || *workload_.base == quant::Scheme::kNf4DoubleQuant;
+    return runs == Runs::kQuantized || runs == (in_4_bits ? Runs::kIn4Bits : Runs::kIn8Bits);
   }
   int64_t bytes_of(const Rule& rule) const {
     return checked_multiply(workload_.parameters, rule.quarters, rule.name) / 4;

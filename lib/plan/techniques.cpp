@@ -13,6 +13,11 @@ namespace {
 
 using config::RunConfig;
 
+RunConfig with_plain_base(RunConfig run) {
+  run.load_in_8bit = run.load_in_4bit = run.load_in_fp8 = run.bnb_4bit_use_double_quant = false;
+  return run;
+}
+
 std::optional<RunConfig> full_training(RunConfig run) {
   const RunConfig plain;
   run.method = config::Method::kFull;
@@ -23,7 +28,7 @@ std::optional<RunConfig> full_training(RunConfig run) {
   run.use_rslora = plain.use_rslora;
   run.modules_to_save = plain.modules_to_save;
   run.adapter_name_or_path = plain.adapter_name_or_path;
-  return run;
+  return with_plain_base(run);
 }
 
 std::optional<RunConfig> lora(RunConfig run) {
@@ -34,9 +39,21 @@ std::optional<RunConfig> lora(RunConfig run) {
 // `dtype` is set only where the weights would be stored in another type without it.
 std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape, DType stored, bool autocast) {
   if (autocast && stored == DType::kBF16 && run.method == config::Method::kFull) return std::nullopt;
+  run = with_plain_base(run);
   if (train::storage_dtype(run, shape) != stored) run.dtype = stored;
   run.bf16 = autocast;
   return run;
+}
+
+// The frozen projections in fewer bits, what stays in BF16; a run that has it already is left as it is.
+Technique base_row(const model::ModelShape& shape, const char* name, const char* note, bool RunConfig::*load_in) {
+  return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
+            if (run.method == config::Method::kFull) return std::nullopt;
+            if (run.*load_in) return run;
+            std::optional<RunConfig> changed = precision(run, shape, DType::kBF16, true);
+            (*changed).*load_in = true;
+            return changed;
+          }};
 }
 
 Technique precision_row(const model::ModelShape& shape, const char* name, const char* note, DType stored,
@@ -96,6 +113,10 @@ std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape&
                     DType::kBF16, false),
       precision_row(shape, "BF16 weights and autocast", "frozen weights in BF16, adapters multiply in BF16 too",
                     DType::kBF16, true),
+      base_row(shape, "INT8 base", "frozen projections in 8 bits, the rest in BF16: rounded weights",
+               &RunConfig::load_in_8bit),
+      base_row(shape, "NF4 base", "frozen projections in 4 bits, the rest in BF16: coarsely rounded weights",
+               &RunConfig::load_in_4bit),
       setting_row("checkpointing", "no checkpointing", "the same result", &RunConfig::gradient_checkpointing, false),
       setting_row("checkpointing", "gradient checkpointing", "the same result; the forward pass is computed twice",
                   &RunConfig::gradient_checkpointing, true),

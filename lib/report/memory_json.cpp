@@ -83,6 +83,8 @@ Json workload_json(const plan::Plan& plan) {
   }
   return {{"parameters", plan.workload.parameters},
           {"trained_parameters", plan.workload.trained_parameters},
+          {"quantized_parameters", plan.workload.quantized_parameters},
+          {"base", plan.workload.base ? Json(quant::name_of(*plan.workload.base)) : Json(nullptr)},
           {"steps", steps},
           {"steps_played", plan.steps_played}};
 }

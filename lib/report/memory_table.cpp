@@ -134,6 +134,10 @@ std::string describe_run(const plan::Plan& plan) {
   text += ", " + plan.target.attention_kernel + "\n" + format_count(workload.parameters) + " parameters, ";
   text += workload.trained_parameters == workload.parameters ? "all" : format_count(workload.trained_parameters);
   text += " trained";
+  if (workload.base) {
+    text += ", " + format_count(workload.quantized_parameters) + " in ";
+    text += quant::name_of(*workload.base);
+  }
   const train::BatchShape* largest = nullptr;
   size_t micro_batches = 0;
   for (const train::StepShape& step : workload.steps) {

@@ -47,6 +47,15 @@ std::vector<Case> cases() {
       }
     }
   }
+  for (const std::string base : {"load_in_8bit", "load_in_fp8", "load_in_4bit", "bnb_4bit_use_double_quant"}) {
+    for (const int shape : {0, 1}) {
+      const std::string double_quant = base.starts_with("bnb") ? " load_in_4bit=true" : "";
+      result.push_back({base + "_shape" + std::to_string(shape),
+                        " method=lora " + base + "=true" + double_quant +
+                            (shape == 0 ? " bf16=true" : " dtype=bfloat16 gradient_checkpointing=true"),
+                        shape});
+    }
+  }
   return result;
 }
 

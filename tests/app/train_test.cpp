@@ -45,7 +45,10 @@ output_dir: out
 
 TEST_F(Train, IsMeasuredAsPlanned) {
   for (const std::string settings :
-       {"dtype=float32", "bf16=true", "method=lora", "method=lora bf16=true lora_dropout=0.1"}) {
+       {"dtype=float32", "bf16=true", "method=lora", "method=lora bf16=true lora_dropout=0.1",
+        "method=lora load_in_8bit=true", "method=lora load_in_fp8=true bf16=true dtype=bfloat16",
+        "method=lora load_in_4bit=true bf16=true gradient_checkpointing=true",
+        "method=lora load_in_4bit=true bnb_4bit_use_double_quant=true packing=true target_modules=all-linear"}) {
     fs::remove_all(folder_ / "out");
     const Outcome outcome = run("train run.yaml " + settings);
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
@@ -69,6 +72,27 @@ TEST_F(Train, ContinuesWhereItStoppedAndEndsInTheSameBits) {
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), hash_file(folder_ / "whole" / "model.safetensors"));
   const std::string metrics = read_file(folder_ / "out" / "metrics.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 6 + 3) << "each step and evaluation once";
+}
+
+TEST_F(Train, ContinuesOnAQuantizedBaseInTheSameBits) {
+  for (const std::string base : {"load_in_8bit=true", "load_in_fp8=true", "load_in_4bit=true",
+                                 "load_in_4bit=true bnb_4bit_use_double_quant=true"}) {
+    fs::remove_all(folder_ / "whole");
+    fs::remove_all(folder_ / "out");
+    const std::string settings = " method=lora lora_dropout=0.1 bf16=true " + base;
+    ASSERT_EQ(run("train run.yaml output_dir=whole" + settings).status, 0) << base;
+    ASSERT_EQ(run("train run.yaml" + settings).status, 0) << base;
+    fs::remove(folder_ / "out" / "adapter_model.safetensors");
+    fs::remove_all(folder_ / "out" / "checkpoint-6");
+    const Outcome resumed = run("train run.yaml resume_from_checkpoint=auto" + settings);
+    ASSERT_EQ(resumed.status, 0) << resumed.errors;
+    EXPECT_EQ(hash_file(folder_ / "out" / "adapter_model.safetensors"),
+              hash_file(folder_ / "whole" / "adapter_model.safetensors"))
+        << base;
+  }
+  const Outcome other = run("train run.yaml resume_from_checkpoint=auto method=lora bf16=true lora_dropout=0.1");
+  EXPECT_NE(other.status, 0) << "another base is another run";
+  EXPECT_THAT(other.errors, HasSubstr("load_in_4bit"));
 }
 
 TEST_F(Train, TakesNoFolderThatHoldsSomething) {

@@ -63,6 +63,17 @@ TEST(Load, TakesModulesToSaveBesideAdaptersAlone) {
               HasSubstr("modules_to_save: expected this key only with method: lora"));
 }
 
+TEST(Load, AFrozenBaseHasOneFormat) {
+  EXPECT_TRUE(parse("method: lora\nload_in_8bit: true\n").load_in_8bit);
+  EXPECT_TRUE(parse("method: lora\nload_in_fp8: true\n").load_in_fp8);
+  EXPECT_TRUE(parse("method: lora\nload_in_4bit: true\nbnb_4bit_use_double_quant: true\n").bnb_4bit_use_double_quant);
+  EXPECT_THAT(problems("method: lora\nload_in_8bit: true\nload_in_4bit: true\n"),
+              HasSubstr("load_in_4bit: expected false with load_in_8bit: true, got true; remove one of them"));
+  EXPECT_THAT(problems("load_in_8bit: true\n"), HasSubstr("load_in_8bit: expected this key only with method: lora"));
+  EXPECT_THAT(problems("method: lora\nbnb_4bit_use_double_quant: true\n"),
+              HasSubstr("bnb_4bit_use_double_quant: expected this key only with load_in_4bit: true"));
+}
+
 TEST(Load, LeavesDefaultsWhereNothingIsSaid) {
   RunConfig expected;
   expected.model_name_or_path = "m";

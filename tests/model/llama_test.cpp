@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "ops/autocast.h"
+#include "ops/quantized_matrix.h"
 #include "tests/model/golden.h"
 
 namespace fathom::model {
@@ -170,6 +171,37 @@ TEST(Lora, with_b_zero_equals_the_base) {
       if (parameter.name.ends_with("lora_B.weight")) parameter.tensor.zero_();
     }
     EXPECT_TRUE(adapted.forward(golden.ids_BS).equal(base.forward(golden.ids_BS))) << name;
+  }
+}
+
+// The same logits as a base that holds, unquantized, the values that the codes stand for.
+TEST(Lora, on_a_quantized_base_computes_as_on_the_base_read_back) {
+  const at::NoGradGuard no_gradients;
+  for (const quant::Scheme scheme :
+       {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4, quant::Scheme::kNf4DoubleQuant}) {
+    const Golden golden("grouped");
+    ModelOptions options;
+    options.base_scheme = scheme;
+    Llama quantized = golden.make(options, true), plain = golden.make({}, true);
+    std::map<std::string, at::Tensor> parts;
+    for (const Parameter& parameter : quantized.parameters()) parts[parameter.name] = parameter.tensor;
+    int64_t matrices = 0;
+    for (const Parameter& parameter : plain.parameters()) {
+      if (!parts.contains(parameter.name + ".scales")) continue;
+      ops::QuantizedMatrix matrix;
+      matrix.scheme = scheme;
+      matrix.rows = parameter.tensor.size(0);
+      matrix.columns = parameter.tensor.size(1);
+      matrix.codes = parts.at(parameter.name);
+      matrix.scales = parts.at(parameter.name + ".scales");
+      matrix.outer_scales = parts[parameter.name + ".outer_scales"];
+      const at::Tensor values_ND = ops::dequantize(matrix, at::kFloat);
+      EXPECT_LT((values_ND - parameter.tensor).norm().item<double>(), 0.15 * parameter.tensor.norm().item<double>());
+      parameter.tensor.copy_(values_ND);
+      ++matrices;
+    }
+    EXPECT_EQ(matrices, 7 * golden.shape.num_hidden_layers);
+    EXPECT_TRUE(quantized.forward(golden.ids_BS).equal(plain.forward(golden.ids_BS)));
   }
 }
 

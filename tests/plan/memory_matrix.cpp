@@ -36,6 +36,7 @@ enum AxisIndex : size_t {
   kLossChunk,
   kPacking,
   kWindow,
+  kBase,
 };
 
 using Levels = std::vector<size_t>;
@@ -90,11 +91,21 @@ void set_method(config::RunConfig& config, size_t level) {
   if (level == 5) config.target_modules = {"o_proj", "down_proj"};
 }
 
+// Nothing under full training, which has no frozen base.
+void set_base(config::RunConfig& config, size_t level) {
+  if (config.method != config::Method::kLora) return;
+  config.load_in_8bit = level == 1;
+  config.load_in_fp8 = level == 2;
+  config.load_in_4bit = level == 3 || level == 4;
+  config.bnb_4bit_use_double_quant = level == 4;
+}
+
 config::RunConfig config_of(const Levels& levels) {
   config::RunConfig config;
   config.random_init = true;
   config.device = config::Device::kCpu;
   set_method(config, levels[kMethod]);
+  set_base(config, levels[kBase]);
   config.dtype = levels[kPrecision] < 2 ? DType::kF32 : DType::kBF16;
   config.bf16 = levels[kPrecision] % 2 == 1;
   config.gradient_checkpointing = is_on(levels, kCheckpointing);
@@ -237,6 +248,7 @@ std::string name_of(size_t place, const Levels& levels) {
   append("_chunk", kLossChunk);
   if (is_on(levels, kPacking)) name.append("_packed");
   if (number_of(levels, kWindow) > 0) append("_window", kWindow);
+  if (levels[kBase] > 0 && levels[kMethod] > 0) append("_", kBase);
   return name;
 }
 
@@ -263,6 +275,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"loss_chunk_size", {"0", "7", "1024"}},
       {"packing", {"no", "yes"}},
       {"window", {"0", "17", "90"}},
+      {"base", {"stored", "int8", "fp8", "nf4", "nf4_double"}},
   };
   return *axes;
 }

@@ -116,10 +116,10 @@ TEST(Remedies, FollowWhatDecidesThePeak) {
   run.dtype = DType::kBF16;
   run.gradient_checkpointing = true;
   run.per_device_train_batch_size = 1;
-  run.per_device_eval_batch_size = 64;
+  run.per_device_eval_batch_size = 512;
   Workload workload = batches(1, 512);
-  workload.evaluations = {train::whole_batch(64, 512)};
-  workload.capacity_tokens = 64 * 512;
+  workload.evaluations = {train::whole_batch(512, 512)};
+  workload.capacity_tokens = 512 * 512;
   const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), workload);
   ASSERT_FALSE(found.empty());
   EXPECT_THAT(found.front().settings, ElementsAre("per_device_eval_batch_size=1"));

@@ -79,6 +79,14 @@ int64_t taken_for_one_token(const model::ModelShape& shape, const RunConfig& run
   return (run.gradient_checkpointing ? 2 : 1) * kMiB;
 }
 
+// On CUDA rows that are longer than the window go through other operators than those that it shows whole, and the
+// change may take less (as the dry run says to the byte): the two sides are not compared.
+bool window_begins_to_hide(const model::ModelShape& shape, const Target& target, Vary vary, int64_t value,
+                           int64_t larger) {
+  return target.device == config::Device::kCuda && vary == Vary::kLength && value <= shape.sliding_window &&
+         shape.sliding_window < larger;
+}
+
 // Of every run of the memory matrix: widths, heads, ties, methods, precisions, attention and evaluation.
 TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
   SplitMix64 random(20260601);
@@ -91,6 +99,7 @@ TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
         for (int i = 0; i < 4; ++i) {
           const auto value = static_cast<int64_t>(1 + random.below(i < 2 ? 40 : 3000));
           const int64_t larger = value + 1 + static_cast<int64_t>(random.below(i % 2 == 0 ? 1 : 100));
+          if (window_begins_to_hide(each.shape, target, vary, value, larger)) continue;
           const RunConfig lesser = with_value(vary, each.config, value);
           const int64_t small = formula(each.shape, lesser, target);
           const int64_t large = formula(each.shape, with_value(vary, each.config, larger), target);

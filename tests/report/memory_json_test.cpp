@@ -20,8 +20,9 @@ TEST(MemoryJson, OfAPlanAlone) {
   EXPECT_EQ(json["target"].dump(),
             R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"threads":2,)"
             R"("attention_kernel":"flash attention","phantom":false})");
-  EXPECT_EQ(json["workload"].dump(),
-            R"({"parameters":1024,"trained_parameters":1024,"steps":[[[2,8,0],[1,9,0]]],"steps_played":3})");
+  EXPECT_EQ(
+      json["workload"].dump(),
+      R"({"parameters":1024,"trained_parameters":1024,"quantized_parameters":0,"base":null,"steps":[[[2,8,0],[1,9,0]]],"steps_played":3})");
   EXPECT_EQ(json["peak"].dump(), R"({"analytic":15832,"dry_run":15880,"measured":null})");
   EXPECT_EQ(json["components"].size(), 7U);
   EXPECT_EQ(json["components"]["activations"].dump(), R"({"analytic":2000,"dry_run":2048,"measured":null})");

@@ -1,0 +1,27 @@
+// The parameters of a base, as they are stored: filled from a folder or drawn at random.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+#include "model/shape.h"
+#include "ops/quantized_matrix.h"
+#include "weights/folder.h"
+
+namespace fathom::model {
+
+struct BaseParameter {
+  ParameterSpec spec;
+  at::Tensor tensor;                              // undefined where it is quantized
+  std::optional<ops::QuantizedMatrix> quantized;  // frozen
+};
+
+// Fills every parameter from the folder, converting or quantizing while copying. Throws Error for a missing tensor, a
+// wrong shape, or a left-over one.
+void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, const weights::ModelFolder& folder);
+// Draws them as transformers would: matrices from a normal distribution of initializer_range, norms one, biases zero.
+void initialise_base(const std::vector<BaseParameter>& base, const ModelShape& shape);
+
+}  // namespace fathom::model

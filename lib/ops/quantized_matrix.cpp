@@ -1,0 +1,215 @@
+// Quantized matrices on CPUs, by the functions of lib/quant on rows and blocks; on GPUs by quantized_parts.h.
+#include "ops/quantized_matrix.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "ledger/ledger.h"
+#include "ops/quantized_part_size.h"
+#include "ops/quantized_parts.h"
+#include "ops/row_blocks.h"
+#include "ops/rows.h"
+#include "ops/traffic.h"
+#include "quant/fp8.h"
+#include "quant/int8.h"
+#include "quant/nf4.h"
+#include "quant/scales.h"
+
+namespace fathom::ops {
+namespace {
+
+using quant::Scheme;
+
+constexpr int64_t kValuesPerTask = 65536;
+
+bool has_row_scales(Scheme scheme) { return scheme == Scheme::kInt8 || scheme == Scheme::kFp8; }
+
+// Rows [begin, end) of the matrix; where each begins among its values and its codes.
+template <typename Body>
+void for_rows(const QuantizedMatrix& matrix, int64_t rows, const Body& body) {
+  const int64_t grain = std::max<int64_t>(1, kValuesPerTask / matrix.columns);
+  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) body(row);
+  });
+}
+
+// Of `values` values in a row: blocks [begin, end).
+template <typename Body>
+void for_blocks(int64_t values, int64_t block, const Body& body) {
+  const int64_t count = (values + block - 1) / block;
+  at::parallel_for(0, count, std::max<int64_t>(1, kValuesPerTask / block), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i * block, std::min(block, values - i * block));
+  });
+}
+
+void quantize_part_on_cpu(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first,
+                          const at::Tensor& part_RD) {
+  const auto* values = part_RD.const_data_ptr<float>();
+  const int64_t start = first * matrix.columns;
+  auto* codes = static_cast<uint8_t*>(matrix.codes.data_ptr());
+  auto* out = scales.mutable_data_ptr<float>();
+  if (!has_row_scales(matrix.scheme)) {
+    for_blocks(part_RD.numel(), quant::kNf4Block, [&](int64_t value, int64_t n) {
+      const int64_t place = start + value;
+      out[place / quant::kNf4Block] = quant::quantize_nf4(values + value, n, codes + place / 2);
+    });
+    return;
+  }
+  for_rows(matrix, part_RD.size(0), [&](int64_t row) {
+    const float* from = values + row * matrix.columns;
+    uint8_t* to = codes + start + row * matrix.columns;
+    out[first + row] = matrix.scheme == Scheme::kFp8
+                           ? quant::quantize_fp8(from, matrix.columns, to)
+                           : quant::quantize_int8(from, matrix.columns, reinterpret_cast<int8_t*>(to));
+  });
+}
+
+void quantize_all_scales_on_cpu(const QuantizedMatrix& matrix, const at::Tensor& scales) {
+  const auto* values = scales.const_data_ptr<float>();
+  auto* codes = matrix.scales.mutable_data_ptr<uint8_t>();
+  auto* outer = matrix.outer_scales.mutable_data_ptr<float>();
+  const float offset = quant::mean_scale(values, scales.numel());
+  outer[matrix.outer_scales.numel() - 1] = offset;
+  for_blocks(scales.numel(), quant::kScaleBlock, [&](int64_t first, int64_t n) {
+    outer[first / quant::kScaleBlock] = quant::quantize_scales(values + first, offset, n, codes + first);
+  });
+}
+
+// FP32 scales of a group of blocks that share an outer scale, in `buffer` or where they lie.
+const float* scales_of_group(const QuantizedMatrix& matrix, int64_t block, int64_t count, float* buffer) {
+  if (!matrix.outer_scales.defined()) return matrix.scales.const_data_ptr<float>() + block;
+  const auto* outer = matrix.outer_scales.const_data_ptr<float>();
+  quant::dequantize_scales(matrix.scales.const_data_ptr<uint8_t>() + block, outer[block / quant::kScaleBlock],
+                           outer[matrix.outer_scales.numel() - 1], count, buffer);
+  return buffer;
+}
+
+void dequantize_nf4_on_cpu(const QuantizedMatrix& matrix, kernels::Rows out) {
+  constexpr int64_t kBlocks = kernels::kBlock / quant::kNf4Block;
+  static_assert(quant::kScaleBlock % kBlocks == 0);
+  const auto* codes = matrix.codes.const_data_ptr<uint8_t>();
+  for_blocks(matrix.rows * matrix.columns, kernels::kBlock, [&](int64_t first, int64_t n) {
+    std::array<float, kernels::kBlock> buffer;
+    std::array<float, kBlocks> scale_buffer;
+    const int64_t count = (n + quant::kNf4Block - 1) / quant::kNf4Block;
+    const float* scales = scales_of_group(matrix, first / quant::kNf4Block, count, scale_buffer.data());
+    float* values = kernels::target(out, first, buffer.data());
+    for (int64_t block = 0; block < count; ++block) {
+      const int64_t place = block * quant::kNf4Block;
+      quant::dequantize_nf4(codes + (first + place) / 2, scales[block], std::min(quant::kNf4Block, n - place),
+                            values + place);
+    }
+    kernels::write(values, out, first, n);
+  });
+}
+
+void dequantize_rows_on_cpu(const QuantizedMatrix& matrix, kernels::Rows out) {
+  const auto* codes = static_cast<const uint8_t*>(matrix.codes.const_data_ptr());
+  const auto* scales = matrix.scales.const_data_ptr<float>();
+  for_rows(matrix, matrix.rows, [&](int64_t row) {
+    std::array<float, kernels::kBlock> buffer;
+    for (int64_t column = 0; column < matrix.columns; column += kernels::kBlock) {
+      const int64_t place = row * matrix.columns + column, n = std::min(kernels::kBlock, matrix.columns - column);
+      float* values = kernels::target(out, place, buffer.data());
+      if (matrix.scheme == Scheme::kFp8) {
+        quant::dequantize_fp8(codes + place, scales[row], n, values);
+      } else {
+        quant::dequantize_int8(reinterpret_cast<const int8_t*>(codes) + place, scales[row], n, values);
+      }
+      kernels::write(values, out, place, n);
+    }
+  });
+}
+
+at::Tensor table(std::span<const float> values, at::IntArrayRef sizes, at::Device device) {
+  const at::Tensor on_host = at::from_blob(const_cast<float*>(values.data()), sizes, at::kFloat);
+  return on_host.to(device);
+}
+
+}  // namespace
+
+QuantTables make_quant_tables(Scheme scheme, at::Device device) {
+  QuantTables tables;
+  if (!device.is_cuda() || has_row_scales(scheme)) return tables;
+  const ledger::ClaimScope claim(ledger::Component::kFunctionality);
+  std::vector<float> pairs;
+  for (size_t byte = 0; byte < 256; ++byte) {
+    pairs.push_back(quant::kNf4Values[byte >> 4]);
+    pairs.push_back(quant::kNf4Values[byte & 15]);
+  }
+  tables.pairs_256x2 = table(pairs, {256, 2}, device);
+  tables.thresholds_15 = table(quant::kNf4Thresholds, {15}, device);
+  if (scheme == Scheme::kNf4) return tables;
+  std::vector<float> boundaries;
+  for (size_t i = 1; i < quant::kDynamicValues.size(); ++i) {
+    boundaries.push_back((quant::kDynamicValues[i - 1] + quant::kDynamicValues[i]) / 2);
+  }
+  tables.dynamic_256 = table(quant::kDynamicValues, {256}, device);
+  tables.boundaries_255 = table(boundaries, {255}, device);
+  return tables;
+}
+
+QuantizedMatrix empty_quantized_matrix(Scheme scheme, int64_t rows, int64_t columns, at::Device device,
+                                       const QuantTables& tables) {
+  const quant::Layout layout = quant::layout_of(scheme, rows, columns);
+  const auto options = at::TensorOptions().device(device);
+  QuantizedMatrix matrix;
+  matrix.scheme = scheme;
+  matrix.rows = rows;
+  matrix.columns = columns;
+  matrix.tables = tables;
+  if (has_row_scales(scheme)) {
+    matrix.codes = at::empty({rows, columns}, options.dtype(scheme == Scheme::kFp8 ? at::kFloat8_e4m3fn : at::kChar));
+  } else {
+    matrix.codes = at::empty({layout.code_bytes}, options.dtype(at::kByte));
+  }
+  matrix.scales = at::empty({layout.scales}, options.dtype(layout.outer_scales > 0 ? at::kByte : at::kFloat));
+  if (layout.outer_scales > 0) matrix.outer_scales = at::empty({layout.outer_scales}, options.dtype(at::kFloat));
+  return matrix;
+}
+
+void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t first, at::Tensor part_RD)>& fill) {
+  const auto options = at::TensorOptions().device(matrix.codes.device()).dtype(at::kFloat);
+  const bool on_cpu = matrix.codes.is_cpu(), computes = !matrix.codes.is_privateuseone();
+  const at::Tensor scales = matrix.outer_scales.defined() ? at::empty(matrix.scales.sizes(), options) : matrix.scales;
+  {
+    const int64_t part_rows = quantized_part_rows(matrix.rows, matrix.columns);
+    const at::Tensor buffer = at::empty({part_rows, matrix.columns}, options);
+    for (int64_t first = 0; first < matrix.rows; first += part_rows) {
+      const at::Tensor part_RD = buffer.narrow(0, 0, std::min(part_rows, matrix.rows - first));
+      fill(first, part_RD);
+      if (on_cpu) {
+        quantize_part_on_cpu(matrix, scales, first, part_RD);
+      } else if (computes) {
+        quantize_part(matrix, scales, first, part_RD);
+      }
+    }
+  }
+  if (!matrix.outer_scales.defined()) return;
+  if (on_cpu) {
+    quantize_all_scales_on_cpu(matrix, scales);
+  } else if (computes) {
+    quantize_all_scales(matrix, scales);
+  }
+}
+
+at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
+  if (!matrix.codes.is_cpu() && !matrix.codes.is_privateuseone()) return dequantize_in_parts(matrix, dtype);
+  if (dtype != at::kFloat && dtype != at::kBFloat16) return dequantize(matrix, at::kFloat).to(dtype);
+  at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::dequantize", traffic(matrix.codes, matrix.scales, out_ND));
+  if (!out_ND.is_cpu()) return out_ND;
+  if (has_row_scales(matrix.scheme)) {
+    dequantize_rows_on_cpu(matrix, rows(out_ND));
+  } else {
+    dequantize_nf4_on_cpu(matrix, rows(out_ND));
+  }
+  return out_ND;
+}
+
+}  // namespace fathom::ops

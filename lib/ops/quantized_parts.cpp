@@ -1,0 +1,113 @@
+// Tables are looked up by index_select, blocks are scaled through views.
+#include "ops/quantized_parts.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "ops/quantized_part_size.h"
+#include "quant/fp8.h"
+#include "quant/int8.h"
+#include "quant/nf4.h"
+#include "quant/scales.h"
+
+namespace fathom::ops {
+namespace {
+
+// A scale below it is as good as zero; its inverse is still a number.
+constexpr double kSmallestScale = 1e-30;
+
+int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+
+// values [n] times the scale of their block, in place; the last block may be short.
+void scale_blocks(const at::Tensor& values, int64_t block, const at::Tensor& scales) {
+  const int64_t n = values.size(0), whole = n / block;
+  if (whole > 0) values.narrow(0, 0, whole * block).view({whole, block}).mul_(scales.narrow(0, 0, whole).unsqueeze(1));
+  if (n > whole * block) values.narrow(0, whole * block, n - whole * block).mul_(scales.narrow(0, whole, 1));
+}
+
+// [n] as [ceil(n / block), block], zeros behind the last value.
+at::Tensor in_blocks(const at::Tensor& values, int64_t block) {
+  const int64_t n = values.size(0), count = parts(n, block);
+  if (n == count * block) return values.view({count, block});
+  at::Tensor padded = at::zeros({count * block}, values.options());
+  padded.narrow(0, 0, n).copy_(values);
+  return padded.view({count, block});
+}
+
+// Divides each row by its largest magnitude, which goes to `scales`.
+void normalise(const at::Tensor& rows, const at::Tensor& scales) {
+  scales.copy_(rows.abs().amax(1));
+  rows.mul_(scales.clamp_min(kSmallestScale).reciprocal_().unsqueeze(1));
+}
+
+void quantize_rows(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
+  const bool fp8 = matrix.scheme == quant::Scheme::kFp8;
+  const double largest = fp8 ? quant::kLargestFp8Code : quant::kLargestInt8Code;
+  const int64_t rows = part_RD.size(0);
+  const at::Tensor of_rows = scales.narrow(0, first, rows);
+  of_rows.copy_(part_RD.abs().amax(1).div_(largest));
+  part_RD.div_(of_rows.clamp_min(kSmallestScale).unsqueeze(1));
+  if (!fp8) part_RD.round_();
+  matrix.codes.narrow(0, first, rows).copy_(part_RD);
+}
+
+void quantize_nf4_blocks(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first,
+                         const at::Tensor& part_RD) {
+  const int64_t start = first * matrix.columns, n = part_RD.numel();
+  const at::Tensor blocks = in_blocks(part_RD.view({n}), quant::kNf4Block);
+  normalise(blocks, scales.narrow(0, start / quant::kNf4Block, blocks.size(0)));
+  const at::Tensor codes =
+      at::bucketize(blocks, matrix.tables.thresholds_15, /*out_int32=*/true).view({blocks.numel() / 2, 2});
+  const at::Tensor packed = codes.select(1, 0).mul(16).add_(codes.select(1, 1));
+  const int64_t bytes = parts(n, 2);
+  matrix.codes.narrow(0, start / 2, bytes).copy_(packed.narrow(0, 0, bytes));
+}
+
+// FP32, of the blocks [first, first + count).
+at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t count) {
+  const at::Tensor stored = matrix.scales.narrow(0, first, count);
+  if (!matrix.outer_scales.defined()) return stored;
+  const int64_t outer = matrix.outer_scales.size(0) - 1;
+  const at::Tensor scales = at::index_select(matrix.tables.dynamic_256, 0, stored.to(at::kInt));
+  const int64_t begin = first / quant::kScaleBlock;
+  scale_blocks(scales, quant::kScaleBlock, matrix.outer_scales.narrow(0, begin, outer - begin));
+  return scales.add_(matrix.outer_scales.narrow(0, outer, 1));
+}
+
+}  // namespace
+
+void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
+  if (matrix.scheme == quant::Scheme::kInt8 || matrix.scheme == quant::Scheme::kFp8) {
+    quantize_rows(matrix, scales, first, part_RD);
+  } else {
+    quantize_nf4_blocks(matrix, scales, first, part_RD);
+  }
+}
+
+void quantize_all_scales(const QuantizedMatrix& matrix, const at::Tensor& scales) {
+  const int64_t outer = matrix.outer_scales.size(0) - 1, n = scales.size(0);
+  const at::Tensor offset = scales.mean();
+  const at::Tensor blocks = in_blocks(scales.sub_(offset), quant::kScaleBlock);
+  normalise(blocks, matrix.outer_scales.narrow(0, 0, outer));
+  matrix.scales.copy_(at::bucketize(blocks, matrix.tables.boundaries_255, true).view({-1}).narrow(0, 0, n));
+  matrix.outer_scales.narrow(0, outer, 1).copy_(offset);
+}
+
+at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dtype) {
+  if (matrix.scheme == quant::Scheme::kInt8 || matrix.scheme == quant::Scheme::kFp8) {
+    return matrix.codes.to(dtype).mul_(matrix.scales.unsqueeze(1));
+  }
+  const int64_t values = matrix.rows * matrix.columns;
+  at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
+  for (int64_t first = 0; first < values; first += kDequantizedPart) {
+    const int64_t n = std::min(kDequantizedPart, values - first);
+    const at::Tensor bytes = matrix.codes.narrow(0, first / 2, parts(n, 2)).to(at::kInt);
+    const at::Tensor part = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}).narrow(0, 0, n);
+    scale_blocks(part, quant::kNf4Block, block_scales(matrix, first / quant::kNf4Block, parts(n, quant::kNf4Block)));
+    out_ND.view({-1}).narrow(0, first, n).copy_(part);
+  }
+  return out_ND;
+}
+
+}  // namespace fathom::ops
