@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -89,6 +90,13 @@ void visit_limits(const Visit& visit) {
   }
 }
 
+// Under WSL the driver says that it maps memory, but refuses the way in which LibTorch asks for it.
+bool is_windows_subsystem() {
+  std::ifstream release("/proc/sys/kernel/osrelease");
+  std::string name;
+  return std::getline(release, name) && name.find("microsoft") != std::string::npos;
+}
+
 // The driver's interface, as far as it is needed here (cuda.h).
 class Driver {
  public:
@@ -102,9 +110,10 @@ class Driver {
   }
   int count() const { return usable_ ? count_ : 0; }
   Gpu gpu(int index) const {
-    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-    constexpr int kMajor = 75, kMinor = 76, kMapsMemory = 102;
-    int device = 0, major = 0, minor = 0, maps_memory = 0;
+    // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*, _VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED and
+    // _HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: LibTorch asks for memory with such handles.
+    constexpr int kMajor = 75, kMinor = 76, kMapsMemory = 102, kHasHandles = 103;
+    int device = 0, major = 0, minor = 0, maps_memory = 0, has_handles = 0;
     size_t bytes = 0;
     std::array<char, 256> name{};
     call("cuDeviceGet", &device, index);
@@ -113,10 +122,11 @@ class Driver {
     call("cuDeviceGetAttribute", &major, kMajor, device);
     call("cuDeviceGetAttribute", &minor, kMinor, device);
     call("cuDeviceGetAttribute", &maps_memory, kMapsMemory, device);
+    call("cuDeviceGetAttribute", &has_handles, kHasHandles, device);
     return {.name = name.data(),
             .compute_capability = std::to_string(major) + "." + std::to_string(minor),
             .memory_bytes = static_cast<int64_t>(bytes),
-            .maps_memory = maps_memory != 0};
+            .maps_memory = maps_memory != 0 && has_handles != 0 && !is_windows_subsystem()};
   }
 
  private:

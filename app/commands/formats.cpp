@@ -1,6 +1,5 @@
 // `fathom formats [NUMBER...]`: numbers as every format stores them, what the formats reach, and what weights in them
 // take.
-#include <unistd.h>
 
 #include <charconv>
 #include <cmath>

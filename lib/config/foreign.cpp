@@ -145,7 +145,7 @@ struct Unsupported {
 constexpr Unsupported kUnsupported[] = {
     {"use_dora", "remove it"},
     {"bnb_4bit_quant_type", "remove it: load_in_4bit is NF4"},
-    {"bnb_4bit_compute_dtype", "remove it: dtype says, or bf16: true"},
+    {"bnb_4bit_compute_dtype", "remove it: products are in the type of dtype, or in bfloat16 with bf16: true"},
     {"quantize", "write load_in_8bit: true, load_in_4bit: true or load_in_fp8: true"},
     {"qat", "remove it"},
     {"fp16", "use bf16: true, which needs no loss scaling"},
@@ -205,7 +205,7 @@ constexpr ForeignValue kForeignValues[] = {
     {"device", "mps", "not supported; write cpu"},
     {"method", "sft", "write full or lora"},
     {"method", "none", "write full"},
-    {"method", "qlora", "a quantized base is not supported yet; write lora"},
+    {"method", "qlora", "write lora, and load_in_4bit: true"},
     {"method", "dora", "not supported yet; write lora"},
     {"target_modules", "all", "write all-linear"},
     {"target_modules", "all_linear", "write all-linear"},

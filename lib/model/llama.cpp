@@ -60,9 +60,10 @@ struct Llama::State {
   ModelOptions options;
   ops::ModuleNames names;
   std::vector<Parameter> parameters;
-  std::vector<BaseParameter> base;  // these are the first of `parameters`, quantized matrices by their parts
-  size_t base_count = 0;            // of parameters; adapters follow
-  std::vector<bool> layer_trains;   // whether anything of the layer is trained
+  std::vector<BaseParameter> base;       // these are the first of `parameters`, quantized matrices by their parts
+  std::map<std::string, size_t> places;  // of these, by name
+  size_t base_count = 0;                 // of parameters; adapters follow
+  std::vector<bool> layer_trains;        // whether anything of the layer is trained
   bool training = false;
   at::Tensor embedding_VD, norm_D, head_VD;
   std::vector<DecoderLayer> layers;
@@ -73,8 +74,8 @@ struct Llama::State {
   at::Tensor add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype, bool trained);
   void add_quantized(BaseParameter& parameter, const ops::QuantTables& tables);
   void add_base(const std::set<std::string>& saved);
-  const BaseParameter* find(const std::string& name) const;
-  const at::Tensor& tensor(const std::string& name) const { return find(name)->tensor; }
+  const BaseParameter& parameter(const std::string& name) const { return base[places.at(name)]; }
+  const at::Tensor& tensor(const std::string& name) const { return parameter(name).tensor; }
   ops::Linear make_linear(const std::string& module, const std::set<std::string>& adapted);
   void initialise_adapters();
   ops::AttentionKernel kernel(at::ScalarType dtype);
@@ -116,6 +117,7 @@ void Llama::State::add_base(const std::set<std::string>& saved) {
   if (options.base_scheme) tables = ops::make_quant_tables(*options.base_scheme, options.device);
   for (ParameterSpec& spec : parameter_specs(shape)) {
     const bool trained = !options.lora || saved.contains(spec.name);
+    places[spec.name] = base.size();
     BaseParameter& parameter = base.emplace_back(BaseParameter{std::move(spec), at::Tensor(), std::nullopt});
     if (options.base_scheme && is_quantizable(parameter.spec, trained)) {
       add_quantized(parameter, tables);
@@ -127,17 +129,10 @@ void Llama::State::add_base(const std::set<std::string>& saved) {
   base_count = parameters.size();
 }
 
-// Null if there is none.
-const BaseParameter* Llama::State::find(const std::string& name) const {
-  const auto found = std::find_if(base.begin(), base.end(),
-                                  [&](const BaseParameter& parameter) { return parameter.spec.name == name; });
-  return found == base.end() ? nullptr : &*found;
-}
-
 ops::Linear Llama::State::make_linear(const std::string& module, const std::set<std::string>& adapted) {
-  const BaseParameter& weight = *find(module + ".weight");
-  const BaseParameter* bias = find(module + ".bias");
-  ops::Linear linear{weight.tensor, bias == nullptr ? at::Tensor() : bias->tensor, std::nullopt, weight.quantized};
+  const BaseParameter& weight = parameter(module + ".weight");
+  const bool biased = places.contains(module + ".bias");
+  ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
   if (!adapted.contains(module)) return linear;
   const LoraOptions& lora = *options.lora;
   ops::LoraAdapter adapter;

@@ -27,9 +27,7 @@ using quant::Scheme;
 
 constexpr int64_t kValuesPerTask = 65536;
 
-bool has_row_scales(Scheme scheme) { return scheme == Scheme::kInt8 || scheme == Scheme::kFp8; }
-
-// Rows [begin, end) of the matrix; where each begins among its values and its codes.
+// Calls body(row) for the first `rows` rows.
 template <typename Body>
 void for_rows(const QuantizedMatrix& matrix, int64_t rows, const Body& body) {
   const int64_t grain = std::max<int64_t>(1, kValuesPerTask / matrix.columns);
@@ -38,7 +36,7 @@ void for_rows(const QuantizedMatrix& matrix, int64_t rows, const Body& body) {
   });
 }
 
-// Of `values` values in a row: blocks [begin, end).
+// Calls body(first, n) for each block of `values` values in a row; the last may be short.
 template <typename Body>
 void for_blocks(int64_t values, int64_t block, const Body& body) {
   const int64_t count = (values + block - 1) / block;
@@ -53,7 +51,7 @@ void quantize_part_on_cpu(const QuantizedMatrix& matrix, const at::Tensor& scale
   const int64_t start = first * matrix.columns;
   auto* codes = static_cast<uint8_t*>(matrix.codes.data_ptr());
   auto* out = scales.mutable_data_ptr<float>();
-  if (!has_row_scales(matrix.scheme)) {
+  if (!quant::has_row_scales(matrix.scheme)) {
     for_blocks(part_RD.numel(), quant::kNf4Block, [&](int64_t value, int64_t n) {
       const int64_t place = start + value;
       out[place / quant::kNf4Block] = quant::quantize_nf4(values + value, n, codes + place / 2);
@@ -135,7 +133,7 @@ at::Tensor table(std::span<const float> values, at::IntArrayRef sizes, at::Devic
 
 QuantTables make_quant_tables(Scheme scheme, at::Device device) {
   QuantTables tables;
-  if (!device.is_cuda() || has_row_scales(scheme)) return tables;
+  if (!device.is_cuda() || quant::has_row_scales(scheme)) return tables;
   const ledger::ClaimScope claim(ledger::Component::kFunctionality);
   std::vector<float> pairs;
   for (size_t byte = 0; byte < 256; ++byte) {
@@ -163,7 +161,7 @@ QuantizedMatrix empty_quantized_matrix(Scheme scheme, int64_t rows, int64_t colu
   matrix.rows = rows;
   matrix.columns = columns;
   matrix.tables = tables;
-  if (has_row_scales(scheme)) {
+  if (quant::has_row_scales(scheme)) {
     matrix.codes = at::empty({rows, columns}, options.dtype(scheme == Scheme::kFp8 ? at::kFloat8_e4m3fn : at::kChar));
   } else {
     matrix.codes = at::empty({layout.code_bytes}, options.dtype(at::kByte));
@@ -200,11 +198,10 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
 
 at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
   if (!matrix.codes.is_cpu() && !matrix.codes.is_privateuseone()) return dequantize_in_parts(matrix, dtype);
-  if (dtype != at::kFloat && dtype != at::kBFloat16) return dequantize(matrix, at::kFloat).to(dtype);
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::dequantize", traffic(matrix.codes, matrix.scales, out_ND));
   if (!out_ND.is_cpu()) return out_ND;
-  if (has_row_scales(matrix.scheme)) {
+  if (quant::has_row_scales(matrix.scheme)) {
     dequantize_rows_on_cpu(matrix, rows(out_ND));
   } else {
     dequantize_nf4_on_cpu(matrix, rows(out_ND));

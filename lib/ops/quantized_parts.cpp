@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "ops/quantized_part_size.h"
 #include "quant/fp8.h"
 #include "quant/int8.h"
@@ -17,8 +18,6 @@ namespace {
 // A scale below it is as good as zero; its inverse is still a number.
 constexpr double kSmallestScale = 1e-30;
 
-int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
-
 // values [n] times the scale of their block, in place; the last block may be short.
 void scale_blocks(const at::Tensor& values, int64_t block, const at::Tensor& scales) {
   const int64_t n = values.size(0), whole = n / block;
@@ -28,7 +27,7 @@ void scale_blocks(const at::Tensor& values, int64_t block, const at::Tensor& sca
 
 // [n] as [ceil(n / block), block], zeros behind the last value.
 at::Tensor in_blocks(const at::Tensor& values, int64_t block) {
-  const int64_t n = values.size(0), count = parts(n, block);
+  const int64_t n = values.size(0), count = divide_up(n, block);
   if (n == count * block) return values.view({count, block});
   at::Tensor padded = at::zeros({count * block}, values.options());
   padded.narrow(0, 0, n).copy_(values);
@@ -60,13 +59,13 @@ void quantize_nf4_blocks(const QuantizedMatrix& matrix, const at::Tensor& scales
   const at::Tensor codes =
       at::bucketize(blocks, matrix.tables.thresholds_15, /*out_int32=*/true).view({blocks.numel() / 2, 2});
   const at::Tensor packed = codes.select(1, 0).mul(16).add_(codes.select(1, 1));
-  const int64_t bytes = parts(n, 2);
+  const int64_t bytes = divide_up(n, 2);
   matrix.codes.narrow(0, start / 2, bytes).copy_(packed.narrow(0, 0, bytes));
 }
 
 // FP32, of the blocks [first, first + count).
 at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t count) {
-  const at::Tensor stored = matrix.scales.narrow(0, first, count);
+  at::Tensor stored = matrix.scales.narrow(0, first, count);
   if (!matrix.outer_scales.defined()) return stored;
   const int64_t outer = matrix.outer_scales.size(0) - 1;
   const at::Tensor scales = at::index_select(matrix.tables.dynamic_256, 0, stored.to(at::kInt));
@@ -78,7 +77,7 @@ at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t co
 }  // namespace
 
 void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
-  if (matrix.scheme == quant::Scheme::kInt8 || matrix.scheme == quant::Scheme::kFp8) {
+  if (quant::has_row_scales(matrix.scheme)) {
     quantize_rows(matrix, scales, first, part_RD);
   } else {
     quantize_nf4_blocks(matrix, scales, first, part_RD);
@@ -95,16 +94,17 @@ void quantize_all_scales(const QuantizedMatrix& matrix, const at::Tensor& scales
 }
 
 at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dtype) {
-  if (matrix.scheme == quant::Scheme::kInt8 || matrix.scheme == quant::Scheme::kFp8) {
+  if (quant::has_row_scales(matrix.scheme)) {
     return matrix.codes.to(dtype).mul_(matrix.scales.unsqueeze(1));
   }
   const int64_t values = matrix.rows * matrix.columns;
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   for (int64_t first = 0; first < values; first += kDequantizedPart) {
     const int64_t n = std::min(kDequantizedPart, values - first);
-    const at::Tensor bytes = matrix.codes.narrow(0, first / 2, parts(n, 2)).to(at::kInt);
+    const at::Tensor bytes = matrix.codes.narrow(0, first / 2, divide_up(n, 2)).to(at::kInt);
     const at::Tensor part = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}).narrow(0, 0, n);
-    scale_blocks(part, quant::kNf4Block, block_scales(matrix, first / quant::kNf4Block, parts(n, quant::kNf4Block)));
+    scale_blocks(part, quant::kNf4Block,
+                 block_scales(matrix, first / quant::kNf4Block, divide_up(n, quant::kNf4Block)));
     out_ND.view({-1}).narrow(0, first, n).copy_(part);
   }
   return out_ND;

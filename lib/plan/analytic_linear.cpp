@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/rounding.h"
 #include "ops/quantized_part_size.h"
 #include "plan/analytic_operators.h"
 #include "plan/analytic_sources.h"
@@ -17,8 +18,6 @@ constexpr const char* kDropout = "dropout keeps which elements it left out (Sriv
 constexpr const char* kAgain = "inputs that cost little are made again in the backward pass; lib/ops/linear_input.h";
 
 Product matrix(int64_t rows, int64_t columns, int64_t bytes) { return {{rows, ""}, {columns, ""}, {bytes, "bytes"}}; }
-
-int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 }  // namespace
 
@@ -81,12 +80,11 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
 // A frozen matrix in the type of products; on a GPU NF4 goes through tables, a part at a time.
 Tensor Operators::dequantized(const Weight& weight) {
   Tensor copy = take("dequantized weights", kDequantized, matrix(weight.rows, weight.columns, s_.compute_bytes));
-  const bool nf4 = s_.scheme == quant::Scheme::kNf4 || s_.scheme == quant::Scheme::kNf4DoubleQuant;
-  if (!s_.cuda || !nf4) return copy;
+  if (!s_.cuda || quant::has_row_scales(*s_.scheme)) return copy;
   const int64_t values = std::min(ops::kDequantizedPart, weight.rows * weight.columns);
-  const int64_t blocks = parts(values, quant::kNf4Block);
-  const Tensor bytes = take("bytes of NF4, as indices", kLookedUp, {{parts(values, 2), "bytes"}, {4, "bytes"}});
-  const Tensor pairs = take("values of NF4", kLookedUp, {{parts(values, 2), "pairs"}, {8, "bytes"}});
+  const int64_t blocks = divide_up(values, quant::kNf4Block);
+  const Tensor bytes = take("bytes of NF4, as indices", kLookedUp, {{divide_up(values, 2), "bytes"}, {4, "bytes"}});
+  const Tensor pairs = take("values of NF4", kLookedUp, {{divide_up(values, 2), "pairs"}, {8, "bytes"}});
   if (s_.scheme == quant::Scheme::kNf4DoubleQuant) {
     const Tensor codes = take("codes of NF4's scales, as indices", kLookedUp, {{blocks, "scales"}, {4, "bytes"}});
     const Tensor scales = take("scales of NF4", kLookedUp, {{blocks, "scales"}, {4, "bytes"}});

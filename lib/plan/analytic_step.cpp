@@ -109,7 +109,7 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
           {{kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {4, "bytes"}});
   }
   if (!s_.cuda) return;
-  if (s_.scheme == quant::Scheme::kNf4 || s_.scheme == quant::Scheme::kNf4DoubleQuant) {
+  if (s_.scheme && !quant::has_row_scales(*s_.scheme)) {
     const int64_t numbers = s_.scheme == quant::Scheme::kNf4 ? 2 * 256 + 15 : 3 * 256 + 15 + 255;
     stand(Component::kFunctionality, "tables of NF4", kTables, {{numbers, "numbers"}, {4, "bytes"}});
   }
@@ -143,12 +143,12 @@ void AccountOfRun::load() {
     most = std::max(most, ops::quantized_part_rows(rows, columns) * columns);
     scales = std::max(scales, quant::layout_of(*s_.scheme, rows, columns).scales);
   }
-  const bool doubly = *s_.scheme == quant::Scheme::kNf4DoubleQuant, nf4 = doubly || *s_.scheme == quant::Scheme::kNf4;
+  const bool doubly = *s_.scheme == quant::Scheme::kNf4DoubleQuant;
   const Tensor wide_scales =
       account_.take("scales, before their own quantization", kParts, {{doubly ? scales : 0, "scales"}, {4, "bytes"}});
   const Tensor part = account_.take("part of a matrix in FP32", kParts, {{most, "numbers"}, {4, "bytes"}});
   if (!s_.cuda) return;
-  if (!nf4) {
+  if (quant::has_row_scales(*s_.scheme)) {
     account_.take("its magnitudes", kParts, {{most, "numbers"}, {4, "bytes"}});
     return;
   }

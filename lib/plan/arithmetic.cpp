@@ -90,7 +90,7 @@ class Walk {
     move(elements, {1 + 1 + 2, bytes});
     switch (run_.optim) {
       case config::Optimizer::kAdamW:
-        return move(elements, {2 * 2, bytes});
+        return move(elements, {4, bytes});
       case config::Optimizer::kLion:
         return move(elements, {2, kWide});
       case config::Optimizer::kAdafactor:

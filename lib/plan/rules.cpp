@@ -89,7 +89,7 @@ class Comparer {
     add(rule.name, bytes, memory_.peak, "peak", known_ && (full || lora || is_of_base(rule.runs)), rule.counts, here());
   }
   void add_largest() {
-    add("from 50 billion parameters on: up to 500 times the 80 GB of a billion", 500 * 80 * kGigabyte, memory_.peak,
+    add("from 50 billion parameters on: up to 500 times the 80 GB of a billion", 500 * (80 * kGigabyte), memory_.peak,
         "peak", false, "500 times a model of a billion, whatever the model", here());
   }
   std::vector<RuleOfThumb> take() { return std::move(rules_); }
@@ -103,8 +103,8 @@ class Comparer {
   // Whether the rule is of a base that is stored as this run's.
   bool is_of_base(Runs runs) const {
     if (!workload_.base) return false;
-    const bool in_4_bits = *workload_.base == quant::Scheme::kNf4 || *workload_.base == quant::Scheme::kNf4DoubleQuant;
-    return runs == Runs::kQuantized || runs == (in_4_bits ? Runs::kIn4Bits : Runs::kIn8Bits);
+    return runs == Runs::kQuantized ||
+           runs == (quant::has_row_scales(*workload_.base) ? Runs::kIn8Bits : Runs::kIn4Bits);
   }
   int64_t bytes_of(const Rule& rule) const {
     return checked_multiply(workload_.parameters, rule.quarters, rule.name) / 4;

@@ -2,6 +2,7 @@
 #include "quant/layout.h"
 
 #include "base/bytes.h"
+#include "base/rounding.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
 
@@ -9,8 +10,6 @@ namespace fathom::quant {
 namespace {
 
 constexpr int64_t kFp32Bytes = 4;
-
-int64_t parts(int64_t whole, int64_t part) { return whole / part + (whole % part == 0 ? 0 : 1); }
 
 }  // namespace
 
@@ -31,15 +30,15 @@ std::string_view name_of(Scheme scheme) {
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
   const int64_t values = checked_multiply(rows, columns, "a quantized matrix");
   Layout layout;
-  if (scheme == Scheme::kInt8 || scheme == Scheme::kFp8) {
+  if (has_row_scales(scheme)) {
     layout.code_bytes = values;
     layout.scales = rows;
   } else {
-    layout.code_bytes = parts(values, 2);
-    layout.scales = parts(values, kNf4Block);
+    layout.code_bytes = divide_up(values, 2);
+    layout.scales = divide_up(values, kNf4Block);
   }
   if (scheme == Scheme::kNf4DoubleQuant) {
-    layout.outer_scales = parts(layout.scales, kScaleBlock) + 1;
+    layout.outer_scales = divide_up(layout.scales, kScaleBlock) + 1;
     layout.scale_bytes = layout.scales + layout.outer_scales * kFp32Bytes;
   } else {
     layout.scale_bytes = checked_multiply(layout.scales, kFp32Bytes, "the scales of a quantized matrix");

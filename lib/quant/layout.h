@@ -13,6 +13,9 @@ enum class Scheme {
   kNf4DoubleQuant,  // the same, its scales as quant/scales.h has them
 };
 
+// Else there is a scale for each block of 64 values.
+constexpr bool has_row_scales(Scheme scheme) { return scheme == Scheme::kInt8 || scheme == Scheme::kFp8; }
+
 // "INT8", "FP8", "NF4", "NF4, double quantization".
 std::string_view name_of(Scheme scheme);
 

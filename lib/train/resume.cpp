@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/adapter.h"
+#include "config/keys.h"
 #include "config/load.h"
 #include "train/base_identity.h"
 
@@ -24,16 +25,21 @@ std::map<std::string, std::string> settings_of(const std::string& yaml) {
   return settings;
 }
 
-// The settings that differ between two runs, as "max_steps: 8 (there 6)". One that the other run does not know, of an
-// earlier version, was as its default.
+std::string default_of(const std::string& key) {
+  const config::Key* known = config::find_key(key);
+  return known == nullptr ? "unset" : known->get(config::RunConfig());
+}
+
+// The settings that differ between two runs, as "max_steps: 8 (there 6)". One that a run does not have, of an earlier
+// version, was as its default.
 std::string differing_settings(const std::string& here, const std::string& there) {
-  std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
-  theirs.merge(settings_of(steps_identity({})));
-  for (const auto& [key, value] : theirs) ours.try_emplace(key, "unset");
+  std::map<std::string, std::string> ours = settings_of(here);
+  const std::map<std::string, std::string> theirs = settings_of(there);
+  for (const auto& [key, value] : theirs) ours.try_emplace(key, default_of(key));
   std::string text;
   for (const auto& [key, value] : ours) {
     const auto other = theirs.find(key);
-    const std::string was = other == theirs.end() ? "unset" : other->second;
+    const std::string was = other == theirs.end() ? default_of(key) : other->second;
     if (value == was) continue;
     text.append(text.empty() ? "" : ", ").append(key).append(": ").append(value).append(" (there ").append(was);
     text.append(")");

@@ -173,7 +173,10 @@ void Trainer::fail_not_finite(double loss, double gradient_norm) const {
   const std::string remedy =
       "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
   for (const model::Parameter& parameter : evaluator_->model().parameters()) {
-    if (!is_finite(parameter.tensor)) throw Error("the weights of " + parameter.name + " are not finite", remedy);
+    if (parameter.tensor.element_size() == 1) continue;  // codes: their scales tell
+    if (is_finite(parameter.tensor)) continue;
+    throw Error("the weights of " + parameter.name + " are not finite",
+                parameter.trained ? remedy : "they came so from the base's files; get those again");
   }
   if (!std::isfinite(loss))
     throw Error("the loss is " + std::to_string(loss) + " although all weights are finite", remedy);

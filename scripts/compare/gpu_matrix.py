@@ -105,7 +105,8 @@ def near_full_share(case, check):
     least, most = figure(memory, "allocated", "measured"), figure(memory, "reserved", "measured")
     for eighths in range(1, 9):
         limit = least + (most - least) * eighths // 8
-        share = f"{case.allocator},per_process_memory_fraction:{limit / check.memory_bytes:.9f}"
+        share = f"per_process_memory_fraction:{limit / check.memory_bytes:.9f}"
+        share = f"{case.allocator},{share}" if case.allocator else share
         try:
             play(case, check, "limit", lambda part: phantom_options(check), share)
             return share

@@ -63,7 +63,7 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"dtype: bf16", "write bfloat16"},
       {"dtype: torch.float32", "write float32"},
       {"dtype: float16", "not supported yet"},
-      {"method: qlora", "write lora"},
+      {"method: qlora", "write lora, and load_in_4bit: true"},
       {"eval_strategy: false", "write no"},
       {"target_modules: q_proj", "write [q_proj]"},
       {"device: cuda:0", "write cuda"}};

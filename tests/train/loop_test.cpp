@@ -7,10 +7,12 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "checkpoint/manifest.h"
 #include "tests/train/small_run.h"
 
 namespace fathom::train {
@@ -185,6 +187,42 @@ TEST_F(LoopTest, AnotherConfigDoesNotResume) {
   config.learning_rate = 1e-2;
   config.logging_steps = 1;
   EXPECT_EQ(run(config).steps, 16) << "cadences may change";
+}
+
+// Without the keys that came later, as an older program saved it.
+void forget_settings(const fs::path& checkpoint, const std::string& beginning) {
+  std::vector<checkpoint::FileRecord> files = checkpoint::read_and_verify_manifest(checkpoint).files;
+  for (checkpoint::FileRecord& file : files) {
+    if (file.name != "trainer_state.json") continue;
+    Json state = read_json(checkpoint / file.name);
+    std::istringstream lines(state.at("config").get<std::string>());
+    std::string kept;
+    for (std::string line; std::getline(lines, line);) kept += line.starts_with(beginning) ? "" : line + "\n";
+    EXPECT_NE(kept, state.at("config").get<std::string>());
+    state["config"] = kept;
+    fs::remove(checkpoint / file.name);
+    file = checkpoint::write_new(checkpoint, file.name, state.dump());
+  }
+  fs::remove(checkpoint / "manifest.json");
+  checkpoint::write_manifest(checkpoint, 3, files);
+}
+
+TEST_F(LoopTest, WhatAnEarlierVersionDidNotKnowWasAsItsDefault) {
+  config::RunConfig config = this->config("earlier");
+  config.method = config::Method::kLora;
+  config.dtype = DType::kF32;
+  EXPECT_THROW(run(config, 4), Stop);
+  forget_settings(fs::path(config.output_dir) / "checkpoint-3", "load_in_");
+  config.resume_from_checkpoint = "auto";
+  config::RunConfig other = config;
+  other.load_in_8bit = true;
+  try {
+    run(other);
+    FAIL() << "another base was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("settings: load_in_8bit: true (there false); resume with"));
+  }
+  EXPECT_EQ(run(config).steps, 16);
 }
 
 TEST_F(LoopTest, OtherDataDoNotResume) {
