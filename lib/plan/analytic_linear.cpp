@@ -54,14 +54,9 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
   Value result = {nullptr, new_slot(input.x.slot || trains)};
   KeptOfLinear kept;
   {
-    const Product size = matrix(weight.rows, weight.columns, s_.compute_bytes);
     const Product bias_size = {{weight.rows, ""}, {s_.compute_bytes, "bytes"}};
-    Tensor copy, bias;
-    if (s_.scheme && !weight.trained) {
-      copy = dequantized(weight);
-    } else if (s_.casts_base) {
-      copy = cast_weight(weight.copy, weight.trained, weight.copy_name, size);
-    }
+    const Tensor copy = base_for_product(weight);
+    Tensor bias;
     if (s_.casts_base && weight.bias) {
       bias = cast_weight(weight.copy_bias, weight.trained, weight.copy_name, bias_size);
     }
@@ -75,6 +70,14 @@ Value Operators::linear(LinearInput& input, Weight& weight, const char* output_n
     linear_backward(kept, weight, *output, x);
   });
   return result;
+}
+
+// The copy of a weight in the type of products; none where it is stored so.
+Tensor Operators::base_for_product(Weight& weight) {
+  if (s_.scheme && !weight.trained) return dequantized(weight);
+  if (!s_.casts_base) return nullptr;
+  return cast_weight(weight.copy, weight.trained, weight.copy_name,
+                     matrix(weight.rows, weight.columns, s_.compute_bytes));
 }
 
 // A frozen matrix in the type of products; on a GPU NF4 goes through tables, a part at a time.
@@ -143,11 +146,7 @@ void Operators::linear_backward(KeptOfLinear& kept, Weight& weight, Slot& output
   if (x) {
     {
       Tensor copy;
-      if (s_.scheme && !weight.trained) {
-        copy = dequantized(weight);
-      } else if (s_.casts_base && !weight.trained) {
-        copy = cast_weight(weight.copy, false, weight.copy_name, matrix(weight.rows, weight.columns, s_.compute_bytes));
-      }
+      if (!weight.trained) copy = base_for_product(weight);
       of_input = take("gradient of a linear layer's input", kBackward, wide(weight.columns, s_.compute_bytes));
     }
     if (weight.adapted) add_through_adapter(kept, weight);

@@ -145,6 +145,7 @@ class Operators {
   std::array<Tensor, 2> norm_output(const char* name);
   struct KeptOfLinear;
   Tensor input_again(LinearInput::Kept& kept, int64_t columns, int64_t bytes);
+  Tensor base_for_product(Weight& weight);
   Tensor dequantized(const Weight& weight);
   void add_adapter(LinearInput& input, Weight& weight, KeptOfLinear& kept, Value& result, const char* output_name);
   Tensor gradient_of_weight(const std::string& name, Product size, int64_t stored_bytes);

@@ -12,23 +12,13 @@
 #include "ledger/ledger.h"
 #include "phantom/device.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/threads.h"
 
 namespace fathom::ops {
 namespace {
 
 using Lengths = std::vector<int64_t>;
 constexpr const char* kNoAmx = "this processor has no AMX, or oneDNN is kept from it";
-
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 struct Case {
   const char* name;

@@ -13,6 +13,7 @@
 #include "ledger/ledger.h"
 #include "ops/amx_product.h"
 #include "phantom/kernel_scratch.h"
+#include "tests/ops/threads.h"
 
 namespace fathom::ops {
 namespace {
@@ -20,17 +21,6 @@ namespace {
 constexpr const char* kNoAmx = "this processor has no AMX, or oneDNN is kept from it";
 
 bool has_amx() { return at::native::cpublas::could_pack(at::kBFloat16); }
-
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 enum class Order { kRows, kColumns, kRowsWithGaps, kColumnsWithGaps };
 constexpr std::array kOrders = {Order::kRows, Order::kColumns, Order::kRowsWithGaps, Order::kColumnsWithGaps};

@@ -1,8 +1,6 @@
 // Quantized matrices: rows and blocks as lib/quant makes them, the same by ATen's operators, and products with them.
 #include "ops/quantized_matrix.h"
 
-#include <ATen/Parallel.h>
-
 #include <limits>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "quant/nf4.h"
 #include "quant/scales.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/threads.h"
 
 namespace fathom::ops {
 namespace {
@@ -118,13 +117,11 @@ TEST_P(Quantized, is_every_row_or_block_by_itself) {
 TEST_P(Quantized, is_the_same_on_one_thread_and_two) {
   at::manual_seed(8);
   const at::Tensor values_ND = at::randn({300, 1000});
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  const at::Tensor alone_ND = dequantize(quantized(GetParam(), values_ND), at::kFloat);
-  at::set_num_threads(2);
-  const at::Tensor shared_ND = dequantize(quantized(GetParam(), values_ND), at::kFloat);
-  at::set_num_threads(threads);
-  EXPECT_TRUE(at::equal(alone_ND, shared_ND));
+  const auto round_trip_on = [&](int count) {
+    const Threads threads(count);
+    return dequantize(quantized(GetParam(), values_ND), at::kFloat);
+  };
+  EXPECT_TRUE(at::equal(round_trip_on(1), round_trip_on(2)));
 }
 
 TEST_P(Quantized, is_read_back_alike_by_operators_of_aten) {

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "ledger/ledger.h"
+#include "tests/ops/threads.h"
 
 namespace {
 bool plays_amx = false;
@@ -34,17 +35,6 @@ namespace fathom::phantom {
 namespace {
 
 constexpr const char* kNotMeasured = "kernel scratch has not been measured on this processor's instruction set";
-
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 // What `call` takes and gives back on the CPU within kernels.
 template <typename Call>

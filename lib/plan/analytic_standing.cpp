@@ -1,0 +1,101 @@
+// What a run holds before its first step: weights, states, the ring of batches, workspaces; and the parts of a base
+// while it is quantized.
+#include <algorithm>
+
+#include "model/quantized_base.h"
+#include "ops/quantized_part_size.h"
+#include "plan/analytic.h"
+#include "plan/analytic_optimizer.h"
+#include "plan/analytic_sources.h"
+#include "plan/analytic_step.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+
+constexpr int64_t kRingSlots = 2;  // train::BatchRing
+constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
+constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
+constexpr const char* kParts = "a base is quantized a part at a time; lib/ops/quantized_part_size.h";
+constexpr const char* kTables = "NF4's values and the borders between them; lib/ops/quantized_matrix.h";
+constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
+constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
+constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
+
+}  // namespace
+
+// What is there from the first step to the last.
+void AccountOfRun::standing(const Target& target, const Workload& workload) {
+  const auto stand = [&](Component component, const char* what, const char* source, const Product& product) {
+    account_.keep(account_.take(component, what, source, product));
+  };
+  const int64_t adapters = adapter_parameter_count(s_.shape, s_.run);
+  const model::BaseBytes base = model::base_bytes(s_.shape, s_.run, train::storage_dtype(s_.run, s_.shape));
+  account_.enter("start", "", 0);
+  stand(Component::kWeights, "weights", kWeights,
+        {{base.others / s_.stored_bytes, "parameters"}, {s_.stored_bytes, "bytes"}});
+  stand(Component::kWeights, "quantized weights", kCodes, {{base.codes, "bytes"}});
+  stand(Component::kWeights, "scales of quantized weights", kCodes, {{base.scales, "bytes"}});
+  stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
+  account_for_states(s_, account_);
+  stand(Component::kFunctionality, "ring of batches, ids and targets", kRing,
+        {{2, "of"}, {kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
+  if (s_.run.loss_chunk_size > 0) {
+    stand(Component::kFunctionality, "ring of batches, rows that count", kRing,
+          {{kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});
+  }
+  if (s_.run.packing) {
+    stand(Component::kFunctionality, "ring of batches, positions", kRing,
+          {{kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {4, "bytes"}});
+  }
+  if (!s_.cuda) return;
+  if (s_.scheme && !quant::has_row_scales(*s_.scheme)) {
+    const int64_t numbers = s_.scheme == quant::Scheme::kNf4 ? 2 * 256 + 15 : 3 * 256 + 15 + 255;
+    stand(Component::kFunctionality, "tables of NF4", kTables, {{numbers, "numbers"}, {4, "bytes"}});
+  }
+  if (s_.run.packing) {
+    stand(Component::kFunctionality, "ring of batches, borders of documents", kRing,
+          {{kRingSlots, "slots"}, {workload.capacity_tokens + 1, "borders"}, {4, "bytes"}});
+  }
+  const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
+  stand(Component::kKernels, "cuBLAS workspaces, forward and backward thread", kWorkspace,
+        {{2, "of"}, {workspace, "bytes"}});
+  const auto is_one_token = [](const train::BatchShape& batch) { return batch.rows * batch.length == 1; };
+  bool one_token = std::any_of(workload.evaluations.begin(), workload.evaluations.end(), is_one_token);
+  for (const train::StepShape& step : workload.steps) {
+    one_token = one_token || std::any_of(step.begin(), step.end(), is_one_token);
+  }
+  const bool biased = s_.shape.query_key_value_bias || s_.shape.output_bias || s_.shape.feed_forward_bias;
+  if (biased || (s_.lora && one_token && s_.run.lora_r > 1)) {
+    stand(Component::kKernels, "cuBLASLt workspaces", kWorkspaceLt,
+          {{s_.checkpointing ? 2 : 1, "of"}, {1048576, "bytes"}});
+  }
+}
+
+// Parts of a base in FP32 while it is quantized, the largest matrix's.
+void AccountOfRun::load() {
+  if (!s_.scheme) return;
+  account_.enter("load", "quantizing the base", 0);
+  int64_t most = 0, scales = 0;
+  for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {
+    if (!model::is_quantizable(spec, s_.trains(spec.name))) continue;
+    const int64_t rows = spec.shape[0], columns = spec.shape[1];
+    most = std::max(most, ops::quantized_part_rows(rows, columns) * columns);
+    scales = std::max(scales, quant::layout_of(*s_.scheme, rows, columns).scales);
+  }
+  const bool doubly = *s_.scheme == quant::Scheme::kNf4DoubleQuant;
+  const Tensor wide_scales =
+      account_.take("scales, before their own quantization", kParts, {{doubly ? scales : 0, "scales"}, {4, "bytes"}});
+  const Tensor part = account_.take("part of a matrix in FP32", kParts, {{most, "numbers"}, {4, "bytes"}});
+  if (!s_.cuda) return;
+  if (quant::has_row_scales(*s_.scheme)) {
+    account_.take("its magnitudes", kParts, {{most, "numbers"}, {4, "bytes"}});
+    return;
+  }
+  const Tensor codes = account_.take("its codes", kParts, {{most, "numbers"}, {4, "bytes"}});
+  account_.take("its codes, packed", kParts, {{(most + 1) / 2, "bytes"}, {4, "bytes"}});
+}
+
+}  // namespace fathom::plan
