@@ -16,6 +16,9 @@ enum class Attention { kFlash, kMath };
 enum class Schedule { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class Cadence { kNo, kSteps, kEpoch };
 enum class Optimizer { kAdamW, kSgd, kAdafactor, kLion };
+enum class Qat { kNone, kInt8, kInt4 };
+enum class QatActivations { kNone, kInt8 };
+enum class MasterWeights { kNone, kFp32, kStochastic };
 enum class DatasetFormat { kAuto, kText, kPromptCompletion, kTokenIds, kMessages, kShareGpt, kAlpaca };
 enum class ReportTo { kNone, kTensorBoard };
 
@@ -43,8 +46,13 @@ struct RunConfig {
   bool load_in_4bit = false;                 // in NF4
   bool load_in_fp8 = false;                  // in FP8
   bool bnb_4bit_use_double_quant = false;    // NF4's scales in 8 bits
+  Qat qat = Qat::kNone;                      // projections trained as they will be stored: fake quantization
+  QatActivations qat_activations = QatActivations::kNone;
   // precision
-  bool bf16 = false;  // autocast
+  bool bf16 = false;                                    // autocast
+  bool fp16 = false;                                    // autocast, with a loss scale that adapts itself
+  bool tf32 = false;                                    // FP32 products on a GPU by its TF32 units
+  MasterWeights master_weights = MasterWeights::kNone;  // of weights stored in BF16
   // data
   std::vector<std::string> train_file;       // paths, or patterns of paths
   std::vector<std::string> validation_file;  // the same
