@@ -143,12 +143,8 @@ QuantTables make_quant_tables(Scheme scheme, at::Device device) {
   tables.pairs_256x2 = table(pairs, {256, 2}, device);
   tables.thresholds_15 = table(quant::kNf4Thresholds, {15}, device);
   if (scheme == Scheme::kNf4) return tables;
-  std::vector<float> boundaries;
-  for (size_t i = 1; i < quant::kDynamicValues.size(); ++i) {
-    boundaries.push_back((quant::kDynamicValues[i - 1] + quant::kDynamicValues[i]) / 2);
-  }
-  tables.dynamic_256 = table(quant::kDynamicValues, {256}, device);
-  tables.boundaries_255 = table(boundaries, {255}, device);
+  tables.dynamic_256 = table(quant::kSignedDynamic.values, {256}, device);
+  tables.boundaries_255 = table(quant::kSignedDynamic.midpoints, {255}, device);
   return tables;
 }
 

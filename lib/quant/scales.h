@@ -1,23 +1,21 @@
 // NF4's scales quantized in their turn, "double quantization": 8 bits for each and one FP32 for 256. No torch header.
 //
-// Source: Dettmers et al. 2023, arXiv 2305.14314, section 3; the 8-bit codes are the dynamic ones of Dettmers et al.
-// 2022, arXiv 2110.02861, appendix F.2, as bitsandbytes makes them. Its CPU library looks codes up in 65,536 steps, its
-// CUDA kernels divide approximately; these are the nearest ones, as its portable backend has them.
+// Source: Dettmers et al. 2023, arXiv 2305.14314, section 3; the 8-bit codes are the signed ones of quant/dynamic.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
+
+#include "quant/dynamic.h"
 
 namespace fathom::quant {
 
-inline constexpr int64_t kScaleBlock = 256;
-extern const std::array<float, 256> kDynamicValues;  // ascending, signed, from -0.99297 to 1
+inline constexpr int64_t kScaleBlock = kDynamicBlock;
 
 // What is taken off every scale first: the mean of all of them, summed in FP64.
 float mean_scale(const float* scales, int64_t n);
 // Quantizes one block of n <= 256 scales less `offset` and returns the block's own scale, the largest magnitude left.
 float quantize_scales(const float* scales, float offset, int64_t n, uint8_t* codes);
-// kDynamicValues[code] × scale + offset.
+// kSignedDynamic.values[code] × scale + offset.
 void dequantize_scales(const uint8_t* codes, float scale, float offset, int64_t n, float* scales);
 
 }  // namespace fathom::quant

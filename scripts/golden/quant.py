@@ -6,8 +6,8 @@ usage: scripts/golden/quant.py [folder]     needs torch, ml_dtypes, bitsandbytes
 
 floats.json: XXH3-128 of the FP32 values of all codes of a format, and of the codes that torch's casts give to a list of
 numbers which quant/float_format_test.cpp makes too; torch and ml_dtypes must agree. blocks.json: a matrix and its codes,
-arrays as hexadecimal digits of their bytes. bitsandbytes' operators are called as its default backend has them: its CPU
-library looks its 8-bit codes up in a table of 65,536 steps, its CUDA kernels divide approximately.
+arrays as hexadecimal digits of their bytes. dynamic.json: the same for 8-bit dynamic codes. bitsandbytes' operators are
+called as its default backend has them: its CPU library looks its 8-bit codes up in a table of 65,536 steps, its CUDA kernels divide approximately.
 """
 import json
 import pathlib
@@ -131,6 +131,24 @@ def double_quantization():
             "codes_of_its_cpu_library": digits(library), "outer": digits(outer), "values": digits(read)}
 
 
+def dynamic():
+    """Both 8-bit dynamic maps on blocks of moments: of very different size, zeros and a block of zeros among them."""
+    generator = torch.Generator().manual_seed(13)
+    values = torch.randn(8 * 256, generator=generator) * torch.logspace(-7, 1, 8 * 256)
+    values = values[torch.randperm(8 * 256, generator=generator)]
+    values[256:512] *= 1e-12
+    values[512:768] = 0
+    values[800] = 0
+    result = {}
+    for name, signed, numbers in (("signed", True, values), ("unsigned", False, values.square())):
+        code = functional.create_dynamic_map(signed=signed)
+        codes, scales = torch.ops.bitsandbytes.quantize_blockwise.default.redispatch(DEFAULT, numbers, code, 256)
+        read = torch.ops.bitsandbytes.dequantize_blockwise.default(codes, scales, code, 256, torch.float32)
+        result[name] = {"table": digits(code), "values": digits(numbers), "codes": digits(codes),
+                        "scales": digits(scales), "read": digits(read)}
+    return result
+
+
 def int4(rows):
     group = 32
     arguments = QuantizationArgs(num_bits=4, type="int", strategy="group", group_size=group, symmetric=True)
@@ -148,7 +166,7 @@ def main():
     rows = matrix()
     blocks = {"rows": digits(rows), "int8": int8(rows), "fp8": fp8(rows), "nf4": nf4(rows), "int4": int4(rows),
               "scales": double_quantization()}
-    for name, value in {"floats": floats(), "blocks": blocks}.items():
+    for name, value in {"floats": floats(), "blocks": blocks, "dynamic": dynamic()}.items():
         (folder / f"{name}.json").write_text(json.dumps(value, indent=1) + "\n")
 
 

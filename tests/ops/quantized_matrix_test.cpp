@@ -36,19 +36,16 @@ QuantizedMatrix quantized(Scheme scheme, const at::Tensor& values_ND, const Quan
 
 // Of a GPU, but on the CPU, where ATen's operators run too.
 QuantTables tables_on_cpu() {
-  std::vector<float> pairs, boundaries;
+  std::vector<float> pairs;
   for (size_t byte = 0; byte < 256; ++byte) {
     pairs.push_back(quant::kNf4Values[byte / 16]);
     pairs.push_back(quant::kNf4Values[byte % 16]);
   }
-  for (size_t i = 0; i < 255; ++i) {
-    boundaries.push_back((quant::kDynamicValues[i] + quant::kDynamicValues[i + 1]) / 2);
-  }
   const auto tensor = [](const auto& values) {
     return at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())}, at::kFloat).clone();
   };
-  return {tensor(pairs).view({256, 2}), tensor(quant::kNf4Thresholds), tensor(quant::kDynamicValues),
-          tensor(boundaries)};
+  return {tensor(pairs).view({256, 2}), tensor(quant::kNf4Thresholds), tensor(quant::kSignedDynamic.values),
+          tensor(quant::kSignedDynamic.midpoints).narrow(0, 0, 255)};
 }
 
 // One row or block after the other.

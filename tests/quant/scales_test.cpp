@@ -25,7 +25,9 @@ struct DoubleQuantized {
 
 TEST(Scales, HaveTheTableAndTheCodesOfBitsandbytes) {
   const Json& golden = golden_blocks()["scales"];
-  EXPECT_EQ(count_different({kDynamicValues.begin(), kDynamicValues.end()}, array_of<float>(golden["table"])), 0);
+  EXPECT_EQ(
+      count_different({kSignedDynamic.values.begin(), kSignedDynamic.values.end()}, array_of<float>(golden["table"])),
+      0);
   const auto scales = array_of<float>(golden["scales"]);
   const float offset = array_of<float>(golden["offset"])[0];
   const DoubleQuantized ours(scales, offset);
