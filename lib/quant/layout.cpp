@@ -1,7 +1,10 @@
 // Counts codes and scales.
 #include "quant/layout.h"
 
+#include <string>
+
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/rounding.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
@@ -13,6 +16,31 @@ constexpr int64_t kFp32Bytes = 4;
 
 }  // namespace
 
+int64_t block_of(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kInt8:
+    case Scheme::kFp8:
+      return 0;
+    case Scheme::kNf4:
+    case Scheme::kNf4DoubleQuant:
+      return kNf4Block;
+    case Scheme::kInt4Group128:
+      return 128;
+    case Scheme::kInt4Group64:
+      return 64;
+    case Scheme::kInt4Group32:
+      return 32;
+  }
+  return 0;
+}
+
+std::optional<Scheme> int4_of_group(int64_t values) {
+  for (const Scheme scheme : {Scheme::kInt4Group128, Scheme::kInt4Group64, Scheme::kInt4Group32}) {
+    if (block_of(scheme) == values) return scheme;
+  }
+  return std::nullopt;
+}
+
 std::string_view name_of(Scheme scheme) {
   switch (scheme) {
     case Scheme::kInt8:
@@ -23,19 +51,30 @@ std::string_view name_of(Scheme scheme) {
       return "NF4";
     case Scheme::kNf4DoubleQuant:
       return "NF4, double quantization";
+    case Scheme::kInt4Group128:
+      return "INT4, groups of 128";
+    case Scheme::kInt4Group64:
+      return "INT4, groups of 64";
+    case Scheme::kInt4Group32:
+      return "INT4, groups of 32";
   }
   return "";
 }
 
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
   const int64_t values = checked_multiply(rows, columns, "a quantized matrix");
+  const int64_t block = block_of(scheme);
+  if (is_int4(scheme) && columns % block != 0) {
+    throw Error("a matrix with " + std::to_string(columns) + " columns has no whole number of INT4's groups of " +
+                std::to_string(block));
+  }
   Layout layout;
-  if (has_row_scales(scheme)) {
+  if (block == 0) {
     layout.code_bytes = values;
     layout.scales = rows;
   } else {
     layout.code_bytes = divide_up(values, 2);
-    layout.scales = divide_up(values, kNf4Block);
+    layout.scales = divide_up(values, block);
   }
   if (scheme == Scheme::kNf4DoubleQuant) {
     layout.outer_scales = divide_up(layout.scales, kScaleBlock) + 1;

@@ -1,4 +1,4 @@
-// Writes tensors into a safetensors file, one at a time, hashing what goes out.
+// Writes tensors into a safetensors file, one at a time: in the file's order, hashing what goes out, or in any.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
 
 namespace fathom::weights {
 namespace {
@@ -93,15 +94,20 @@ std::string header_text(const std::filesystem::path& path, const std::vector<Slo
   return text;
 }
 
+// The header with its length in front.
+std::string file_start(const std::filesystem::path& path, const std::vector<Slot>& slots) {
+  const std::string header = header_text(path, slots);
+  std::string start;
+  for (int byte = 0; byte < 8; ++byte) start += static_cast<char>(header.size() >> (8 * byte) & 0xFF);
+  return start + header;
+}
+
 }  // namespace
 
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors) {
   const std::vector<Slot> slots = lay_out(path, tensors);
-  const std::string header = header_text(path, slots);
+  const std::string start = file_start(path, slots);
   HashedFile file(path);
-  std::string start;
-  for (int byte = 0; byte < 8; ++byte) start += static_cast<char>(header.size() >> (8 * byte) & 0xFF);
-  start += header;
   file.write(reinterpret_cast<const std::byte*>(start.data()), static_cast<int64_t>(start.size()));
   int64_t largest = 0;
   for (const Slot& slot : slots) largest = std::max(largest, slot.source->data == nullptr ? slot.bytes : 0);
@@ -119,6 +125,44 @@ int64_t safetensors_bytes(const std::vector<TensorSource>& tensors) {
   int64_t bytes = 8 + std::ssize(header_text(none, slots));
   for (const Slot& slot : slots) bytes = checked_add(bytes, slot.bytes, "size of a safetensors file");
   return bytes;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSource>& tensors)
+    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (!file_.is_open()) fail(path_, "creating");
+  const std::vector<Slot> slots = lay_out(path, tensors);
+  const std::string start = file_start(path, slots);
+  write_at(0, start.data(), std::ssize(start));
+  int64_t offset = std::ssize(start);
+  for (const Slot& slot : slots) {
+    missing_[slot.source->name] = {offset, slot.bytes};
+    offset = checked_add(offset, slot.bytes, "size of " + path.string());
+  }
+}
+
+void SafetensorsWriter::write(const TensorSource& tensor) {
+  const auto found = missing_.find(tensor.name);
+  if (found == missing_.end()) throw Error(path_.string() + ": tensor '" + tensor.name + "' has no place left");
+  const auto [offset, bytes] = found->second;
+  if (tensor.data != nullptr) {
+    write_at(offset, tensor.data, bytes);
+  } else {
+    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+    tensor.read(buffer.get(), bytes);
+    write_at(offset, buffer.get(), bytes);
+  }
+  missing_.erase(found);
+}
+
+void SafetensorsWriter::finish() {
+  if (!missing_.empty()) {
+    throw Error(path_.string() + ": tensor '" + missing_.begin()->first + "' was not written");
+  }
+}
+
+void SafetensorsWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
+  if (::lseek(file_.get(), offset, SEEK_SET) < 0) fail(path_, "seeking");
+  if (!write_whole(file_, data, static_cast<size_t>(bytes))) fail(path_, "writing");
 }
 
 }  // namespace fathom::weights

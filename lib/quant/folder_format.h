@@ -1,0 +1,36 @@
+// How a model folder stores quantized projections, and the quantization_config in its config.json that says so, read
+// and written. No torch header.
+//
+// The layouts are those of bitsandbytes as transformers writes and loads them, and of compressed-tensors.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/json.h"
+#include "quant/layout.h"
+
+namespace fathom::quant {
+
+// Whose names, types and shapes of tensors (quant/folder_tensors.h).
+enum class Library {
+  kBitsAndBytes,       // INT8 and NF4
+  kCompressedTensors,  // FP8 ("float-quantized"), INT4 ("pack-quantized"); INT8 ("int-quantized") is read only
+};
+
+struct FolderFormat {
+  Scheme scheme = Scheme::kInt8;
+  Library library = Library::kBitsAndBytes;
+  bool operator==(const FolderFormat&) const = default;
+};
+
+// The format in which a scheme is written.
+FolderFormat format_of(Scheme scheme);
+
+// What a quantization_config says. All projections of decoder layers are quantized and nothing else. Throws Error
+// naming `origin` (config.json's path) and the key for every other method, format, type, group or choice of modules.
+FolderFormat parse_quantization_config(const Json& quantization, std::string_view origin);
+// The value of config.json's key "quantization_config".
+Json quantization_config(Scheme scheme);
+
+}  // namespace fathom::quant

@@ -1,0 +1,138 @@
+// Names and shapes by library, and scales as each library has them.
+#include "quant/folder_tensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "quant/nf4.h"
+#include "quant/quant_state.h"
+#include "quant/scales.h"
+
+namespace fathom::quant {
+namespace {
+
+using weights::TensorSource;
+
+// Of "….up_proj.weight": "….up_proj".
+std::string module_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
+
+std::vector<StoredTensor> bitsandbytes_tensors(Scheme scheme, const std::string& name, int64_t rows, int64_t columns) {
+  const Layout layout = layout_of(scheme, rows, columns);
+  if (scheme == Scheme::kInt8) {
+    return {{name, DType::kI8, {rows, columns}},
+            {module_of(name) + ".SCB", DType::kF32, {rows}},
+            {module_of(name) + ".weight_format", DType::kU8, {}}};
+  }
+  const bool doubly = scheme == Scheme::kNf4DoubleQuant;
+  std::vector<StoredTensor> tensors = {
+      {name, DType::kU8, {layout.code_bytes, 1}},
+      {name + ".absmax", doubly ? DType::kU8 : DType::kF32, {layout.scales}},
+      {name + ".quant_map", DType::kF32, {std::ssize(kNf4Values)}},
+      {name + ".quant_state.bitsandbytes__nf4", DType::kU8, {quant_state_bytes(scheme)}}};
+  if (doubly) {
+    tensors.push_back({name + ".nested_absmax", DType::kF32, {layout.outer_scales - 1}});
+    tensors.push_back({name + ".nested_quant_map", DType::kF32, {std::ssize(kSignedDynamic.values)}});
+  }
+  return tensors;
+}
+
+std::vector<StoredTensor> compressed_tensors(Scheme scheme, const std::string& name, int64_t rows, int64_t columns) {
+  const Layout layout = layout_of(scheme, rows, columns);
+  if (has_row_scales(scheme)) {
+    return {{name, scheme == Scheme::kFp8 ? DType::kF8E4M3 : DType::kI8, {rows, columns}},
+            {name + "_scale", DType::kF32, {rows, 1}}};
+  }
+  constexpr int64_t kCodesPerWord = 8;  // groups are multiples of it
+  return {{name + "_packed", DType::kI32, {rows, columns / kCodesPerWord}},
+          {name + "_scale", DType::kF32, {rows, layout.scales / rows}},
+          {name + "_shape", DType::kI64, {2}}};
+}
+
+// What divided by 127 gives the scale, if any number does: then the largest magnitude of the row.
+float largest_magnitude_of(float scale) {
+  constexpr float kLargestCode = 127;
+  const float product = scale * kLargestCode;
+  for (const float each : {product, std::nextafterf(product, 0), std::nextafterf(product, HUGE_VALF)}) {
+    if (each / kLargestCode == scale) return each;
+  }
+  return product;
+}
+
+using Read = std::function<void(std::byte*, int64_t)>;
+
+Read copy_of(std::string bytes) {
+  return [bytes = std::move(bytes)](std::byte* out, int64_t size) {
+    std::memcpy(out, bytes.data(), static_cast<size_t>(size));
+  };
+}
+template <typename Values>
+Read copy_of_values(const Values& values) {
+  return copy_of({reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]});
+}
+
+Read magnitudes_of(const float* scales) {
+  return [scales](std::byte* out, int64_t size) {
+    for (int64_t row = 0; row < size / static_cast<int64_t>(sizeof(float)); ++row) {
+      const float magnitude = largest_magnitude_of(scales[row]);
+      std::memcpy(out + row * static_cast<int64_t>(sizeof magnitude), &magnitude, sizeof magnitude);
+    }
+  };
+}
+
+struct Content {
+  const std::byte* data = nullptr;
+  Read read;  // where data is null
+};
+
+// In the order of tensors_of_matrix.
+std::vector<Content> contents_of(const MatrixBytes& matrix, DType dtype) {
+  const Content codes = {matrix.codes, {}}, scales = {matrix.scales, {}};
+  if (matrix.scheme == Scheme::kInt8) {
+    constexpr char kRowMajor = 0;
+    return {codes,
+            {nullptr, magnitudes_of(reinterpret_cast<const float*>(matrix.scales))},
+            {nullptr, copy_of(std::string(1, kRowMajor))}};
+  }
+  if (matrix.scheme == Scheme::kFp8) return {codes, scales};
+  if (is_int4(matrix.scheme)) {
+    return {codes, scales, {nullptr, copy_of_values(std::array<int64_t, 2>{matrix.rows, matrix.columns})}};
+  }
+  std::optional<float> offset;
+  const int64_t outer = layout_of(matrix.scheme, matrix.rows, matrix.columns).outer_scales;
+  if (outer > 0) offset = matrix.outer_scales[outer - 1];
+  std::vector<Content> contents = {codes,
+                                   scales,
+                                   {nullptr, copy_of_values(kNf4Values)},
+                                   {nullptr, copy_of(quant_state_text({matrix.rows, matrix.columns, dtype, offset}))}};
+  if (outer > 0) {
+    contents.push_back({reinterpret_cast<const std::byte*>(matrix.outer_scales), {}});
+    contents.push_back({nullptr, copy_of_values(kSignedDynamic.values)});
+  }
+  return contents;
+}
+
+}  // namespace
+
+std::vector<StoredTensor> tensors_of_matrix(const FolderFormat& format, const std::string& name, int64_t rows,
+                                            int64_t columns) {
+  return format.library == Library::kBitsAndBytes ? bitsandbytes_tensors(format.scheme, name, rows, columns)
+                                                  : compressed_tensors(format.scheme, name, rows, columns);
+}
+
+std::vector<TensorSource> sources_of_matrix(const std::string& name, const MatrixBytes& matrix, DType dtype) {
+  const auto tensors = tensors_of_matrix(format_of(matrix.scheme), name, matrix.rows, matrix.columns);
+  std::vector<Content> contents = contents_of(matrix, dtype);
+  std::vector<TensorSource> sources;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    sources.push_back(
+        {tensors[i].name, tensors[i].dtype, tensors[i].shape, std::move(contents[i].read), contents[i].data});
+  }
+  return sources;
+}
+
+}  // namespace fathom::quant

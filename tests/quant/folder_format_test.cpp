@@ -1,0 +1,84 @@
+// quantization_config: what is written is read, and everything else is refused with file, key and what is known.
+#include "quant/folder_format.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace fathom::quant {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string refusal(const Json& config) {
+  try {
+    parse_quantization_config(config, "m/config.json");
+    return "";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("m/config.json: quantization_config"), HasSubstr("known are bitsandbytes")));
+    return error.what();
+  }
+}
+
+Json changed(Scheme scheme, const std::string& pointer, const Json& value) {
+  Json config = quantization_config(scheme);
+  config[Json::json_pointer(pointer)] = value;
+  return config;
+}
+
+TEST(FolderFormat, is_read_as_it_is_written) {
+  for (const Scheme scheme : {Scheme::kInt8, Scheme::kFp8, Scheme::kNf4, Scheme::kNf4DoubleQuant, Scheme::kInt4Group128,
+                              Scheme::kInt4Group64, Scheme::kInt4Group32}) {
+    EXPECT_EQ(parse_quantization_config(quantization_config(scheme), "config.json"), format_of(scheme));
+  }
+}
+
+TEST(FolderFormat, is_read_as_others_write_it) {
+  const auto format = [](const Json& config) { return parse_quantization_config(config, "config.json"); };
+  const Json rows = {{"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "channel"}};
+  Json config = changed(Scheme::kFp8, "/config_groups/group_0/weights", rows);
+  config["format"] = "int-quantized";
+  EXPECT_EQ(format(config), (FolderFormat{Scheme::kInt8, Library::kCompressedTensors}));
+  EXPECT_EQ(format(changed(Scheme::kFp8, "/config_groups/group_0/input_activations", {{"dynamic", true}})),
+            format_of(Scheme::kFp8))
+      << "activations are not rounded here";
+  EXPECT_EQ(format(changed(Scheme::kInt8, "/llm_int8_skip_modules", {"lm_head"})), format_of(Scheme::kInt8));
+  EXPECT_EQ(format(changed(Scheme::kFp8, "/ignore", {"re:.*lm_head"})), format_of(Scheme::kFp8));
+}
+
+TEST(FolderFormat, is_refused_where_it_is_unknown) {
+  EXPECT_THAT(refusal("gptq"), HasSubstr("expected an object"));
+  EXPECT_THAT(refusal(Json::object()), HasSubstr("quant_method: is missing"));
+  EXPECT_THAT(refusal({{"quant_method", "gptq"}}), HasSubstr("\"gptq\" is not supported"));
+  EXPECT_THAT(refusal({{"quant_method", 7}}), HasSubstr("expected a string"));
+  EXPECT_THAT(refusal({{"quant_method", "bitsandbytes"}}), HasSubstr("load_in_8bit"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt8, "/load_in_4bit", true)), HasSubstr("not both"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt8, "/load_in_4bit", "yes")), HasSubstr("expected true or false"));
+  EXPECT_THAT(refusal(changed(Scheme::kNf4, "/bnb_4bit_quant_type", "fp4")), HasSubstr(R"(expected "nf4", got "fp4")"));
+  EXPECT_THAT(refusal(changed(Scheme::kNf4, "/bnb_4bit_quant_storage", "bfloat16")),
+              HasSubstr("bnb_4bit_quant_storage"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt8, "/llm_int8_skip_modules", {"lm_head", "down_proj"})),
+              HasSubstr(R"("down_proj" is left out)"));
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, "/format", "nvfp4-pack-quantized")), HasSubstr("nvfp4-pack-quantized"));
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, "/quantization_status", "initialized")), HasSubstr("quantization_status"));
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, "/ignore", {"model.layers.0.mlp.up_proj"})), HasSubstr("is left out"));
+  const std::string group = "/config_groups/group_0";
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/targets", {"re:.*q_proj"})), HasSubstr("group_0.targets"));
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/input_activations", {{"dynamic", false}})), HasSubstr("dynamic"));
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/weights/strategy", "block")), HasSubstr("\"block\""));
+  EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/weights/symmetric", false)), HasSubstr("symmetric"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/group_size", 16)),
+              HasSubstr("128, 64 or 32, got 16"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/group_size", "32")), HasSubstr("128, 64 or 32"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/num_bits", 3)), HasSubstr("expected 4, got 3"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/actorder", "group")), HasSubstr("actorder"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, "/config_groups", Json::object())), HasSubstr("one group"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, "/kv_cache_scheme", {{"num_bits", 8}})),
+              HasSubstr("kv_cache_scheme"));
+}
+
+}  // namespace
+}  // namespace fathom::quant

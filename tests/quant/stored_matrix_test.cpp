@@ -1,0 +1,237 @@
+// Matrices in a folder: what was written is read back bit by bit, and what does not fit is refused by name.
+#include "quant/stored_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "base/error.h"
+#include "quant/folder_tensors.h"
+#include "tests/quant/folder_fixture.h"
+
+namespace fathom::quant {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using weights::TensorSource;
+
+constexpr char kName[] = "model.layers.0.mlp.up_proj.weight";
+constexpr int64_t kRows = 6, kColumns = 128;
+constexpr Scheme kSchemes[] = {Scheme::kInt8,           Scheme::kFp8,          Scheme::kNf4,
+                               Scheme::kNf4DoubleQuant, Scheme::kInt4Group128, Scheme::kInt4Group64,
+                               Scheme::kInt4Group32};
+
+struct Matrix {
+  std::vector<std::byte> codes;
+  std::vector<float> scales, outer;
+  std::vector<uint8_t> scale_codes;
+  MatrixBytes bytes;
+
+  explicit Matrix(Scheme scheme, uint32_t seed = 5) {
+    const Layout layout = layout_of(scheme, kRows, kColumns);
+    std::mt19937 random(seed);
+    const auto byte = [&] { return static_cast<uint8_t>(random() % 127); };  // no NaN of FP8
+    const auto number = [&] { return std::ldexp(1.0f + static_cast<float>(random() % 8388608) / 8388608, -5); };
+    for (int64_t i = 0; i < layout.code_bytes; ++i) codes.push_back(std::byte{byte()});
+    for (int64_t i = 0; i < layout.scales; ++i) {
+      // As INT8 has them: a largest magnitude / 127.
+      scales.push_back(number() / 127);
+      scale_codes.push_back(byte());
+    }
+    for (int64_t i = 0; i < layout.outer_scales; ++i) outer.push_back(number());
+    const bool doubly = layout.outer_scales > 0;
+    const void* of_blocks = doubly ? static_cast<const void*>(scale_codes.data()) : scales.data();
+    bytes = {scheme, kRows, kColumns, codes.data(), static_cast<const std::byte*>(of_blocks), outer.data()};
+  }
+};
+
+class Stored : public testing::TestWithParam<Scheme> {
+ protected:
+  ScratchModel model_;
+};
+
+TEST_P(Stored, is_read_back_as_it_was) {
+  const Matrix matrix(GetParam());
+  const weights::ModelFolder folder = model_.open(sources_of_matrix(kName, matrix.bytes, DType::kBF16));
+  const StoredMatrix stored = find_matrix(folder, format_of(GetParam()), kName, kRows, kColumns);
+  EXPECT_EQ(std::memcmp(stored.codes, matrix.codes.data(), matrix.codes.size()), 0);
+  EXPECT_EQ(stored.tensors.size(), folder.names().size());
+  if (GetParam() == Scheme::kNf4DoubleQuant) {
+    EXPECT_EQ(stored.scale_codes, matrix.scale_codes);
+    EXPECT_EQ(stored.outer_scales, matrix.outer);
+  } else {
+    EXPECT_EQ(stored.scales, matrix.scales);
+  }
+}
+
+TEST_P(Stored, takes_the_bytes_of_its_layout_and_little_more) {
+  const Matrix matrix(GetParam());
+  int64_t bytes = 0;
+  for (const StoredTensor& tensor : tensors_of_matrix(format_of(GetParam()), kName, kRows, kColumns)) {
+    int64_t of_tensor = size_of(tensor.dtype);
+    for (const int64_t size : tensor.shape) of_tensor *= size;
+    bytes += of_tensor;
+  }
+  const int64_t layout = layout_of(GetParam(), kRows, kColumns).bytes();
+  constexpr int64_t kMost = 256 * 4 + 16 * 4 + 288;  // tables and the state of double quantization
+  EXPECT_GE(bytes, layout - 4) << "the offset of double quantization is in its state";
+  EXPECT_LE(bytes, layout + kMost);
+}
+
+TEST_P(Stored, is_refused_without_any_one_of_its_tensors) {
+  const Matrix matrix(GetParam());
+  const auto whole = sources_of_matrix(kName, matrix.bytes, DType::kBF16);
+  for (size_t missing = 0; missing < whole.size(); ++missing) {
+    if (whole[missing].name.ends_with("weight_format")) continue;  // may be absent
+    std::vector<TensorSource> tensors = whole;
+    tensors.erase(tensors.begin() + static_cast<ptrdiff_t>(missing));
+    const weights::ModelFolder folder = model_.open(tensors);
+    try {
+      find_matrix(folder, format_of(GetParam()), kName, kRows, kColumns);
+      ADD_FAILURE() << whole[missing].name;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr(folder.path().string()), HasSubstr("there is no tensor " + whole[missing].name),
+                        HasSubstr("Quantize the model again")));
+    }
+  }
+}
+
+TEST_P(Stored, is_refused_in_another_shape) {
+  const Matrix matrix(GetParam());
+  const weights::ModelFolder folder = model_.open(sources_of_matrix(kName, matrix.bytes, DType::kBF16));
+  EXPECT_THROW(find_matrix(folder, format_of(GetParam()), kName, kRows + 1, kColumns), Error);
+  EXPECT_THROW(find_matrix(folder, format_of(GetParam()), kName, kRows, 2 * kColumns), Error);
+  EXPECT_THROW(find_matrix(folder, format_of(GetParam()), kName, int64_t{1} << 62, 8 * kColumns), Error);
+}
+
+std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
+  constexpr const char* kNames[] = {"INT8",         "FP8",         "NF4",        "NF4DoubleQuant",
+                                    "INT4Group128", "INT4Group64", "INT4Group32"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Schemes, Stored, testing::ValuesIn(kSchemes), scheme_name);
+
+// ---- one tensor changed at a time.
+
+class Refused : public testing::Test {
+ protected:
+  // What find_matrix says of the matrix with a tensor, known by the end of its name, replaced; "" if nothing.
+  std::string with(Scheme scheme, const std::string& ending, const std::function<void(TensorSource&)>& change) {
+    const Matrix matrix(scheme);
+    auto tensors = sources_of_matrix(kName, matrix.bytes, DType::kBF16);
+    for (TensorSource& tensor : tensors) {
+      if (!tensor.name.ends_with(ending)) continue;
+      change(tensor);
+      const weights::ModelFolder folder = model_.open(tensors);
+      try {
+        find_matrix(folder, format_of(scheme), kName, kRows, kColumns);
+        return "";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), AllOf(HasSubstr(folder.path().string()), HasSubstr(tensor.name)));
+        return error.what();
+      }
+    }
+    return "no such tensor";
+  }
+  std::string with_scale(Scheme scheme, const std::string& ending, float scale) {
+    return with(scheme, ending, [&](TensorSource& tensor) {
+      std::vector<float> scales(static_cast<size_t>(layout_of(scheme, kRows, kColumns).scales), 1);
+      scales.back() = scale;
+      tensor = tensor_of(tensor.name, DType::kF32, tensor.shape, scales);
+    });
+  }
+  std::string with_state(const std::string& text, Scheme scheme = Scheme::kNf4) {
+    return with(scheme, "bitsandbytes__nf4", [&](TensorSource& tensor) {
+      tensor = tensor_of(tensor.name, DType::kU8, {std::ssize(text)}, std::vector<char>(text.begin(), text.end()));
+    });
+  }
+  ScratchModel model_;
+};
+
+TEST_F(Refused, other_types) {
+  const auto as_bf16 = [](TensorSource& tensor) {
+    tensor = tensor_of(tensor.name, DType::kBF16, {kRows, kColumns}, std::vector<uint16_t>(kRows * kColumns));
+  };
+  EXPECT_THAT(with(Scheme::kInt8, "weight", as_bf16), HasSubstr("is stored as BF16, expected I8 for INT8"));
+  EXPECT_THAT(with(Scheme::kFp8, "weight", as_bf16), HasSubstr("is stored as BF16, expected F8_E4M3 for FP8"));
+}
+
+TEST_F(Refused, scales_that_are_none) {
+  for (const float scale : {NAN, -1.0f, HUGE_VALF}) {
+    EXPECT_THAT(with_scale(Scheme::kInt8, "SCB", scale), HasSubstr("holds the scale"));
+    EXPECT_THAT(with_scale(Scheme::kFp8, "weight_scale", scale), HasSubstr("holds the scale"));
+    EXPECT_THAT(with_scale(Scheme::kNf4, "absmax", scale), HasSubstr("holds the scale"));
+    EXPECT_THAT(with_scale(Scheme::kInt4Group32, "weight_scale", scale), HasSubstr("holds the scale"));
+  }
+  EXPECT_EQ(with_scale(Scheme::kInt8, "SCB", 0), "") << "a row of zeros";
+}
+
+TEST_F(Refused, codes_of_nan) {
+  const std::string error = with(Scheme::kFp8, "weight", [](TensorSource& tensor) {
+    std::vector<uint8_t> codes(kRows * kColumns);
+    codes[77] = 0xFF;
+    tensor = tensor_of(tensor.name, DType::kF8E4M3, {kRows, kColumns}, codes);
+  });
+  EXPECT_THAT(error, HasSubstr("holds a NaN"));
+}
+
+TEST_F(Refused, tables_of_another_format) {
+  const std::string error = with(Scheme::kNf4, "quant_map", [](TensorSource& tensor) {
+    tensor = tensor_of(tensor.name, DType::kF32, {16}, std::vector<float>(16, 0.5f));
+  });
+  EXPECT_THAT(error, HasSubstr("holds other values than those of NF4"));
+}
+
+TEST_F(Refused, states_that_say_other_things) {
+  const std::string start = R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": )";
+  EXPECT_EQ(with_state(start + "[6, 128]}"), "");
+  EXPECT_THAT(with_state(start + "[128, 6]}"), HasSubstr("says [128, 6], but config.json makes it [6, 128]"));
+  EXPECT_THAT(with_state(start + "[6, 1e400]}"), HasSubstr("nf4"));
+  EXPECT_THAT(with_state(start + "[9223372036854775807, 128]}"), HasSubstr("shape that is none"));
+  EXPECT_THAT(with_state(start + R"([6, 128], "nested_offset": 0.5})"), HasSubstr("has no 'nested_blocksize'"));
+  EXPECT_THAT(with_state(start + R"([6, 128], "nested_blocksize": 256, "nested_offset": 0.5})"),
+              HasSubstr("with double quantization, other than bnb_4bit_use_double_quant"));
+  EXPECT_THAT(with_state(start + "[6, 128]}", Scheme::kNf4DoubleQuant), HasSubstr("without double quantization"));
+  EXPECT_THAT(with_state(R"({"quant_type": "fp4", "blocksize": 64, "dtype": "bfloat16", "shape": [6, 128]})"),
+              HasSubstr(R"(has quant_type "fp4", not "nf4")"));
+  EXPECT_THAT(with_state(R"({"quant_type": "nf4", "blocksize": 128, "dtype": "bfloat16", "shape": [6, 128]})"),
+              HasSubstr("has blocksize 128, not 64"));
+  EXPECT_THAT(with_state("[]"), HasSubstr("is no JSON object"));
+  EXPECT_THAT(with_state("{"), HasSubstr("bitsandbytes__nf4"));
+  EXPECT_THAT(with_state(std::string(5000, ' ')), HasSubstr("longer than 4096 bytes"));
+  EXPECT_THAT(with_state(std::string(3000, '[')), HasSubstr("bitsandbytes__nf4"));
+}
+
+TEST_F(Refused, packed_matrices_of_another_shape) {
+  const std::string error = with(Scheme::kInt4Group64, "weight_shape", [](TensorSource& tensor) {
+    tensor = tensor_of(tensor.name, DType::kI64, {2}, std::vector<int64_t>{kRows, kColumns - 1});
+  });
+  EXPECT_THAT(error, HasSubstr("says [6, 127], but config.json makes it [6, 128]"));
+}
+
+// ---- what other writers do.
+
+TEST(StoredMatrix, takes_scales_in_16_bits_and_one_for_all_rows) {
+  const ScratchModel model;
+  const FolderFormat fp8 = format_of(Scheme::kFp8);
+  const auto codes = tensor_of("m.weight", DType::kF8E4M3, {2, 3}, std::vector<uint8_t>(6));
+  const auto scales_of = [&](DType type, std::vector<int64_t> shape, std::vector<uint16_t> bits) {
+    const auto folder = model.open({codes, tensor_of("m.weight_scale", type, std::move(shape), std::move(bits))});
+    return find_matrix(folder, fp8, "m.weight", 2, 3).scales;
+  };
+  EXPECT_EQ(scales_of(DType::kBF16, {2, 1}, {0x3F80, 0x4049}), (std::vector<float>{1, 3.140625f}));
+  EXPECT_EQ(scales_of(DType::kF16, {2, 1}, {0x3C00, 0x0001}), (std::vector<float>{1, 0x1p-24f}));
+  EXPECT_EQ(scales_of(DType::kBF16, {1}, {0x4000}), (std::vector<float>{2, 2}));
+  EXPECT_EQ(scales_of(DType::kBF16, {}, {0x4000}), (std::vector<float>{2, 2}));
+  EXPECT_THROW(scales_of(DType::kF16, {2, 1}, {0x3C00, 0x7C00}), Error);
+  EXPECT_THROW(scales_of(DType::kBF16, {3, 1}, {0x4000, 0x4000, 0x4000}), Error);
+}
+
+}  // namespace
+}  // namespace fathom::quant
