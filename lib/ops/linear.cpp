@@ -11,6 +11,7 @@
 
 #include "ledger/ledger.h"
 #include "ops/dropout.h"
+#include "ops/fake_quantized_linear.h"
 
 namespace fathom::ops {
 namespace {
@@ -137,6 +138,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 }  // namespace
 
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training) {
+  if (layer.quantizer) return fake_quantized_linear(input, layer, compute);
   const auto needs = [on = at::GradMode::is_enabled()](const at::Tensor& x) {
     return on && x.defined() && x.requires_grad();
   };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ops/autocast.h"
+#include "ops/fake_quantize.h"
 #include "ops/linear_input.h"
 #include "ops/quantized_matrix.h"
 
@@ -22,6 +23,7 @@ struct Linear {
   at::Tensor bias_N;     // undefined: none
   std::optional<LoraAdapter> adapter;
   std::optional<QuantizedMatrix> quantized_ND = std::nullopt;  // the weight, frozen
+  std::optional<FakeQuantizer> quantizer = std::nullopt;       // the weight is trained as it will be stored
 };
 
 // x W^T + bias + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the
@@ -29,7 +31,8 @@ struct Linear {
 //
 // Keeps for the backward pass: the input (LinearInput says how) where a weight or an adapter needs a gradient; of an
 // adapter x A^T and one byte for each element that dropout looked at; autocast's copies of weights that are trained. A
-// frozen weight is cast, or dequantized, again: no copy of it outlives its product.
+// frozen weight is cast, or dequantized, again: no copy of it outlives its product. With a quantizer:
+// ops/fake_quantized_linear.h.
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training);
 
 }  // namespace fathom::ops
