@@ -23,9 +23,11 @@ struct Condition {
 constexpr auto kIsLora = [](const RunConfig& run) { return run.method == Method::kLora; };
 constexpr auto kIsIn4Bit = [](const RunConfig& run) { return kIsLora(run) && run.load_in_4bit; };
 constexpr auto kMixesMoments = [](const RunConfig& run) {
-  return run.optim == Optimizer::kAdamW || run.optim == Optimizer::kLion;
+  return is_adamw(run.optim) || run.optim == Optimizer::kLion;
 };
-constexpr auto kIsAdamW = [](const RunConfig& run) { return run.optim == Optimizer::kAdamW; };
+constexpr auto kIsAdamW = [](const RunConfig& run) { return is_adamw(run.optim); };
+constexpr auto kIsFull = [](const RunConfig& run) { return run.method == Method::kFull; };
+constexpr auto kStoresBf16 = [](const RunConfig& run) { return run.dtype == DType::kBF16; };
 constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
 constexpr auto kEvaluates = [](const RunConfig& run) { return run.eval_strategy != Cadence::kNo; };
 constexpr auto kSavesBySteps = [](const RunConfig& run) { return run.save_strategy == Cadence::kSteps; };
@@ -45,9 +47,11 @@ constexpr Condition kConditions[] = {
     {"load_in_4bit", "method", "method: lora", kIsLora},
     {"load_in_fp8", "method", "method: lora", kIsLora},
     {"bnb_4bit_use_double_quant", "load_in_4bit", "load_in_4bit: true", kIsIn4Bit},
-    {"adam_beta1", "optim", "optim: adamw or lion", kMixesMoments},
-    {"adam_beta2", "optim", "optim: adamw or lion", kMixesMoments},
-    {"adam_epsilon", "optim", "optim: adamw", kIsAdamW},
+    {"master_weights", "method", "method: full", kIsFull},
+    {"master_weights", "dtype", "dtype: bfloat16", kStoresBf16},
+    {"adam_beta1", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
+    {"adam_beta2", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
+    {"adam_epsilon", "optim", "optim: adamw, adamw_8bit or adamw_bf16", kIsAdamW},
     {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
     {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
     {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},
@@ -55,12 +59,6 @@ constexpr Condition kConditions[] = {
     {"early_stopping_patience", "eval_strategy", "eval_strategy: steps or epoch", kEvaluates},
     {"save_in_background", "save_strategy", "save_strategy: steps or epoch", kSaves},
 };
-
-const Condition* condition_of(std::string_view key) {
-  const auto found = std::find_if(std::begin(kConditions), std::end(kConditions),
-                                  [&](const Condition& condition) { return condition.key == key; });
-  return found == std::end(kConditions) ? nullptr : found;
-}
 
 class Checker {
  public:
@@ -142,6 +140,15 @@ void check_base(const RunConfig& run, Checker& checker) {
   }
 }
 
+// Weights that are rounded in a way of their own need an optimizer that rounds them so.
+void check_masters(const RunConfig& run, Checker& checker) {
+  if (run.master_weights == MasterWeights::kNone || is_adamw(run.optim)) return;
+  if (!checker.sound("master_weights") || !checker.sound("optim")) return;
+  checker.refuse("master_weights",
+                 {"none with optim: " + std::string(name_of(run.optim)), std::string(name_of(run.master_weights)),
+                  "remove it, or set optim: adamw, adamw_8bit or adamw_bf16"});
+}
+
 void check_data(const RunConfig& run, Checker& checker) {
   const auto both_sound = [&](std::string_view a, std::string_view b) { return checker.sound(a) && checker.sound(b); };
   if (run.validation_split > 0 && !run.validation_file.empty() && both_sound("validation_split", "validation_file")) {
@@ -172,6 +179,7 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_conditions(run, checker);
   check_evaluation(run, purpose, checker);
   check_base(run, checker);
+  check_masters(run, checker);
   check_data(run, checker);
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",
@@ -185,8 +193,8 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
 }
 
 bool applies(std::string_view key, const RunConfig& run) {
-  const Condition* condition = condition_of(key);
-  return condition == nullptr || condition->holds(run);
+  return std::all_of(std::begin(kConditions), std::end(kConditions),
+                     [&](const Condition& condition) { return condition.key != key || condition.holds(run); });
 }
 
 }  // namespace fathom::config

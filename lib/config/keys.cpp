@@ -117,7 +117,8 @@ Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names
 
 Key dtype_key() {
   Key key = make_key("dtype", "float32, bfloat16", &RunConfig::dtype,
-                     "The type in which the weights are stored. bfloat16 with full training keeps no float32 masters.",
+                     "The type in which the weights are stored. bfloat16 with full training loses small updates without "
+                     "master_weights.",
                      "float32 for full training, the checkpoint's for a frozen base");
   key.set = [](RunConfig& run, const Value& value) -> std::optional<Mismatch> {
     for (const DType type : {DType::kF32, DType::kBF16}) {
@@ -216,8 +217,14 @@ std::vector<Key> method_keys() {
 }
 
 std::vector<Key> precision_keys() {
-  return {flag("bf16", &RunConfig::bf16,
-               "Autocast: matrix products in bfloat16 over weights that stay as `dtype` says. Nothing else is cast.")};
+  return {
+      flag("bf16", &RunConfig::bf16,
+           "Autocast: matrix products in bfloat16 over weights that stay as `dtype` says. Nothing else is cast."),
+      choice("master_weights", &RunConfig::master_weights, kMasterWeightsNames,
+             "Of weights stored and trained in bfloat16, where an update is often smaller than the last digit: fp32 "
+             "keeps them in float32 beside, stochastic rounds each update up or down by chance, none to nearest, which "
+             "loses it (docs/optimizers.md)."),
+  };
 }
 
 std::vector<Key> data_keys() {
@@ -264,8 +271,9 @@ std::vector<Key> training_keys() {
               "Optimizer steps; -1: as many as num_train_epochs makes, otherwise this wins."),
       choice(
           "optim", &RunConfig::optim, kOptimizerNames,
-          "adamw keeps two numbers for each that is trained; lion one, in float32, and steps by signs; adafactor one "
-          "for each row and column; sgd, without momentum, none. Set up as transformers sets up adamw_torch, "
+          "adamw keeps two numbers for each that is trained, in the type of the weights; adamw_bf16 in bfloat16, "
+          "adamw_8bit in 8 bits; lion one, in float32, and steps by signs; adafactor one for each row and column; sgd, "
+          "without momentum, none (docs/optimizers.md). Set up as transformers sets up adamw_torch, adamw_bnb_8bit, "
           "lion_32bit, adafactor and sgd."),
       number("learning_rate", &RunConfig::learning_rate, kAtLeastZero, "The highest rate of the schedule."),
       choice("lr_scheduler_type", &RunConfig::lr_scheduler_type, kScheduleNames,

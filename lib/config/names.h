@@ -29,10 +29,15 @@ inline constexpr Names<DatasetFormat, 7> kDatasetFormatNames{{{DatasetFormat::kA
                                                               {DatasetFormat::kMessages, "messages"},
                                                               {DatasetFormat::kShareGpt, "sharegpt"},
                                                               {DatasetFormat::kAlpaca, "alpaca"}}};
-inline constexpr Names<Optimizer, 4> kOptimizerNames{{{Optimizer::kAdamW, "adamw"},
+inline constexpr Names<Optimizer, 6> kOptimizerNames{{{Optimizer::kAdamW, "adamw"},
+                                                      {Optimizer::kAdamW8bit, "adamw_8bit"},
+                                                      {Optimizer::kAdamWBf16, "adamw_bf16"},
                                                       {Optimizer::kSgd, "sgd"},
                                                       {Optimizer::kAdafactor, "adafactor"},
                                                       {Optimizer::kLion, "lion"}}};
+inline constexpr Names<MasterWeights, 3> kMasterWeightsNames{{{MasterWeights::kNone, "none"},
+                                                              {MasterWeights::kFp32, "fp32"},
+                                                              {MasterWeights::kStochastic, "stochastic"}}};
 inline constexpr Names<ReportTo, 2> kReportToNames{
     {{ReportTo::kNone, "none"}, {ReportTo::kTensorBoard, "tensorboard"}}};
 
@@ -49,6 +54,7 @@ inline std::string_view name_of(Method value) { return name_in(kMethodNames, val
 inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
 inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
 inline std::string_view name_of(Optimizer value) { return name_in(kOptimizerNames, value); }
+inline std::string_view name_of(MasterWeights value) { return name_in(kMasterWeightsNames, value); }
 inline std::string_view name_of(Cadence value) { return name_in(kCadenceNames, value); }
 
 }  // namespace fathom::config

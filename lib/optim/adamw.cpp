@@ -11,6 +11,18 @@
 
 namespace fathom::optim {
 
+kernels::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double learning_rate, double weight_decay) {
+  const auto power = static_cast<double>(count);
+  kernels::AdamWStep step;
+  step.beta1 = options.beta1;
+  step.beta2 = options.beta2;
+  step.epsilon = options.epsilon;
+  step.keep = 1 - learning_rate * weight_decay;
+  step.rate = learning_rate / (1 - std::pow(options.beta1, power));
+  step.root_second = std::sqrt(1 - std::pow(options.beta2, power));
+  return step;
+}
+
 AdamW::AdamW(std::vector<OptimizedParameter> parameters, const AdamWOptions& options, ledger::Ledger* ledger)
     : Optimizer(ledger), options_(options) {
   if (parameters.empty()) return;
@@ -46,14 +58,7 @@ AdamW::Group& AdamW::group_of(const OptimizedParameter& parameter) {
 }
 
 void AdamW::update_by_kernel(Group& group, double learning_rate, const at::Tensor& gradient_factor) const {
-  const auto count = static_cast<double>(steps());
-  kernels::AdamWStep step;
-  step.beta1 = options_.beta1;
-  step.beta2 = options_.beta2;
-  step.epsilon = options_.epsilon;
-  step.keep = 1 - learning_rate * group.weight_decay;
-  step.rate = learning_rate / (1 - std::pow(options_.beta1, count));
-  step.root_second = std::sqrt(1 - std::pow(options_.beta2, count));
+  kernels::AdamWStep step = adamw_step(options_, steps(), learning_rate, group.weight_decay);
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const at::Tensor &parameter = group.parameters[i], &m = group.first_moments[i], &v = group.second_moments[i];
     const at::Tensor gradient = parameter.grad().contiguous();

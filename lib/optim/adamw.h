@@ -2,6 +2,7 @@
 // our own on the CPU, LibTorch's fused one elsewhere.
 #pragma once
 
+#include "optim/kernels.h"
 #include "optim/optimizer.h"
 
 namespace fathom::optim {
@@ -9,6 +10,9 @@ namespace fathom::optim {
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
+
+// The numbers of a step, counted from 1; the factor of clipping is the caller's.
+kernels::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double learning_rate, double weight_decay);
 
 class AdamW : public Optimizer {
  public:

@@ -7,6 +7,7 @@
 #include "optim/adafactor.h"
 #include "optim/adamw.h"
 #include "optim/lion.h"
+#include "optim/mixed_adamw.h"
 #include "optim/sgd.h"
 
 namespace fathom::optim {
@@ -31,9 +32,9 @@ void Optimizer::claim(const at::Tensor& tensor, const std::string& name) {
 
 std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
                                           ledger::Ledger* ledger) {
+  const AdamWOptions adamw{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
+  const MomentStorage moments = moment_storage(config.optim, config.master_weights);
   switch (config.optim) {
-    case config::Optimizer::kAdamW:
-      break;
     case config::Optimizer::kSgd:
       return std::make_unique<Sgd>(std::move(parameters), SgdOptions{config.weight_decay}, ledger);
     case config::Optimizer::kAdafactor:
@@ -41,9 +42,14 @@ std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::
     case config::Optimizer::kLion:
       return std::make_unique<Lion>(std::move(parameters),
                                     LionOptions{config.adam_beta1, config.adam_beta2, config.weight_decay}, ledger);
+    case config::Optimizer::kAdamW:
+    case config::Optimizer::kAdamW8bit:
+    case config::Optimizer::kAdamWBf16:
+      break;
   }
-  const AdamWOptions options{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
-  return std::make_unique<AdamW>(std::move(parameters), options, ledger);
+  if (moments == MomentStorage::kAsWeights) return std::make_unique<AdamW>(std::move(parameters), adamw, ledger);
+  const MixedAdamWOptions mixed{adamw, moments, config.master_weights, static_cast<uint64_t>(config.seed)};
+  return std::make_unique<MixedAdamW>(std::move(parameters), mixed, ledger);
 }
 
 double factor_on_host(const at::Tensor& gradient_factor, const at::Tensor& parameter) {

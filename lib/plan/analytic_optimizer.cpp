@@ -7,6 +7,8 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "config/checks.h"
+#include "optim/moment_storage.h"
 #include "plan/analytic_sources.h"
 
 namespace fathom::plan {
@@ -15,6 +17,10 @@ namespace {
 using ledger::Component;
 
 constexpr const char* kAdamW = "AdamW keeps two moments (Loshchilov and Hutter 2017, arXiv 1711.05101)";
+constexpr const char* k8bit = "moments in 8 bits, by blocks of 256 (Dettmers et al. 2022, arXiv 2110.02861)";
+constexpr const char* kMasters = "FP32 masters of BF16 weights (Micikevicius et al. 2017, arXiv 1710.03740)";
+constexpr const char* kTables = "8-bit codes' values and the borders between them; lib/optim/mixed_adamw.h";
+constexpr const char* kPart = "a part of one parameter in FP32, by ATen's operators; lib/optim/mixed_adamw.h";
 constexpr const char* kLion = "Lion keeps one momentum, in FP32 (Chen et al. 2023, arXiv 2302.06675)";
 constexpr const char* kAdafactor =
     "Adafactor keeps one mean for each row and column, in FP32 (Shazeer and Stern 2018, arXiv 1804.04235)";
@@ -45,6 +51,77 @@ std::vector<TrainedTensor> trained_tensors(const StepSettings& s) {
   return tensors;
 }
 
+// What AdamW keeps, whatever it is stored in.
+struct AdamWStates {
+  std::map<int64_t, int64_t> of_size;  // bytes of one number of a moment -> parameters whose moments have it
+  int64_t scales = 0;                  // of one moment
+  int64_t masters = 0;
+};
+
+AdamWStates adamw_states(const StepSettings& s, const std::vector<TrainedTensor>& tensors) {
+  const optim::MomentStorage storage = optim::moment_storage(s.run.optim, s.run.master_weights);
+  AdamWStates states;
+  for (const TrainedTensor& tensor : tensors) {
+    const int64_t elements = tensor.elements();
+    states.of_size[optim::bytes_of_moment(storage, elements, tensor.bytes)] += elements;
+    states.scales += optim::scales_of_moment(storage, elements);
+    if (s.run.master_weights == config::MasterWeights::kFp32 && tensor.bytes < 4) states.masters += elements;
+  }
+  return states;
+}
+
+void account_for_adamw(const StepSettings& s, const std::vector<TrainedTensor>& tensors, Account& account) {
+  const auto stand = [&](const char* what, const char* source, const Product& product) {
+    account.keep(account.take(Component::kOptimizerStates, what, source, product));
+  };
+  const AdamWStates states = adamw_states(s, tensors);
+  stand("masters", kMasters, {{states.masters, "parameters"}, {4, "bytes"}});
+  for (const auto& [bytes, count] : states.of_size) {
+    stand("moments", bytes == 1 ? k8bit : kAdamW, {{2, "of"}, {count, "parameters"}, {bytes, "bytes"}});
+  }
+  stand("scales of moments", k8bit, {{2, "of"}, {states.scales, "scales"}, {4, "bytes"}});
+  if (!s.cuda) return;
+  if (optim::moment_storage(s.run.optim, s.run.master_weights) == optim::MomentStorage::kAsWeights) {
+    stand("step count", kAdamW, {{4, "bytes"}});
+  }
+  if (states.scales > 0) stand("tables of codes", kTables, {{2 * (256 + 255), "numbers"}, {4, "bytes"}});
+}
+
+// The largest part of a parameter: MixedAdamW::update_part.
+void account_for_part(const StepSettings& s, const TrainedTensor& tensor, Account& account) {
+  using config::MasterWeights;
+  const optim::MomentStorage storage = optim::moment_storage(s.run.optim, s.run.master_weights);
+  const int64_t elements = tensor.elements(), in_blocks = elements - elements % quant::kDynamicBlock;
+  const int64_t n = in_blocks == 0 ? elements : std::min(optim::kUpdatedAtOnce, in_blocks);
+  const auto take = [&](const char* what, int64_t bytes) {
+    return account.take(what, kPart, {{n, "elements"}, {bytes, "bytes"}});
+  };
+  const bool narrow = tensor.bytes < 4, quantized = optim::is_quantized(storage, elements);
+  const bool by_chance = narrow && s.run.master_weights == MasterWeights::kStochastic;
+  const bool narrow_moments = storage == optim::MomentStorage::kBf16;
+  const auto widened = [&](const char* what) {
+    const Tensor indices = quantized ? take("codes as indices", 4) : nullptr;
+    return quantized || narrow_moments ? take(what, 4) : nullptr;
+  };
+  const auto round_by_chance = [&] {
+    const Tensor draws = take("draws", 4);
+    take("which are not numbers", 1);
+  };
+  Tensor gradient = narrow ? take("gradient in FP32", 4) : nullptr;
+  const bool copies = narrow && s.run.master_weights != MasterWeights::kFp32;
+  const Tensor weights = copies ? take("weights in FP32", 4) : nullptr;
+  const Tensor first = widened("first moment in FP32"), second = widened("second moment in FP32");
+  gradient.reset();
+  Tensor bits;
+  if (by_chance || narrow_moments) {
+    bits = take("random bits", 4);
+    take("random bits, shifted", 4);
+  }
+  if (by_chance) round_by_chance();
+  if (narrow_moments) round_by_chance();
+  if (quantized) take("codes", 4);
+}
+
 }  // namespace
 
 void account_for_states(const StepSettings& s, Account& account) {
@@ -52,19 +129,16 @@ void account_for_states(const StepSettings& s, Account& account) {
     account.keep(account.take(Component::kOptimizerStates, what, source, product));
   };
   int64_t parameters = 0, sides = 0;
-  std::map<int64_t, int64_t> of_size;  // bytes of an element -> parameters of that type
-  for (const TrainedTensor& tensor : trained_tensors(s)) {
+  const std::vector<TrainedTensor> tensors = trained_tensors(s);
+  for (const TrainedTensor& tensor : tensors) {
     parameters = checked_add(parameters, tensor.elements(), "trained parameters");
-    of_size[tensor.bytes] += tensor.elements();
     sides = checked_add(sides, checked_add(tensor.rows, tensor.columns, "sides"), "sides");
   }
   switch (s.run.optim) {
     case config::Optimizer::kAdamW:
-      for (const auto& [bytes, count] : of_size) {
-        stand("moments", kAdamW, {{2, "of"}, {count, "parameters"}, {bytes, "bytes"}});
-      }
-      if (s.cuda) stand("step count", kAdamW, {{4, "bytes"}});
-      return;
+    case config::Optimizer::kAdamW8bit:
+    case config::Optimizer::kAdamWBf16:
+      return account_for_adamw(s, tensors, account);
     case config::Optimizer::kLion:
       return stand("momentum", kLion, {{parameters, "parameters"}, {4, "bytes"}});
     case config::Optimizer::kAdafactor:
@@ -93,7 +167,12 @@ void account_for_update(const StepSettings& s, Account& account) {
   }
   const Tensor norm = account.take("norm of all gradients", kNorms, {{4, "bytes"}});
   const Tensor factor = s.run.max_grad_norm > 0 ? account.take("factor that clips", kNorms, {{4, "bytes"}}) : nullptr;
-  if (s.run.optim != config::Optimizer::kLion && s.run.optim != config::Optimizer::kAdafactor) return;
+  if (config::is_adamw(s.run.optim)) {
+    if (optim::moment_storage(s.run.optim, s.run.master_weights) == optim::MomentStorage::kAsWeights) return;
+    for (const TrainedTensor& tensor : tensors) account_for_part(s, tensor, account);
+    return;
+  }
+  if (s.run.optim == config::Optimizer::kSgd) return;
   for (const TrainedTensor& tensor : tensors) {
     const Product wide = {{tensor.rows, ""}, {std::max<int64_t>(1, tensor.columns), ""}, {4, "bytes"}};
     const Tensor gradient = tensor.bytes < 4 ? account.take("gradient in FP32", kUpdate, wide) : nullptr;

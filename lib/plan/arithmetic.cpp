@@ -10,6 +10,7 @@
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "ops/attention_segments.h"
+#include "optim/moment_storage.h"
 #include "plan/analytic.h"
 #include "train/inputs.h"
 
@@ -75,8 +76,9 @@ class Walk {
     constexpr int64_t kAdapterBytes = 4;
     for (const model::ParameterSpec& spec : model::parameter_specs(shape_)) {
       if (trained_.contains(spec.name)) update(spec.elements(), stored_, spec.is_matrix());
+      if (!spec.name.ends_with(".weight") || !adapted_.contains(spec.name.substr(0, spec.name.rfind('.')))) continue;
+      for (const int64_t side : spec.shape) update(product({side, run_.lora_r}), kAdapterBytes, true);
     }
-    update(adapter_parameter_count(shape_, run_), kAdapterBytes, true);
   }
 
   const Arithmetic& sum() const { return sum_; }
@@ -90,7 +92,9 @@ class Walk {
     move(elements, {1 + 1 + 2, bytes});
     switch (run_.optim) {
       case config::Optimizer::kAdamW:
-        return move(elements, {4, bytes});
+      case config::Optimizer::kAdamW8bit:
+      case config::Optimizer::kAdamWBf16:
+        return update_moments(elements, bytes);
       case config::Optimizer::kLion:
         return move(elements, {2, kWide});
       case config::Optimizer::kAdafactor:
@@ -98,6 +102,14 @@ class Walk {
       case config::Optimizer::kSgd:
         return;
     }
+  }
+
+  // Masters are read and written in the place of the weights, which are written alone.
+  void update_moments(int64_t elements, int64_t bytes) {
+    const optim::MomentStorage storage = optim::moment_storage(run_.optim, run_.master_weights);
+    move(elements, {4, optim::bytes_of_moment(storage, elements, bytes)});
+    move(optim::scales_of_moment(storage, elements), {4, 4});
+    if (bytes == 2 && run_.master_weights == config::MasterWeights::kFp32) move(elements, {2 * 4 - 2});
   }
 
   void move(int64_t count, std::initializer_list<int64_t> factors) {

@@ -33,6 +33,7 @@ std::optional<RunConfig> full_training(RunConfig run) {
 
 std::optional<RunConfig> lora(RunConfig run) {
   run.method = config::Method::kLora;
+  run.master_weights = config::MasterWeights::kNone;
   return run;
 }
 
@@ -40,6 +41,7 @@ std::optional<RunConfig> lora(RunConfig run) {
 std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape, DType stored, bool autocast) {
   if (autocast && stored == DType::kBF16 && run.method == config::Method::kFull) return std::nullopt;
   run = with_plain_base(run);
+  if (stored != DType::kBF16) run.master_weights = config::MasterWeights::kNone;
   if (train::storage_dtype(run, shape) != stored) run.dtype = stored;
   run.bf16 = autocast;
   return run;
@@ -131,13 +133,19 @@ std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape&
 
 std::vector<Technique> optimizers() {
   using config::Optimizer;
+  const auto row = [](const char* name, const char* note, Optimizer optimizer) {
+    return Technique{"optimizer", name, note, [=](RunConfig run) -> std::optional<RunConfig> {
+                       run.optim = optimizer;
+                       if (!config::is_adamw(optimizer)) run.master_weights = config::MasterWeights::kNone;
+                       return run;
+                     }};
+  };
   return {
-      setting_row("optimizer", "Adafactor", "another update: one number kept for each row and column of a matrix",
-                  &RunConfig::optim, Optimizer::kAdafactor),
-      setting_row("optimizer", "Lion", "another update, by signs: one number kept instead of two; wants a lower rate",
-                  &RunConfig::optim, Optimizer::kLion),
-      setting_row("optimizer", "SGD", "another update, without momentum: nothing kept; wants a higher rate",
-                  &RunConfig::optim, Optimizer::kSgd),
+      row("AdamW in 8 bits", "the same update, its two moments rounded to 8 bits in blocks", Optimizer::kAdamW8bit),
+      row("AdamW in BF16", "the same update, its two moments rounded to BF16", Optimizer::kAdamWBf16),
+      row("Adafactor", "another update: one number kept for each row and column of a matrix", Optimizer::kAdafactor),
+      row("Lion", "another update, by signs: one number kept instead of two; wants a lower rate", Optimizer::kLion),
+      row("SGD", "another update, without momentum: nothing kept; wants a higher rate", Optimizer::kSgd),
   };
 }
 

@@ -24,8 +24,8 @@ struct Technique {
 // attention, loss, batch. The rows of `batch` split the run's effective batch, smallest micro-batch first.
 std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape);
 
-// Optimizers that keep less than AdamW. They change what is learned, not how it is computed: nobody's to choose by
-// memory alone, so the search leaves them out and remedies name them.
+// Optimizers that keep less than AdamW, or the same in fewer bits. They change what is learned, not how it is computed:
+// nobody's to choose by memory alone, so the search leaves them out and remedies name them.
 std::vector<Technique> optimizers();
 
 // The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean

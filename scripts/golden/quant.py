@@ -7,7 +7,8 @@ usage: scripts/golden/quant.py [folder]     needs torch, ml_dtypes, bitsandbytes
 floats.json: XXH3-128 of the FP32 values of all codes of a format, and of the codes that torch's casts give to a list of
 numbers which quant/float_format_test.cpp makes too; torch and ml_dtypes must agree. blocks.json: a matrix and its codes,
 arrays as hexadecimal digits of their bytes. dynamic.json: the same for 8-bit dynamic codes. bitsandbytes' operators are
-called as its default backend has them: its CPU library looks its 8-bit codes up in a table of 65,536 steps, its CUDA kernels divide approximately.
+called as its default backend has them: its CPU library looks its 8-bit codes up in a table of 65,536 steps, its CUDA
+kernels divide approximately.
 """
 import json
 import pathlib

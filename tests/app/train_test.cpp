@@ -48,7 +48,9 @@ TEST_F(Train, IsMeasuredAsPlanned) {
        {"dtype=float32", "bf16=true", "method=lora", "method=lora bf16=true lora_dropout=0.1",
         "method=lora load_in_8bit=true", "method=lora load_in_fp8=true bf16=true dtype=bfloat16",
         "method=lora load_in_4bit=true bf16=true gradient_checkpointing=true",
-        "method=lora load_in_4bit=true bnb_4bit_use_double_quant=true packing=true target_modules=all-linear"}) {
+        "method=lora load_in_4bit=true bnb_4bit_use_double_quant=true packing=true target_modules=all-linear",
+        "optim=adamw_8bit", "optim=adamw_8bit method=lora lora_r=32", "optim=adamw_bf16 bf16=true",
+        "dtype=bfloat16 master_weights=fp32 optim=adamw_8bit", "dtype=bfloat16 master_weights=stochastic"}) {
     fs::remove_all(folder_ / "out");
     const Outcome outcome = run("train run.yaml " + settings);
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
@@ -72,6 +74,26 @@ TEST_F(Train, ContinuesWhereItStoppedAndEndsInTheSameBits) {
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), hash_file(folder_ / "whole" / "model.safetensors"));
   const std::string metrics = read_file(folder_ / "out" / "metrics.jsonl");
   EXPECT_EQ(std::count(metrics.begin(), metrics.end(), '\n'), 6 + 3) << "each step and evaluation once";
+}
+
+TEST_F(Train, ContinuesWithStatesOfEveryTypeInTheSameBits) {
+  for (const std::string settings :
+       {" optim=adamw_8bit", " optim=adamw_bf16", " dtype=bfloat16 master_weights=fp32",
+        " dtype=bfloat16 master_weights=stochastic", " dtype=bfloat16 master_weights=stochastic optim=adamw_8bit"}) {
+    fs::remove_all(folder_ / "whole");
+    fs::remove_all(folder_ / "out");
+    ASSERT_EQ(run("train run.yaml output_dir=whole num_threads=1" + settings).status, 0) << settings;
+    ASSERT_EQ(run("train run.yaml num_threads=1" + settings).status, 0) << settings;
+    fs::remove(folder_ / "out" / "model.safetensors");
+    fs::remove_all(folder_ / "out" / "checkpoint-6");
+    const Outcome resumed = run("train run.yaml resume_from_checkpoint=auto num_threads=1" + settings);
+    ASSERT_EQ(resumed.status, 0) << resumed.errors;
+    EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), hash_file(folder_ / "whole" / "model.safetensors"))
+        << settings;
+  }
+  const Outcome other = run("train run.yaml resume_from_checkpoint=auto dtype=bfloat16 optim=adamw_8bit");
+  EXPECT_NE(other.status, 0) << "other masters are another run";
+  EXPECT_THAT(other.errors, HasSubstr("master_weights: none (there stochastic)"));
 }
 
 TEST_F(Train, ContinuesOnAQuantizedBaseInTheSameBits) {

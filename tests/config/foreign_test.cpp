@@ -47,7 +47,7 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
 
 TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
   for (const char* key : {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "qat", "fp16", "tf32",
-                          "master_weights", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
+                          "early_stopping_threshold", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }
@@ -63,6 +63,10 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"dtype: bf16", "write bfloat16"},
       {"dtype: torch.float32", "write float32"},
       {"dtype: float16", "not supported yet"},
+      {"optim: adamw_bnb_8bit", "write adamw_8bit"},
+      {"optim: paged_adamw_8bit", "write adamw_8bit"},
+      {"optim: adamw_torch_8bit", "write adamw_8bit"},
+      {"master_weights: true", "write fp32"},
       {"method: qlora", "write lora, and load_in_4bit: true"},
       {"eval_strategy: false", "write no"},
       {"target_modules: q_proj", "write [q_proj]"},

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/checks.h"
 
 namespace fathom::config {
 namespace {
@@ -72,6 +73,25 @@ TEST(Load, AFrozenBaseHasOneFormat) {
   EXPECT_THAT(problems("load_in_8bit: true\n"), HasSubstr("load_in_8bit: expected this key only with method: lora"));
   EXPECT_THAT(problems("method: lora\nbnb_4bit_use_double_quant: true\n"),
               HasSubstr("bnb_4bit_use_double_quant: expected this key only with load_in_4bit: true"));
+}
+
+TEST(Load, MastersAreOfWeightsThatAreTrainedInBf16) {
+  EXPECT_EQ(parse("dtype: bfloat16\nmaster_weights: fp32\n").master_weights, MasterWeights::kFp32);
+  const RunConfig run = parse("dtype: bfloat16\nmaster_weights: stochastic\noptim: adamw_8bit\nadam_beta2: 0.9\n");
+  EXPECT_EQ(run.master_weights, MasterWeights::kStochastic);
+  EXPECT_EQ(run.optim, Optimizer::kAdamW8bit);
+  EXPECT_THAT(problems("master_weights: fp32\n"),
+              HasSubstr("master_weights: expected this key only with dtype: bfloat16, got dtype: null"));
+  EXPECT_THAT(problems("dtype: bfloat16\nmethod: lora\nmaster_weights: fp32\n"),
+              HasSubstr("master_weights: expected this key only with method: full, got method: lora"));
+  for (const std::string optimizer : {"lion", "sgd", "adafactor"}) {
+    EXPECT_THAT(problems("dtype: bfloat16\nmaster_weights: stochastic\noptim: " + optimizer + "\n"),
+                HasSubstr("master_weights: expected none with optim: " + optimizer + ", got stochastic; remove it, or "
+                          "set optim: adamw, adamw_8bit or adamw_bf16"));
+  }
+  EXPECT_FALSE(applies("master_weights", parse("dtype: bfloat16\nmethod: lora\n")));
+  EXPECT_FALSE(applies("master_weights", parse("")));
+  EXPECT_TRUE(applies("master_weights", parse("dtype: bfloat16\n")));
 }
 
 TEST(Load, LeavesDefaultsWhereNothingIsSaid) {

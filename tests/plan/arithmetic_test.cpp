@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/checks.h"
 #include "plan/arithmetic_count.h"
 #include "plan/dry_run.h"
 #include "tests/train/tiny.h"
@@ -100,13 +101,14 @@ TEST(Arithmetic, OfEightBillionParameters) {
 
 TEST(Arithmetic, FormulaAndOperatorsAgree) {
   for (const config::Method method : {config::Method::kFull, config::Method::kLora}) {
-    for (const bool autocast : {false, true}) {
+    for (const std::string autocast : {"", "bf16", "fp16"}) {
       for (const bool checkpointing : {false, true}) {
         for (const config::Attention attention : {config::Attention::kFlash, config::Attention::kMath}) {
           for (const char* targets : {"", "o_proj", "all-linear"}) {
             config::RunConfig config = tiny_config();
             config.method = method;
-            config.bf16 = autocast;
+            config.bf16 = autocast == "bf16";
+            config.fp16 = autocast == "fp16";
             config.gradient_checkpointing = checkpointing;
             config.attn_implementation = attention;
             config.max_grad_norm = 1;
@@ -119,7 +121,7 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             const Arithmetic counted = played(config, shape, step_of({{3, 33}, {2, 40}}));
             const Arithmetic formula = estimate_arithmetic(shape, config, step_of({{3, 33}, {2, 40}, {2, 40}}));
             const std::string name = std::string(method == config::Method::kFull ? "full" : "lora ") + targets +
-                                     (autocast ? " autocast" : "") + (checkpointing ? " checkpointing" : "") +
+                                     " " + autocast + (checkpointing ? " checkpointing" : "") +
                                      (attention == config::Attention::kMath ? " math" : " flash");
             EXPECT_EQ(formula.matrix_flops, counted.matrix_flops) << name;
             EXPECT_EQ(formula.attention_flops, counted.attention_flops) << name;
@@ -151,10 +153,19 @@ TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
                        played(config, tiny_shape(), step).bytes_moved);
     };
     const auto [least, least_played] = moved(config::Optimizer::kSgd);
-    for (const auto optimizer : {config::Optimizer::kAdamW, config::Optimizer::kAdafactor, config::Optimizer::kLion}) {
+    for (const auto optimizer : {config::Optimizer::kAdamW, config::Optimizer::kAdamW8bit,
+                                 config::Optimizer::kAdamWBf16, config::Optimizer::kAdafactor,
+                                 config::Optimizer::kLion}) {
       const auto [formula, counted] = moved(optimizer);
       EXPECT_GT(formula, least);
       EXPECT_EQ(formula - least, counted - least_played) << static_cast<int>(optimizer);
+      if (!config::is_adamw(optimizer) || method == config::Method::kLora || dtype != DType::kBF16) continue;
+      for (const auto masters : {config::MasterWeights::kFp32, config::MasterWeights::kStochastic}) {
+        config.master_weights = masters;
+        const auto [with_masters, counted_with] = moved(optimizer);
+        EXPECT_EQ(with_masters - least, counted_with - least_played) << static_cast<int>(optimizer);
+      }
+      config.master_weights = config::MasterWeights::kNone;
     }
   }
 }

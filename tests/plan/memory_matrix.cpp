@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/split_mix.h"
+#include "config/checks.h"
 
 namespace fathom::plan::testing {
 namespace {
@@ -36,6 +37,7 @@ enum AxisIndex : size_t {
   kLossChunk,
   kPacking,
   kWindow,
+  kMasters,
   kBase,
 };
 
@@ -100,6 +102,15 @@ void set_base(config::RunConfig& config, size_t level) {
   config.bnb_4bit_use_double_quant = level == 4;
 }
 
+// Nothing where there are no weights in BF16 to train, or no AdamW.
+void set_masters(config::RunConfig& config, size_t level) {
+  const bool trains_bf16 = config.method == config::Method::kFull && config.dtype == DType::kBF16;
+  if (!trains_bf16 || !config::is_adamw(config.optim)) return;
+  constexpr std::array kMasterWeights = {config::MasterWeights::kNone, config::MasterWeights::kFp32,
+                                         config::MasterWeights::kStochastic};
+  config.master_weights = kMasterWeights[level];
+}
+
 config::RunConfig config_of(const Levels& levels) {
   config::RunConfig config;
   config.random_init = true;
@@ -115,9 +126,11 @@ config::RunConfig config_of(const Levels& levels) {
   config.max_length = number_of(levels, kLength);
   config.gradient_accumulation_steps = number_of(levels, kAccumulation);
   config.max_grad_norm = is_on(levels, kClipping) ? 1 : 0;
-  constexpr std::array kOptimizers = {config::Optimizer::kAdamW, config::Optimizer::kSgd, config::Optimizer::kAdafactor,
-                                      config::Optimizer::kLion};
+  constexpr std::array kOptimizers = {config::Optimizer::kAdamW,     config::Optimizer::kSgd,
+                                      config::Optimizer::kAdafactor, config::Optimizer::kLion,
+                                      config::Optimizer::kAdamW8bit, config::Optimizer::kAdamWBf16};
   config.optim = kOptimizers[levels[kOptimizer]];
+  set_masters(config, levels[kMasters]);
   config.loss_chunk_size = number_of(levels, kLossChunk);
   config.packing = is_on(levels, kPacking);
   if (levels[kEvaluation] > 0) config.eval_strategy = config::Cadence::kEpoch;
@@ -248,6 +261,7 @@ std::string name_of(size_t place, const Levels& levels) {
   append("_chunk", kLossChunk);
   if (is_on(levels, kPacking)) name.append("_packed");
   if (number_of(levels, kWindow) > 0) append("_window", kWindow);
+  if (config_of(levels).master_weights != config::MasterWeights::kNone) append("_masters_", kMasters);
   if (levels[kBase] > 0 && levels[kMethod] > 0) append("_", kBase);
   return name;
 }
@@ -271,10 +285,11 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"evaluation", {"none", "evaluation", "evaluation_on_start"}},
       {"threads", {"1", "2"}},
       {"clipping", {"no", "yes"}},
-      {"optimizer", {"adamw", "sgd", "adafactor", "lion"}},
+      {"optimizer", {"adamw", "sgd", "adafactor", "lion", "adamw_8bit", "adamw_bf16"}},
       {"loss_chunk_size", {"0", "7", "1024"}},
       {"packing", {"no", "yes"}},
       {"window", {"0", "17", "90"}},
+      {"masters", {"none", "fp32", "stochastic"}},
       {"base", {"stored", "int8", "fp8", "nf4", "nf4_double"}},
   };
   return *axes;

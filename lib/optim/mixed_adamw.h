@@ -1,0 +1,65 @@
+// AdamW whose weights and moments are stored in different types: moments in BF16 or in 8 bits (Dettmers et al. 2022,
+// arXiv 2110.02861), BF16 weights with FP32 masters or rounded stochastically. All is computed in FP32.
+#pragma once
+
+#include "ops/rows.h"
+#include "optim/adamw.h"
+#include "optim/mixed_kernel.h"
+#include "optim/moment_storage.h"
+
+namespace fathom::optim {
+
+struct MixedAdamWOptions {
+  AdamWOptions update;
+  MomentStorage moments = MomentStorage::kFp32;  // not kAsWeights
+  config::MasterWeights masters = config::MasterWeights::kNone;
+  uint64_t seed = 0;          // of stochastic rounding
+  bool by_operators = false;  // as on devices without kernels of ours, wherever the parameters are
+};
+
+class MixedAdamW : public Optimizer {
+ public:
+  // States: "exp_avg.<parameter>" and "exp_avg_sq.<parameter>", of the parameter's shape; of quantized ones codes, with
+  // the blocks' scales in "exp_avg_scale.<parameter>" and "exp_avg_sq_scale.<parameter>"; of BF16 weights with masters
+  // "master.<parameter>", which the first step takes from the weights.
+  MixedAdamW(std::vector<OptimizedParameter> parameters, const MixedAdamWOptions& options, ledger::Ledger* ledger);
+
+ private:
+  struct Moment {
+    at::Tensor values;  // FP32, BF16 or codes
+    at::Tensor scales;  // of codes, FP32
+  };
+  struct Entry {
+    at::Tensor parameter, master;
+    bool decays;
+    Moment first, second;
+  };
+  // What a device without kernels of ours looks codes up in.
+  struct Tables {
+    at::Tensor first_256, first_borders_255, second_256, second_borders_255;
+  };
+  Moment add_moment(const std::string& name, const OptimizedParameter& parameter);
+  void add_tables(at::Device device);
+
+  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+  bool has_kernel(const at::Tensor& parameter) const { return !options_.by_operators && ops::has_kernel(parameter); }
+  bool rounds_by_chance(const at::Tensor& parameter) const {
+    return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
+  }
+  void update_by_kernel(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws) const;
+  // Elsewhere: a part of the parameter at a time, whose FP32 copies are all that is taken.
+  void update_by_operators(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws,
+                           const at::Tensor& gradient_factor) const;
+  struct Part;
+  void update_part(const Part& part, const kernels::AdamWStep& step, const DrawStream& draws,
+                   const at::Tensor& gradient_factor) const;
+  at::Tensor weights_of(const Part& part) const;
+  void store_weights(const Part& part, const at::Tensor& weights, const at::Tensor& bits) const;
+  void store_moments(const Part& part, const at::Tensor& first, const at::Tensor& second, const at::Tensor& bits) const;
+
+  std::vector<Entry> entries_;
+  MixedAdamWOptions options_;
+  Tables tables_;
+};
+
+}  // namespace fathom::optim
