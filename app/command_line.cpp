@@ -6,6 +6,7 @@
 #include "app/raw_command.h"
 #include "base/error.h"
 #include "config/describe.h"
+#include "quant/format_names.h"
 
 namespace fathom::app {
 namespace {
@@ -175,6 +176,18 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   exported->add_flag("--merge", invocation.merge, "The adapter added to its base: a whole model, in the base's dtype");
   exported->add_option("--base", invocation.base, "The base model, if it is not where the adapter says")
       ->type_name("DIR");
+
+  CLI::App* quantize = app.add_subcommand(
+      "quantize", "A model in fewer bits: a folder that fathom and transformers load, and what it cost");
+  add_subject(quantize, raw.subject, "MODEL", "A model folder");
+  quantize->add_option("--format", invocation.format, "Of its projections; fp32, fp16, bf16: of all weights")
+      ->type_name("F")
+      ->required()
+      ->check(CLI::IsMember(quant::format_names()));
+  quantize->add_option("--out", invocation.out, "The folder to make")->type_name("DIR")->required();
+  quantize->add_option("--eval", raw.evaluated, "Also the loss on this file, before and after")->type_name("FILE");
+  add_json(quantize, raw);
+  add_overrides(quantize, raw);
 
   CLI::App* inspect =
       app.add_subcommand("inspect", "What is inside a model folder, a safetensors file or a checkpoint");

@@ -19,6 +19,7 @@ int run_eval(const Invocation& invocation);
 int run_generate(const Invocation& invocation);
 int run_logits(const Invocation& invocation);
 int run_export(const Invocation& invocation);
+int run_quantize(const Invocation& invocation);
 int run_estimate(const Invocation& invocation);
 int run_advise(const Invocation& invocation);
 int run_answer_plan(const Invocation& invocation);

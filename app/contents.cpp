@@ -52,6 +52,11 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
     contents.details["parameters"] = parameters;
     contents.facts.emplace_back("parameters", format_count(parameters));
     contents.facts.emplace_back("stored as", std::string(dtype_name(shape.dtype)));
+    if (shape.quantized) {
+      const std::string scheme(quant::name_of(shape.quantized->scheme));
+      contents.facts.emplace_back("projections in", scheme);
+      contents.details["quantized"] = scheme;
+    }
     contents.facts.emplace_back("weights in float32",
                                 format_bytes(checked_multiply(parameters, 4, "the model's size")));
     contents.facts.emplace_back("weights in 16 bits",

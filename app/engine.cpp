@@ -21,11 +21,17 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"train", run_train},         {"eval", run_eval},
-    {"generate", run_generate},   {"logits", run_logits},
-    {"export", run_export},       {"estimate", run_estimate},
-    {"advise", run_advise},       {"answer-plan", run_answer_plan},
-    {"calibrate", run_calibrate}, {"answer-overhead", run_answer_overhead},
+    {"train", run_train},
+    {"eval", run_eval},
+    {"generate", run_generate},
+    {"logits", run_logits},
+    {"export", run_export},
+    {"quantize", run_quantize},
+    {"estimate", run_estimate},
+    {"advise", run_advise},
+    {"answer-plan", run_answer_plan},
+    {"calibrate", run_calibrate},
+    {"answer-overhead", run_answer_overhead},
 };
 
 int run(const Invocation& invocation) {

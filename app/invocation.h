@@ -17,10 +17,11 @@ namespace fathom::app {
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
   std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor",
-                        // "report", "preview", "formats", "calibrate" (doctor --calibrate), "answer-plan",
+                        // "report", "preview", "formats", "quantize", "calibrate" (doctor --calibrate), "answer-plan",
                         // "answer-overhead"
 
-  // train, eval, estimate: the file with overrides. generate, logits and estimate MODEL: the model with overrides.
+  // train, eval, estimate: the file with overrides. generate, logits, quantize and estimate MODEL: the model with
+  // overrides; of quantize, with the file to evaluate on.
   config::RunConfig config;
   // The device that the run uses: kCpu or kCuda, never kAuto. For kCuda libtorch_cuda and libfathom_cuda are loaded,
   // for every name visible (RTLD_GLOBAL); a phantom GPU's stubs stand beneath them if phantom_gpu is set.
@@ -35,7 +36,7 @@ struct Invocation {
   bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
   int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
-  bool json = false;                   // estimate, advise, inspect, doctor, calibrate, preview, formats
+  bool json = false;                   // estimate, advise, inspect, doctor, calibrate, preview, formats, quantize
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
   bool explain = false;                // how the figures come about, besides
@@ -58,8 +59,9 @@ struct Invocation {
   bool chat = false;          // generate: a conversation over stdin and stdout instead of prompts,
   std::string system_prompt;  //   with this system message; empty: none
   std::vector<int64_t> ids;   // logits: at least one
-  std::filesystem::path out;  // logits: the safetensors file to write; export: the folder; report: the page, empty: in
-                              //   the run's folder
+  std::filesystem::path
+      out;  // logits: the safetensors file to write; export, quantize: the folder; report: the page, empty: in
+            //   the run's folder
 
   int64_t samples = 3;                  // preview: how many are shown,
   std::optional<int64_t> sample_index;  //   or which one
@@ -67,6 +69,8 @@ struct Invocation {
   // formats
   std::vector<double> numbers;    // at least one
   std::optional<double> largest;  // of the values that a scale is for; unset: a power of two above each number
+
+  std::string format;  // quantize: one of quant/format_names.h
 
   // export
   bool merge = false;          // the adapter into its base

@@ -215,9 +215,10 @@ void read_config(RawCommand& raw) {
   if (plans && !invocation.model_alone) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
   }
-  if (invocation.model_alone || command == "generate" || command == "logits") {
+  if (invocation.model_alone || command == "generate" || command == "logits" || command == "quantize") {
     invocation.config = config::config_of_model(raw.subject, raw.overrides);
   }
+  if (!raw.evaluated.empty()) invocation.config.validation_file = {raw.evaluated};
 }
 
 }  // namespace

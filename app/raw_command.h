@@ -24,6 +24,7 @@ struct RawCommand {
   std::string tokens, gpu_hours;     // of estimate's budget
   std::vector<std::string> numbers;  // formats
   std::string largest;               // formats
+  std::string evaluated;             // quantize: a file
   bool calibrate = false;            // doctor
   bool math = false, lora = false;   // answer-overhead
   config::GpuSpec answering_gpu;     // answer-plan: any, listed or not

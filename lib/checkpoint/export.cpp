@@ -5,18 +5,15 @@
 #include <optional>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/disk_room.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/merge.h"
 #include "checkpoint/model_files.h"
+#include "checkpoint/staged_folder.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
@@ -53,25 +50,13 @@ fs::path find_source(const fs::path& source) {
   return newest->folder();
 }
 
-int64_t bytes_of(const weights::TensorSource& tensor) {
-  int64_t bytes = size_of(tensor.dtype);
-  for (const int64_t size : tensor.shape) bytes = checked_multiply(bytes, size, "size of tensor " + tensor.name);
-  return bytes;
-}
-
-int64_t bytes_of(const std::vector<weights::TensorSource>& tensors) {
-  int64_t bytes = 0;
-  for (const weights::TensorSource& tensor : tensors) bytes = checked_add(bytes, bytes_of(tensor), "size of the model");
-  return bytes;
-}
-
 // In the order given, each with as many tensors as fit; a tensor that is larger has a shard of its own.
 std::vector<std::vector<weights::TensorSource>> divide(const std::vector<weights::TensorSource>& tensors,
                                                        int64_t shard_bytes) {
   std::vector<std::vector<weights::TensorSource>> shards(1);
   int64_t used = 0;
   for (const weights::TensorSource& tensor : tensors) {
-    const int64_t bytes = bytes_of(tensor);
+    const int64_t bytes = bytes_of({tensor});
     if (used > 0 && used + bytes > shard_bytes) {
       shards.emplace_back();
       used = 0;
@@ -82,72 +67,20 @@ std::vector<std::vector<weights::TensorSource>> divide(const std::vector<weights
   return shards;
 }
 
-std::string shard_name(size_t index, size_t count) {
-  char name[64];
-  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
-  return name;
+void add_model_weights(StagedFolder& folder, const std::vector<weights::TensorSource>& tensors, int64_t shard_bytes) {
+  const auto shards = divide(tensors, shard_bytes);
+  Json index = {{"metadata", {{"total_size", bytes_of(tensors)}}}, {"weight_map", Json::object()}};
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(i, shards.size());
+    for (const weights::TensorSource& tensor : shards[i]) index["weight_map"][tensor.name] = name;
+    folder.add_weights(name, shards[i]);
+  }
+  if (shards.size() > 1) folder.add("model.safetensors.index.json", format_json(index));
 }
-
-// What an export's folder is filled with.
-class Folder {
- public:
-  Folder(const fs::path& out, int64_t bytes) : out_(tidy_path(fs::absolute(out))) {
-    if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
-      throw Error(out_.string() + " exists", "name a folder that does not exist, or an empty one");
-    }
-    const fs::path parent = out_.parent_path();
-    fs::create_directories(parent);
-    staging_ = parent / std::string(".").append(out_.filename().string()).append(".partial");
-    fs::remove_all(staging_);
-    require_room(parent, "the export", bytes);
-    fs::create_directory(staging_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(staging_, ignored);
-  }
-
-  void add(const std::string& name, std::string_view content) { files_.push_back(write_new(staging_, name, content)); }
-  void add_copies(const fs::path& folder, const std::vector<std::string>& names) {
-    for (const std::string& name : names) {
-      const bool there = !fs::exists(folder / name) || fs::exists(staging_ / name);
-      if (!there) add(name, read_file(folder / name));
-    }
-  }
-  void add_weights(const std::string& name, const std::vector<weights::TensorSource>& tensors) {
-    weights::write_safetensors(staging_ / name, tensors);
-    files_.push_back({name, 0, ""});
-  }
-  void add_model_weights(const std::vector<weights::TensorSource>& tensors, int64_t shard_bytes) {
-    const auto shards = divide(tensors, shard_bytes);
-    if (shards.size() == 1) return add_weights("model.safetensors", tensors);
-    Json index = {{"metadata", {{"total_size", bytes_of(tensors)}}}, {"weight_map", Json::object()}};
-    for (size_t i = 0; i < shards.size(); ++i) {
-      const std::string name = shard_name(i, shards.size());
-      for (const weights::TensorSource& tensor : shards[i]) index["weight_map"][tensor.name] = name;
-      add_weights(name, shards[i]);
-    }
-    add("model.safetensors.index.json", format_json(index));
-  }
-  void publish() {
-    sync_files(staging_, files_);
-    fs::remove(out_);  // absent, or empty
-    fs::rename(staging_, out_);
-    sync_path(out_.parent_path());
-  }
-
- private:
-  fs::path out_, staging_;
-  std::vector<FileRecord> files_;
-};
-
-constexpr int64_t kBesideWeights = 64 << 20;  // a tokenizer's files, at most
 
 void write_whole_model(const ExportRequest& request, const std::vector<weights::TensorSource>& tensors,
                        const weights::ModelFolder& model, const fs::path& trained) {
-  Folder folder(request.out, checked_add(bytes_of(tensors), kBesideWeights, "size of the model"));
+  StagedFolder folder(request.out, "the export", bytes_of(tensors));
   Json config = config_as_stored(model.config(), tensors.front().dtype);
   for (const weights::TensorSource& tensor : tensors) {
     if (tensor.name == "model.embed_tokens.weight") config["vocab_size"] = tensor.shape.front();
@@ -156,7 +89,7 @@ void write_whole_model(const ExportRequest& request, const std::vector<weights::
   folder.add_copies(trained, tokenizer_files(trained));
   folder.add_copies(model.path(), {"generation_config.json"});
   folder.add_copies(model.path(), tokenizer_files(model.path()));
-  folder.add_model_weights(tensors, request.shard_bytes);
+  add_model_weights(folder, tensors, request.shard_bytes);
   folder.publish();
 }
 
@@ -183,6 +116,11 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
     throw Error("the adapter's base model, '" + base.string() + "', is not a folder", "name it with --base");
   }
   const weights::ModelFolder model(base);
+  if (model.config().contains("quantization_config")) {
+    throw Error(
+        "the adapter's base model, " + base.string() + ", is quantized: nothing can be added to its codes",
+        "read it back with `fathom quantize " + base.string() + " --format bf16 --out DIR`, and merge with --base DIR");
+  }
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   if (!settings.modules_to_save.empty()) {
     refuse_untied(source, model::parse_model_shape(model.config(), (base / "config.json").string()));
@@ -206,14 +144,12 @@ std::string named_base(const fs::path& base) {
 std::string export_adapter(const ExportRequest& request, const fs::path& source) {
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   std::vector<weights::TensorSource> tensors;
-  int64_t bytes = kBesideWeights;
   for (const weights::TensorInfo& tensor : adapter.tensors()) {
     tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}, adapter.data(tensor)});
-    bytes += tensor.bytes;
   }
   Json settings = read_json(source / kAdapterConfig);
   if (!request.base.empty()) settings["base_model_name_or_path"] = named_base(request.base);
-  Folder folder(request.out, bytes);
+  StagedFolder folder(request.out, "the export", bytes_of(tensors));
   folder.add(kAdapterConfig, format_json(settings));
   folder.add_copies(source, tokenizer_files(source));
   folder.add_weights(kAdapterWeights, tensors);

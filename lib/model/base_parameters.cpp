@@ -4,46 +4,17 @@
 #include <ATen/ATen.h>
 
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "model/added_rows.h"
+#include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::model {
 namespace {
 
-std::string shape_text(at::IntArrayRef shape) {
-  std::ostringstream text;
-  text << shape;
-  return text.str();
-}
-
 bool is_of_vocabulary(const std::string& name) {
   return name == "model.embed_tokens.weight" || name == "lm_head.weight";
-}
-
-// Tensors that checkpoints carry although a decoder does not read them.
-bool is_ignored(const std::string& name, const ModelShape& shape) {
-  return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
-}
-
-// The mapped file in place; the mapping is read-only, and so is every use of this tensor. `added` rows are not stored.
-at::Tensor stored_tensor(const ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
-                         const std::string& where) {
-  const weights::TensorInfo& info = *entry.info;
-  std::vector<int64_t> expected = spec.shape;
-  expected[0] -= added;
-  if (expected != info.shape) {
-    throw Error(where + spec.name + " is " + shape_text(info.shape) + ", but config.json makes it " +
-                shape_text(expected));
-  }
-  if (!is_floating(info.dtype) || size_of(info.dtype) < 2) {
-    throw Error(where + spec.name + " is stored as " + std::string(safetensors_name(info.dtype)),
-                "weights must be F64, F32, F16 or BF16");
-  }
-  void* bytes = const_cast<std::byte*>(entry.data());
-  return at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype)));
 }
 
 // A part that goes to a GPU is widened there, not on the host.
@@ -54,6 +25,22 @@ void quantize_stored(const ops::QuantizedMatrix& matrix, const at::Tensor& store
   });
 }
 
+void load_parameter(const BaseParameter& parameter, const ModelShape& shape, const weights::ModelFolder& folder,
+                    const std::string& where) {
+  const std::string& name = parameter.spec.name;
+  const auto entry = folder.find(name);
+  if (!entry) throw Error(where + "there is no tensor " + name, "check that config.json belongs to the weights");
+  const int64_t added = is_of_vocabulary(name) ? shape.added_tokens : 0;
+  const at::Tensor stored = stored_tensor(parameter.spec, added, *entry, where);
+  if (parameter.quantized) {
+    quantize_stored(*parameter.quantized, stored);
+  } else {
+    parameter.tensor.narrow(0, 0, stored.size(0)).copy_(stored);
+    if (added > 0) fill_added_rows(parameter.tensor.narrow(0, stored.size(0), added), *entry);
+  }
+  entry->file->release(*entry->info);
+}
+
 }  // namespace
 
 void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, const weights::ModelFolder& folder) {
@@ -62,17 +49,12 @@ void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, 
   for (const BaseParameter& parameter : base) {
     const std::string& name = parameter.spec.name;
     known.insert(name);
-    const auto entry = folder.find(name);
-    if (!entry) throw Error(where + "there is no tensor " + name, "check that config.json belongs to the weights");
-    const int64_t added = is_of_vocabulary(name) ? shape.added_tokens : 0;
-    const at::Tensor stored = stored_tensor(parameter.spec, added, *entry, where);
-    if (parameter.quantized) {
-      quantize_stored(*parameter.quantized, stored);
+    if (parameter.quantized && shape.quantized) {
+      const auto tensors = copy_stored(*parameter.quantized, name, *shape.quantized, folder);
+      known.insert(tensors.begin(), tensors.end());
     } else {
-      parameter.tensor.narrow(0, 0, stored.size(0)).copy_(stored);
-      if (added > 0) fill_added_rows(parameter.tensor.narrow(0, stored.size(0), added), *entry);
+      load_parameter(parameter, shape, folder, where);
     }
-    entry->file->release(*entry->info);
   }
   for (const std::string& name : folder.names()) {
     if (known.contains(name) || is_ignored(name, shape)) continue;
@@ -83,7 +65,11 @@ void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, 
 
 void initialise_base(const std::vector<BaseParameter>& base, const ModelShape& shape) {
   for (const BaseParameter& parameter : base) {
-    if (parameter.quantized) {
+    if (parameter.quantized && shape.quantized) {
+      parameter.quantized->codes.zero_();
+      parameter.quantized->scales.zero_();
+      if (parameter.quantized->outer_scales.defined()) parameter.quantized->outer_scales.zero_();
+    } else if (parameter.quantized) {
       ops::quantize(*parameter.quantized,
                     [&](int64_t, const at::Tensor& part_RD) { part_RD.normal_(0, shape.initializer_range); });
     } else if (parameter.spec.is_matrix()) {

@@ -18,10 +18,11 @@ struct BaseParameter {
   std::optional<ops::QuantizedMatrix> quantized;  // frozen
 };
 
-// Fills every parameter from the folder, converting or quantizing while copying. Throws Error for a missing tensor, a
-// wrong shape, or a left-over one.
+// Fills every parameter from the folder, converting or quantizing while copying; codes that the folder stores are
+// copied as they are. Throws Error for a missing tensor, a wrong shape, or a left-over one.
 void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, const weights::ModelFolder& folder);
 // Draws them as transformers would: matrices from a normal distribution of initializer_range, norms one, biases zero.
+// What a folder would store in codes becomes zeros: a plan's stand-in for reading them.
 void initialise_base(const std::vector<BaseParameter>& base, const ModelShape& shape);
 
 }  // namespace fathom::model

@@ -111,12 +111,12 @@ void Llama::State::add_quantized(BaseParameter& parameter, const ops::QuantTable
   parameter.quantized = matrix;
 }
 
-// saved: trained beside adapters. Without adapters everything is.
+// saved: trained beside adapters. Without adapters everything is, but nothing where projections are codes.
 void Llama::State::add_base(const std::set<std::string>& saved) {
   ops::QuantTables tables;
   if (options.base_scheme) tables = ops::make_quant_tables(*options.base_scheme, options.device);
   for (ParameterSpec& spec : parameter_specs(shape)) {
-    const bool trained = !options.lora || saved.contains(spec.name);
+    const bool trained = (!options.lora && !options.base_scheme) || saved.contains(spec.name);
     places[spec.name] = base.size();
     BaseParameter& parameter = base.emplace_back(BaseParameter{std::move(spec), at::Tensor(), std::nullopt});
     if (options.base_scheme && is_quantizable(parameter.spec, trained)) {

@@ -1,4 +1,5 @@
-// Which matrices of a frozen base are quantized while it is read, and the bytes of a base. No torch header.
+// Which matrices of a frozen base are quantized, by its folder or while it is read, and the bytes of a base. No torch
+// header.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,16 @@
 
 namespace fathom::model {
 
-// How load_in_8bit, load_in_4bit and load_in_fp8 have projections stored; unset: as `dtype` says.
-std::optional<quant::Scheme> base_scheme(const config::RunConfig& run);
+// How projections are stored: as the folder has them, else as load_in_8bit, load_in_4bit and load_in_fp8 say; unset: as
+// `dtype` says. Throws UsageError where folder and settings differ.
+std::optional<quant::Scheme> base_scheme(const ModelShape& shape, const config::RunConfig& run);
+
+// Throws UsageError for a run that would train, or draw at random, what its folder stores quantized.
+void refuse_training_codes(const ModelShape& shape, const config::RunConfig& run);
+
+// INT4 with the largest of the groups 128, 64 and 32 that divides every row of every projection. Throws Error where
+// none does.
+quant::Scheme int4_scheme(const ModelShape& shape);
 
 // Projections of decoder layers are, unless they are trained; embedding, head, norms and biases stay as they are.
 bool is_quantizable(const ParameterSpec& spec, bool trained);

@@ -43,8 +43,8 @@ const Family& read_family(const ConfigJson& config) {
 // Keys that change the computation in ways this decoder does not have.
 void refuse_other_models(const ConfigJson& config) {
   if (config.flag("is_encoder_decoder")) config.refuse("is_encoder_decoder", "true is not supported");
-  for (const char* key : {"quantization_config", "num_local_experts"}) {
-    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
+  if (const Json* value = config.find("num_local_experts")) {
+    config.refuse("num_local_experts", "not supported: " + value->dump().substr(0, 80));
   }
   if (config.number("attention_dropout", 0, 0) != 0) config.refuse("attention_dropout", "only 0 is supported");
   if (config.number("partial_rotary_factor", 1, 0) != 1) config.refuse("partial_rotary_factor", "only 1 is supported");
@@ -264,6 +264,9 @@ ModelShape parse_model_shape(const Json& json, std::string_view origin) {
   shape.tie_word_embeddings = config.flag("tie_word_embeddings");
   shape.initializer_range = config.number("initializer_range", 0.02, 0);
   shape.dtype = read_dtype(config);
+  if (const Json* quantization = config.find("quantization_config")) {
+    shape.quantized = quant::parse_quantization_config(*quantization, origin);
+  }
   read_token_ids(config, family, shape);
   // Every size in bytes must fit, with room for the optimizer's states.
   checked_multiply(parameter_count(shape), 64, std::string(origin) + ": bytes of the parameters");

@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "ops/rotary_frequencies.h"
+#include "quant/folder_format.h"
 
 namespace fathom::model {
 
@@ -35,7 +36,8 @@ struct ModelShape {
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
-  DType dtype = DType::kF32;  // of the stored weights, as config.json says
+  DType dtype = DType::kF32;  // of the stored weights, as config.json says; of those that are not quantized
+  std::optional<quant::FolderFormat> quantized;  // how projections of layers are stored; unset: as dtype says
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 

@@ -16,6 +16,7 @@
 #include "ops/rows.h"
 #include "ops/traffic.h"
 #include "quant/fp8.h"
+#include "quant/int4.h"
 #include "quant/int8.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
@@ -52,9 +53,11 @@ void quantize_part_on_cpu(const QuantizedMatrix& matrix, const at::Tensor& scale
   auto* codes = static_cast<uint8_t*>(matrix.codes.data_ptr());
   auto* out = scales.mutable_data_ptr<float>();
   if (!quant::has_row_scales(matrix.scheme)) {
-    for_blocks(part_RD.numel(), quant::kNf4Block, [&](int64_t value, int64_t n) {
+    const int64_t block = quant::block_of(matrix.scheme);
+    const auto quantize_block = quant::is_int4(matrix.scheme) ? quant::quantize_int4 : quant::quantize_nf4;
+    for_blocks(part_RD.numel(), block, [&](int64_t value, int64_t n) {
       const int64_t place = start + value;
-      out[place / quant::kNf4Block] = quant::quantize_nf4(values + value, n, codes + place / 2);
+      out[place / block] = quantize_block(values + value, n, codes + place / 2);
     });
     return;
   }
@@ -87,20 +90,21 @@ const float* scales_of_group(const QuantizedMatrix& matrix, int64_t block, int64
   return buffer;
 }
 
-void dequantize_nf4_on_cpu(const QuantizedMatrix& matrix, kernels::Rows out) {
-  constexpr int64_t kBlocks = kernels::kBlock / quant::kNf4Block;
+void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, kernels::Rows out) {
+  constexpr int64_t kBlocks = kernels::kBlock / quant::kNf4Block;  // double quantization is NF4's
   static_assert(quant::kScaleBlock % kBlocks == 0);
+  const int64_t size = quant::block_of(matrix.scheme);
+  const auto dequantize_block = quant::is_int4(matrix.scheme) ? quant::dequantize_int4 : quant::dequantize_nf4;
   const auto* codes = matrix.codes.const_data_ptr<uint8_t>();
   for_blocks(matrix.rows * matrix.columns, kernels::kBlock, [&](int64_t first, int64_t n) {
     std::array<float, kernels::kBlock> buffer;
     std::array<float, kBlocks> scale_buffer;
-    const int64_t count = (n + quant::kNf4Block - 1) / quant::kNf4Block;
-    const float* scales = scales_of_group(matrix, first / quant::kNf4Block, count, scale_buffer.data());
+    const int64_t count = (n + size - 1) / size;
+    const float* scales = scales_of_group(matrix, first / size, count, scale_buffer.data());
     float* values = kernels::target(out, first, buffer.data());
     for (int64_t block = 0; block < count; ++block) {
-      const int64_t place = block * quant::kNf4Block;
-      quant::dequantize_nf4(codes + (first + place) / 2, scales[block], std::min(quant::kNf4Block, n - place),
-                            values + place);
+      const int64_t place = block * size;
+      dequantize_block(codes + (first + place) / 2, scales[block], std::min(size, n - place), values + place);
     }
     kernels::write(values, out, first, n);
   });
@@ -137,10 +141,17 @@ QuantTables make_quant_tables(Scheme scheme, at::Device device) {
   const ledger::ClaimScope claim(ledger::Component::kFunctionality);
   std::vector<float> pairs;
   for (size_t byte = 0; byte < 256; ++byte) {
-    pairs.push_back(quant::kNf4Values[byte >> 4]);
-    pairs.push_back(quant::kNf4Values[byte & 15]);
+    const size_t high = byte >> 4, low = byte & 15;
+    if (quant::is_int4(scheme)) {
+      pairs.push_back(static_cast<float>(low) + quant::kSmallestInt4Code);
+      pairs.push_back(static_cast<float>(high) + quant::kSmallestInt4Code);
+    } else {
+      pairs.push_back(quant::kNf4Values[high]);
+      pairs.push_back(quant::kNf4Values[low]);
+    }
   }
   tables.pairs_256x2 = table(pairs, {256, 2}, device);
+  if (quant::is_int4(scheme)) return tables;
   tables.thresholds_15 = table(quant::kNf4Thresholds, {15}, device);
   if (scheme == Scheme::kNf4) return tables;
   tables.dynamic_256 = table(quant::kSignedDynamic.values, {256}, device);
@@ -200,7 +211,7 @@ at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
   if (quant::has_row_scales(matrix.scheme)) {
     dequantize_rows_on_cpu(matrix, rows(out_ND));
   } else {
-    dequantize_nf4_on_cpu(matrix, rows(out_ND));
+    dequantize_blocks_on_cpu(matrix, rows(out_ND));
   }
   return out_ND;
 }

@@ -11,7 +11,7 @@ namespace fathom::ops {
 
 // What ATen's operators look codes up in on a GPU; undefined tensors where a kernel needs none.
 struct QuantTables {
-  at::Tensor pairs_256x2;     // the two values of a byte of NF4
+  at::Tensor pairs_256x2;     // the two values of a byte of NF4, or codes of INT4
   at::Tensor thresholds_15;   // between NF4's values
   at::Tensor dynamic_256;     // the values of double quantization's codes
   at::Tensor boundaries_255;  // between those
@@ -22,7 +22,7 @@ QuantTables make_quant_tables(quant::Scheme scheme, at::Device device);
 struct QuantizedMatrix {
   quant::Scheme scheme = quant::Scheme::kInt8;
   int64_t rows = 0, columns = 0;  // N, D
-  at::Tensor codes;               // int8 or float8_e4m3fn [N, D]; of NF4 bytes of two codes, [(N D + 1) / 2]
+  at::Tensor codes;               // int8 or float8_e4m3fn [N, D]; in 4 bits bytes of two codes, [(N D + 1) / 2]
   at::Tensor scales;              // FP32 [N], or of each block; with double quantization bytes
   at::Tensor outer_scales;        // FP32, undefined without double quantization: of 256 scales each, then the offset
   QuantTables tables;

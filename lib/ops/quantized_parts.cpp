@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "ops/quantized_part_size.h"
 #include "quant/fp8.h"
+#include "quant/int4.h"
 #include "quant/int8.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
@@ -63,6 +64,18 @@ void quantize_nf4_blocks(const QuantizedMatrix& matrix, const at::Tensor& scales
   matrix.codes.narrow(0, start / 2, bytes).copy_(packed.narrow(0, 0, bytes));
 }
 
+void quantize_int4_groups(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first,
+                          const at::Tensor& part_RD) {
+  const int64_t group = quant::block_of(matrix.scheme), start = first * matrix.columns, n = part_RD.numel();
+  const at::Tensor groups = part_RD.view({n / group, group});
+  const at::Tensor of_groups = scales.narrow(0, start / group, n / group);
+  of_groups.copy_(groups.abs().amax(1).div_(quant::kInt4CodesPerSide));
+  groups.div_(of_groups.clamp_min(kSmallestScale).unsqueeze(1)).round_();
+  groups.clamp_(quant::kSmallestInt4Code, quant::kLargestInt4Code).sub_(quant::kSmallestInt4Code);
+  const at::Tensor codes = groups.view({n / 2, 2});
+  matrix.codes.narrow(0, start / 2, n / 2).copy_(codes.select(1, 1).mul(16).add_(codes.select(1, 0)));
+}
+
 // FP32, of the blocks [first, first + count).
 at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t count) {
   at::Tensor stored = matrix.scales.narrow(0, first, count);
@@ -79,6 +92,8 @@ at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t co
 void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
   if (quant::has_row_scales(matrix.scheme)) {
     quantize_rows(matrix, scales, first, part_RD);
+  } else if (quant::is_int4(matrix.scheme)) {
+    quantize_int4_groups(matrix, scales, first, part_RD);
   } else {
     quantize_nf4_blocks(matrix, scales, first, part_RD);
   }
@@ -97,14 +112,13 @@ at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dty
   if (quant::has_row_scales(matrix.scheme)) {
     return matrix.codes.to(dtype).mul_(matrix.scales.unsqueeze(1));
   }
-  const int64_t values = matrix.rows * matrix.columns;
+  const int64_t values = matrix.rows * matrix.columns, block = quant::block_of(matrix.scheme);
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   for (int64_t first = 0; first < values; first += kDequantizedPart) {
     const int64_t n = std::min(kDequantizedPart, values - first);
     const at::Tensor bytes = matrix.codes.narrow(0, first / 2, divide_up(n, 2)).to(at::kInt);
     const at::Tensor part = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}).narrow(0, 0, n);
-    scale_blocks(part, quant::kNf4Block,
-                 block_scales(matrix, first / quant::kNf4Block, divide_up(n, quant::kNf4Block)));
+    scale_blocks(part, block, block_scales(matrix, first / block, divide_up(n, block)));
     out_ND.view({-1}).narrow(0, first, n).copy_(part);
   }
   return out_ND;

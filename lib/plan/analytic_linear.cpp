@@ -80,14 +80,15 @@ Tensor Operators::base_for_product(Weight& weight) {
                      matrix(weight.rows, weight.columns, s_.compute_bytes));
 }
 
-// A frozen matrix in the type of products; on a GPU NF4 goes through tables, a part at a time.
+// A frozen matrix in the type of products; on a GPU 4-bit codes go through tables, a part at a time.
 Tensor Operators::dequantized(const Weight& weight) {
   Tensor copy = take("dequantized weights", kDequantized, matrix(weight.rows, weight.columns, s_.compute_bytes));
   if (!s_.cuda || quant::has_row_scales(*s_.scheme)) return copy;
   const int64_t values = std::min(ops::kDequantizedPart, weight.rows * weight.columns);
   const int64_t blocks = divide_up(values, quant::kNf4Block);
-  const Tensor bytes = take("bytes of NF4, as indices", kLookedUp, {{divide_up(values, 2), "bytes"}, {4, "bytes"}});
-  const Tensor pairs = take("values of NF4", kLookedUp, {{divide_up(values, 2), "pairs"}, {8, "bytes"}});
+  const Tensor bytes =
+      take("bytes of 4-bit codes, as indices", kLookedUp, {{divide_up(values, 2), "bytes"}, {4, "bytes"}});
+  const Tensor pairs = take("values of 4-bit codes", kLookedUp, {{divide_up(values, 2), "pairs"}, {8, "bytes"}});
   if (s_.scheme == quant::Scheme::kNf4DoubleQuant) {
     const Tensor codes = take("codes of NF4's scales, as indices", kLookedUp, {{blocks, "scales"}, {4, "bytes"}});
     const Tensor scales = take("scales of NF4", kLookedUp, {{blocks, "scales"}, {4, "bytes"}});

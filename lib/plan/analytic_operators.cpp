@@ -35,7 +35,7 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       wide_tiles(target.compute_capability == "8.0" || target.compute_capability == "9.0" ||
                  target.compute_capability.starts_with("10.")),
       lora(run_in.method == config::Method::kLora),
-      scheme(model::base_scheme(run_in)),
+      scheme(model::base_scheme(shape_in, run_in)),
       trained(model::trained_base(shape_in, run_in)),
       checkpointing(run_in.gradient_checkpointing),
       stored_bytes(size_of(train::storage_dtype(run_in, shape_in))),

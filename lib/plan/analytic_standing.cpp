@@ -19,7 +19,7 @@ constexpr int64_t kRingSlots = 2;  // train::BatchRing
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
 constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
 constexpr const char* kParts = "a base is quantized a part at a time; lib/ops/quantized_part_size.h";
-constexpr const char* kTables = "NF4's values and the borders between them; lib/ops/quantized_matrix.h";
+constexpr const char* kTables = "values of 4-bit codes and the borders between them; lib/ops/quantized_matrix.h";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
@@ -52,8 +52,10 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   }
   if (!s_.cuda) return;
   if (s_.scheme && !quant::has_row_scales(*s_.scheme)) {
-    const int64_t numbers = s_.scheme == quant::Scheme::kNf4 ? 2 * 256 + 15 : 3 * 256 + 15 + 255;
-    stand(Component::kFunctionality, "tables of NF4", kTables, {{numbers, "numbers"}, {4, "bytes"}});
+    int64_t numbers = 2 * 256;
+    if (quant::is_nf4(*s_.scheme)) numbers += 15;
+    if (s_.scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
+    stand(Component::kFunctionality, "tables of codes", kTables, {{numbers, "numbers"}, {4, "bytes"}});
   }
   if (s_.run.packing) {
     stand(Component::kFunctionality, "ring of batches, borders of documents", kRing,
@@ -74,9 +76,9 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   }
 }
 
-// Parts of a base in FP32 while it is quantized, the largest matrix's.
+// Parts of a base in FP32 while it is quantized, the largest matrix's. What a folder stores in codes is copied.
 void AccountOfRun::load() {
-  if (!s_.scheme) return;
+  if (!s_.scheme || s_.shape.quantized) return;
   account_.enter("load", "quantizing the base", 0);
   int64_t most = 0, scales = 0;
   for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {

@@ -36,7 +36,7 @@ class Walk {
         run_(run),
         stored_(size_of(train::storage_dtype(run, shape))),
         computed_(run.bf16 ? 2 : stored_),
-        scheme_(model::base_scheme(run)),
+        scheme_(model::base_scheme(shape, run)),
         trained_(model::trained_base(shape, run)),
         trained_count_(model::trained_base_count(shape, run)) {
     if (run.method == config::Method::kFull) return;

@@ -80,6 +80,7 @@ Arithmetic count_whole_step(train::Trainer& trainer, train::StepShape step, cons
 
 Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
                        const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations) {
+  model::refuse_training_codes(shape, config);
   Workload workload;
   workload.steps = steps;
   if (config.eval_strategy != config::Cadence::kNo || config.eval_on_start) {
@@ -96,7 +97,7 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   const int64_t adapters = adapter_parameter_count(shape, config);
   workload.parameters = model::parameter_count(shape) + adapters;
   workload.trained_parameters = adapters + model::trained_base_count(shape, config);
-  workload.base = model::base_scheme(config);
+  workload.base = model::base_scheme(shape, config);
   workload.quantized_parameters = model::base_bytes(shape, config, train::storage_dtype(config, shape)).values;
   return workload;
 }

@@ -19,7 +19,7 @@ int64_t sum(std::initializer_list<int64_t> parts) {
 
 // Quantized matrices come from the file as they are, a part at a time, and are widened on the GPU.
 int64_t largest_converted_weight(const model::ModelShape& shape, const config::RunConfig& run) {
-  const bool quantizes = model::base_scheme(run).has_value();
+  const bool quantizes = model::base_scheme(shape, run).has_value();
   const std::set<std::string> trained = model::trained_base(shape, run);
   int64_t elements = 0;
   for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {

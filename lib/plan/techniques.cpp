@@ -106,26 +106,32 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
 }  // namespace
 
 std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape& shape) {
-  std::vector<Technique> rows = {
-      {"method", "full training", "every weight is trained", full_training},
-      {"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
-      precision_row(shape, "FP32", "everything in FP32", DType::kF32, false),
-      precision_row(shape, "BF16 autocast", "matrix products in BF16 over FP32 weights", DType::kF32, true),
-      precision_row(shape, "BF16 weights", "weights, activations and their gradients in BF16, no FP32 copy",
-                    DType::kBF16, false),
-      precision_row(shape, "BF16 weights and autocast", "frozen weights in BF16, adapters multiply in BF16 too",
-                    DType::kBF16, true),
-      base_row(shape, "INT8 base", "frozen projections in 8 bits, the rest in BF16: rounded weights",
-               &RunConfig::load_in_8bit),
-      base_row(shape, "NF4 base", "frozen projections in 4 bits, the rest in BF16: coarsely rounded weights",
-               &RunConfig::load_in_4bit),
-      setting_row("checkpointing", "no checkpointing", "the same result", &RunConfig::gradient_checkpointing, false),
-      setting_row("checkpointing", "gradient checkpointing", "the same result; the forward pass is computed twice",
-                  &RunConfig::gradient_checkpointing, true),
-      setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
-                  config::Attention::kMath),
-      setting_row("attention", "flash attention", "the same result up to rounding", &RunConfig::attn_implementation,
-                  config::Attention::kFlash)};
+  std::vector<Technique> rows;
+  if (!shape.quantized) rows.push_back({"method", "full training", "every weight is trained", full_training});
+  rows.insert(rows.end(),
+              {{"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
+               precision_row(shape, "FP32", "everything in FP32", DType::kF32, false),
+               precision_row(shape, "BF16 autocast", "matrix products in BF16 over FP32 weights", DType::kF32, true),
+               precision_row(shape, "BF16 weights", "weights, activations and their gradients in BF16, no FP32 copy",
+                             DType::kBF16, false),
+               precision_row(shape, "BF16 weights and autocast",
+                             "frozen weights in BF16, adapters multiply in BF16 too", DType::kBF16, true)});
+  if (!shape.quantized) {
+    rows.push_back(base_row(shape, "INT8 base", "frozen projections in 8 bits, the rest in BF16: rounded weights",
+                            &RunConfig::load_in_8bit));
+    rows.push_back(base_row(shape, "NF4 base",
+                            "frozen projections in 4 bits, the rest in BF16: coarsely rounded weights",
+                            &RunConfig::load_in_4bit));
+  }
+  rows.insert(
+      rows.end(),
+      {setting_row("checkpointing", "no checkpointing", "the same result", &RunConfig::gradient_checkpointing, false),
+       setting_row("checkpointing", "gradient checkpointing", "the same result; the forward pass is computed twice",
+                   &RunConfig::gradient_checkpointing, true),
+       setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
+                   config::Attention::kMath),
+       setting_row("attention", "flash attention", "the same result up to rounding", &RunConfig::attn_implementation,
+                   config::Attention::kFlash)});
   add_chunks(rows, run);
   add_batches(rows, run);
   return rows;

@@ -20,7 +20,7 @@ model::ModelOptions model_options(const config::RunConfig& config, const model::
   model::ModelOptions options;
   options.device = placement.device;
   options.dtype = storage_dtype(config, shape);
-  options.base_scheme = model::base_scheme(config);
+  options.base_scheme = model::base_scheme(shape, config);
   options.attention = config.attn_implementation;
   options.cuda_kernels = config.cuda_kernels;
   options.gradient_checkpointing = config.gradient_checkpointing;

@@ -2,11 +2,14 @@
 #include "ops/quantized_matrix.h"
 
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "ops/linear.h"
 #include "ops/quantized_parts.h"
+#include "ops/quantized_rows.h"
 #include "quant/fp8.h"
+#include "quant/int4.h"
 #include "quant/int8.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
@@ -24,7 +27,13 @@ struct Sizes {
 
 // Whole blocks, blocks across the ends of rows, a short last block, an odd number of values, more than one part.
 constexpr Sizes kSizes[] = {{3, 128}, {5, 96}, {7, 51}, {1, 1}, {130, 9000}, {65, 33}};
-constexpr Scheme kSchemes[] = {Scheme::kInt8, Scheme::kFp8, Scheme::kNf4, Scheme::kNf4DoubleQuant};
+constexpr Sizes kSizesOfGroups[] = {{3, 128}, {5, 96}, {1, 32}, {70, 16384}};
+constexpr Scheme kSchemes[] = {Scheme::kInt8, Scheme::kFp8, Scheme::kNf4, Scheme::kNf4DoubleQuant,
+                               Scheme::kInt4Group32};
+
+std::span<const Sizes> sizes_of(Scheme scheme) {
+  return quant::is_int4(scheme) ? std::span<const Sizes>(kSizesOfGroups) : kSizes;
+}
 
 QuantizedMatrix quantized(Scheme scheme, const at::Tensor& values_ND, const QuantTables& tables = {}) {
   const QuantizedMatrix matrix = empty_quantized_matrix(scheme, values_ND.size(0), values_ND.size(1), at::kCPU, tables);
@@ -35,11 +44,13 @@ QuantizedMatrix quantized(Scheme scheme, const at::Tensor& values_ND, const Quan
 }
 
 // Of a GPU, but on the CPU, where ATen's operators run too.
-QuantTables tables_on_cpu() {
+QuantTables tables_on_cpu(Scheme scheme) {
   std::vector<float> pairs;
   for (size_t byte = 0; byte < 256; ++byte) {
-    pairs.push_back(quant::kNf4Values[byte / 16]);
-    pairs.push_back(quant::kNf4Values[byte % 16]);
+    const size_t high = byte / 16, low = byte % 16;
+    const bool int4 = quant::is_int4(scheme);
+    pairs.push_back(int4 ? static_cast<float>(low) - 8 : quant::kNf4Values[high]);
+    pairs.push_back(int4 ? static_cast<float>(high) - 8 : quant::kNf4Values[low]);
   }
   const auto tensor = [](const auto& values) {
     return at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())}, at::kFloat).clone();
@@ -54,7 +65,7 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
   const auto* in = values_ND.const_data_ptr<float>();
   auto* out = out_ND.mutable_data_ptr<float>();
   const int64_t count = values_ND.numel();
-  const int64_t run = scheme == Scheme::kInt8 || scheme == Scheme::kFp8 ? values_ND.size(1) : quant::kNf4Block;
+  const int64_t block = quant::block_of(scheme), run = block == 0 ? values_ND.size(1) : block;
   std::vector<std::vector<uint8_t>> codes;
   std::vector<float> scales;
   for (int64_t first = 0; first < count; first += run) {
@@ -63,7 +74,8 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
     scales.push_back(scheme == Scheme::kInt8
                          ? quant::quantize_int8(in + first, n, reinterpret_cast<int8_t*>(of_run.data()))
                      : scheme == Scheme::kFp8 ? quant::quantize_fp8(in + first, n, of_run.data())
-                                              : quant::quantize_nf4(in + first, n, of_run.data()));
+                     : quant::is_nf4(scheme)  ? quant::quantize_nf4(in + first, n, of_run.data())
+                                              : quant::quantize_int4(in + first, n, of_run.data()));
   }
   const auto scale_count = static_cast<int64_t>(scales.size());
   if (scheme == Scheme::kNf4DoubleQuant) {
@@ -81,6 +93,8 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
       quant::dequantize_int8(reinterpret_cast<const int8_t*>(codes[i].data()), scales[i], n, out + first);
     } else if (scheme == Scheme::kFp8) {
       quant::dequantize_fp8(codes[i].data(), scales[i], n, out + first);
+    } else if (quant::is_int4(scheme)) {
+      quant::dequantize_int4(codes[i].data(), scales[i], n, out + first);
     } else {
       quant::dequantize_nf4(codes[i].data(), scales[i], n, out + first);
     }
@@ -91,7 +105,7 @@ at::Tensor round_trip(Scheme scheme, const at::Tensor& values_ND) {
 class Quantized : public testing::TestWithParam<Scheme> {};
 
 TEST_P(Quantized, takes_the_bytes_that_its_layout_says) {
-  for (const Sizes& sizes : kSizes) {
+  for (const Sizes& sizes : sizes_of(GetParam())) {
     const quant::Layout layout = quant::layout_of(GetParam(), sizes.rows, sizes.columns);
     const QuantizedMatrix matrix = empty_quantized_matrix(GetParam(), sizes.rows, sizes.columns, at::kCPU, {});
     EXPECT_EQ(static_cast<int64_t>(matrix.codes.nbytes()), layout.code_bytes);
@@ -102,7 +116,7 @@ TEST_P(Quantized, takes_the_bytes_that_its_layout_says) {
 
 TEST_P(Quantized, is_every_row_or_block_by_itself) {
   at::manual_seed(8);
-  for (const Sizes& sizes : kSizes) {
+  for (const Sizes& sizes : sizes_of(GetParam())) {
     const at::Tensor values_ND = at::randn({sizes.rows, sizes.columns});
     const at::Tensor expected_ND = round_trip(GetParam(), values_ND);
     const QuantizedMatrix matrix = quantized(GetParam(), values_ND);
@@ -113,7 +127,7 @@ TEST_P(Quantized, is_every_row_or_block_by_itself) {
 
 TEST_P(Quantized, is_the_same_on_one_thread_and_two) {
   at::manual_seed(8);
-  const at::Tensor values_ND = at::randn({300, 1000});
+  const at::Tensor values_ND = at::randn({300, 1024});
   const auto round_trip_on = [&](int count) {
     const Threads threads(count);
     return dequantize(quantized(GetParam(), values_ND), at::kFloat);
@@ -123,8 +137,9 @@ TEST_P(Quantized, is_the_same_on_one_thread_and_two) {
 
 TEST_P(Quantized, is_read_back_alike_by_operators_of_aten) {
   at::manual_seed(8);
-  for (const Sizes& sizes : kSizes) {
-    const QuantizedMatrix matrix = quantized(GetParam(), at::randn({sizes.rows, sizes.columns}), tables_on_cpu());
+  for (const Sizes& sizes : sizes_of(GetParam())) {
+    const QuantizedMatrix matrix =
+        quantized(GetParam(), at::randn({sizes.rows, sizes.columns}), tables_on_cpu(GetParam()));
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       EXPECT_TRUE(at::equal(dequantize_in_parts(matrix, type), dequantize(matrix, type)))
           << sizes.rows << " x " << sizes.columns << " " << at::toString(type);
@@ -135,11 +150,11 @@ TEST_P(Quantized, is_read_back_alike_by_operators_of_aten) {
 // But for values between two codes, which may round either way.
 TEST_P(Quantized, is_made_alike_by_operators_of_aten) {
   at::manual_seed(8);
-  for (const Sizes& sizes : kSizes) {
+  for (const Sizes& sizes : sizes_of(GetParam())) {
     const at::Tensor values_ND = at::randn({sizes.rows, sizes.columns});
-    const QuantizedMatrix expected = quantized(GetParam(), values_ND, tables_on_cpu());
+    const QuantizedMatrix expected = quantized(GetParam(), values_ND, tables_on_cpu(GetParam()));
     const QuantizedMatrix made =
-        empty_quantized_matrix(GetParam(), sizes.rows, sizes.columns, at::kCPU, tables_on_cpu());
+        empty_quantized_matrix(GetParam(), sizes.rows, sizes.columns, at::kCPU, tables_on_cpu(GetParam()));
     const at::Tensor scales = made.outer_scales.defined() ? at::empty({made.scales.size(0)}) : made.scales;
     for (int64_t first = 0; first < sizes.rows; first += quant::kNf4Block) {
       const int64_t rows = std::min(quant::kNf4Block, sizes.rows - first);
@@ -152,7 +167,7 @@ TEST_P(Quantized, is_made_alike_by_operators_of_aten) {
 }
 
 TEST_P(Quantized, keeps_zeros_and_shows_what_is_not_finite) {
-  at::Tensor values_ND = at::zeros({2, 64});
+  at::Tensor values_ND = at::zeros({2, 32});
   EXPECT_TRUE(at::equal(dequantize(quantized(GetParam(), values_ND), at::kFloat), values_ND));
   values_ND[1][3] = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(dequantize(quantized(GetParam(), values_ND), at::kFloat)[1].isnan().all().item<bool>());
@@ -183,9 +198,21 @@ TEST_P(Quantized, multiplies_as_what_it_stands_for) {
   }
 }
 
+// What quantize_folder measures errors on; blocks of scales end within the rows.
+TEST_P(Quantized, is_read_back_by_rows) {
+  at::manual_seed(8);
+  for (const Sizes& sizes : {Sizes{200, 96}, Sizes{130, 32}}) {
+    const QuantizedMatrix matrix = quantized(GetParam(), at::randn({sizes.rows, sizes.columns}));
+    const at::Tensor whole_ND = dequantize(matrix, at::kFloat);
+    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 64}, {64, 64}, {128, sizes.rows - 128}}) {
+      EXPECT_TRUE(at::equal(dequantize_rows(matrix, first, count), whole_ND.narrow(0, first, count))) << first;
+    }
+  }
+}
+
 std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
   constexpr const char* kNames[] = {"INT8", "FP8", "NF4", "NF4DoubleQuant"};
-  return kNames[static_cast<size_t>(info.param)];
+  return quant::is_int4(info.param) ? "INT4" : kNames[static_cast<size_t>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, Quantized, testing::ValuesIn(kSchemes), scheme_name);

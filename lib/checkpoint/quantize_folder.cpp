@@ -1,0 +1,281 @@
+// Goes over the folder's weights one by one, into shards whose headers are written first.
+#include "checkpoint/quantize_folder.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "checkpoint/model_files.h"
+#include "checkpoint/staged_folder.h"
+#include "model/quantized_base.h"
+#include "model/shape.h"
+#include "model/stored_parameters.h"
+#include "ops/quantized_part_size.h"
+#include "ops/quantized_rows.h"
+#include "ops/scalar_type.h"
+#include "quant/folder_tensors.h"
+#include "quant/format_names.h"
+#include "weights/folder.h"
+#include "weights/safetensors_writer.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+using weights::ModelFolder;
+using weights::TensorSource;
+
+// Of INT4 with the model's groups.
+quant::NamedFormat find_target(const std::string& format, const model::ModelShape& shape) {
+  quant::NamedFormat target = quant::find_format(format);
+  if (target.scheme && quant::is_int4(*target.scheme)) target.scheme = model::int4_scheme(shape);
+  return target;
+}
+
+// A weight of the source, and the tensors in its place.
+struct Item {
+  std::string name;
+  std::vector<TensorSource> tensors;                // without content
+  const model::ParameterSpec* quantized = nullptr;  // set: becomes codes
+  bool read_back = false;                           // it is in codes now
+};
+
+std::vector<TensorSource> outline(const std::vector<quant::StoredTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const quant::StoredTensor& tensor : tensors) sources.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
+  return sources;
+}
+
+class Quantizer {
+ public:
+  Quantizer(const QuantizeRequest& request)
+      : request_(request),
+        folder_(request.source),
+        shape_(model::parse_model_shape(folder_.config(), (folder_.path() / "config.json").string())),
+        specs_(model::parameter_specs(shape_)),
+        target_(find_target(request.format, shape_)) {
+    report_.format =
+        target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
+    if (target_.scheme && shape_.quantized) {
+      throw Error(folder_.path().string() + " is quantized already, in " +
+                      std::string(quant::name_of(shape_.quantized->scheme)),
+                  "Name the folder before it was quantized: rounding twice loses more.");
+    }
+    list_items();
+    report_.bytes_before = folder_.total_bytes();
+  }
+
+  QuantizeReport run() {
+    const std::vector<std::vector<Item>> shards = divide();
+    StagedFolder out(request_.out, "the quantized model", report_.bytes_after);
+    out.add("config.json", format_json(config()));
+    out.add_copies(folder_.path(), {"generation_config.json"});
+    out.add_copies(folder_.path(), tokenizer_files(folder_.path()));
+    Json index = {{"metadata", {{"total_size", report_.bytes_after}}}, {"weight_map", Json::object()}};
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const std::string name = shard_name(i, shards.size());
+      write_shard(out.path() / name, shards[i]);
+      out.add_written(name);
+      for (const Item& item : shards[i]) {
+        for (const TensorSource& tensor : item.tensors) index["weight_map"][tensor.name] = name;
+      }
+    }
+    if (shards.size() > 1) out.add("model.safetensors.index.json", format_json(index));
+    out.publish();
+    return std::move(report_);
+  }
+
+ private:
+  // All weights of the decoder, and nothing else: what a decoder does not read is left behind.
+  void list_items() {
+    std::vector<std::string> listed;
+    for (const model::ParameterSpec& spec : specs_) {
+      Item item{spec.name, {}};
+      const bool codes = model::is_quantizable(spec, /*trained=*/false);
+      if (codes && target_.scheme) {
+        item.quantized = &spec;
+        item.tensors = outline(
+            quant::tensors_of_matrix(quant::format_of(*target_.scheme), spec.name, spec.shape[0], spec.shape[1]));
+      } else if (codes && shape_.quantized) {
+        item.read_back = true;
+        item.tensors = {{spec.name, target_.dtype, spec.shape, {}}};
+        for (auto& tensor : quant::tensors_of_matrix(*shape_.quantized, spec.name, spec.shape[0], spec.shape[1])) {
+          listed.push_back(tensor.name);
+        }
+      } else {
+        item.tensors = {plain_outline(spec.name)};
+      }
+      listed.push_back(spec.name);
+      items_.push_back(std::move(item));
+    }
+    std::sort(listed.begin(), listed.end());
+    for (const std::string& name : folder_.names()) {
+      if (std::binary_search(listed.begin(), listed.end(), name) || model::is_ignored(name, shape_)) continue;
+      throw Error(folder_.path().string() + ": tensor " + name + " has no place in " + shape_.architecture,
+                  "check that config.json belongs to the weights");
+    }
+    for (const Item& item : items_)
+      report_.bytes_after = checked_add(report_.bytes_after, bytes_of(item.tensors), "size");
+  }
+
+  ModelFolder::Entry entry_of(const std::string& name) const {
+    const auto entry = folder_.find(name);
+    if (entry) return *entry;
+    throw Error(folder_.path().string() + ": there is no tensor " + name,
+                "check that config.json belongs to the weights");
+  }
+
+  TensorSource plain_outline(const std::string& name) const {
+    const weights::TensorInfo& info = *entry_of(name).info;
+    const bool casts = !target_.scheme && is_floating(info.dtype);
+    return {name, casts ? target_.dtype : info.dtype, info.shape, {}};
+  }
+
+  std::vector<std::vector<Item>> divide() {
+    std::vector<std::vector<Item>> shards(1);
+    int64_t used = 0;
+    for (Item& item : items_) {
+      const int64_t bytes = bytes_of(item.tensors);
+      if (used > 0 && used + bytes > request_.shard_bytes) {
+        shards.emplace_back();
+        used = 0;
+      }
+      used += bytes;
+      shards.back().push_back(std::move(item));
+    }
+    return shards;
+  }
+
+  Json config() const {
+    Json config = folder_.config();
+    config.erase("quantization_config");
+    if (!target_.scheme) return config_as_stored(std::move(config), target_.dtype);
+    config["quantization_config"] = quant::quantization_config(*target_.scheme);
+    return config;
+  }
+
+  void write_shard(const std::filesystem::path& path, const std::vector<Item>& items) {
+    std::vector<TensorSource> all;
+    for (const Item& item : items) all.insert(all.end(), item.tensors.begin(), item.tensors.end());
+    weights::SafetensorsWriter writer(path, all);
+    for (const Item& item : items) {
+      if (item.quantized != nullptr) {
+        write_quantized(item, writer);
+      } else if (item.read_back) {
+        write_read_back(item, writer);
+      } else {
+        write_plain(item, writer);
+      }
+      if (request_.progress) request_.progress(read_bytes_, report_.bytes_before);
+    }
+    writer.finish();
+  }
+
+  void release(const ModelFolder::Entry& entry) {
+    read_bytes_ += entry.info->bytes;
+    entry.file->release(*entry.info);
+  }
+
+  [[noreturn]] void refuse_numbers(const std::string& name, const std::string& what) const {
+    throw Error(folder_.path().string() + ": tensor " + name + " " + what,
+                target_.scheme ? "Its weights are not those of a sound model; get the folder again."
+                               : "Choose bf16 or fp32, whose range is wider, or get the folder again.");
+  }
+
+  void write_quantized(const Item& item, weights::SafetensorsWriter& writer) {
+    const ModelFolder::Entry entry = entry_of(item.name);
+    const at::Tensor stored_ND =
+        model::stored_tensor(*item.quantized, /*added=*/0, entry, folder_.path().string() + ": ");
+    const ops::QuantizedMatrix matrix =
+        ops::empty_quantized_matrix(*target_.scheme, stored_ND.size(0), stored_ND.size(1), at::kCPU, {});
+    ops::quantize(matrix, [&](int64_t first, const at::Tensor& part_RD) {
+      part_RD.copy_(stored_ND.narrow(0, first, part_RD.size(0)));
+    });
+    MatrixError error = error_of(item.name, stored_ND, matrix);
+    if (!std::isfinite(error.noise)) refuse_numbers(item.name, "holds a NaN or an infinity");
+    const float* outer = matrix.outer_scales.defined() ? matrix.outer_scales.const_data_ptr<float>() : nullptr;
+    const quant::MatrixBytes bytes = {*target_.scheme,
+                                      matrix.rows,
+                                      matrix.columns,
+                                      static_cast<const std::byte*>(matrix.codes.const_data_ptr()),
+                                      static_cast<const std::byte*>(matrix.scales.const_data_ptr()),
+                                      outer};
+    for (const TensorSource& tensor : quant::sources_of_matrix(item.name, bytes, entry.info->dtype))
+      writer.write(tensor);
+    report_.quantized_values += error.values;
+    report_.quantized_bytes += bytes_of(item.tensors);
+    report_.matrices.push_back(std::move(error));
+    release(entry);
+  }
+
+  void write_read_back(const Item& item, weights::SafetensorsWriter& writer) {
+    const std::vector<int64_t>& sizes = item.tensors[0].shape;
+    const ops::QuantizedMatrix matrix =
+        ops::empty_quantized_matrix(shape_.quantized->scheme, sizes[0], sizes[1], at::kCPU, {});
+    for (const std::string& name : model::copy_stored(matrix, item.name, *shape_.quantized, folder_)) {
+      read_bytes_ += folder_.find(name)->info->bytes;
+    }
+    TensorSource tensor = item.tensors[0];
+    tensor.read = [&](std::byte* destination, int64_t) {
+      const at::Tensor out_ND =
+          at::from_blob(destination, sizes, at::TensorOptions().dtype(ops::scalar_type(target_.dtype)));
+      const int64_t step = ops::quantized_part_rows(matrix.rows, matrix.columns);
+      for (int64_t first = 0; first < matrix.rows; first += step) {
+        const int64_t count = std::min(step, matrix.rows - first);
+        cast(item.name, ops::dequantize_rows(matrix, first, count), out_ND.narrow(0, first, count));
+      }
+    };
+    writer.write(tensor);
+    report_.other_bytes += bytes_of(item.tensors);
+  }
+
+  void cast(const std::string& name, const at::Tensor& from, const at::Tensor& to) const {
+    to.copy_(from);
+    if (from.numel() > 0 && !std::isfinite(to.abs().amax().item<double>())) {
+      refuse_numbers(name, "holds numbers that are not finite in " + std::string(dtype_name(target_.dtype)));
+    }
+  }
+
+  void write_plain(const Item& item, weights::SafetensorsWriter& writer) {
+    const ModelFolder::Entry entry = entry_of(item.name);
+    TensorSource tensor = item.tensors[0];
+    if (tensor.dtype == entry.info->dtype) {
+      tensor.data = entry.data();
+    } else {
+      tensor.read = [&](std::byte* destination, int64_t) {
+        const auto options = [](DType dtype) { return at::TensorOptions().dtype(ops::scalar_type(dtype)); };
+        const int64_t values = entry.info->bytes / size_of(entry.info->dtype);
+        const at::Tensor from =
+            at::from_blob(const_cast<std::byte*>(entry.data()), {values}, options(entry.info->dtype));
+        const at::Tensor to = at::from_blob(destination, {values}, options(tensor.dtype));
+        constexpr int64_t kPiece = 1 << 20;
+        for (int64_t first = 0; first < values; first += kPiece) {
+          const int64_t count = std::min(kPiece, values - first);
+          cast(item.name, from.narrow(0, first, count), to.narrow(0, first, count));
+        }
+      };
+    }
+    writer.write(tensor);
+    report_.other_bytes += bytes_of(item.tensors);
+    release(entry);
+  }
+
+  const QuantizeRequest& request_;
+  const ModelFolder folder_;
+  const model::ModelShape shape_;
+  const std::vector<model::ParameterSpec> specs_;
+  const quant::NamedFormat target_;
+  std::vector<Item> items_;
+  int64_t read_bytes_ = 0;
+  QuantizeReport report_;
+};
+
+}  // namespace
+
+QuantizeReport quantize_folder(const QuantizeRequest& request) { return Quantizer(request).run(); }
+
+}  // namespace fathom::checkpoint

@@ -1,0 +1,79 @@
+// Stages a folder under a hidden name in its parent.
+#include "checkpoint/staged_folder.h"
+
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "checkpoint/disk_room.h"
+
+namespace fathom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kBesideWeights = 64 << 20;  // a tokenizer's files, at most
+
+}  // namespace
+
+int64_t bytes_of(const std::vector<weights::TensorSource>& tensors) {
+  int64_t sum = 0;
+  for (const weights::TensorSource& tensor : tensors) {
+    int64_t bytes = size_of(tensor.dtype);
+    for (const int64_t size : tensor.shape) bytes = checked_multiply(bytes, size, "size of tensor " + tensor.name);
+    sum = checked_add(sum, bytes, "size of the model");
+  }
+  return sum;
+}
+
+std::string shard_name(size_t index, size_t count) {
+  if (count == 1) return "model.safetensors";
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
+  return name;
+}
+
+StagedFolder::StagedFolder(const fs::path& out, const std::string& what, int64_t weight_bytes)
+    : out_(tidy_path(fs::absolute(out))) {
+  if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
+    throw Error(out_.string() + " exists", "name a folder that does not exist, or an empty one");
+  }
+  const fs::path parent = out_.parent_path();
+  fs::create_directories(parent);
+  staging_ = parent / std::string(".").append(out_.filename().string()).append(".partial");
+  fs::remove_all(staging_);
+  require_room(parent, what, checked_add(weight_bytes, kBesideWeights, "size of the model"));
+  fs::create_directory(staging_);
+}
+
+StagedFolder::~StagedFolder() {
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+}
+
+void StagedFolder::add(const std::string& name, std::string_view content) {
+  files_.push_back(write_new(staging_, name, content));
+}
+
+void StagedFolder::add_copies(const fs::path& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const bool there = !fs::exists(folder / name) || fs::exists(staging_ / name);
+    if (!there) add(name, read_file(folder / name));
+  }
+}
+
+void StagedFolder::add_weights(const std::string& name, const std::vector<weights::TensorSource>& tensors) {
+  weights::write_safetensors(staging_ / name, tensors);
+  add_written(name);
+}
+
+void StagedFolder::publish() {
+  sync_files(staging_, files_);
+  fs::remove(out_);  // absent, or empty
+  fs::rename(staging_, out_);
+  sync_path(out_.parent_path());
+}
+
+}  // namespace fathom::checkpoint

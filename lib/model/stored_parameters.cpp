@@ -1,0 +1,64 @@
+// Tensors over mapped bytes.
+#include "model/stored_parameters.h"
+
+#include <ATen/ATen.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "ops/scalar_type.h"
+#include "quant/stored_matrix.h"
+
+namespace fathom::model {
+namespace {
+
+std::string shape_text(at::IntArrayRef shape) {
+  std::ostringstream text;
+  text << shape;
+  return text.str();
+}
+
+}  // namespace
+
+bool is_ignored(const std::string& name, const ModelShape& shape) {
+  return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
+}
+
+at::Tensor stored_tensor(const ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
+                         const std::string& where) {
+  const weights::TensorInfo& info = *entry.info;
+  std::vector<int64_t> expected = spec.shape;
+  expected[0] -= added;
+  if (expected != info.shape) {
+    throw Error(where + spec.name + " is " + shape_text(info.shape) + ", but config.json makes it " +
+                shape_text(expected));
+  }
+  if (!is_floating(info.dtype) || size_of(info.dtype) < 2) {
+    throw Error(where + spec.name + " is stored as " + std::string(safetensors_name(info.dtype)),
+                "weights must be F64, F32, F16 or BF16");
+  }
+  void* bytes = const_cast<std::byte*>(entry.data());
+  return at::from_blob(bytes, info.shape, at::TensorOptions().dtype(ops::scalar_type(info.dtype)));
+}
+
+std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name,
+                                     const quant::FolderFormat& format, const weights::ModelFolder& folder) {
+  const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns);
+  const auto copy = [](const at::Tensor& to, const void* from) {
+    to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
+  };
+  copy(matrix.codes, stored.codes);
+  if (matrix.outer_scales.defined()) {
+    copy(matrix.scales, stored.scale_codes.data());
+    copy(matrix.outer_scales, stored.outer_scales.data());
+  } else {
+    copy(matrix.scales, stored.scales.data());
+  }
+  for (const std::string& tensor : stored.tensors) {
+    const auto entry = folder.find(tensor);
+    entry->file->release(*entry->info);
+  }
+  return stored.tensors;
+}
+
+}  // namespace fathom::model
