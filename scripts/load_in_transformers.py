@@ -3,6 +3,7 @@
 
 usage: scripts/load_in_transformers.py FOLDER... [--ids 1,2,3] [--tolerance 1e-4]
        scripts/load_in_transformers.py --families
+       scripts/load_in_transformers.py --quantized
 A folder is a run's, or one of `fathom export`, merged or not. The same ids go through transformers in FP32 and through
 `fathom logits`: the largest difference is given as a share of the largest logit, and at each of the 50 places fathom's
 most likely token has to be the one that transformers took. The exit status is 1 where a folder fails.
@@ -10,7 +11,10 @@ most likely token has to be the one that transformers took. The exit status is 1
 --families trains tiny random models of every family with a tokenizer that has more tokens than the model: all of it,
 adapters, and adapters with modules_to_save; then it exports and compares each.
 
-Needs a Python with torch, transformers and, for adapters, PEFT: scripts/compare_transformers makes one in .deps/peer.
+--quantized makes a small random model in every format of `fathom quantize` and compares each: what bitsandbytes and
+compressed-tensors read in the folder, dequantized to FP32, must be what fathom computes with.
+
+Needs a Python with torch, transformers and, for adapters, PEFT (for quantized folders bitsandbytes, compressed-tensors): scripts/compare_transformers makes one in .deps/peer.
 """
 
 import argparse
@@ -29,12 +33,13 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=pathlib.Path, help="of runs, models or adapters")
     parser.add_argument("--families", action="store_true", help="make, train, export and compare models of every family")
+    parser.add_argument("--quantized", action="store_true", help="quantize a model in every format and compare")
     parser.add_argument("--ids", default="1,5,9,2,7,7,3,11,30,4", help="token ids (default %(default)s)")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--fathom", default=ROOT / "build/fathom", type=pathlib.Path)
     arguments = parser.parse_args()
-    if bool(arguments.folders) == arguments.families:
-        parser.error("name folders, or --families")
+    if [bool(arguments.folders), arguments.families, arguments.quantized].count(True) != 1:
+        parser.error("name folders, or --families, or --quantized")
     return arguments
 
 
@@ -58,6 +63,9 @@ def load(folder):
     import torch
     from transformers import AutoModelForCausalLM
 
+    config = json.loads((folder / "config.json").read_text()) if (folder / "config.json").exists() else {}
+    if quantization := config.get("quantization_config"):
+        return load_quantized(folder, quantization), f"{quantization['quant_method']} model", [folder]
     if not (folder / "adapter_config.json").exists():
         return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), "model", [folder]
     from peft import PeftModel
@@ -78,6 +86,18 @@ def load(folder):
     whole = settings["modules_to_save"]
     kind = "adapter" + (f" with {', '.join(whole)} whole" if whole else "") + f" on {base.name}"
     return model, kind, [base, "--adapter", folder]
+
+
+def load_quantized(folder, quantization):
+    """The numbers that the folder's library reads in it, as a model in FP32."""
+    import torch
+    from transformers import AutoModelForCausalLM, CompressedTensorsConfig
+
+    if quantization["quant_method"] == "bitsandbytes":
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, device_map="cpu")
+        return model.dequantize(torch.float32)
+    settings = CompressedTensorsConfig(dequantize=True)
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, quantization_config=settings)
 
 
 def logits_of_fathom(fathom, model, ids):
@@ -133,14 +153,14 @@ FAMILIES = {
 ADDED = 7  # tokens that the tokenizer has beyond the model
 
 
-def make_model(family, settings, folder):
+def make_model(family, settings, folder, intermediate_size=74):
     import torch
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(ROOT / "tests/tokenizer/qwen2")
     config = CONFIG_MAPPING[family](
         vocab_size=len(tokenizer),
-        intermediate_size=74,
+        intermediate_size=intermediate_size,
         num_hidden_layers=2,
         num_attention_heads=4,
         max_position_embeddings=128,
@@ -187,13 +207,26 @@ def make_folders(arguments, root):
                 yield merged
 
 
+def make_quantized(arguments, root):
+    """A model in FP32, with INT4's groups in every row, in every format."""
+    make_model("llama", dict(hidden_size=64, num_key_value_heads=2, tie_word_embeddings=False, head_dim=32), root / "plain",
+               intermediate_size=192)
+    for file in (root / "plain").iterdir():
+        if file.name not in ("config.json", "model.safetensors"):
+            file.unlink()  # no tokenizer: no tokens that the model has no rows for
+    for name in ["fp32", "bf16", "fp16", "fp8", "int8", "nf4", "nf4-double", "int4"]:
+        run([arguments.fathom, "quantize", root / "plain", "--format", name, "--out", root / name, "device=cpu"])
+        yield root / name
+
+
 def main():
     arguments = parse_arguments()
     os.environ["HF_HUB_OFFLINE"] = "1"
-    if not arguments.families:
+    if arguments.folders:
         return 0 if all([compare(folder, arguments) for folder in arguments.folders]) else 1
-    with tempfile.TemporaryDirectory(prefix="fathom-families-") as root:
-        results = [compare(folder, arguments) for folder in make_folders(arguments, pathlib.Path(root))]
+    make = make_quantized if arguments.quantized else make_folders
+    with tempfile.TemporaryDirectory(prefix="fathom-peer-") as root:
+        results = [compare(folder, arguments) for folder in make(arguments, pathlib.Path(root))]
     print(f"{sum(results)} of {len(results)} folders are the same in transformers and PEFT")
     return 0 if all(results) else 1
 
