@@ -3,12 +3,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 namespace fathom::ops {
 
 // What torch.autocast(device, dtype) does between its braces. The last scope to close drops the cached casts.
 class AutocastScope {
  public:
   explicit AutocastScope(c10::DeviceType device, bool enabled, at::ScalarType dtype = at::kBFloat16);
+  // dtype: nullopt leaves it as it is.
+  AutocastScope(c10::DeviceType device, std::optional<at::ScalarType> dtype)
+      : AutocastScope(device, dtype.has_value(), dtype.value_or(at::kBFloat16)) {}
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;

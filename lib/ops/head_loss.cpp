@@ -36,7 +36,7 @@ struct GatherRows : torch::autograd::Function<GatherRows> {
 
 // What the operator is asked for beside its tensors.
 struct Request {
-  double denominator;
+  double denominator, gradient_scale;
   int64_t chunk_rows;
   bool needs_x, needs_head;  // gradients
 };
@@ -60,7 +60,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
       at::Tensor x_CD = values_ND.narrow(0, first, count), logits_CV = buffer_CV.narrow(0, 0, count);
       at::mm_out(logits_CV, x_CD, weight_VD.t());
       add_cross_entropy(loss, logits_CV, targets_N.narrow(0, first, count), request.denominator,
-                        /*makes_gradient=*/request.needs_x || request.needs_head);
+                        request.needs_x || request.needs_head ? request.gradient_scale : 0);
       if (of_head) of_head->add(logits_CV, x_CD);
       if (request.needs_x) at::mm_out(x_CD, logits_CV, weight_VD);  // nobody reads these rows any more
     }
@@ -89,8 +89,8 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 at::Tensor head_loss(at::Tensor x_TD, const at::Tensor& head_VD, const at::Tensor& head_copy_VD,
                      const LossTargets& targets) {
   const bool gradients = at::GradMode::is_enabled();
-  const Request request{targets.denominator, targets.chunk_rows, gradients && x_TD.requires_grad(),
-                        gradients && head_VD.requires_grad()};
+  const Request request{targets.denominator, targets.gradient_scale, targets.chunk_rows,
+                        gradients && x_TD.requires_grad(), gradients && head_VD.requires_grad()};
   if (targets.rows_N.defined()) x_TD = GatherRows::apply(x_TD, targets.rows_N);
   return HeadLoss::apply(x_TD, head_VD, head_copy_VD.detach(), targets.targets_N, request);
 }

@@ -175,7 +175,7 @@ void swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows gra
 
 double cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, double gradient_scale, int64_t first,
                      int64_t last, int64_t vocabulary) {
-  std::vector<float> buffer(logits.type == RowType::kBF16 ? vocabulary : 0);
+  std::vector<float> buffer(logits.type == RowType::kF32 ? 0 : vocabulary);
   double sum = 0;
   for (int64_t row = first; row < last; ++row) {
     if (targets[row] == ignored) {

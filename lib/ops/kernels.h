@@ -1,15 +1,16 @@
 // The arithmetic of the model's own operators on rows of memory, for CPUs. No torch header: pointers and counts.
 //
-// Rows are FP32 or BF16 (passed as uint16_t); BF16 rows are widened, computed in FP32 and rounded once, to nearest
-// even. Nothing here allocates through LibTorch, so the memory of an operator is what its caller asks for.
+// Rows are FP32, BF16 or FP16 (both passed as uint16_t); those of 16 bits are widened, computed in FP32 and rounded
+// once, to nearest even. Nothing here allocates through LibTorch, so the memory of an operator is what its caller asks
+// for.
 #pragma once
 
 #include <cstdint>
 
 namespace fathom::ops::kernels {
 
-// Where rows begin: FP32 if `type` says so, else BF16.
-enum class RowType { kF32, kBF16 };
+// Where rows begin, and of what.
+enum class RowType { kF32, kBF16, kF16 };
 struct Rows {
   void* data = nullptr;
   RowType type = RowType::kF32;

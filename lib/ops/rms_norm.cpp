@@ -70,7 +70,7 @@ at::Tensor rms_norm_reference(const at::Tensor& x_TD, const at::Tensor& weight_D
 }
 
 at::Tensor rms_norm(const at::Tensor& x_TD, const at::Tensor& weight_D, double eps, at::ScalarType out_dtype) {
-  if (has_kernel(x_TD) && has_kernel(weight_D) && (out_dtype == at::kFloat || out_dtype == at::kBFloat16)) {
+  if (has_kernel(x_TD) && has_kernel(weight_D) && has_kernel(out_dtype)) {
     return RmsNorm::apply(x_TD, weight_D, eps, out_dtype);
   }
   if (x_TD.is_cuda()) {

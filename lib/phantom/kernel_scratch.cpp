@@ -39,10 +39,10 @@ int64_t copy_bytes(const at::Tensor& matrix) {
 }
 
 int64_t product_bytes(const at::Tensor& x, const at::Tensor& y, bool adds) {
-  if (x.scalar_type() != at::kBFloat16 || x.numel() == 0 || y.numel() == 0) return 0;
+  if (!at::isReducedFloatingType(x.scalar_type()) || x.numel() == 0 || y.numel() == 0) return 0;
   threads();
-  const int64_t bytes = matrix_product_scratch_bytes(
-      {x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1), is_transposed(x), is_transposed(y), adds});
+  const int64_t bytes = matrix_product_scratch_bytes({x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1),
+                                                      is_transposed(x), is_transposed(y), adds, x.scalar_type()});
   return bytes == 0 ? 0 : bytes + copy_bytes(x) + copy_bytes(y);
 }
 
@@ -76,7 +76,7 @@ int64_t made_even(int64_t count) { return count + count % 2; }
 int64_t attention_packing_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE) {
   constexpr int64_t kLeastRows = 64;
   const int64_t length = key_BHSE.size(2), head_size = key_BHSE.size(3);
-  if (query_BHSE.scalar_type() != at::kBFloat16 || !multiplies_with_amx()) return 0;
+  if (!at::native::cpublas::could_pack(query_BHSE.scalar_type())) return 0;
   if (query_BHSE.size(2) < kLeastRows || length < kLeastRows) return 0;
   const auto [queries, keys] = attention_blocks(query_BHSE.size(2), length);
   const int64_t last_keys = (length - 1) % keys + 1;
@@ -132,11 +132,14 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
     // Fewer keys may have larger blocks in oneDNN's product: those of 256 bound the shorter sequences of a run.
     int64_t product = 0;
     const int64_t rest = query_BHSE.size(2) % queries;
+    const auto ask = [&](int64_t m, int64_t k, int64_t n, bool x_transposed, bool y_transposed) {
+      return matrix_product_scratch_bytes(
+          {0, m, k, n, x_transposed, y_transposed, /*adds=*/false, query_BHSE.scalar_type()});
+    };
     for (const int64_t rows : {queries, rest == 0 ? queries : rest}) {
-      product = std::max({product, matrix_product_scratch_bytes({0, keys, rows, head_size, true, false}),
-                          matrix_product_scratch_bytes({0, std::min<int64_t>(keys, 256), rows, head_size, true, false}),
-                          matrix_product_scratch_bytes({0, rows, keys, head_size, false, false}),
-                          matrix_product_scratch_bytes({0, rows, head_size, keys, false, true})});
+      product = std::max({product, ask(keys, rows, head_size, true, false),
+                          ask(std::min<int64_t>(keys, 256), rows, head_size, true, false),
+                          ask(rows, keys, head_size, false, false), ask(rows, head_size, keys, false, true)});
     }
     each += queries * keys * 2 * 2 + product + 4;
   }

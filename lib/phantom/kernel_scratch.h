@@ -19,14 +19,14 @@ bool kernel_scratch_was_measured_here();
 // Whether oneDNN multiplies BF16 in AMX's tiles, if it is let.
 bool multiplies_with_amx();
 
-// Bytes that the operator's kernel takes besides its result. Known are matrix products in BF16 and numbers that become
-// tensors; others of the decoder's take none. arguments: as on the stack, phantom tensors and numbers wrapped as CPU
-// tensors.
+// Bytes that the operator's kernel takes besides its result. Known are matrix products in 16 bits and numbers that
+// become tensors; others of the decoder's take none. arguments: as on the stack, phantom tensors and numbers wrapped as
+// CPU tensors.
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-// Of flash attention (ATen/native/cpu/FlashAttentionKernel.cpp of LibTorch 2.11). query, key: [B, H, S, E]. With AMX,
-// the forward of at least 64 queries and keys in BF16 is taken to copy keys and values into another order, as it does
-// unless the threads are many and the batch is small.
+// Of flash attention (ATen/native/cpu/FlashAttentionKernel.cpp of LibTorch 2.11). query, key: [B, H, S, E]. With AMX
+// for their type, the forward of at least 64 queries and keys is taken to copy keys and values into another order, as
+// it does unless the threads are many and the batch is small.
 int64_t attention_scratch_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE);
 int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const at::Tensor& query_BHSE,
                                          const at::Tensor& key_BHSE);
@@ -35,15 +35,16 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
 // the ledger counts it as kernel scratch.
 void take_and_give_back(int64_t bytes);
 
-// What oneDNN takes for x [m, k] times y [k, n], or a batch of them, both BF16 with these strides, with as many threads
-// as LibTorch uses: oneDNN itself is asked, through LibTorch's operator. 0 where LibTorch multiplies without it. Throws
-// Error where the process lacks the address space to ask. With AMX, where fewer tokens may take more: the most of this
-// product and of those in its place in smaller batches.
+// What oneDNN takes for x [m, k] times y [k, n], or a batch of them, both of a type of 16 bits with these strides, with
+// as many threads as LibTorch uses: oneDNN itself is asked, through LibTorch's operator. 0 where LibTorch multiplies
+// without it. Throws Error where the process lacks the address space to ask. With AMX, where fewer tokens may take
+// more: the most of this product and of those in its place in smaller batches.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;
-  bool x_transposed = false, y_transposed = false;         // in memory
-  bool adds = false;                                       // to another matrix: LibTorch's addmm, not its mm
+  bool x_transposed = false, y_transposed = false;  // in memory
+  bool adds = false;                                // to another matrix: LibTorch's addmm, not its mm
+  at::ScalarType type = at::kBFloat16;
   auto operator<=>(const MatrixProduct&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 int64_t matrix_product_scratch_bytes(const MatrixProduct& product);

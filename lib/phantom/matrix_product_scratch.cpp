@@ -95,10 +95,10 @@ class Emptiness {
   ~Emptiness() { munmap(data_, bytes_); }
   Emptiness(const Emptiness&) = delete;
   Emptiness& operator=(const Emptiness&) = delete;
-  at::Tensor matrices(int64_t batch, int64_t rows, int64_t columns, bool transposed) const {
+  at::Tensor matrices(at::ScalarType type, int64_t batch, int64_t rows, int64_t columns, bool transposed) const {
     const std::array<int64_t, 2> strides =
         transposed ? std::array<int64_t, 2>{1, rows} : std::array<int64_t, 2>{columns, 1};
-    const auto options = at::TensorOptions().dtype(at::kBFloat16);
+    const auto options = at::TensorOptions().dtype(type);
     if (batch == 0) return at::from_blob(data_, {rows, columns}, strides, options);
     return at::from_blob(data_, {batch, rows, columns}, {rows * columns, strides[0], strides[1]}, options);
   }
@@ -121,16 +121,16 @@ void multiply(const MatrixProduct& product, const at::Tensor& x, const at::Tenso
 std::optional<int64_t> ask_at_once(const MatrixProduct& product) {
   const int64_t largest = std::max({product.m * product.k, product.k * product.n, product.m * product.n});
   const Emptiness nothing(checked_multiply(std::max<int64_t>(product.batch, 1), 2 * largest, "size of a product"));
-  const at::Tensor x = nothing.matrices(product.batch, product.m, product.k, product.x_transposed);
-  const at::Tensor y = nothing.matrices(product.batch, product.k, product.n, product.y_transposed);
-  at::Tensor result = nothing.matrices(product.batch, product.m, product.n, false);
+  const at::Tensor x = nothing.matrices(product.type, product.batch, product.m, product.k, product.x_transposed);
+  const at::Tensor y = nothing.matrices(product.type, product.batch, product.k, product.n, product.y_transposed);
+  at::Tensor result = nothing.matrices(product.type, product.batch, product.m, product.n, false);
   const Question question;
   try {
     multiply(product, x, y, result);
   } catch (const Asked& asked) {
     return asked.bytes;
   } catch (const c10::Error&) {
-    return 0;  // this processor lacks the instructions that LibTorch wants oneDNN's BF16 for
+    return 0;  // this processor lacks the instructions that LibTorch wants for oneDNN's products of this type
   }
   return std::nullopt;
 }

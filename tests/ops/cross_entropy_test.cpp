@@ -7,9 +7,9 @@
 namespace fathom::ops {
 namespace {
 
-at::Tensor loss_of(at::Tensor logits_CV, const at::Tensor& targets_C, double denominator, bool makes_gradient = false) {
+at::Tensor loss_of(at::Tensor logits_CV, const at::Tensor& targets_C, double denominator, double gradient_scale = 0) {
   at::Tensor loss = at::zeros({});
-  add_cross_entropy(loss, logits_CV, targets_C, denominator, makes_gradient);
+  add_cross_entropy(loss, logits_CV, targets_C, denominator, gradient_scale);
   return loss;
 }
 
@@ -25,9 +25,12 @@ TEST_P(CrossEntropyOf, sums_divides_and_leaves_the_gradient_in_the_logits) {
   const at::Tensor expected = at::cross_entropy_loss(wide_CV, targets_C, {}, at::Reduction::Sum, kIgnoredTarget) / 17.0;
   torch::autograd::backward({expected}, {});
   EXPECT_LE(relative_difference(loss_of(logits_CV.clone(), targets_C, 17), expected), tolerance(at::kFloat));
-  EXPECT_LE(relative_difference(loss_of(logits_CV, targets_C, 17, true), expected), tolerance(at::kFloat));
+  const at::Tensor scaled_CV = logits_CV.clone();
+  EXPECT_LE(relative_difference(loss_of(logits_CV, targets_C, 17, 1), expected), tolerance(at::kFloat));
   const auto rounding = GetParam() == at::kDouble ? at::kFloat : GetParam();
   EXPECT_LE(relative_difference(logits_CV, wide_CV.grad()), tolerance(rounding));
+  EXPECT_LE(relative_difference(loss_of(scaled_CV, targets_C, 17, 64), expected), tolerance(at::kFloat));
+  EXPECT_LE(relative_difference(scaled_CV, wide_CV.grad() * 64), tolerance(rounding));
 }
 
 // Double has no kernel on the CPU: it takes the operators that CUDA takes.
@@ -36,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Types, CrossEntropyOf, testing::Values(at::kFloat, at::
 
 TEST(CrossEntropy, is_added) {
   at::Tensor loss = at::ones({}), logits_CV = at::zeros({3, 5});
-  for (int chunk = 0; chunk < 2; ++chunk) add_cross_entropy(loss, logits_CV, at::zeros({3}, at::kLong), 6, false);
+  for (int chunk = 0; chunk < 2; ++chunk) add_cross_entropy(loss, logits_CV, at::zeros({3}, at::kLong), 6, 0);
   EXPECT_NEAR(loss.item<float>(), 1 + std::log(5.0), 1e-6);
 }
 

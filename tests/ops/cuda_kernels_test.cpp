@@ -82,7 +82,7 @@ TEST_P(CudaKernelsOf, cross_entropy) {
     logits_CV[1].fill_(-INFINITY)[3] = 2;
     const at::Tensor targets_C = at::tensor({vocabulary - 1, int64_t{3}, kIgnoredTarget, int64_t{0}}, at::kLong);
     at::Tensor kept_CV = logits_CV.clone(), expected_CV = logits_CV.clone(), expected = at::zeros({});
-    add_cross_entropy(expected, expected_CV, targets_C, 7, true);
+    add_cross_entropy(expected, expected_CV, targets_C, 7, 1);
     at::Tensor losses_C = at::full({4}, NAN);
     const auto play = [&](float scale) {
       return on_cpu().cross_entropy(rows(logits_CV), targets_C.data_ptr<int64_t>(), kIgnoredTarget, scale,

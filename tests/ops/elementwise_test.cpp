@@ -76,7 +76,7 @@ TEST_P(Elementwise, swiglu) {
   expect_equal(ours, reference, {draw({37, 91}, type_, 4), draw({37, 91}, type_)});
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(at::kFloat, at::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& info) { return at::toString(info.param); });
 
 TEST(Swiglu, extreme_gates_stay_finite_and_nan_stays_nan) {

@@ -133,6 +133,12 @@ TEST(HeadLoss, scales_with_the_upstream_gradient) {
   const Outcome plain = outcome(example, example.picked(7)), scaled = outcome(example, example.picked(7), true, 3);
   EXPECT_LE(relative_difference(scaled.x_gradient, plain.x_gradient * 3), 1e-6);
   EXPECT_LE(relative_difference(scaled.head_gradient, plain.head_gradient * 3), 1e-6);
+  LossTargets targets = example.picked(7);
+  targets.gradient_scale = 64;
+  const Outcome lifted = outcome(example, targets);
+  EXPECT_TRUE(lifted.loss.equal(plain.loss)) << "the loss itself is not scaled";
+  EXPECT_TRUE(lifted.x_gradient.equal(plain.x_gradient * 64));
+  EXPECT_TRUE(lifted.head_gradient.equal(plain.head_gradient * 64));
 }
 
 TEST(HeadLoss, without_gradients_makes_none) {
