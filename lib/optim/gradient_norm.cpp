@@ -60,11 +60,16 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients) {
 
 }  // namespace
 
-GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm) {
+GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm,
+                           std::optional<double> loss_scale) {
   if (gradients.empty()) throw Error("there are no gradients to clip", "train at least one parameter");
   const at::NoGradGuard no_gradients;
   GradientNorm norm{total_norm(gradients), {}};
+  if (loss_scale) norm.total.div_(*loss_scale);
   if (max_norm > 0) norm.factor = (norm.total + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1);
+  if (!loss_scale) return norm;
+  if (!norm.factor.defined()) norm.factor = at::ones({}, norm.total.options());
+  norm.factor.div_(*loss_scale);
   return norm;
 }
 

@@ -30,6 +30,16 @@ TEST(GradientNorm, leaves_small_gradients_alone) {
   EXPECT_THROW(gradient_norm({}, 1), Error);
 }
 
+TEST(GradientNorm, takes_the_loss_scale_off) {
+  const std::vector<at::Tensor> gradients = {at::full({4}, 8.0)};
+  EXPECT_EQ(gradient_norm(gradients, 0, 64).total.item<double>(), 0.25);
+  EXPECT_EQ(gradient_norm(gradients, 0, 64).factor.item<double>(), 1.0 / 64);
+  EXPECT_EQ(gradient_norm(gradients, 1, 64).factor.item<double>(), 1.0 / 64) << "within the limit";
+  EXPECT_NEAR(gradient_norm(gradients, 0.125, 64).factor.item<double>(), 0.5 / 64, 1e-7);
+  const std::vector<at::Tensor> overflown = {gradients[0], at::full({3}, -INFINITY)};
+  EXPECT_FALSE(std::isfinite(gradient_norm(overflown, 1, 64).total.item<double>()));
+}
+
 TEST(GradientNorm, gives_the_same_bits_for_any_number_of_threads) {
   at::manual_seed(2);
   const std::vector<at::Tensor> gradients = {at::randn({300001}), at::randn({77, 5})};

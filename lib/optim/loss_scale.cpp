@@ -1,0 +1,45 @@
+// Doubles after many good steps, halves after a bad one. No torch header.
+#include "optim/loss_scale.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace fathom::optim {
+namespace {
+
+constexpr double kGrowth = 2, kBackoff = 0.5;
+constexpr double kLargest = std::numeric_limits<float>::max();  // the scale multiplies FP32
+
+}  // namespace
+
+void LossScale::count_good() {
+  if (++good_steps_ < kGrowthInterval) return;
+  good_steps_ = 0;
+  if (value_ * kGrowth <= kLargest) value_ *= kGrowth;
+}
+
+void LossScale::count_skipped() {
+  good_steps_ = 0;
+  ++skipped_steps_;
+  value_ *= kBackoff;
+}
+
+Json LossScale::to_json() const {
+  return {{"value", value_}, {"good_steps", good_steps_}, {"skipped_steps", skipped_steps_}};
+}
+
+LossScale LossScale::from_json(const Json& state) {
+  LossScale scale;
+  scale.value_ = state.at("value").get<double>();
+  scale.good_steps_ = state.at("good_steps").get<int64_t>();
+  scale.skipped_steps_ = state.at("skipped_steps").get<int64_t>();
+  int exponent = 0;
+  const bool power_of_two = scale.value_ > 0 && scale.value_ <= kLargest && std::frexp(scale.value_, &exponent) == 0.5;
+  const bool counts = scale.good_steps_ >= 0 && scale.good_steps_ < kGrowthInterval && scale.skipped_steps_ >= 0;
+  if (!power_of_two || !counts) throw Error("the checkpoint's loss scale is none that training makes: " + state.dump());
+  return scale;
+}
+
+}  // namespace fathom::optim

@@ -1,0 +1,36 @@
+// Dynamic loss scaling (Micikevicius et al. 2017, arXiv 1710.03740) with the numbers of torch.amp.GradScaler: gradients
+// in FP16 are made of a loss so many times as large, so that small ones do not round to zero. No torch header.
+#pragma once
+
+#include <cstdint>
+
+#include "base/json.h"
+
+namespace fathom::optim {
+
+class LossScale {
+ public:
+  static constexpr double kFirst = 65536;           // 2^16
+  static constexpr int64_t kGrowthInterval = 2000;  // steps in a row with finite gradients, then it doubles
+
+  // What the loss of the next step is multiplied by; a power of two, so that dividing by it is exact.
+  double value() const { return value_; }
+  int64_t good_steps() const { return good_steps_; }  // in a row, since the value changed
+  int64_t skipped_steps() const { return skipped_steps_; }
+  // At 1 or below no gradient overflows because of the scale.
+  bool can_back_off() const { return value_ > 1; }
+
+  // After a step whose gradients were finite, and after one that was skipped because they were not.
+  void count_good();
+  void count_skipped();
+
+  Json to_json() const;
+  // Throws Error for what to_json does not write.
+  static LossScale from_json(const Json& state);
+
+ private:
+  double value_ = kFirst;
+  int64_t good_steps_ = 0, skipped_steps_ = 0;
+};
+
+}  // namespace fathom::optim
