@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
+#include "model/fake_quantization.h"
 #include "model/saved_parameters.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
@@ -118,6 +119,10 @@ void load_adapter(const std::filesystem::path& folder, const model::Llama& model
     parameter.tensor.copy_(at::from_blob(bytes, info->shape, at::TensorOptions(ops::scalar_type(info->dtype))));
   }
   for (const weights::TensorInfo& info : file.tensors()) {
+    if (!known.contains(info.name) && model::is_name_of_steps(info.name)) {
+      throw Error(origin + ": '" + info.name + "' holds steps of quantization-aware training, which these weights need",
+                  "set qat to the type in its name, or name what `fathom export --merge` makes of the folder");
+    }
     if (!known.contains(info.name)) throw Error(origin + ": '" + info.name + "' has no place in the model", remedy);
   }
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/learned_codes.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/merge.h"
 #include "checkpoint/model_files.h"
@@ -78,13 +79,23 @@ void add_model_weights(StagedFolder& folder, const std::vector<weights::TensorSo
   if (shards.size() > 1) folder.add("model.safetensors.index.json", format_json(index));
 }
 
-void write_whole_model(const ExportRequest& request, const std::vector<weights::TensorSource>& tensors,
-                       const weights::ModelFolder& model, const fs::path& trained) {
+// In words, for a model with learned steps.
+std::string in_codes(const std::optional<quant::Scheme>& scheme) {
+  return scheme ? ", projections in " + std::string(quant::name_of(*scheme)) + " with learned steps" : "";
+}
+
+// scheme: of learned steps, by which projections are written in codes.
+void write_whole_model(const ExportRequest& request, std::vector<weights::TensorSource> tensors,
+                       const LearnedWeights& learned, const std::optional<quant::Scheme>& scheme,
+                       const fs::path& trained) {
+  const weights::ModelFolder& model = learned.model;
+  if (scheme) tensors = learned_sources(tensors, learned, *scheme);
   StagedFolder folder(request.out, "the export", bytes_of(tensors));
   Json config = config_as_stored(model.config(), tensors.front().dtype);
   for (const weights::TensorSource& tensor : tensors) {
     if (tensor.name == "model.embed_tokens.weight") config["vocab_size"] = tensor.shape.front();
   }
+  if (scheme) config["quantization_config"] = quant::quantization_config(*scheme);
   folder.add("config.json", format_json(config));
   folder.add_copies(trained, tokenizer_files(trained));
   folder.add_copies(model.path(), {"generation_config.json"});
@@ -127,9 +138,11 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
   }
   const auto rank = static_cast<double>(settings.lora_r);
   const double scaling = settings.lora_alpha / (settings.use_rslora ? std::sqrt(rank) : rank);
-  write_whole_model(request, merged_sources(model, adapter, scaling, vocabulary_of(adapter, source, model)), model,
-                    source);
-  return "the adapter of " + source.string() + " merged into " + base.string();
+  const LearnedWeights learned{model, &adapter, scaling};
+  const std::optional<quant::Scheme> scheme = learned_scheme(learned);
+  write_whole_model(request, merged_sources(model, adapter, scaling, vocabulary_of(adapter, source, model)), learned,
+                    scheme, source);
+  return "the adapter of " + source.string() + " merged into " + base.string() + in_codes(scheme);
 }
 
 // Of a name on the hub not even the cache is asked: whoever loads the adapter may download it.
@@ -168,8 +181,10 @@ std::string export_model(const ExportRequest& request) {
     throw UsageError(source.string() + " holds a whole model, no adapter", "leave out --merge and --base");
   }
   const weights::ModelFolder model(source);
-  write_whole_model(request, plain_sources(model), model, source);
-  return "the model of " + source.string();
+  const LearnedWeights learned{model};
+  const std::optional<quant::Scheme> scheme = learned_scheme(learned);
+  write_whole_model(request, plain_sources(model), learned, scheme, source);
+  return "the model of " + source.string() + in_codes(scheme);
 }
 
 }  // namespace fathom::checkpoint

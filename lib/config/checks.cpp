@@ -22,6 +22,7 @@ struct Condition {
 
 constexpr auto kIsLora = [](const RunConfig& run) { return run.method == Method::kLora; };
 constexpr auto kIsIn4Bit = [](const RunConfig& run) { return kIsLora(run) && run.load_in_4bit; };
+constexpr auto kIsQat = [](const RunConfig& run) { return run.qat != Qat::kNone; };
 constexpr auto kMixesMoments = [](const RunConfig& run) {
   return is_adamw(run.optim) || run.optim == Optimizer::kLion;
 };
@@ -49,6 +50,7 @@ constexpr Condition kConditions[] = {
     {"bnb_4bit_use_double_quant", "load_in_4bit", "load_in_4bit: true", kIsIn4Bit},
     {"master_weights", "method", "method: full", kIsFull},
     {"master_weights", "dtype", "dtype: bfloat16", kStoresBf16},
+    {"qat_activations", "qat", "qat: int8 or int4", kIsQat},
     {"adam_beta1", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
     {"adam_beta2", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
     {"adam_epsilon", "optim", "optim: adamw, adamw_8bit or adamw_bf16", kIsAdamW},
@@ -140,6 +142,24 @@ void check_base(const RunConfig& run, Checker& checker) {
   }
 }
 
+// What is rounded is a weight in numbers, with its adapter merged into it.
+void check_qat(const RunConfig& run, Checker& checker) {
+  if (run.qat == Qat::kNone || !checker.sound("qat")) return;
+  const std::string with_qat = " with qat: " + std::string(name_of(run.qat));
+  const std::pair<std::string_view, bool> stored[] = {
+      {"load_in_8bit", run.load_in_8bit}, {"load_in_4bit", run.load_in_4bit}, {"load_in_fp8", run.load_in_fp8}};
+  for (const auto& [key, on] : stored) {
+    if (on && checker.sound(key)) {
+      checker.refuse(key, {"false" + with_qat, "true", "remove it: qat rounds weights that it has in numbers"});
+    }
+  }
+  const bool drops = run.method == Method::kLora && run.lora_dropout > 0;
+  if (drops && checker.sound("lora_dropout")) {
+    checker.refuse("lora_dropout", {"0" + with_qat, find_key("lora_dropout")->get(run),
+                                    "remove it: the adapter is merged before it is rounded, and has no input to drop"});
+  }
+}
+
 // Weights that are rounded in a way of their own need an optimizer that rounds them so.
 void check_masters(const RunConfig& run, Checker& checker) {
   if (run.master_weights == MasterWeights::kNone || is_adamw(run.optim)) return;
@@ -180,6 +200,7 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_evaluation(run, purpose, checker);
   check_base(run, checker);
   check_masters(run, checker);
+  check_qat(run, checker);
   check_data(run, checker);
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",

@@ -52,6 +52,11 @@ constexpr ForeignKey kForeignKeys[] = {
     {"additional_target", "modules_to_save"},
     {"lora_target_linear", "target_modules", "target_modules: all-linear"},
     {"bfloat16", "bf16"},
+    {"quantization_aware_training", "qat", "values are none, int8 and int4"},
+    {"qat_scheme", "qat", "values are none, int8 and int4"},
+    {"weight_dtype", "qat", "values are none, int8 and int4"},
+    {"fake_quant_after_n_steps", "qat", "weights are rounded from the first step on"},
+    {"activation_dtype", "qat_activations", "values are none and int8"},
     {"bf16_stochastic_round", "master_weights", "true is stochastic"},
     {"use_stochastic_rounding", "master_weights", "true is stochastic"},
     {"kahan_sum", "master_weights", "values are none, fp32 and stochastic"},
@@ -152,7 +157,6 @@ constexpr Unsupported kUnsupported[] = {
     {"bnb_4bit_quant_type", "remove it: load_in_4bit is NF4"},
     {"bnb_4bit_compute_dtype", "remove it: products are in the type of dtype, or in bfloat16 with bf16: true"},
     {"quantize", "write load_in_8bit: true, load_in_4bit: true or load_in_fp8: true"},
-    {"qat", "remove it"},
     {"fp16", "use bf16: true, which needs no loss scaling"},
     {"tf32", "remove it"},
     {"eval_packing", "remove it: evaluations are packed where packing is true"},
@@ -176,6 +180,8 @@ struct ForeignValue {
   std::string_view theirs;
   std::string_view remedy;
 };
+
+constexpr std::string_view kAnyMap = "{}";
 
 constexpr ForeignValue kForeignValues[] = {
     {"dataset_format", "chat_template", "write messages"},
@@ -211,6 +217,17 @@ constexpr ForeignValue kForeignValues[] = {
     {"method", "none", "write full"},
     {"method", "qlora", "write lora, and load_in_4bit: true"},
     {"method", "dora", "not supported yet; write lora"},
+    {"qat", kAnyMap,
+     "weight_dtype: int4 is qat: int4 here, activation_dtype: int8 is qat_activations: int8, and groups are those that "
+     "the model's rows allow"},
+    {"qat", "true", "write int8 or int4"},
+    {"qat", "false", "write none"},
+    {"qat", "int4_weight_only", "write int4"},
+    {"qat", "int4-weight-only", "write int4"},
+    {"qat", "int8-int4", "write int4, and qat_activations: int8"},
+    {"qat", "8da4w-qat", "write int4, and qat_activations: int8"},
+    {"qat", "fp8", "not supported yet; write int8"},
+    {"qat", "nvfp4", "not supported yet; write int4"},
     {"target_modules", "all", "write all-linear"},
     {"target_modules", "all_linear", "write all-linear"},
     {"bf16", "auto", "write true or false"},
@@ -323,8 +340,8 @@ UnknownKey explain_unknown_key(std::string_view name) {
 }
 
 std::optional<Mismatch> foreign_value(std::string_view key, const Value& value) {
-  if (value.kind != Value::Kind::kScalar) return std::nullopt;
-  const std::string lower = lower_case(value.text);
+  if (value.kind != Value::Kind::kScalar && value.kind != Value::Kind::kMap) return std::nullopt;
+  const std::string lower = value.kind == Value::Kind::kMap ? std::string(kAnyMap) : lower_case(value.text);
   for (const ForeignValue& row : kForeignValues) {
     if (row.key == key && row.theirs == lower) {
       return Mismatch{expected_by(*find_key(key)), describe(value), std::string(row.remedy)};

@@ -213,6 +213,13 @@ std::vector<Key> method_keys() {
       flag("load_in_fp8", &RunConfig::load_in_fp8, "The same in FP8 (E4M3), one scale a row."),
       flag("bnb_4bit_use_double_quant", &RunConfig::bnb_4bit_use_double_quant,
            "NF4's scales in 8 bits themselves: 0.37 bits less for each value."),
+      choice(
+          "qat", &RunConfig::qat, kQatNames,
+          "Quantization-aware training: projections are trained as they will be stored, in int8 with a step for each "
+          "row or in int4 with one for each group, and the steps are learned (LSQ). `export` writes the codes "
+          "(docs/qat.md)."),
+      choice("qat_activations", &RunConfig::qat_activations, kQatActivationsNames,
+             "int8: what these projections read is rounded too, each token by its own largest magnitude."),
   };
 }
 

@@ -35,6 +35,9 @@ inline constexpr Names<Optimizer, 6> kOptimizerNames{{{Optimizer::kAdamW, "adamw
                                                       {Optimizer::kSgd, "sgd"},
                                                       {Optimizer::kAdafactor, "adafactor"},
                                                       {Optimizer::kLion, "lion"}}};
+inline constexpr Names<Qat, 3> kQatNames{{{Qat::kNone, "none"}, {Qat::kInt8, "int8"}, {Qat::kInt4, "int4"}}};
+inline constexpr Names<QatActivations, 2> kQatActivationsNames{
+    {{QatActivations::kNone, "none"}, {QatActivations::kInt8, "int8"}}};
 inline constexpr Names<MasterWeights, 3> kMasterWeightsNames{{{MasterWeights::kNone, "none"},
                                                               {MasterWeights::kFp32, "fp32"},
                                                               {MasterWeights::kStochastic, "stochastic"}}};
@@ -54,6 +57,7 @@ inline std::string_view name_of(Method value) { return name_in(kMethodNames, val
 inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
 inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
 inline std::string_view name_of(Optimizer value) { return name_in(kOptimizerNames, value); }
+inline std::string_view name_of(Qat value) { return name_in(kQatNames, value); }
 inline std::string_view name_of(MasterWeights value) { return name_in(kMasterWeightsNames, value); }
 inline std::string_view name_of(Cadence value) { return name_in(kCadenceNames, value); }
 

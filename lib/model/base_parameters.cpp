@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
+#include "model/fake_quantization.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::model {
@@ -41,6 +42,15 @@ void load_parameter(const BaseParameter& parameter, const ModelShape& shape, con
   entry->file->release(*entry->info);
 }
 
+// Those of a run that went before, or where rounding would be.
+void load_steps(const BaseParameter& parameter, const weights::ModelFolder& folder, const std::string& where) {
+  const std::string name = name_of_steps(parameter.quantizer->scheme, parameter.spec.name);
+  const at::Tensor& log_steps_NG = parameter.quantizer->log_steps_NG;
+  const auto entry = folder.find(name);
+  if (!entry) return ops::initialise_steps(parameter.tensor, *parameter.quantizer);
+  log_steps_NG.copy_(stored_tensor({name, log_steps_NG.sizes().vec()}, /*added=*/0, *entry, where));
+}
+
 }  // namespace
 
 void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, const weights::ModelFolder& folder) {
@@ -55,9 +65,16 @@ void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, 
     } else {
       load_parameter(parameter, shape, folder, where);
     }
+    if (!parameter.quantizer) continue;
+    load_steps(parameter, folder, where);
+    known.insert(name_of_steps(parameter.quantizer->scheme, name));
   }
   for (const std::string& name : folder.names()) {
     if (known.contains(name) || is_ignored(name, shape)) continue;
+    if (is_name_of_steps(name)) {
+      throw Error(where + name + " holds steps of quantization-aware training, which these weights need",
+                  "set qat to the type in its name, or name what `fathom export` makes of the folder");
+    }
     throw Error(where + "tensor " + name + " has no place in " + shape.architecture,
                 "check that config.json belongs to the weights");
   }
@@ -77,6 +94,7 @@ void initialise_base(const std::vector<BaseParameter>& base, const ModelShape& s
     } else {
       parameter.tensor.fill_(parameter.spec.name.ends_with(".bias") ? 0 : 1);
     }
+    if (parameter.quantizer) ops::initialise_steps(parameter.tensor, *parameter.quantizer);
   }
 }
 

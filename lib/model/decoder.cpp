@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include "ops/fake_quantize.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/swiglu.h"
@@ -25,15 +26,24 @@ at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight_E, const La
   return ops::rms_norm(heads, weight_E, context.norm_eps, x_BSHE.scalar_type()).view(x_BSHE.sizes());
 }
 
+// What linear layers read of x.
+at::Tensor as_input(const at::Tensor& x_TD, bool rounds) { return rounds ? ops::fake_quantize_tokens(x_TD) : x_TD; }
+
 // The norm of the stream for the layers that read it, which have it computed again: the norm keeps the stream anyway.
 ops::LinearInput normed_input(const at::Tensor& stream_TD, const at::Tensor& weight_D, const LayerContext& context,
                               const ops::ComputeScope& compute) {
-  const auto norm = [eps = context.norm_eps, dtype = compute.dtype()](const at::Tensor& x_TD,
-                                                                      const at::Tensor& weight) {
-    return ops::rms_norm(x_TD, weight, eps, dtype);
+  const auto norm = [eps = context.norm_eps, dtype = compute.dtype(), rounds = context.rounds_inputs](
+                        const at::Tensor& x_TD, const at::Tensor& weight) {
+    return as_input(ops::rms_norm(x_TD, weight, eps, dtype), rounds);
   };
   return {norm(stream_TD, weight_D),
           [norm, x_TD = stream_TD.detach(), weight = weight_D.detach()] { return norm(x_TD, weight); }};
+}
+
+// What attention gave, which it keeps itself: rounded again where it is asked for.
+ops::LinearInput attended_input(const at::Tensor& x_TD, const LayerContext& context) {
+  if (!context.rounds_inputs) return ops::LinearInput(x_TD);
+  return {as_input(x_TD, true), [x_TD = x_TD.detach()] { return as_input(x_TD, true); }};
 }
 
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
@@ -70,9 +80,13 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
   layer.names.forward("mlp.up_proj");
   const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
   layer.names.forward("mlp.act_fn");
-  const ops::LinearInput gated_TF(ops::swiglu(gate_TF, up_TF), [gate = gate_TF.detach(), up = up_TF.detach()] {
-    return ops::swiglu(gate, up);  // which keeps both
-  });
+  const auto multiply = [rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
+    return as_input(ops::swiglu(gate, up), rounds);
+  };
+  const ops::LinearInput gated_TF(multiply(gate_TF, up_TF),
+                                  [multiply, gate = gate_TF.detach(), up = up_TF.detach()] {
+                                    return multiply(gate, up);  // of swiglu, which keeps both
+                                  });
   layer.names.backward(gated_TF.tensor(), "mlp");
   layer.names.forward("mlp.down_proj");
   return ops::linear(gated_TF, layer.down, compute, context.training);
@@ -87,7 +101,7 @@ at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, con
   {
     layer.names.forward("input_layernorm");
     const ops::LinearInput x_TD = normed_input(stream_TD, layer.input_norm_D, context, compute);
-    const ops::LinearInput attended_TD(attention(layer, x_TD, context, compute, cache));
+    const ops::LinearInput attended_TD = attended_input(attention(layer, x_TD, context, compute, cache), context);
     layer.names.backward(attended_TD.tensor(), "self_attn");
     layer.names.forward("self_attn.o_proj");
     middle_TD = add_to_stream(ops::linear(attended_TD, layer.o, compute, context.training), stream_TD);

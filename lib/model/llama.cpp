@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "model/base_parameters.h"
 #include "model/decoder.h"
+#include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "ops/activation_checkpoint.h"
@@ -73,6 +74,7 @@ struct Llama::State {
 
   at::Tensor add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype, bool trained);
   void add_quantized(BaseParameter& parameter, const ops::QuantTables& tables);
+  void add_steps(BaseParameter& parameter);
   void add_base(const std::set<std::string>& saved);
   const BaseParameter& parameter(const std::string& name) const { return base[places.at(name)]; }
   const at::Tensor& tensor(const std::string& name) const { return parameter(name).tensor; }
@@ -111,6 +113,14 @@ void Llama::State::add_quantized(BaseParameter& parameter, const ops::QuantTable
   parameter.quantized = matrix;
 }
 
+void Llama::State::add_steps(BaseParameter& parameter) {
+  const quant::Scheme scheme = *options.fake_scheme;
+  const at::Tensor log_steps_NG = add_parameter(name_of_steps(scheme, parameter.spec.name),
+                                                shape_of_steps(scheme, parameter.spec), at::kFloat, /*trained=*/true);
+  parameters.back().decays = false;
+  parameter.quantizer = ops::FakeQuantizer{scheme, log_steps_NG};
+}
+
 // saved: trained beside adapters. Without adapters everything is, but nothing where projections are codes.
 void Llama::State::add_base(const std::set<std::string>& saved) {
   ops::QuantTables tables;
@@ -125,6 +135,7 @@ void Llama::State::add_base(const std::set<std::string>& saved) {
       parameter.tensor =
           add_parameter(parameter.spec.name, parameter.spec.shape, ops::scalar_type(options.dtype), trained);
     }
+    if (options.fake_scheme && is_fake_quantized(parameter.spec)) add_steps(parameter);
   }
   base_count = parameters.size();
 }
@@ -133,6 +144,7 @@ ops::Linear Llama::State::make_linear(const std::string& module, const std::set<
   const BaseParameter& weight = parameter(module + ".weight");
   const bool biased = places.contains(module + ".bias");
   ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
+  linear.quantizer = weight.quantizer;
   if (!adapted.contains(module)) return linear;
   const LoraOptions& lora = *options.lora;
   ops::LoraAdapter adapter;
@@ -175,6 +187,7 @@ LayerContext Llama::State::context(int64_t rows, int64_t first, int64_t length) 
   context.norm_eps = shape.rms_norm_eps;
   std::tie(context.cos_SE2, context.sin_SE2) = rotary.rows(first, length);
   context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
+  context.rounds_inputs = options.fake_activations;
   context.training = training;
   return context;
 }

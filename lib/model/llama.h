@@ -35,6 +35,8 @@ struct ModelOptions {
   at::Device device = at::kCPU;
   DType dtype = DType::kF32;                 // storage of the base weights; adapters are FP32
   std::optional<quant::Scheme> base_scheme;  // of those that model/quantized_base.h has quantized
+  std::optional<quant::Scheme> fake_scheme;  // of those that model/fake_quantization.h has rounded while they are trained
+  bool fake_activations = false;             // and their inputs, each token in INT8
   config::Attention attention = config::Attention::kFlash;
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;
@@ -44,10 +46,11 @@ struct ModelOptions {
 
 struct Parameter {
   std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"; of a
-                      // quantized matrix its codes, and with ".scales" behind it their scales
+                      // quantized matrix its codes, and with ".scales" behind it their scales; learned steps as
+                      // model/fake_quantization.h
   at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
-  bool decays = false;  // matrices decay, norms and biases do not
+  bool decays = false;  // matrices decay, norms, biases and steps do not
 };
 
 // Keys and values of the tokens so far, for generation: per layer [B, K, capacity, E], `length` of them in use.

@@ -50,6 +50,7 @@ struct Operators::KeptOfLinear {
 };
 
 Value Operators::linear(LinearInput& input, Weight& weight, const char* output_name, const char* source) {
+  if (weight.steps > 0) return fake_quantized_linear(input, weight, output_name, source);
   const bool trains = gradients_ && (weight.trained || weight.adapted);
   Value result = {nullptr, new_slot(input.x.slot || trains)};
   KeptOfLinear kept;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "plan/analytic_sources.h"
@@ -36,6 +37,7 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
                  target.compute_capability.starts_with("10.")),
       lora(run_in.method == config::Method::kLora),
       scheme(model::base_scheme(shape_in, run_in)),
+      fake_scheme(model::fake_scheme(shape_in, run_in)),
       trained(model::trained_base(shape_in, run_in)),
       checkpointing(run_in.gradient_checkpointing),
       stored_bytes(size_of(train::storage_dtype(run_in, shape_in))),

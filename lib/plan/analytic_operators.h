@@ -30,6 +30,7 @@ struct StepSettings {
   bool wide_tiles = false;           // the GPU's shared memory holds 128 rows of a tile of that kernel
   bool lora = false;
   std::optional<quant::Scheme> scheme;  // of the frozen projections; unset: as dtype says
+  std::optional<quant::Scheme> fake_scheme;  // to which they are rounded while they are trained
   std::set<std::string> trained;        // parameters of the base: all, or those of modules_to_save
   bool checkpointing = false;
   int64_t stored_bytes = 4;   // an element of base weights and of the stream from layer to layer
@@ -60,7 +61,8 @@ struct Weight {
   std::string name, copy_name, gradient_name, adapter_name, adapter_copy_name, adapter_gradient_name;
   int64_t rows, columns;  // output and input features
   bool bias, adapted, trained;
-  Tensor gradient, gradient_bias, gradient_a, gradient_b;
+  int64_t steps = 0;  // that are learned; 0: it is not rounded
+  Tensor gradient, gradient_bias, gradient_a, gradient_b, gradient_steps;
   Tensor copy, copy_bias, copy_a, copy_b;  // in autocast's cache
 };
 
@@ -97,6 +99,8 @@ class Operators {
   Value head_norm(const Value& x, int64_t heads, const char* name, NormWeight& weight);
   // source: why the output is there.
   Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
+  // What linear layers read with qat_activations; else the input itself.
+  LinearInput rounded_input(LinearInput input, int64_t width);
   Value rotate(const Value& x, int64_t width, const char* name);
   // window: of the layer; 0: none.
   Value attention(const Value& queries, const Value& keys, const Value& values, int64_t window);
@@ -147,6 +151,12 @@ class Operators {
   Tensor input_again(LinearInput::Kept& kept, int64_t columns, int64_t bytes);
   Tensor base_for_product(Weight& weight);
   Tensor dequantized(const Weight& weight);
+  Tensor merged_weight(const Weight& weight);
+  Tensor rounded_weight(const Weight& weight, Tensor merged);
+  Value fake_quantized_linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
+  void fake_quantized_backward(std::shared_ptr<LinearInput::Kept>& kept, Weight& weight, Slot& output,
+                               const std::shared_ptr<Slot>& x);
+  Tensor round_tokens(int64_t width);
   void add_adapter(LinearInput& input, Weight& weight, KeptOfLinear& kept, Value& result, const char* output_name);
   Tensor gradient_of_weight(const std::string& name, Product size, int64_t stored_bytes);
   void linear_backward(KeptOfLinear& kept, Weight& weight, Slot& output, const std::shared_ptr<Slot>& x);

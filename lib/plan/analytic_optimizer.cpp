@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "model/fake_quantization.h"
 #include "config/checks.h"
 #include "optim/moment_storage.h"
 #include "plan/analytic_sources.h"
@@ -44,6 +45,9 @@ std::vector<TrainedTensor> trained_tensors(const StepSettings& s) {
   for (const model::ParameterSpec& spec : model::parameter_specs(s.shape)) {
     const int64_t rows = spec.shape.at(0), columns = spec.shape.size() > 1 ? spec.shape.at(1) : 0;
     if (s.trains(spec.name)) tensors.push_back({rows, columns, s.stored_bytes});
+    if (s.fake_scheme && model::is_fake_quantized(spec)) {
+      tensors.push_back({rows, model::shape_of_steps(*s.fake_scheme, spec)[1], kStoredAdapterBytes});
+    }
     if (!spec.name.ends_with(".weight") || !adapted.contains(spec.name.substr(0, spec.name.rfind('.')))) continue;
     tensors.push_back({s.run.lora_r, columns, kStoredAdapterBytes});
     tensors.push_back({rows, s.run.lora_r, kStoredAdapterBytes});

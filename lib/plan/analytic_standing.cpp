@@ -2,6 +2,7 @@
 // while it is quantized.
 #include <algorithm>
 
+#include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "ops/quantized_part_size.h"
 #include "plan/analytic.h"
@@ -18,6 +19,7 @@ using ledger::Component;
 constexpr int64_t kRingSlots = 2;  // train::BatchRing
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
 constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
+constexpr const char* kSteps = "one step for each row or group, in FP32 (Esser et al. 2019, arXiv 1902.08153)";
 constexpr const char* kParts = "a base is quantized a part at a time; lib/ops/quantized_part_size.h";
 constexpr const char* kTables = "values of 4-bit codes and the borders between them; lib/ops/quantized_matrix.h";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
@@ -39,6 +41,8 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   stand(Component::kWeights, "quantized weights", kCodes, {{base.codes, "bytes"}});
   stand(Component::kWeights, "scales of quantized weights", kCodes, {{base.scales, "bytes"}});
   stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
+  stand(Component::kWeights, "learned steps", kSteps,
+        {{model::step_count(s_.shape, s_.run), "steps"}, {kStoredAdapterBytes, "bytes"}});
   account_for_states(s_, account_);
   stand(Component::kFunctionality, "ring of batches, ids and targets", kRing,
         {{2, "of"}, {kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});

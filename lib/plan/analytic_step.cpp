@@ -36,7 +36,7 @@ const std::string kHeadCopy = "autocast's copy of the head";
 
 bool AccountOfRun::Layer::trains() const {
   for (const Weight* weight : {&q, &k, &v, &o, &gate, &up, &down}) {
-    if (weight->adapted || weight->trained) return true;
+    if (weight->adapted || weight->trained || weight->steps > 0) return true;
   }
   return first_norm.trained || second_norm.trained || query_norm.trained || key_norm.trained;
 }
@@ -55,7 +55,9 @@ AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConf
     const auto is_in = [&](const std::set<std::string>& names, const char* ending) {
       return names.contains(prefix + "self_attn." + name + ending) || names.contains(prefix + "mlp." + name + ending);
     };
-    return Weight(name, rows, columns, bias, is_in(adapted, ""), is_in(s_.trained, ".weight"));
+    Weight result(name, rows, columns, bias, is_in(adapted, ""), is_in(s_.trained, ".weight"));
+    if (s_.fake_scheme) result.steps = quant::layout_of(*s_.fake_scheme, rows, columns).scales;
+    return result;
   };
   const auto norm = [&](const char* name) { return NormWeight{s_.trains(prefix + name + ".weight"), nullptr}; };
   const int64_t width = shape.hidden_size, inner = shape.intermediate_size, q = s_.queries(), k = s_.keys();
@@ -71,6 +73,7 @@ AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConf
   last_norm_.trained = s_.trains("model.norm.weight");
   standing(target, workload);
   load();
+  load_steps();
 }
 
 Product AccountOfRun::scores(int64_t rows, int64_t bytes) const {
@@ -110,7 +113,9 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
   Value middle;
   {
     operators.enter("queries, keys and values", number);
-    LinearInput x = operators.normed_input(stream, "first norm's output", layer.first_norm);
+    const int64_t width = s_.shape.hidden_size;
+    LinearInput x = operators.rounded_input(
+        operators.normed_input(stream, "first norm's output", layer.first_norm), width);
     LinearInput attended;
     {
       const auto turned = [&](Weight& weight, int64_t heads, NormWeight& norm, const char* name) {
@@ -122,20 +127,22 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
       const Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
       const Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
-      attended = LinearInput(operators.attention(q, k, v, s_.shape.window_of(number - 1)));
+      attended = operators.rounded_input(
+          LinearInput(operators.attention(q, k, v, s_.shape.window_of(number - 1))), s_.queries());
     }
     operators.enter("attention's output projection", number);
     middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
                            "stream, after attention");
   }
   operators.enter("gate and up", number);
-  LinearInput x = operators.normed_input(middle, "second norm's output", layer.second_norm);
+  LinearInput x = operators.rounded_input(
+      operators.normed_input(middle, "second norm's output", layer.second_norm), s_.shape.hidden_size);
   Value branch;
   {
     const Value gate = operators.linear(x, layer.gate, "gate and up", kGate);
     const Value up = operators.linear(x, layer.up, "gate and up", kGate);
     operators.enter("the gate", number);
-    LinearInput product = operators.swiglu(gate, up);
+    LinearInput product = operators.rounded_input(operators.swiglu(gate, up), s_.shape.intermediate_size);
     operators.enter("the down projection", number);
     branch = operators.linear(product, layer.down, "output of the down projection", kProduct);
   }
@@ -336,6 +343,7 @@ void AccountOfRun::update() {
       weight->gradient_bias.reset();
       weight->gradient_a.reset();
       weight->gradient_b.reset();
+      weight->gradient_steps.reset();
     }
   }
 }

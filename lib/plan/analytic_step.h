@@ -26,6 +26,7 @@ class AccountOfRun {
     bool trains() const;
   };
   void load();
+  void load_steps();
   void standing(const Target& target, const Workload& workload);
   Value embed(Operators& operators);
   Value run_layer(Operators& operators, Layer& layer, const Value& stream);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "ops/attention_segments.h"
@@ -74,8 +75,13 @@ class Walk {
 
   void update() {
     constexpr int64_t kAdapterBytes = 4;
+    const auto fake_scheme = model::fake_scheme(shape_, run_);
     for (const model::ParameterSpec& spec : model::parameter_specs(shape_)) {
       if (trained_.contains(spec.name)) update(spec.elements(), stored_, spec.is_matrix());
+      if (fake_scheme && model::is_fake_quantized(spec)) {
+        const std::vector<int64_t> steps = model::shape_of_steps(*fake_scheme, spec);
+        update(product({steps[0], steps[1]}), kAdapterBytes, true);
+      }
       if (!spec.name.ends_with(".weight") || !adapted_.contains(spec.name.substr(0, spec.name.rfind('.')))) continue;
       for (const int64_t side : spec.shape) update(product({side, run_.lora_r}), kAdapterBytes, true);
     }
@@ -122,6 +128,7 @@ class Walk {
   bool linear(const std::string& module, int64_t in, int64_t out, bool input_needs, int64_t forwards,
               bool bias = false) {
     const bool adapted = adapted_.contains(module), trained = trains(module);
+    if (run_.qat != config::Qat::kNone) return rounded(in, out, input_needs, forwards, adapted, bias && trained);
     const int64_t gradients = (trained ? 1 : 0) + (input_needs ? 1 : 0);
     add(sum_.matrix_flops, {forwards + gradients, 2, tokens_, in, out});
     const int64_t casts = trained ? 1 : forwards + (input_needs ? 1 : 0);  // of a frozen weight, for every product
@@ -135,6 +142,23 @@ class Walk {
     if (bias && trained) move(tokens_, {out, computed_});  // its gradient is a sum over all tokens
     if (adapted) adapter(in, out, input_needs, forwards);
     return input_needs || trained || adapted;
+  }
+
+  // The same of a weight that is rounded for each product, with its adapter merged into it in FP32; its gradient is made
+  // for the steps' sake, whatever is trained.
+  bool rounded(int64_t in, int64_t out, bool input_needs, int64_t forwards, bool merged, bool biased) {
+    constexpr int64_t kWide = 4;
+    const int64_t products = forwards + (input_needs ? 1 : 0), read = merged ? kWide : stored_;
+    add(sum_.matrix_flops, {products + 1, 2, tokens_, in, out});
+    if (merged) {
+      add(sum_.matrix_flops, {forwards + 1 + 2, 2, in, out, run_.lora_r});
+      move(product({in, out}), {forwards + 1, stored_ + kWide});
+    }
+    move(product({in, out}), {products, read + computed_});
+    move(product({in, out}), {3, read});
+    if (computed_ != read) move(product({in, out}), {computed_ + read});  // the gradient, widened
+    if (biased) move(tokens_, {out, computed_});
+    return true;
   }
 
   // The head and the loss of the rows that count, whose gradient takes the place of the logits.
@@ -171,7 +195,7 @@ class Walk {
 
   // Whether the backward pass of one of these linear layers asks for its input.
   bool any_keeps_input(const std::string& prefix, std::initializer_list<const char*> modules) const {
-    return std::any_of(modules.begin(), modules.end(), [&](const char* module) {
+    return run_.qat != config::Qat::kNone || std::any_of(modules.begin(), modules.end(), [&](const char* module) {
       return adapted_.contains(prefix + module) || trains(prefix + module);
     });
   }

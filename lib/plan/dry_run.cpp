@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "phantom/device.h"
@@ -94,7 +95,8 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   };
   for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
-  const int64_t adapters = adapter_parameter_count(shape, config);
+  const int64_t adapters =  // and learned steps: what is trained beside a base
+      checked_add(adapter_parameter_count(shape, config), model::step_count(shape, config), "number of parameters");
   workload.parameters = model::parameter_count(shape) + adapters;
   workload.trained_parameters = adapters + model::trained_base_count(shape, config);
   workload.base = model::base_scheme(shape, config);

@@ -50,7 +50,7 @@ std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape
 // The frozen projections in fewer bits, what stays in BF16; a run that has it already is left as it is.
 Technique base_row(const model::ModelShape& shape, const char* name, const char* note, bool RunConfig::*load_in) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
-            if (run.method == config::Method::kFull) return std::nullopt;
+            if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
             if (run.*load_in) return run;
             std::optional<RunConfig> changed = precision(run, shape, DType::kBF16, true);
             (*changed).*load_in = true;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "ops/autocast.h"
 #include "optim/gradient_norm.h"
@@ -21,6 +22,8 @@ model::ModelOptions model_options(const config::RunConfig& config, const model::
   options.device = placement.device;
   options.dtype = storage_dtype(config, shape);
   options.base_scheme = model::base_scheme(shape, config);
+  options.fake_scheme = model::fake_scheme(shape, config);
+  options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
   options.attention = config.attn_implementation;
   options.cuda_kernels = config.cuda_kernels;
   options.gradient_checkpointing = config.gradient_checkpointing;

@@ -46,7 +46,7 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
 }
 
 TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
-  for (const char* key : {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "qat", "fp16", "tf32",
+  for (const char* key : {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "fp16", "tf32",
                           "early_stopping_threshold", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
@@ -68,6 +68,8 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"optim: adamw_torch_8bit", "write adamw_8bit"},
       {"master_weights: true", "write fp32"},
       {"method: qlora", "write lora, and load_in_4bit: true"},
+      {"qat:\n  weight_dtype: int4\n", "one of none, int8, int4, got a map; weight_dtype: int4 is qat: int4 here"},
+      {"qat: true", "write int8 or int4"},
       {"eval_strategy: false", "write no"},
       {"target_modules: q_proj", "write [q_proj]"},
       {"device: cuda:0", "write cuda"}};

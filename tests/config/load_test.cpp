@@ -75,6 +75,21 @@ TEST(Load, AFrozenBaseHasOneFormat) {
               HasSubstr("bnb_4bit_use_double_quant: expected this key only with load_in_4bit: true"));
 }
 
+TEST(Load, QuantizationAwareTrainingRoundsNumbersWithoutDropout) {
+  EXPECT_EQ(parse("qat: int8\n").qat, Qat::kInt8);
+  const RunConfig run = parse("method: lora\nqat: int4\nqat_activations: int8\n");
+  EXPECT_EQ(run.qat, Qat::kInt4);
+  EXPECT_EQ(run.qat_activations, QatActivations::kInt8);
+  EXPECT_THAT(problems("qat_activations: int8\n"),
+              HasSubstr("qat_activations: expected this key only with qat: int8 or int4, got qat: none"));
+  for (const char* base : {"load_in_8bit", "load_in_4bit", "load_in_fp8"}) {
+    EXPECT_THAT(problems("method: lora\nqat: int4\n" + std::string(base) + ": true\n"),
+                HasSubstr(std::string(base) + ": expected false with qat: int4, got true"));
+  }
+  EXPECT_THAT(problems("method: lora\nqat: int8\nlora_dropout: 0.1\n"),
+              HasSubstr("lora_dropout: expected 0 with qat: int8, got 0.1"));
+}
+
 TEST(Load, MastersAreOfWeightsThatAreTrainedInBf16) {
   EXPECT_EQ(parse("dtype: bfloat16\nmaster_weights: fp32\n").master_weights, MasterWeights::kFp32);
   const RunConfig run = parse("dtype: bfloat16\nmaster_weights: stochastic\noptim: adamw_8bit\nadam_beta2: 0.9\n");

@@ -205,6 +205,27 @@ TEST(Arithmetic, OfWhatCannotBeCountedIsNoSum) {
   EXPECT_EQ(count.sum().matrix_flops, 2 * 3 * 3 * 3);
 }
 
+TEST(Arithmetic, OfRoundedWeightsAgrees) {
+  for (const config::Method method : {config::Method::kFull, config::Method::kLora}) {
+    for (const bool autocast : {false, true}) {
+      for (const bool checkpointing : {false, true}) {
+        config::RunConfig config = tiny_config();
+        config.method = method;
+        config.bf16 = autocast;
+        config.gradient_checkpointing = checkpointing;
+        config.qat = config::Qat::kInt8;
+        if (autocast) config.qat_activations = config::QatActivations::kInt8;
+        const train::StepShape step = step_of({{3, 33}, {2, 40}});
+        const Arithmetic counted = played(config, tiny_shape(), step);
+        const Arithmetic formula = estimate_arithmetic(tiny_shape(), config, step);
+        EXPECT_EQ(formula.matrix_flops, counted.matrix_flops);
+        EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.25)
+            << static_cast<int>(method) << autocast << checkpointing;
+      }
+    }
+  }
+}
+
 TEST(Arithmetic, WhatLeavesInt64IsRefused) {
   model::ModelShape shape = tiny_shape();
   shape.hidden_size = int64_t{1} << 31;

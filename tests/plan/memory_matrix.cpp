@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/rounding.h"
 #include "base/split_mix.h"
 #include "config/checks.h"
 
@@ -39,6 +40,7 @@ enum AxisIndex : size_t {
   kWindow,
   kMasters,
   kBase,
+  kQat,
 };
 
 using Levels = std::vector<size_t>;
@@ -111,12 +113,24 @@ void set_masters(config::RunConfig& config, size_t level) {
   config.master_weights = kMasterWeights[level];
 }
 
+constexpr size_t kInt4Qat = 2;
+
+// Nothing where the base is in codes already. An adapter that is merged before it is rounded has no dropout.
+void set_qat(config::RunConfig& config, const Levels& levels) {
+  const size_t level = levels[kQat];
+  if (level == 0 || (config.method == config::Method::kLora && levels[kBase] > 0)) return;
+  config.qat = level >= kInt4Qat ? config::Qat::kInt4 : config::Qat::kInt8;
+  if (level > kInt4Qat) config.qat_activations = config::QatActivations::kInt8;
+  config.lora_dropout = 0;
+}
+
 config::RunConfig config_of(const Levels& levels) {
   config::RunConfig config;
   config.random_init = true;
   config.device = config::Device::kCpu;
   set_method(config, levels[kMethod]);
   set_base(config, levels[kBase]);
+  set_qat(config, levels);
   config.dtype = levels[kPrecision] < 2 ? DType::kF32 : DType::kBF16;
   config.bf16 = levels[kPrecision] % 2 == 1;
   config.gradient_checkpointing = is_on(levels, kCheckpointing);
@@ -161,6 +175,14 @@ void set_window(model::ModelShape& shape, int64_t window, SplitMix64& random) {
   std::fill_n(shape.windowed_layers.begin(), first, false);
 }
 
+// Rows of whole groups, as INT4 needs them.
+void fit_groups(model::ModelShape& shape) {
+  constexpr int64_t kGroup = 32;
+  shape.head_dim = kGroup;
+  shape.hidden_size = round_up(shape.hidden_size, kGroup);
+  shape.intermediate_size = round_up(shape.intermediate_size, kGroup);
+}
+
 model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
   model::ModelShape shape;
@@ -175,6 +197,7 @@ model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
   shape.intermediate_size = odd_between(random, 2 * shape.hidden_size, 4 * shape.hidden_size);
   const auto vocabulary = int64_t{100} << random.below(6);
   shape.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
+  if (levels[kQat] >= kInt4Qat) fit_groups(shape);
   shape.num_hidden_layers = number_of(levels, kLayers);
   shape.tie_word_embeddings = is_on(levels, kTied);
   set_window(shape, number_of(levels, kWindow), random);
@@ -263,6 +286,7 @@ std::string name_of(size_t place, const Levels& levels) {
   if (number_of(levels, kWindow) > 0) append("_window", kWindow);
   if (config_of(levels).master_weights != config::MasterWeights::kNone) append("_masters_", kMasters);
   if (levels[kBase] > 0 && levels[kMethod] > 0) append("_", kBase);
+  if (config_of(levels).qat != config::Qat::kNone) append("_qat_", kQat);
   return name;
 }
 
@@ -291,6 +315,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"window", {"0", "17", "90"}},
       {"masters", {"none", "fp32", "stochastic"}},
       {"base", {"stored", "int8", "fp8", "nf4", "nf4_double"}},
+      {"qat", {"none", "int8", "int4", "int4_activations"}},
   };
   return *axes;
 }

@@ -24,7 +24,7 @@ struct MatrixRun {
 // At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes
 // (method and adapters, precision, checkpointing, attention, family, heads, tied embeddings, layers, rows, length,
 // accumulation, evaluation, threads, clipping, optimizer, chunks of the loss, packing, sliding window, masters, format
-// of a frozen base) meet in at least one run; widths are drawn at random.
+// of a frozen base, quantization-aware training) meet in at least one run; widths are drawn at random.
 std::vector<MatrixRun> memory_matrix();
 
 // `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.
