@@ -2,6 +2,8 @@
 #include "app/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <map>
+#include <string>
 
 #include "app/raw_command.h"
 #include "base/error.h"
@@ -25,8 +27,15 @@ void add_json(CLI::App* command, RawCommand& raw) {
   command->add_flag("--json", raw.invocation.json, "One JSON object on stdout and nothing else");
 }
 
-void add_adapter(CLI::App* command, RawCommand& raw) {
+// How a model is to be used.
+void add_use(CLI::App* command, RawCommand& raw) {
   command->add_option("--adapter", raw.invocation.adapter, "A folder with adapter_config.json")->type_name("DIR");
+  const std::map<std::string, bool> formats{{"none", false}, {"int8", true}};
+  command
+      ->add_option("--activations", raw.invocation.int8_activations,
+                   "int8: the layers' projections and what they multiply in INT8")
+      ->type_name("none|int8")
+      ->transform(CLI::CheckedTransformer(formats).description(""));
 }
 
 CLI::Option* add_subject(CLI::App* command, std::string& target, const char* name, const char* description) {
@@ -84,7 +93,7 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
 
   CLI::App* eval = app.add_subcommand("eval", "Loss and perplexity on validation_file");
   add_subject(eval, raw.subject, "CONFIG", "A YAML file");
-  add_adapter(eval, raw);
+  add_use(eval, raw);
   add_overrides(eval, raw);
 
   CLI::App* preview = app.add_subcommand("preview", "The samples as they are trained on, and what counts for the loss");
@@ -135,7 +144,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   CLI::App* generate = app.add_subcommand(
       "generate", "Text from a prompt, which is read from stdin if none is given, or a conversation");
   add_subject(generate, raw.subject, "MODEL", "A model folder");
-  add_adapter(generate, raw);
+  add_use(generate, raw);
   CLI::Option* prompt = generate->add_option("--prompt", raw.prompt, "The prompt")->type_name("TEXT");
   CLI::Option* prompts = generate->add_option("--prompts", raw.prompts_file, "A file of prompts, one a line")
                              ->type_name("FILE")
@@ -164,7 +173,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
 
   CLI::App* logits = app.add_subcommand("logits", "Raw logits as safetensors, to compare with other implementations");
   add_subject(logits, raw.subject, "MODEL", "A model folder");
-  add_adapter(logits, raw);
+  add_use(logits, raw);
   logits->add_option("--ids", raw.ids, "Token ids")->type_name("1,2,3")->required();
   logits->add_option("--out", invocation.out, "The file to write")->type_name("F")->required();
   add_overrides(logits, raw);

@@ -1,9 +1,37 @@
 // Models for the commands that use one.
 #include "app/model.h"
 
+#include <string>
+
+#include "base/error.h"
 #include "checkpoint/adapter.h"
+#include "model/quantized_base.h"
+#include "ops/int8_linear.h"
+#include "quant/layout.h"
+#include "train/trainer.h"
 
 namespace fathom::app {
+namespace {
+
+// Sums of INT8 products are INT32; aten::_int_mm on a GPU takes multiples of 8.
+void check_sides(const model::ModelShape& shape, at::Device device) {
+  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
+    if (!model::is_quantizable(spec, /*trained=*/false)) continue;
+    if (spec.shape[1] > ops::kMostInt8Columns) {
+      throw UsageError("--activations int8: " + spec.name + " has rows of " + std::to_string(spec.shape[1]) +
+                           " numbers, whose sums of products may leave INT32",
+                       "leave --activations out");
+    }
+    if (device.is_cuda() && (spec.shape[0] % 8 != 0 || spec.shape[1] % 8 != 0)) {
+      throw UsageError("--activations int8: " + spec.name + " is " + std::to_string(spec.shape[0]) + " x " +
+                           std::to_string(spec.shape[1]) +
+                           ", but LibTorch's INT8 product takes multiples of 8 on a GPU",
+                       "add device=cpu, or leave --activations out");
+    }
+  }
+}
+
+}  // namespace
 
 std::filesystem::path adapter_of(const Invocation& invocation) {
   if (!invocation.adapter.empty()) return invocation.adapter;
@@ -16,6 +44,21 @@ config::RunConfig config_with_adapter(const Invocation& invocation) {
   config::RunConfig config = checkpoint::with_adapter(invocation.config, adapter);
   config.adapter_name_or_path = adapter.string();
   return config;
+}
+
+model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
+                                    const model::ModelShape& shape, const train::Placement& placement) {
+  model::ModelOptions options = train::model_options(config, shape, placement);
+  if (!invocation.int8_activations) return options;
+  if (!options.base_scheme) options.base_scheme = quant::Scheme::kInt8;
+  if (*options.base_scheme != quant::Scheme::kInt8) {
+    throw UsageError("--activations int8 multiplies by weights in INT8, but these are in " +
+                         std::string(quant::name_of(*options.base_scheme)),
+                     "leave --activations out, or take the folder before it was quantized");
+  }
+  check_sides(shape, placement.device);
+  options.int8_activations = true;
+  return options;
 }
 
 void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder) {

@@ -1,11 +1,13 @@
 // `fathom eval`: loss and perplexity of a model on a file.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include "app/commands.h"
 #include "app/model.h"
 #include "app/session.h"
+#include "base/bytes.h"
 #include "base/log.h"
 #include "train/inputs.h"
 #include "train/steps.h"
@@ -32,11 +34,16 @@ int run_eval(const Invocation& invocation) {
   const auto batch_at = [&](int64_t index) {
     return train::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)], train::padding_id(inputs));
   };
-  train::Evaluator evaluator(config, inputs.shape, capacity_tokens, session.placement);
+  const model::ModelOptions options = options_for_use(invocation, config, inputs.shape, session.placement);
+  train::Evaluator evaluator(config, inputs.shape, options, capacity_tokens, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
+  const auto start = std::chrono::steady_clock::now();
   const train::Evaluation evaluation = evaluator.evaluate(std::ssize(rows), batch_at);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   std::printf("loss %.6f\nperplexity %.4f\ntarget tokens %ld\n", evaluation.loss, std::exp(evaluation.loss),
               evaluation.target_count);
+  std::printf("target tokens per second %.0f\npeak %s\n", static_cast<double>(evaluation.target_count) / taken.count(),
+              format_bytes(evaluation.memory.peak).c_str());
   return 0;
 }
 

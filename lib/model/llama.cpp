@@ -145,6 +145,7 @@ ops::Linear Llama::State::make_linear(const std::string& module, const std::set<
   const bool biased = places.contains(module + ".bias");
   ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
   linear.quantizer = weight.quantizer;
+  linear.int8_activations = options.int8_activations && weight.quantized;
   if (!adapted.contains(module)) return linear;
   const LoraOptions& lora = *options.lora;
   ops::LoraAdapter adapter;

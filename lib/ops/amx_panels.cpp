@@ -112,6 +112,49 @@ FATHOM_AMX void round_panel(const float* sums, int64_t rows, int64_t columns, ui
   }
 }
 
+namespace {
+
+// Of the columns of tile 0 and tile 1 the lower and the upper sixteen in order, the inverse of panel_column.
+FATHOM_AMX inline __m512i in_order(bool upper) {
+  const __m512i lower = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+  return upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower;
+}
+
+// Calls store(row, half, values, mask) for the lower and the upper half of each row.
+template <typename Store>
+FATHOM_AMX inline void scale_halves(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales,
+                                    const Store& store) {
+  for (int half = 0; half < 2; ++half) {
+    const __mmask16 there = first_lanes(columns - half * kLanes);
+    const __m512 column_scales = _mm512_maskz_loadu_ps(there, scales.columns + half * kLanes);
+    const __m512i order = in_order(half == 1);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int32_t* sum = sums + row * kSide;
+      const __m512i ordered =
+          _mm512_permutex2var_epi32(_mm512_loadu_si512(sum), order, _mm512_loadu_si512(sum + kLanes));
+      const __m512 of_row = _mm512_mul_ps(_mm512_cvtepi32_ps(ordered), _mm512_set1_ps(scales.rows[row]));
+      store(row, half, _mm512_mul_ps(of_row, column_scales), there);
+    }
+  }
+}
+
+}  // namespace
+
+FATHOM_AMX void scale_panel(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales,
+                            uint16_t* out, int64_t out_stride) {
+  scale_halves(sums, rows, columns, scales, [&](int64_t row, int half, __m512 values, __mmask16 there) FATHOM_AMX {
+    _mm256_mask_storeu_epi16(out + row * out_stride + half * kLanes, there,
+                             reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(values)));
+  });
+}
+
+FATHOM_AMX void scale_panel(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales, float* out,
+                            int64_t out_stride) {
+  scale_halves(sums, rows, columns, scales, [&](int64_t row, int half, __m512 values, __mmask16 there) FATHOM_AMX {
+    _mm512_mask_storeu_ps(out + row * out_stride + half * kLanes, there, values);
+  });
+}
+
 }  // namespace fathom::ops::amx
 
 #endif

@@ -33,6 +33,15 @@ constexpr int64_t panel_column(int64_t tile, int64_t i) { return i / 4 * 8 + til
 // from the sums of tile 0 and tile 1 side by side, kSide in a row.
 void round_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride);
 
+// The same of integers: each times its row's scale and its column's.
+struct PanelScales {
+  const float *rows, *columns;
+};
+void scale_panel(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales, uint16_t* out,
+                 int64_t out_stride);
+void scale_panel(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales, float* out,
+                 int64_t out_stride);
+
 #endif
 
 }  // namespace fathom::ops::amx

@@ -72,7 +72,8 @@ void pack_x(const Factor& x, Range rows, int64_t first, int64_t depth, uint16_t*
   }
 }
 
-// 16 rows of sums with a panel of y, or their growth.
+// 16 rows of sums with a panel of y, or their growth; of INT8 numbers the sums are integers.
+template <bool kInt8>
 FATHOM_AMX void multiply_panels(const uint16_t* x, const uint16_t* y, int64_t depth, bool adds, float* sums) {
   constexpr int64_t kTileBytes = 2 * kSide, kSumBytes = 4 * kSide;
   asm volatile("" ::: "memory");  // the intrinsics do not tell the compiler which memory they read and write
@@ -86,9 +87,17 @@ FATHOM_AMX void multiply_panels(const uint16_t* x, const uint16_t* y, int64_t de
   for (int64_t step = 0; step < depth; step += kSide) {
     _tile_loadd(2, x, kTileBytes);
     _tile_loadd(3, y, kTileBytes);
-    _tile_dpbf16ps(0, 2, 3);
+    if constexpr (kInt8) {
+      _tile_dpbssd(0, 2, 3);
+    } else {
+      _tile_dpbf16ps(0, 2, 3);
+    }
     _tile_loadd(3, y + kTileNumbers, kTileBytes);
-    _tile_dpbf16ps(1, 2, 3);
+    if constexpr (kInt8) {
+      _tile_dpbssd(1, 2, 3);
+    } else {
+      _tile_dpbf16ps(1, 2, 3);
+    }
     x += kTileNumbers;
     y += 2 * kTileNumbers;
   }
@@ -105,9 +114,25 @@ void fetch_columns(const Factor& y, int64_t row, int64_t count, int64_t column) 
   }
 }
 
-}  // namespace
+// The sums of 16 rows and kSide columns from `row` and `column` on, into the result.
+void finish(const Product& product, const float* sums, int64_t row, int64_t rows, int64_t column) {
+  round_panel(sums, rows, product.y.columns - column, product.out + row * product.out_stride + column,
+              product.out_stride);
+}
 
-void multiply_piece(const Product& product, const Pieces& pieces, int64_t piece, void* memory) {
+void finish(const Int8Product& product, const float* sums, int64_t row, int64_t rows, int64_t column) {
+  const int64_t place = row * product.out_stride + column, columns = product.y.columns - column;
+  const PanelScales scales{product.x_scales_M + row, product.y_scales_N + column};
+  const auto* integers = reinterpret_cast<const int32_t*>(sums);
+  if (product.rounds) {
+    scale_panel(integers, rows, columns, scales, static_cast<uint16_t*>(product.out) + place, product.out_stride);
+  } else {
+    scale_panel(integers, rows, columns, scales, static_cast<float*>(product.out) + place, product.out_stride);
+  }
+}
+
+template <bool kInt8, typename AnyProduct>
+void multiply_any(const AnyProduct& product, const Pieces& pieces, int64_t piece, void* memory) {
   const int64_t m = product.x.rows, k = product.x.columns, n = product.y.columns;
   Scratch block(memory);
   const PieceScratch scratch(block, m, n, k);
@@ -126,14 +151,22 @@ void multiply_piece(const Product& product, const Pieces& pieces, int64_t piece,
       for (int64_t row = top; row < bottom; row += kLanes) {
         fetch_columns(product.y, first + (row - top) / kLanes * fetched, fetched, column + kSide);
         float* sums = panel_sums + (row - top) * kSide;
-        multiply_panels(scratch.x_MK + (row - top) * depth, scratch.y_KC, depth, first > 0, sums);
-        if (!is_last) continue;
-        round_panel(sums, std::min(kLanes, bottom - row), right - column,
-                    product.out + row * product.out_stride + column, product.out_stride);
+        multiply_panels<kInt8>(scratch.x_MK + (row - top) * depth, scratch.y_KC, depth, first > 0, sums);
+        if (is_last) finish(product, sums, row, std::min(kLanes, bottom - row), column);
       }
       if (keeps) panel_sums += pieces.rows * kSide;
     }
   }
+}
+
+}  // namespace
+
+void multiply_piece(const Product& product, const Pieces& pieces, int64_t piece, void* scratch) {
+  multiply_any<false>(product, pieces, piece, scratch);
+}
+
+void multiply_piece(const Int8Product& product, const Pieces& pieces, int64_t piece, void* scratch) {
+  multiply_any<true>(product, pieces, piece, scratch);
 }
 
 #endif

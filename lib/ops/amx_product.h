@@ -1,4 +1,4 @@
-// Large products of BF16 matrices in AMX's tiles, in pieces for threads. No torch header.
+// Large products of BF16 or INT8 matrices in AMX's tiles, in pieces for threads. No torch header.
 //
 // Two tiles of sums and one of each factor, not the four and two each that load the least: where two hardware threads
 // share a core, a product that names all eight tiles waits for its own loads, as if there were no more of them to
@@ -19,6 +19,18 @@ struct Product {
   int64_t out_stride;
 };
 
+// out [m, n] = x [m, k] y [k, n] of INT8 numbers, of which a Factor passes two that lie side by side as one of 16 bits;
+// k counts such pairs. The sums are exact, up to kMostInt8Pairs of them; each is multiplied in FP32 by the scale of its
+// row, then by that of its column, and rounded.
+struct Int8Product {
+  Factor x, y;  // y transposed
+  const float *x_scales_M, *y_scales_N;
+  void* out;  // BF16 or FP32
+  int64_t out_stride;
+  bool rounds;  // to BF16
+};
+inline constexpr int64_t kMostInt8Pairs = (int64_t{1} << 31) / (127 * 128) / 2;
+
 // Which parts of the result are made alone; that changes who makes a number, not its bits.
 struct Pieces {
   Pieces(int64_t m, int64_t n, int64_t k, int64_t threads);
@@ -34,6 +46,7 @@ int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k);
 
 // scratch: product_scratch_bytes, on a cache line. This thread holds a TileScope.
 void multiply_piece(const Product& product, const Pieces& pieces, int64_t piece, void* scratch);
+void multiply_piece(const Int8Product& product, const Pieces& pieces, int64_t piece, void* scratch);
 
 #endif
 

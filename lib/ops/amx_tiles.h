@@ -10,7 +10,7 @@
 
 // A function that may use AMX and AVX512; only for callers on a CPU that has them.
 #if defined(__x86_64__) && defined(__gnu_linux__)
-#define FATHOM_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")))
+#define FATHOM_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16,amx-int8")))
 #endif
 
 namespace fathom::ops::amx {

@@ -12,6 +12,7 @@
 #include "ledger/ledger.h"
 #include "ops/dropout.h"
 #include "ops/fake_quantized_linear.h"
+#include "ops/int8_linear.h"
 
 namespace fathom::ops {
 namespace {
@@ -42,7 +43,7 @@ at::Tensor weight_for_product(const Kept& kept, at::ScalarType dtype) {
   return weight_ND.to(dtype);
 }
 
-at::Tensor scaled(at::Tensor x, double scaling) { return scaling == 1 ? x : x.mul_(scaling); }
+at::Tensor scaled(const at::Tensor& x, double scaling) { return scaling == 1 ? x : x.mul_(scaling); }
 
 // hidden B^T, scaled, added to the product of the base; in place where both have one type.
 at::Tensor add_adapter(at::Tensor y_TN, const Kept& kept) {
@@ -80,8 +81,14 @@ void add_through_adapter(at::Tensor& grad_x_TD, const at::Tensor& grad_hidden_TR
   grad_x_TD.add_(through_TD.to(grad_x_TD.scalar_type()));
 }
 
+at::Tensor multiply_codes(const LinearInput& input, const Linear& layer, const ComputeScope& compute) {
+  at::Tensor y_TN = int8_product(input.int8_rows(), *layer.quantized_ND, compute.dtype());
+  return layer.bias_N.defined() ? y_TN.add_(compute.weight(layer.bias_N)) : y_TN;
+}
+
 // x W^T + bias.
 at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
+  if (layer.int8_activations) return multiply_codes(input, layer, compute);
   const at::Tensor copy_ND =
       layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype()) : compute.weight(layer.weight_ND);
   std::optional<at::Tensor> bias_N;
@@ -145,6 +152,7 @@ at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeSc
   const LoraAdapter adapter = layer.adapter.value_or(LoraAdapter());
   auto kept = c10::make_intrusive<Kept>();
   kept->needs_x = needs(input.tensor());
+  TORCH_CHECK(!layer.int8_activations || !kept->needs_x, "products of INT8 activations have no gradient");
   kept->needs_weight = needs(layer.weight_ND);
   kept->needs_bias = needs(layer.bias_N);
   kept->needs_adapter = layer.adapter && (kept->needs_x || needs(adapter.a_RD) || needs(adapter.b_NR));

@@ -28,4 +28,9 @@ const at::Tensor& LinearInput::as(at::ScalarType dtype) const {
   return cast_TD_;
 }
 
+const Int8Rows& LinearInput::int8_rows() const {
+  if (!int8_rows_) int8_rows_ = quantize_rows(x_TD_);
+  return *int8_rows_;
+}
+
 }  // namespace fathom::ops

@@ -5,6 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+
+#include "ops/int8_linear.h"
 
 namespace fathom::ops {
 
@@ -33,11 +36,14 @@ class LinearInput {
   const at::Tensor& tensor() const { return x_TD_; }
   // Under LoRA without autocast several layers share one cast to the adapters' type.
   const at::Tensor& as(at::ScalarType dtype) const;
+  // Its rows in INT8, made once for all layers.
+  const Int8Rows& int8_rows() const;
   const std::shared_ptr<KeptInput>& kept() const { return kept_; }
 
  private:
   at::Tensor x_TD_;
   mutable at::Tensor cast_TD_;
+  mutable std::optional<Int8Rows> int8_rows_;
   std::shared_ptr<KeptInput> kept_;
 };
 

@@ -17,6 +17,12 @@ FATHOM_CLONES void scale_codes(const int8_t* codes, float scale, int64_t n, floa
   for (int64_t i = 0; i < n; ++i) values[i] = static_cast<float>(codes[i]) * scale;
 }
 
+FATHOM_CLONES int32_t sum_of_products(const int8_t* x, const int8_t* y, int64_t n) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<int16_t>(x[i] * y[i]);
+  return sum;
+}
+
 }  // namespace
 
 float quantize_int8(const float* values, int64_t n, int8_t* codes) {
@@ -32,5 +38,7 @@ float quantize_int8(const float* values, int64_t n, int8_t* codes) {
 void dequantize_int8(const int8_t* codes, float scale, int64_t n, float* values) {
   scale_codes(codes, scale, n, values);
 }
+
+int32_t dot_int8(const int8_t* x, const int8_t* y, int64_t n) { return sum_of_products(x, y, n); }
 
 }  // namespace fathom::quant

@@ -17,5 +17,7 @@ inline constexpr float kLargestInt8Code = 127;
 float quantize_int8(const float* values, int64_t n, int8_t* codes);
 // The values again, in FP32.
 void dequantize_int8(const int8_t* codes, float scale, int64_t n, float* values);
+// The sum of n products of codes, exact up to 2^31 / 128^2 - 1 of them.
+int32_t dot_int8(const int8_t* x, const int8_t* y, int64_t n);
 
 }  // namespace fathom::quant

@@ -47,12 +47,12 @@ bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().
 
 }  // namespace
 
-Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
-                     const Placement& placement)
+Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& shape,
+                     const model::ModelOptions& options, int64_t capacity_tokens, const Placement& placement)
     : placement_(placement),
       autocast_(config.bf16),
       loss_chunk_(config.loss_chunk_size),
-      model_(shape, model_options(config, shape, placement)),
+      model_(shape, options),
       ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
             *placement.ledger) {}
 
@@ -90,7 +90,8 @@ Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(ledger::Phase::kLoad);
-  evaluator_ = std::make_unique<Evaluator>(config, shape, capacity_tokens, placement);
+  evaluator_ = std::make_unique<Evaluator>(config, shape, model_options(config, shape, placement), capacity_tokens,
+                                           placement);
   trained_ = model().trained_parameters();
   std::vector<optim::OptimizedParameter> optimized;
   for (const model::Parameter& parameter : trained_) {

@@ -46,10 +46,10 @@ using BatchAt = std::function<data::Batch(int64_t index)>;
 // A model with its ring of batches: what evaluation takes, and all of training but the optimizer.
 class Evaluator {
  public:
-  // Makes the model (uninitialised) and the batch ring on the device. capacity_tokens: rows x length of the largest
-  // batch.
-  Evaluator(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
-            const Placement& placement);
+  // Makes the model (uninitialised) and the batch ring on the device. options: model_options, or what the caller made
+  // of them. capacity_tokens: rows x length of the largest batch.
+  Evaluator(const config::RunConfig& config, const model::ModelShape& shape, const model::ModelOptions& options,
+            int64_t capacity_tokens, const Placement& placement);
 
   model::Llama& model() { return model_; }
   // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
