@@ -49,8 +49,8 @@ struct Invocation {
   std::vector<std::string> keep;   // groups of techniques that stay as the run has them
 
   // eval, generate, logits
-  std::filesystem::path adapter;   // a folder with adapter_config.json; empty: none
-  bool int8_activations = false;   // products of INT8 by INT8 in the decoder's layers
+  std::filesystem::path adapter;  // a folder with adapter_config.json; empty: none
+  bool int8_activations = false;  // products of INT8 by INT8 in the decoder's layers
 
   // generate, logits
   std::vector<std::string> prompts;  // at least one, but for a chat
@@ -62,8 +62,9 @@ struct Invocation {
   bool chat = false;          // generate: a conversation over stdin and stdout instead of prompts,
   std::string system_prompt;  //   with this system message; empty: none
   std::vector<int64_t> ids;   // logits: at least one
-  std::filesystem::path out;  // logits: the safetensors file to write; export, quantize: the folder; report: the page, empty: in
-                              //   the run's folder
+  std::filesystem::path
+      out;  // logits: the safetensors file to write; export, quantize: the folder; report: the page, empty: in
+            //   the run's folder
 
   int64_t samples = 3;                  // preview: how many are shown,
   std::optional<int64_t> sample_index;  //   or which one

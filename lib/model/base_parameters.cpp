@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "model/added_rows.h"
-#include "model/stored_parameters.h"
 #include "model/fake_quantization.h"
+#include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::model {

@@ -15,13 +15,14 @@ namespace fathom::model {
 
 struct BaseParameter {
   ParameterSpec spec;
-  at::Tensor tensor;                              // undefined where it is quantized
-  std::optional<ops::QuantizedMatrix> quantized;  // frozen
+  at::Tensor tensor;                                           // undefined where it is quantized
+  std::optional<ops::QuantizedMatrix> quantized;               // frozen
   std::optional<ops::FakeQuantizer> quantizer = std::nullopt;  // its steps are trained
 };
 
-// Fills every parameter from the folder, converting or quantizing while copying; codes that the folder stores are copied
-// as they are. Throws Error for a missing tensor, a wrong shape, or a left-over one. Learned steps that the folder does not have begin where rounding would be.
+// Fills every parameter from the folder, converting or quantizing while copying; codes that the folder stores are
+// copied as they are. Throws Error for a missing tensor, a wrong shape, or a left-over one. Learned steps that the
+// folder does not have begin where rounding would be.
 void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, const weights::ModelFolder& folder);
 // Draws them as transformers would: matrices from a normal distribution of initializer_range, norms one, biases zero.
 // What a folder would store in codes becomes zeros: a plan's stand-in for reading them.

@@ -26,7 +26,7 @@ TEST_F(CommandLine, HelpSaysTheCommandsAndTheKeys) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.status, 0);
   for (const char* command :
-       {"train", "eval", "estimate", "generate", "logits", "export", "inspect", "doctor", "formats"}) {
+       {"train", "eval", "estimate", "generate", "logits", "export", "quantize", "inspect", "doctor", "formats"}) {
     EXPECT_THAT(help.output, HasSubstr(std::string("\n  ") + command + " "));
   }
   EXPECT_THAT(help.output, ::testing::Not(HasSubstr("answer-plan")));
