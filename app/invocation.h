@@ -62,9 +62,8 @@ struct Invocation {
   bool chat = false;          // generate: a conversation over stdin and stdout instead of prompts,
   std::string system_prompt;  //   with this system message; empty: none
   std::vector<int64_t> ids;   // logits: at least one
-  std::filesystem::path
-      out;  // logits: the safetensors file to write; export, quantize: the folder; report: the page, empty: in
-            //   the run's folder
+  std::filesystem::path out;  // logits: the safetensors file to write; export, quantize: the folder; report: the page,
+                              //   empty: in the run's folder
 
   int64_t samples = 3;                  // preview: how many are shown,
   std::optional<int64_t> sample_index;  //   or which one
