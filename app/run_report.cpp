@@ -14,6 +14,8 @@ Json run_facts(const config::RunConfig& config, std::optional<double> seconds) {
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
   facts["dtype"] = config.dtype ? Json(dtype_name(*config.dtype)) : Json(nullptr);
   facts["bf16"] = config.bf16;
+  facts["fp16"] = config.fp16;
+  facts["tf32"] = config.tf32;
   facts["seconds"] = seconds ? Json(*seconds) : Json(nullptr);
   return facts;
 }

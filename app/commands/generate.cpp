@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "ops/autocast.h"
+#include "ops/tf32.h"
 #include "tokenizer/stream_decoder.h"
 #include "train/trainer.h"
 
@@ -63,7 +64,8 @@ int run_generate(const Invocation& invocation) {
   options.top_p = invocation.top_p;
   options.seed = invocation.seed;
   options.stop_ids = train::stop_ids(inputs);
-  const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
+  ops::use_tf32(config.tf32, session.placement.device);
+  const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(config));
   if (invocation.chat) hold_chat(model, inputs, options, invocation.system_prompt);
   for (const std::string& prompt : invocation.prompts) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "checkpoint/named_tensors.h"
 #include "ops/autocast.h"
+#include "ops/tf32.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -27,7 +28,8 @@ int run_logits(const Invocation& invocation) {
   model.set_training(false);
   const at::NoGradGuard no_gradients;
   const at::Tensor ids_BS = at::tensor(invocation.ids, at::kLong).view({1, -1}).to(session.placement.device);
-  const ops::AutocastScope autocast(session.placement.device.type(), config.bf16);
+  ops::use_tf32(config.tf32, session.placement.device);
+  const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(config));
   const at::Tensor logits_SV = model.forward(ids_BS).select(0, 0).to(at::kFloat);
   weights::write_safetensors(invocation.out, checkpoint::tensor_sources({{"logits", logits_SV}}));
   return 0;

@@ -71,23 +71,31 @@ class Recorder {
     progress.learning_rate = report.learning_rate;
     progress.live_bytes = report.live_bytes;
     progress.peak_bytes = report.peak_bytes;
+    if (report.loss_scale) {
+      progress.loss_scale = report.loss_scale->value();
+      progress.skipped_steps = report.loss_scale->skipped_steps();
+    }
     progress_.step(progress, report.step_tokens, report.seconds, report.logged);
     if (!report.logged) return;
     if (for_tensorboard_) {
-      events().append(report.step,
-                      {{"train/loss", report.loss},
-                       {"train/learning_rate", report.learning_rate},
-                       {"train/grad_norm", report.gradient_norm},
-                       {"train/clipped_share", report.clipped_share},
-                       {"train/epoch", report.epoch},
-                       {"train/tokens_per_second", static_cast<double>(report.step_tokens) / report.seconds},
-                       {"memory/live_bytes", static_cast<double>(report.live_bytes)},
-                       {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}});
+      report::Scalars scalars = {{"train/loss", report.loss},
+                                 {"train/learning_rate", report.learning_rate},
+                                 {"train/grad_norm", report.gradient_norm},
+                                 {"train/clipped_share", report.clipped_share},
+                                 {"train/epoch", report.epoch},
+                                 {"train/tokens_per_second", static_cast<double>(report.step_tokens) / report.seconds},
+                                 {"memory/live_bytes", static_cast<double>(report.live_bytes)},
+                                 {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}};
+      if (progress.loss_scale) {
+        scalars.emplace_back("train/loss_scale", *progress.loss_scale);
+        scalars.emplace_back("train/skipped_steps", static_cast<double>(progress.skipped_steps));
+      }
+      events().append(report.step, scalars);
     }
-    metrics().append(report::StepMetrics{report.step, report.epoch, report.loss, report.learning_rate,
-                                         report.gradient_norm, report.clipped_share, report.total_tokens,
-                                         static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
-                                         report.live_bytes, report.peak_bytes});
+    metrics().append(report::StepMetrics{
+        report.step, report.epoch, report.loss, report.learning_rate, report.gradient_norm, report.clipped_share,
+        report.total_tokens, static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
+        report.live_bytes, report.peak_bytes, progress.loss_scale, progress.skipped_steps});
   }
 
   void evaluation(const train::EvaluationReport& report) {
@@ -171,6 +179,10 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
   if (result.first_evaluation && result.last_evaluation) {
     std::printf("evaluation loss: %.4f -> %.4f (%+.1f %%)\n", *result.first_evaluation, *result.last_evaluation,
                 100 * (*result.last_evaluation / *result.first_evaluation - 1));
+  }
+  if (result.loss_scale) {
+    std::printf("loss scale: %g at the end; skipped %ld of %ld steps, whose gradients overflowed\n",
+                result.loss_scale->value(), result.loss_scale->skipped_steps(), result.steps);
   }
   if (result.stopped_early)
     std::printf("stopped after step %ld: no evaluation was better for too long\n", result.steps);

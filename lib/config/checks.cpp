@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <utility>
 
@@ -48,9 +49,9 @@ constexpr Condition kConditions[] = {
     {"load_in_4bit", "method", "method: lora", kIsLora},
     {"load_in_fp8", "method", "method: lora", kIsLora},
     {"bnb_4bit_use_double_quant", "load_in_4bit", "load_in_4bit: true", kIsIn4Bit},
+    {"qat_activations", "qat", "qat: int8 or int4", kIsQat},
     {"master_weights", "method", "method: full", kIsFull},
     {"master_weights", "dtype", "dtype: bfloat16", kStoresBf16},
-    {"qat_activations", "qat", "qat: int8 or int4", kIsQat},
     {"adam_beta1", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
     {"adam_beta2", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
     {"adam_epsilon", "optim", "optim: adamw, adamw_8bit or adamw_bf16", kIsAdamW},
@@ -160,6 +161,37 @@ void check_qat(const RunConfig& run, Checker& checker) {
   }
 }
 
+// Weights are trained in FP32, or in BF16 without autocast; two formats of 16 bits do not meet.
+void check_precision(const RunConfig& run, Checker& checker) {
+  const auto all_sound = [&](std::initializer_list<std::string_view> keys) {
+    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return checker.sound(key); });
+  };
+  const bool full = run.method == Method::kFull;
+  if (run.bf16 && run.fp16 && all_sound({"bf16", "fp16"})) {
+    checker.refuse("fp16", {"false with bf16: true", "true", "remove one of them"});
+  }
+  if (full && run.dtype == DType::kF16 && all_sound({"dtype", "method"})) {
+    checker.refuse("dtype", {"float32 or bfloat16 with method: full", "float16",
+                             "remove it: fp16: true multiplies in float16 over weights in float32"});
+  }
+  if (full && run.bf16 && run.dtype == DType::kBF16 && all_sound({"bf16", "dtype", "method"})) {
+    checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
+                            "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
+  }
+  if (run.bf16 && run.dtype == DType::kF16 && all_sound({"bf16", "dtype", "method"})) {
+    checker.refuse("bf16", {"false with dtype: float16", "true", "write fp16: true, or dtype: bfloat16"});
+  }
+  if (run.fp16 && run.dtype == DType::kBF16 && all_sound({"fp16", "dtype"})) {
+    checker.refuse("fp16", {"false with dtype: bfloat16", "true", "write bf16: true, or dtype: float32"});
+  }
+  if (run.fp16 && run.cuda_kernels && all_sound({"fp16", "cuda_kernels"})) {
+    checker.refuse("cuda_kernels", {"false with fp16: true", "true", "remove it: these kernels take FP32 and BF16"});
+  }
+  if (run.tf32 && run.device == Device::kCpu && all_sound({"tf32", "device"})) {
+    checker.refuse("tf32", {"false with device: cpu", "true", "remove it: TF32 is a GPU's"});
+  }
+}
+
 // Weights that are rounded in a way of their own need an optimizer that rounds them so.
 void check_masters(const RunConfig& run, Checker& checker) {
   if (run.master_weights == MasterWeights::kNone || is_adamw(run.optim)) return;
@@ -199,18 +231,14 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_conditions(run, checker);
   check_evaluation(run, purpose, checker);
   check_base(run, checker);
-  check_masters(run, checker);
   check_qat(run, checker);
+  check_masters(run, checker);
   check_data(run, checker);
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",
                    {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
   }
-  const bool casts_bf16 = run.bf16 && run.dtype == DType::kBF16 && run.method == Method::kFull;
-  if (casts_bf16 && checker.sound("bf16") && checker.sound("dtype") && checker.sound("method")) {
-    checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
-                            "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
-  }
+  check_precision(run, checker);
 }
 
 bool applies(std::string_view key, const RunConfig& run) {

@@ -116,17 +116,19 @@ Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names
 }
 
 Key dtype_key() {
-  Key key = make_key("dtype", "float32, bfloat16", &RunConfig::dtype,
-                     "The type in which the weights are stored. bfloat16 with full training loses small updates without "
-                     "master_weights.",
-                     "float32 for full training, the checkpoint's for a frozen base");
+  Key key =
+      make_key("dtype", "float32, bfloat16, float16", &RunConfig::dtype,
+               "The type in which the weights are stored. bfloat16 with full training loses small updates without "
+               "master_weights; float16 is for a frozen base alone.",
+               "float32 for full training; for a frozen base the checkpoint's, or the 16-bit type of autocast "
+               "where both have 16 bits");
   key.set = [](RunConfig& run, const Value& value) -> std::optional<Mismatch> {
-    for (const DType type : {DType::kF32, DType::kBF16}) {
+    for (const DType type : {DType::kF32, DType::kBF16, DType::kF16}) {
       if (value.kind != Value::Kind::kScalar || value.text != dtype_name(type)) continue;
       run.dtype = type;
       return std::nullopt;
     }
-    return Mismatch{"one of float32, bfloat16", describe(value), ""};
+    return Mismatch{"one of float32, bfloat16, float16", describe(value), ""};
   };
   key.get = [](const RunConfig& run) { return run.dtype ? std::string(dtype_name(*run.dtype)) : "null"; };
   return key;
@@ -227,6 +229,12 @@ std::vector<Key> precision_keys() {
   return {
       flag("bf16", &RunConfig::bf16,
            "Autocast: matrix products in bfloat16 over weights that stay as `dtype` says. Nothing else is cast."),
+      flag(
+          "fp16", &RunConfig::fp16,
+          "The same in float16, whose range is small: with a loss scale that adapts itself, and steps that are skipped "
+          "where gradients overflow (docs/precision.md)."),
+      flag("tf32", &RunConfig::tf32,
+           "On a GPU: products of float32 matrices by its TF32 units, with 10 bits of fraction instead of 23."),
       choice("master_weights", &RunConfig::master_weights, kMasterWeightsNames,
              "Of weights stored and trained in bfloat16, where an update is often smaller than the last digit: fp32 "
              "keeps them in float32 beside, stochastic rounds each update up or down by chance, none to nearest, which "

@@ -32,9 +32,14 @@ std::string title_of(const RunRecord& record) {
 
 std::string precision_text(const Json& memory) {
   const auto run = memory.find("run");
-  if (run != memory.end() && run->is_object() && run->value("bf16", Json()) == true) return "BF16 autocast";
+  const auto is_on = [&](const char* key) {
+    return run != memory.end() && run->is_object() && run->value(key, Json()) == true;
+  };
+  if (is_on("bf16")) return "BF16 autocast";
+  if (is_on("fp16")) return "FP16 autocast";
   const std::string dtype = text_at(memory, {"run", "dtype"});
-  return dtype == "float32" ? "FP32" : dtype == "bfloat16" ? "BF16" : dtype == "float16" ? "FP16" : dtype;
+  if (dtype == "float32") return is_on("tf32") ? "FP32, products in TF32" : "FP32";
+  return dtype == "bfloat16" ? "BF16" : dtype == "float16" ? "FP16" : dtype;
 }
 
 std::string method_text(const Json& memory) {

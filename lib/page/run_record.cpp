@@ -2,6 +2,7 @@
 #include "page/run_record.h"
 
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "base/bytes.h"
@@ -68,21 +69,26 @@ void read_timelines(const fs::path& file, RunRecord& record) try {
   refuse(file, error.what());
 }
 
+// JSON has neither NaN nor infinity: what was one is null, as the norm of a step that was skipped.
+double number_of(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
 void read_metrics_line(const Json& line, RunRecord& record) {
   const auto number = [&](const char* key) {
-    const double value = line.value(key, 0.0);
+    const double value = line.contains(key) ? number_of(line.at(key)) : 0.0;
     return std::isfinite(value) ? value : 0.0;
   };
   const auto step = line.at("step").get<int64_t>();
   if (line.contains("eval_loss")) {
-    record.evaluations.push_back({step, number("epoch"), line.at("eval_loss").get<double>(),
+    record.evaluations.push_back({step, number("epoch"), number_of(line.at("eval_loss")),
                                   line.value("eval_tokens", int64_t{0}), number("eval_seconds")});
     return;
   }
   report::StepMetrics metrics;
   metrics.step = step;
   metrics.epoch = number("epoch");
-  metrics.loss = line.at("loss").get<double>();
+  metrics.loss = number_of(line.at("loss"));
   metrics.learning_rate = number("learning_rate");
   metrics.grad_norm = number("grad_norm");
   metrics.tokens = line.value("tokens", int64_t{0});

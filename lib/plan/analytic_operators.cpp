@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "config/precision.h"
 #include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
@@ -17,7 +18,7 @@ using ledger::Component;
 constexpr const char* kNorm =
     "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467); products have its output made "
     "again";
-constexpr const char* kCast = "autocast computes in BF16 and keeps copies of FP32 weights (torch.amp)";
+constexpr const char* kCast = "autocast computes in 16 bits and keeps copies of FP32 weights (torch.amp)";
 constexpr const char* kSwiGlu = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
 constexpr const char* kRotary =
     "attention keeps queries and keys, turned by their positions (Su et al. 2021, arXiv 2104.09864)";
@@ -31,7 +32,7 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       cuda(target.device == config::Device::kCuda),
       math(target.attention_kernel.starts_with("math")),
       flash(target.attention_kernel.starts_with("flash")),
-      amx(target.amx && flash && !cuda && (run_in.bf16 || train::storage_dtype(run_in, shape_in) == DType::kBF16)),
+      amx(target.amx && flash && !cuda && train::compute_dtype(run_in, shape_in) == DType::kBF16),
       threads(target.threads),
       wide_tiles(target.compute_capability == "8.0" || target.compute_capability == "9.0" ||
                  target.compute_capability.starts_with("10.")),
@@ -41,9 +42,10 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       trained(model::trained_base(shape_in, run_in)),
       checkpointing(run_in.gradient_checkpointing),
       stored_bytes(size_of(train::storage_dtype(run_in, shape_in))),
-      compute_bytes(run_in.bf16 ? 2 : stored_bytes),
-      adapter_bytes(run_in.bf16 ? 2 : 4),
-      casts_base(run_in.bf16 && stored_bytes != 2) {}
+      compute_bytes(size_of(train::compute_dtype(run_in, shape_in))),
+      adapter_bytes(config::autocast_dtype(run_in) ? 2 : kStoredAdapterBytes),
+      casts_base(compute_bytes != stored_bytes),
+      scales_loss(train::compute_dtype(run_in, shape_in) == DType::kF16) {}
 
 Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bias_in, bool adapted_in, bool trained_in)
     : name(std::move(name_in)),

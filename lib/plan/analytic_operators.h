@@ -37,6 +37,7 @@ struct StepSettings {
   int64_t compute_bytes = 4;  // of matrix products: 2 under autocast
   int64_t adapter_bytes = 4;  // in which adapters compute
   bool casts_base = false;    // autocast copies the base weights
+  bool scales_loss = false;   // products in FP16
   int64_t queries() const { return shape.num_attention_heads * shape.head_dim; }  // H * E
   int64_t keys() const { return shape.num_key_value_heads * shape.head_dim; }     // K * E
   bool trains(const std::string& parameter) const { return trained.contains(parameter); }

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "model/fake_quantization.h"
 #include "config/checks.h"
+#include "model/fake_quantization.h"
 #include "optim/moment_storage.h"
 #include "plan/analytic_sources.h"
 
@@ -170,7 +170,8 @@ void account_for_update(const StepSettings& s, Account& account) {
     }
   }
   const Tensor norm = account.take("norm of all gradients", kNorms, {{4, "bytes"}});
-  const Tensor factor = s.run.max_grad_norm > 0 ? account.take("factor that clips", kNorms, {{4, "bytes"}}) : nullptr;
+  const bool factors = s.run.max_grad_norm > 0 || s.scales_loss;
+  const Tensor factor = factors ? account.take("factor of gradients", kNorms, {{4, "bytes"}}) : nullptr;
   if (config::is_adamw(s.run.optim)) {
     if (optim::moment_storage(s.run.optim, s.run.master_weights) == optim::MomentStorage::kAsWeights) return;
     for (const TrainedTensor& tensor : tensors) account_for_part(s, tensor, account);

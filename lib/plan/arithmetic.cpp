@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "config/precision.h"
 #include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
@@ -36,7 +37,7 @@ class Walk {
       : shape_(shape),
         run_(run),
         stored_(size_of(train::storage_dtype(run, shape))),
-        computed_(run.bf16 ? 2 : stored_),
+        computed_(size_of(train::compute_dtype(run, shape))),
         scheme_(model::base_scheme(shape, run)),
         trained_(model::trained_base(shape, run)),
         trained_count_(model::trained_base_count(shape, run)) {
@@ -184,7 +185,7 @@ class Walk {
   void adapter(int64_t in, int64_t out, bool input_needs, int64_t forwards) {
     add(sum_.matrix_flops, {forwards + 1 + (input_needs ? 1 : 0), 2, tokens_, in, run_.lora_r});
     add(sum_.matrix_flops, {forwards + 2, 2, tokens_, run_.lora_r, out});
-    const int64_t width = run_.bf16 ? 2 : 4;
+    const int64_t width = config::autocast_dtype(run_) ? 2 : 4;
     if (width != computed_) {
       move(tokens_, {forwards, in + 2 * out, width + computed_});
       move(tokens_, {in + out + (input_needs ? in : 0), width + computed_});

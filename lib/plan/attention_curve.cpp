@@ -54,7 +54,7 @@ class Curve {
  public:
   Curve(const config::RunConfig& config, const model::ModelShape& shape, const train::Placement& placement)
       : shape_(shape),
-        type_(config.bf16 ? at::kBFloat16 : ops::scalar_type(train::storage_dtype(config, shape))),
+        type_(ops::scalar_type(train::compute_dtype(config, shape))),
         placement_(placement) {}
 
   std::optional<int64_t> play(config::Attention attention, int64_t length) const {

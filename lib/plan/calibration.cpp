@@ -97,7 +97,7 @@ double interpolate(const std::map<int64_t, double>& rates, int64_t at) {
 }  // namespace
 
 KernelSettings kernel_settings(const config::RunConfig& run, const model::ModelShape& shape) {
-  return {run.bf16 || size_of(train::storage_dtype(run, shape)) == 2, run.attn_implementation, run.method,
+  return {size_of(train::compute_dtype(run, shape)) == 2, run.attn_implementation, run.method,
           run.gradient_checkpointing};
 }
 
@@ -186,6 +186,7 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
 
 std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
                                         const model::ModelShape& shape, int64_t threads) {
+  if (train::compute_dtype(run, shape) == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
   const bool narrow = kernel_settings(run, shape).narrow;
   std::map<int64_t, std::vector<MeasuredSpeed>> by_threads;
   for (const MeasuredSpeed& speed : calibration.speeds) {

@@ -63,7 +63,7 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
 
 // The speeds for a run's precision, width and threads. Between measured widths and threads the rates are interpolated
 // along their logarithms, beyond the measured widths the nearest counts; nullopt for more threads than were measured or
-// none of that precision.
+// none of that precision, and for FP16.
 std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
                                         const model::ModelShape& shape, int64_t threads);
 // What the driver uses besides the allocator's reserved bytes for a run of these settings; nullopt if not measured.

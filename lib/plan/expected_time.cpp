@@ -7,12 +7,14 @@ namespace fathom::plan {
 
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
                                         const model::ModelShape& shape) {
-  const bool narrow = run.bf16 || size_of(train::storage_dtype(run, shape)) == 2;
-  const double flops = narrow ? gpu.bf16_flops : gpu.fp32_flops;
-  if (flops <= 0 || gpu.memory_bytes_per_second <= 0) return std::nullopt;
+  const bool narrow = size_of(train::compute_dtype(run, shape)) == 2;
+  const double products = narrow ? gpu.bf16_flops : run.tf32 ? gpu.tf32_flops : gpu.fp32_flops;
   const bool math = run.attn_implementation == config::Attention::kMath;
+  const double attention = narrow || math ? products : gpu.fp32_flops;  // the fused kernel for FP32 knows no TF32
+  if (products <= 0 || attention <= 0 || gpu.memory_bytes_per_second <= 0) return std::nullopt;
   Throughput throughput;
-  throughput.matrix_flops_per_second = throughput.attention_flops_per_second = flops;
+  throughput.matrix_flops_per_second = products;
+  throughput.attention_flops_per_second = attention;
   throughput.bytes_per_second = gpu.memory_bytes_per_second;
   throughput.matrix_efficiency = kMatrixEfficiency;
   throughput.attention_efficiency = math ? kMatrixEfficiency : kAttentionEfficiency;

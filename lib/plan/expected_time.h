@@ -31,9 +31,9 @@ inline constexpr double kMatrixEfficiency = 0.65;
 inline constexpr double kAttentionEfficiency = 0.35;
 inline constexpr double kMemoryEfficiency = 0.8;
 
-// Of a listed GPU, for the type in which a run's products with base weights are computed: BF16 or FP16 where the
-// weights are stored so or autocast is on, else FP32 (without TF32, as the trainer computes). Math attention runs as
-// ordinary matrix products. nullopt where the list lacks the figures.
+// Of a listed GPU, for the type in which a run's products with base weights are computed: BF16 or FP16, which are
+// equally fast, where the weights are stored so or autocast is on, else FP32 or, with tf32, TF32. Math attention runs
+// as ordinary matrix products. nullopt where the list lacks the figures.
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
                                         const model::ModelShape& shape);
 

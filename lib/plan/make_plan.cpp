@@ -51,7 +51,7 @@ std::vector<PhantomAnswer> ask_placements(PhantomQuestion question, int placemen
 }  // namespace
 
 std::string attention_kernel(const config::RunConfig& config, const model::ModelShape& shape, at::Device device) {
-  const at::ScalarType type = config.bf16 ? at::kBFloat16 : ops::scalar_type(train::storage_dtype(config, shape));
+  const at::ScalarType type = ops::scalar_type(train::compute_dtype(config, shape));
   return ops::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, shape.head_dim));
 }
 

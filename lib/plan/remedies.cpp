@@ -16,7 +16,7 @@ namespace {
 using config::RunConfig;
 
 bool computes_in_fp32(const RunConfig& run, const model::ModelShape& shape) {
-  return !run.bf16 && train::storage_dtype(run, shape) == DType::kF32;
+  return train::compute_dtype(run, shape) == DType::kF32;
 }
 
 int64_t longest(const Workload& workload) {

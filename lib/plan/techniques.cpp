@@ -19,6 +19,7 @@ RunConfig with_plain_base(RunConfig run) {
 }
 
 std::optional<RunConfig> full_training(RunConfig run) {
+  if (run.dtype == DType::kF16) return std::nullopt;  // of a frozen base alone
   const RunConfig plain;
   run.method = config::Method::kFull;
   run.lora_r = plain.lora_r;
@@ -37,30 +38,36 @@ std::optional<RunConfig> lora(RunConfig run) {
   return run;
 }
 
-// `dtype` is set only where the weights would be stored in another type without it.
-std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape, DType stored, bool autocast) {
-  if (autocast && stored == DType::kBF16 && run.method == config::Method::kFull) return std::nullopt;
+// The 16 bits that a run may turn to: those that it has, as not every GPU knows BF16.
+DType narrow_type(const RunConfig& run) { return run.fp16 ? DType::kF16 : DType::kBF16; }
+
+// Weights of 32 bits or of 16. `dtype` is set only where they would be stored in another type without it.
+std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape, int64_t bits, bool autocast) {
+  const DType narrow = narrow_type(run), stored = bits == 32 ? DType::kF32 : narrow;
+  const bool unsound = autocast || narrow == DType::kF16;  // of weights in 16 bits that are trained
+  if (run.method == config::Method::kFull && bits == 16 && unsound) return std::nullopt;
   run = with_plain_base(run);
   if (stored != DType::kBF16) run.master_weights = config::MasterWeights::kNone;
+  run.bf16 = autocast && narrow == DType::kBF16;
+  run.fp16 = autocast && narrow == DType::kF16;
   if (train::storage_dtype(run, shape) != stored) run.dtype = stored;
-  run.bf16 = autocast;
   return run;
 }
 
-// The frozen projections in fewer bits, what stays in BF16; a run that has it already is left as it is.
+// The frozen projections in fewer bits, what stays in 16; a run that has it already is left as it is.
 Technique base_row(const model::ModelShape& shape, const char* name, const char* note, bool RunConfig::*load_in) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
             if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
             if (run.*load_in) return run;
-            std::optional<RunConfig> changed = precision(run, shape, DType::kBF16, true);
+            std::optional<RunConfig> changed = precision(run, shape, 16, true);
             (*changed).*load_in = true;
             return changed;
           }};
 }
 
-Technique precision_row(const model::ModelShape& shape, const char* name, const char* note, DType stored,
+Technique precision_row(const model::ModelShape& shape, const std::string& name, const std::string& note, int64_t bits,
                         bool autocast) {
-  return {"precision", name, note, [=](const RunConfig& run) { return precision(run, shape, stored, autocast); }};
+  return {"precision", name, note, [=](const RunConfig& run) { return precision(run, shape, bits, autocast); }};
 }
 
 // One way to set a member.
@@ -106,21 +113,22 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
 }  // namespace
 
 std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape& shape) {
+  const std::string narrow = run.fp16 ? "FP16" : "BF16";
   std::vector<Technique> rows;
   if (!shape.quantized) rows.push_back({"method", "full training", "every weight is trained", full_training});
-  rows.insert(rows.end(),
-              {{"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
-               precision_row(shape, "FP32", "everything in FP32", DType::kF32, false),
-               precision_row(shape, "BF16 autocast", "matrix products in BF16 over FP32 weights", DType::kF32, true),
-               precision_row(shape, "BF16 weights", "weights, activations and their gradients in BF16, no FP32 copy",
-                             DType::kBF16, false),
-               precision_row(shape, "BF16 weights and autocast",
-                             "frozen weights in BF16, adapters multiply in BF16 too", DType::kBF16, true)});
+  rows.insert(
+      rows.end(),
+      {{"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
+       precision_row(shape, "FP32", "everything in FP32", 32, false),
+       precision_row(shape, narrow + " autocast", "matrix products in " + narrow + " over FP32 weights", 32, true),
+       precision_row(shape, narrow + " weights",
+                     "weights, activations and their gradients in " + narrow + ", no FP32 copy", 16, false),
+       precision_row(shape, narrow + " weights and autocast",
+                     "frozen weights in " + narrow + ", adapters multiply in " + narrow + " too", 16, true)});
   if (!shape.quantized) {
-    rows.push_back(base_row(shape, "INT8 base", "frozen projections in 8 bits, the rest in BF16: rounded weights",
+    rows.push_back(base_row(shape, "INT8 base", "frozen projections in 8 bits, the rest in 16: rounded weights",
                             &RunConfig::load_in_8bit));
-    rows.push_back(base_row(shape, "NF4 base",
-                            "frozen projections in 4 bits, the rest in BF16: coarsely rounded weights",
+    rows.push_back(base_row(shape, "NF4 base", "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
                             &RunConfig::load_in_4bit));
   }
   rows.insert(

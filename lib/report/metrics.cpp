@@ -46,18 +46,22 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t keep_bytes)
 }
 
 void MetricsFile::append(const StepMetrics& metrics) {
-  append_line(Json{{"step", metrics.step},
-                   {"epoch", metrics.epoch},
-                   {"loss", metrics.loss},
-                   {"learning_rate", metrics.learning_rate},
-                   {"grad_norm", metrics.grad_norm},
-                   {"clipped_share", metrics.clipped_share},
-                   {"tokens", metrics.tokens},
-                   {"tokens_per_second", metrics.tokens_per_second},
-                   {"step_seconds", metrics.step_seconds},
-                   {"live_bytes", metrics.live_bytes},
-                   {"peak_bytes", metrics.peak_bytes}}
-                  .dump());
+  Json line = {{"step", metrics.step},
+               {"epoch", metrics.epoch},
+               {"loss", metrics.loss},
+               {"learning_rate", metrics.learning_rate},
+               {"grad_norm", metrics.grad_norm},
+               {"clipped_share", metrics.clipped_share},
+               {"tokens", metrics.tokens},
+               {"tokens_per_second", metrics.tokens_per_second},
+               {"step_seconds", metrics.step_seconds},
+               {"live_bytes", metrics.live_bytes},
+               {"peak_bytes", metrics.peak_bytes}};
+  if (metrics.loss_scale) {
+    line["loss_scale"] = *metrics.loss_scale;
+    line["skipped_steps"] = metrics.skipped_steps;
+  }
+  append_line(line.dump());
 }
 
 void MetricsFile::append(const EvaluationMetrics& metrics) {

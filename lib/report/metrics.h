@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "base/descriptor.h"
 
@@ -20,6 +21,9 @@ struct StepMetrics {
   double step_seconds = 0;
   int64_t live_bytes = 0;  // at the end of the step
   int64_t peak_bytes = 0;  // of the run so far
+  // Of FP16, else not written: the loss scale after the step, and the steps of the run that were skipped.
+  std::optional<double> loss_scale = std::nullopt;
+  int64_t skipped_steps = 0;
 };
 
 struct EvaluationMetrics {

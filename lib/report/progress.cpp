@@ -49,18 +49,21 @@ std::string format_progress(const Progress& progress, int64_t width) {
       {"step " + std::to_string(progress.step) + "/" + std::to_string(progress.total_steps) + print(" %.0f%%", share),
        0},
       {print("loss %.4f", progress.loss), 0},
-      {print("lr %.2e", progress.learning_rate), 1},
+      {print("lr %.2e", progress.learning_rate), 2},
       {format_count(std::llround(progress.tokens_per_second)) + " tok/s", 0},
       {"ETA " + eta, 0},
-      {"memory " + format_bytes(progress.live_bytes), 3},
-      {"peak " + format_bytes(progress.peak_bytes), 2},
+      {"memory " + format_bytes(progress.live_bytes), 4},
+      {"peak " + format_bytes(progress.peak_bytes), 3},
   };
+  if (progress.skipped_steps > 0)
+    parts.insert(parts.begin() + 3, Part{"skipped " + format_count(progress.skipped_steps), 0});
+  if (progress.loss_scale) parts.insert(parts.begin() + 3, Part{print("scale %g", *progress.loss_scale), 1});
   const auto joined = [&] {
     std::string line;
     for (const Part& part : parts) line += (line.empty() ? "" : "  ") + part.text;
     return line;
   };
-  for (int next = 1; next <= 3 && width > 0 && display_width(joined()) > width; ++next) {
+  for (int next = 1; next <= 4 && width > 0 && display_width(joined()) > width; ++next) {
     std::erase_if(parts, [next](const Part& part) { return part.gives_way == next; });
   }
   return joined();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@ struct Progress {
   int64_t total_steps = 0;
   double loss = 0;
   double learning_rate = 0;
+  std::optional<double> loss_scale;  // of FP16
+  int64_t skipped_steps = 0;         // because gradients overflowed
   double tokens_per_second = 0;
   double seconds_left = 0;  // negative: not known yet
   int64_t live_bytes = 0;
@@ -23,8 +26,9 @@ struct Progress {
 // "12s", "3m05s", "1h02m", "2d03h".
 std::string format_duration(double seconds);
 // "step 120/600 20%  loss 1.2345  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.20 GiB  peak 1.50 GiB".
-// width: terminal columns that must not be exceeded; learning rate, peak and memory give way in this order. 0: no
-// limit.
+// With a loss scale also "scale 32768", and "skipped 2" from the first skipped step on.
+// width: terminal columns that must not be exceeded; the scale, learning rate, peak and memory give way in this order.
+// 0: no limit.
 std::string format_progress(const Progress& progress, int64_t width = 0);
 
 // Shows progress after each step, with the speed and the time left as recent steps suggest them.

@@ -2,6 +2,7 @@
 #include "train/inputs.h"
 
 #include "checkpoint/adapter.h"
+#include "config/precision.h"
 
 namespace fathom::train {
 
@@ -14,7 +15,13 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
 
 DType storage_dtype(const config::RunConfig& config, const model::ModelShape& shape) {
   if (config.dtype) return *config.dtype;
-  return config.method == config::Method::kFull ? DType::kF32 : shape.dtype;
+  if (config.method == config::Method::kFull) return DType::kF32;
+  const std::optional<DType> autocast = config::autocast_dtype(config);
+  return autocast && size_of(shape.dtype) == size_of(*autocast) ? *autocast : shape.dtype;
+}
+
+DType compute_dtype(const config::RunConfig& config, const model::ModelShape& shape) {
+  return config::autocast_dtype(config).value_or(storage_dtype(config, shape));
 }
 
 bool saves_checkpoints(const config::RunConfig& config) {

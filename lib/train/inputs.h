@@ -36,9 +36,11 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required = t
 // else the tokenizer's.
 std::vector<int64_t> stop_ids(const RunInputs& inputs);
 
-// The storage type of the base weights: the config's, else float32 for full training, the checkpoint's for a frozen
-// base.
+// The storage type of the base weights: the config's, else float32 for full training; for a frozen base the
+// checkpoint's, or autocast's where both have 16 bits: two such formats never meet.
 DType storage_dtype(const config::RunConfig& config, const model::ModelShape& shape);
+// The type of matrix products with base weights: autocast's, else that of the weights.
+DType compute_dtype(const config::RunConfig& config, const model::ModelShape& shape);
 // Whether the run saves checkpoints while it trains, be it only of the best evaluations.
 bool saves_checkpoints(const config::RunConfig& config);
 // The id that fills batches up; it is masked by position, so any id will do where the tokenizer names none.

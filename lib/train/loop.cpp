@@ -57,6 +57,7 @@ class Loop {
  private:
   void load(const std::optional<checkpoint::Checkpoint>& resume);
   void take_step();
+  void count_in_window(const StepResult& step);
   void evaluate_and_save();
   void evaluate();
   void save();
@@ -105,14 +106,25 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   result_.memory.merge(trainer_.loaded());
 }
 
+void Loop::count_in_window(const StepResult& step) {
+  counters_.window_steps += 1;
+  if (!std::isfinite(step.loss)) return;  // of a step that was skipped
+  counters_.window_loss += step.loss * static_cast<double>(step.target_count);
+  counters_.window_targets += step.target_count;
+  const bool clipped = !step.skipped && config_.max_grad_norm > 0 && step.gradient_norm > config_.max_grad_norm;
+  counters_.window_clipped += clipped ? 1 : 0;
+}
+
 void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   std::vector<data::Batch> batches;
   for (const std::vector<int64_t>& rows : order_.next()) {
     batches.push_back(batch_of(config_, inputs_.train, rows, padding_id(inputs_)));
   }
-  const double rate = config_.learning_rate * optim::schedule_factor(config_.lr_scheduler_type, counters_.step,
-                                                                     order_.total_steps(), config_.warmup_steps);
+  // A step that is skipped does not move the schedule, as in transformers.
+  const double rate =
+      config_.learning_rate * optim::schedule_factor(config_.lr_scheduler_type, trainer_.optimizer().steps(),
+                                                     order_.total_steps(), config_.warmup_steps);
   StepResult step;
   try {
     step = trainer_.step(batches, rate, [this] { checkpoints_.wait_until_read(); });
@@ -122,17 +134,14 @@ void Loop::take_step() {
   result_.memory.merge(step.memory);
   counters_.step += 1;
   counters_.tokens += step.token_count;
-  counters_.window_loss += step.loss * static_cast<double>(step.target_count);
-  counters_.window_targets += step.target_count;
-  counters_.window_steps += 1;
-  counters_.window_clipped += config_.max_grad_norm > 0 && step.gradient_norm > config_.max_grad_norm ? 1 : 0;
+  count_in_window(step);
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
   if (observer_.on_step) {
     observer_.on_step({counters_.step, order_.total_steps(), epoch(),
                        counters_.window_loss / static_cast<double>(counters_.window_targets), rate, step.gradient_norm,
                        static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps),
-                       step.token_count, counters_.tokens, seconds_since(start),
+                       trainer_.loss_scale(), step.token_count, counters_.tokens, seconds_since(start),
                        trainer_.placement().ledger->live_bytes(), result_.memory.peak, logged});
   }
   if (!logged) return;
@@ -204,6 +213,7 @@ Json Loop::state() const {
           {"position", {{"epoch", position.epoch}, {"index", position.index}}},
           {"memory", ledger::to_json(result_.memory)},
           {"optimizer_steps", trainer_.optimizer().steps()},
+          {"loss_scale", trainer_.loss_scale() ? trainer_.loss_scale()->to_json() : Json()},
           {"random", random_state(trainer_.placement().device)},
           {"threads", at::get_num_threads()},
           {"observer", observer_.state ? observer_.state() : Json()}};
@@ -238,6 +248,8 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   restore_evaluations(resume);
   order_.seek({state.at("position").at("epoch").get<int64_t>(), state.at("position").at("index").get<int64_t>()});
   trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
+  const Json loss_scale = state.value("loss_scale", Json());  // earlier versions had none
+  if (loss_scale.is_object()) trainer_.set_loss_scale(optim::LossScale::from_json(loss_scale));
   restore_random_state(trainer_.placement().device, state.at("random"));
   if (trainer_.placement().device.is_cpu() && state.at("threads").get<int>() != at::get_num_threads()) {
     log_warning("the checkpoint was saved with " + std::to_string(state.at("threads").get<int>()) +
@@ -306,6 +318,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
     evaluate_and_save();
   }
   result_.steps = counters_.step;
+  result_.loss_scale = trainer_.loss_scale();
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
   result_.signal = interrupt_.signal();
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();

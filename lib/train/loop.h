@@ -25,12 +25,13 @@ struct StepReport {
   double learning_rate = 0;
   double gradient_norm = 0;
   double clipped_share = 0;  // of the steps since the last logged one, those whose norm was above max_grad_norm
-  int64_t step_tokens = 0;   // of this step, without padding
-  int64_t total_tokens = 0;  // of the run so far
-  double seconds = 0;        // of this step
-  int64_t live_bytes = 0;    // at the end of the step
-  int64_t peak_bytes = 0;    // of the run so far
-  bool logged = false;       // a step of the logging cadence, or the last one
+  std::optional<optim::LossScale> loss_scale;  // after this step; where products are in FP16
+  int64_t step_tokens = 0;                     // of this step, without padding
+  int64_t total_tokens = 0;                    // of the run so far
+  double seconds = 0;                          // of this step
+  int64_t live_bytes = 0;                      // at the end of the step
+  int64_t peak_bytes = 0;                      // of the run so far
+  bool logged = false;                         // a step of the logging cadence, or the last one
 };
 
 struct EvaluationReport {
@@ -58,6 +59,7 @@ struct RunResult {
   int64_t steps = 0;                                        // done in all
   std::optional<double> first_evaluation, last_evaluation;  // losses
   std::optional<BestEvaluation> best;                       // of all after the first step
+  std::optional<optim::LossScale> loss_scale;               // at the end, where products are in FP16
   // Why the final weights are those of the last step although load_best_model_at_end asked for the best; else empty.
   std::string best_is_lost;
   bool stopped_early = false;  // because no evaluation was better for too long

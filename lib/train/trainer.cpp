@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/precision.h"
 #include "model/fake_quantization.h"
 #include "model/quantized_base.h"
 #include "ops/autocast.h"
+#include "ops/scalar_type.h"
+#include "ops/tf32.h"
 #include "optim/gradient_norm.h"
 #include "train/inputs.h"
 
@@ -35,12 +38,24 @@ model::ModelOptions model_options(const config::RunConfig& config, const model::
   return options;
 }
 
+std::optional<at::ScalarType> autocast_type(const config::RunConfig& config) {
+  const std::optional<DType> type = config::autocast_dtype(config);
+  return type ? std::optional(ops::scalar_type(*type)) : std::nullopt;
+}
+
 namespace {
 
 // Labels what happened since the last call.
 ledger::Memory label(const Placement& placement) {
   if (placement.cuda != nullptr) placement.cuda->claim_workspaces();
   return placement.ledger->label();
+}
+
+// Updates smaller than a weight's last bit would be lost, and a loss scale does not lift them.
+void refuse_fp16(const model::Parameter& parameter) {
+  if (parameter.tensor.scalar_type() != at::kHalf) return;
+  throw UsageError("modules_to_save would train " + parameter.name + " in float16",
+                   "set dtype: float32 (with fp16: true products stay in float16) or dtype: bfloat16");
 }
 
 bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().to(at::kFloat).norm().item<double>()); }
@@ -50,15 +65,18 @@ bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().
 Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& shape,
                      const model::ModelOptions& options, int64_t capacity_tokens, const Placement& placement)
     : placement_(placement),
-      autocast_(config.bf16),
+      autocast_(autocast_type(config)),
       loss_chunk_(config.loss_chunk_size),
       model_(shape, options),
       ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
-            *placement.ledger) {}
+            *placement.ledger) {
+  ops::use_tf32(config.tf32, placement.device);
+}
 
-at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator) {
+at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_}, batch.documents);
+  return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale},
+                     batch.documents);
 }
 
 Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
@@ -90,11 +108,13 @@ Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(ledger::Phase::kLoad);
-  evaluator_ = std::make_unique<Evaluator>(config, shape, model_options(config, shape, placement), capacity_tokens,
-                                           placement);
+  evaluator_ =
+      std::make_unique<Evaluator>(config, shape, model_options(config, shape, placement), capacity_tokens, placement);
   trained_ = model().trained_parameters();
+  if (compute_dtype(config, shape) == DType::kF16) loss_scale_.emplace();
   std::vector<optim::OptimizedParameter> optimized;
   for (const model::Parameter& parameter : trained_) {
+    refuse_fp16(parameter);
     optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
   }
   optimizer_ = optim::make_optimizer(config, std::move(optimized), placement_.ledger);
@@ -110,7 +130,7 @@ ledger::Memory Trainer::loaded() {
 at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
   ledger::Ledger& ledger = *placement_.ledger;
   ledger.begin_phase(ledger::Phase::kForward);
-  at::Tensor loss = evaluator_->loss(batch, denominator);
+  at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1);
   ledger.end_phase();
   ledger.begin_phase(ledger::Phase::kBackward);
   ledger.enter("loss");
@@ -123,17 +143,28 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
   return loss;
 }
 
-double Trainer::update(double learning_rate, double loss, const std::function<void()>& before_update) {
+void Trainer::update(double learning_rate, const std::function<void()>& before_update, StepResult& result) {
   std::vector<at::Tensor> gradients;
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
-  const optim::GradientNorm gradient_norm = optim::gradient_norm(gradients, config_.max_grad_norm);
-  const auto norm = gradient_norm.total.item<double>();
-  if (!std::isfinite(loss) || !std::isfinite(norm)) fail_not_finite(loss, norm);
-  if (before_update) before_update();
-  optimizer_->step(learning_rate, gradient_norm.factor);
+  const optim::GradientNorm gradient_norm = optim::gradient_norm(
+      gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt);
+  result.gradient_norm = gradient_norm.total.item<double>();
+  result.skipped = !may_update(result);
+  if (!result.skipped) {
+    if (before_update) before_update();
+    optimizer_->step(learning_rate, gradient_norm.factor);
+  }
   gradients.clear();
   for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
-  return norm;
+}
+
+// Adapts the loss scale. Where that cannot help, what is not finite ends the run.
+bool Trainer::may_update(const StepResult& result) {
+  const bool finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  if (!finite && !(loss_scale_ && loss_scale_->can_back_off())) fail_not_finite(result.loss, result.gradient_norm);
+  if (loss_scale_ && finite) loss_scale_->count_good();
+  if (!finite) loss_scale_->count_skipped();
+  return finite;
 }
 
 StepResult Trainer::step(std::span<const data::Batch> micro_batches, double learning_rate,
@@ -160,7 +191,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   placement_.ledger->begin_phase(ledger::Phase::kOptimizerStep);
   result.loss = loss_sum.item<double>();
   loss_sum.reset();
-  result.gradient_norm = update(learning_rate, result.loss, before_update);
+  update(learning_rate, before_update, result);
   placement_.ledger->end_phase();
   result.memory = label(placement_);
   return result;
@@ -174,8 +205,11 @@ ledger::Memory Trainer::saving(const std::function<void()>& save) {
 }
 
 void Trainer::fail_not_finite(double loss, double gradient_norm) const {
-  const std::string remedy =
-      "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
+  std::string remedy = "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
+  if (loss_scale_) {
+    remedy =
+        "FP16 ends at 65504, and the loss scale is down to 1: write bf16: true instead of fp16: true, or " + remedy;
+  }
   for (const model::Parameter& parameter : evaluator_->model().parameters()) {
     if (parameter.tensor.element_size() == 1) continue;  // codes: their scales tell
     if (is_finite(parameter.tensor)) continue;

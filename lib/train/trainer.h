@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "config/run_config.h"
@@ -10,6 +11,7 @@
 #include "ledger/cuda.h"
 #include "ledger/ledger.h"
 #include "model/llama.h"
+#include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "train/batch_ring.h"
 
@@ -25,6 +27,7 @@ struct Placement {
 struct StepResult {
   double loss = 0;           // mean over the step's target tokens
   double gradient_norm = 0;  // before clipping
+  bool skipped = false;      // gradients overflowed: nothing was updated, and the loss scale is halved
   int64_t target_count = 0;
   int64_t token_count = 0;  // without padding
   ledger::Memory memory;    // of this step alone
@@ -40,6 +43,9 @@ struct Evaluation {
 // How a config wants its model built.
 model::ModelOptions model_options(const config::RunConfig& config, const model::ModelShape& shape,
                                   const Placement& placement);
+
+// In which autocast multiplies, nullopt where it is off.
+std::optional<at::ScalarType> autocast_type(const config::RunConfig& config);
 
 using BatchAt = std::function<data::Batch(int64_t index)>;
 
@@ -59,12 +65,12 @@ class Evaluator {
   // Copies the batch into the ring.
   DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
-  // a chunk of loss_chunk_size rows.
-  at::Tensor loss(const DeviceBatch& batch, double denominator);
+  // a chunk of loss_chunk_size rows. Its gradients are multiplied by gradient_scale.
+  at::Tensor loss(const DeviceBatch& batch, double denominator, double gradient_scale = 1);
 
  private:
   Placement placement_;
-  bool autocast_;
+  std::optional<at::ScalarType> autocast_;
   int64_t loss_chunk_;
   model::Llama model_;
   BatchRing ring_;
@@ -82,14 +88,18 @@ class Trainer {
 
   model::Llama& model() { return evaluator_->model(); }
   optim::Optimizer& optimizer() { return *optimizer_; }
+  // Where products are in FP16.
+  const std::optional<optim::LossScale>& loss_scale() const { return loss_scale_; }
+  void set_loss_scale(const optim::LossScale& scale) { loss_scale_ = scale; }
   const Placement& placement() const { return placement_; }
   // Ends the load phase; returns its memory.
   ledger::Memory loaded();
 
   // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared. The loss of a
-  // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Throws Error, before the
-  // weights are touched, if the loss or the gradient norm is not finite, naming where it was first seen. before_update:
-  // called before the first weight or optimizer state changes.
+  // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Where the loss or the
+  // gradient norm is not finite, the step is skipped while a loss scale can be lowered; else Error is thrown, before
+  // the weights are touched, naming where it was first seen. before_update: called before the first weight or optimizer
+  // state changes.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
                   const std::function<void()>& before_update = nullptr);
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr) {
@@ -101,7 +111,8 @@ class Trainer {
 
  private:
   at::Tensor accumulate(const DeviceBatch& batch, double denominator);
-  double update(double learning_rate, double loss, const std::function<void()>& before_update);
+  void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
+  bool may_update(const StepResult& result);
   [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
 
   config::RunConfig config_;
@@ -109,6 +120,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<model::Parameter> trained_;
+  std::optional<optim::LossScale> loss_scale_;
 };
 
 }  // namespace fathom::train

@@ -47,12 +47,21 @@ std::vector<Case> cases() {
       }
     }
   }
+  for (const int shape : {0, 1}) {
+    const std::string name = "_shape" + std::to_string(shape);
+    result.push_back({"full_fp16" + name, " fp16=true max_grad_norm=" + std::to_string(shape), shape});
+    result.push_back(
+        {"lora_fp16_base" + name, " method=lora fp16=true dtype=float16 gradient_checkpointing=true", shape});
+    result.push_back(
+        {"full_tf32" + name, " tf32=true attn_implementation=" + std::string(shape == 0 ? "math" : "flash"), shape});
+  }
   for (const std::string base : {"load_in_8bit", "load_in_fp8", "load_in_4bit", "bnb_4bit_use_double_quant"}) {
     for (const int shape : {0, 1}) {
       const std::string double_quant = base.starts_with("bnb") ? " load_in_4bit=true" : "";
       result.push_back({base + "_shape" + std::to_string(shape),
                         " method=lora " + base + "=true" + double_quant +
-                            (shape == 0 ? " bf16=true" : " dtype=bfloat16 gradient_checkpointing=true"),
+                            (shape == 0 ? base == "load_in_fp8" ? " fp16=true" : " bf16=true"
+                                        : " dtype=bfloat16 gradient_checkpointing=true"),
                         shape});
     }
   }

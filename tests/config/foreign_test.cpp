@@ -37,6 +37,11 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
                                                        {"grad_accumulation_steps", "gradient_accumulation_steps"},
                                                        {"train_on_inputs", "completion_only_loss"},
                                                        {"torch_dtype", "dtype"},
+                                                       {"mixed_precision", "bf16 (bf16: true or fp16: true)"},
+                                                       {"half", "fp16"},
+                                                       {"quantization_aware_training", "qat (values are none"},
+                                                       {"amp", "bf16 (bf16: true or fp16: true)"},
+                                                       {"allow_tf32", "tf32"},
                                                        {"enable_activation_checkpointing", "gradient_checkpointing"}};
   for (const auto& [theirs, ours] : cases) {
     EXPECT_THAT(told(std::string(theirs) + ": 1"), HasSubstr(std::string("here it is ") + ours)) << theirs;
@@ -46,8 +51,8 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
 }
 
 TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
-  for (const char* key : {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "fp16", "tf32",
-                          "early_stopping_threshold", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
+  for (const char* key : {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "loss_scale", "fp16_full_eval",
+                          "initial_scale_power", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }
@@ -62,7 +67,8 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"resume_from_checkpoint: true", "path of a checkpoint, or auto, got 'true'; write auto"},
       {"dtype: bf16", "write bfloat16"},
       {"dtype: torch.float32", "write float32"},
-      {"dtype: float16", "not supported yet"},
+      {"dtype: half", "write fp16: true for autocast, or float16 for a frozen base"},
+      {"dtype: torch.float16", "write float16"},
       {"optim: adamw_bnb_8bit", "write adamw_8bit"},
       {"optim: paged_adamw_8bit", "write adamw_8bit"},
       {"optim: adamw_torch_8bit", "write adamw_8bit"},
@@ -79,7 +85,7 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
 TEST(Foreign, OurOwnValuesAreNoStrangers) {
   for (const Key& key : keys()) {
     for (const char* word : {"auto", "cpu", "cuda", "full", "lora", "flash", "math", "constant", "linear", "cosine",
-                             "no", "steps", "epoch", "all-linear", "float32", "bfloat16"}) {
+                             "no", "steps", "epoch", "all-linear", "float32", "bfloat16", "float16"}) {
       Value value;
       value.kind = Value::Kind::kScalar;
       value.text = word;

@@ -67,6 +67,16 @@ TEST_F(RunRecordTest, MetricsEndWithTheLastWholeLine) {
   EXPECT_TRUE(record.memory.empty());
 }
 
+TEST_F(RunRecordTest, NullIsANumberThatWasNotFinite) {
+  write("metrics.jsonl", R"({"step": 1, "loss": null, "grad_norm": null}
+{"step": 2, "eval_loss": null}
+)");
+  const RunRecord record = read_run_record(folder_);
+  EXPECT_TRUE(std::isnan(record.steps[0].loss));
+  EXPECT_EQ(record.steps[0].grad_norm, 0);
+  EXPECT_TRUE(std::isnan(record.evaluations[0].eval_loss));
+}
+
 TEST_F(RunRecordTest, AFolderOfSomethingElseIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("holds no config.yaml, metrics.jsonl, timeline.json or memory.json"));
 }

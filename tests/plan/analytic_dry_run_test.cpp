@@ -53,7 +53,7 @@ model::ModelShape normed_shape(bool tied) {
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto method : {config::Method::kFull, config::Method::kLora}) {
-    for (const std::string precision : {"fp32", "autocast", "bf16"}) {
+    for (const std::string precision : {"fp32", "autocast", "bf16", "fp16"}) {
       for (const bool checkpointing : {false, true}) {
         for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
           for (const std::string shape : {"grouped", "tied", "grouped_normed", "tied_normed"}) {
@@ -69,7 +69,9 @@ std::vector<Case> all_cases() {
               each.config.random_init = true;
               each.config.method = method;
               each.config.bf16 = precision == "autocast";
+              each.config.fp16 = precision == "fp16";
               each.config.dtype = precision == "bf16" ? DType::kBF16 : DType::kF32;
+              if (each.config.fp16 && method == config::Method::kLora) each.config.dtype = DType::kF16;
               each.config.gradient_checkpointing = checkpointing;
               each.config.attn_implementation = attention;
               if (tied) each.config.target_modules = {"all-linear"};

@@ -107,6 +107,9 @@ TEST(CalibrationSpeeds, AreNotGuessed) {
   EXPECT_EQ(throughput_of(example(), run, shape_of(128), 8), std::nullopt) << "more threads than were measured";
   run.bf16 = true;
   EXPECT_EQ(throughput_of(example(), run, shape_of(128), 1), std::nullopt) << "another precision";
+  run.bf16 = false;
+  run.fp16 = true;
+  EXPECT_EQ(throughput_of(example(), run, shape_of(128), 1), std::nullopt) << "FP16 is not measured";
   EXPECT_EQ(throughput_of(Calibration{}, {}, shape_of(128), 1), std::nullopt);
 }
 

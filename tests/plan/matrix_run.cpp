@@ -127,6 +127,9 @@ ledger::Memory play(const MatrixRun& run, const train::Placement& placement, con
   train::Trainer trainer(run.config, run.shape, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
+  if (trainer.loss_scale()) {  // small enough for every step of these batches to be taken, as the dry run takes them
+    trainer.set_loss_scale(optim::LossScale::from_json({{"value", 16}, {"good_steps", 0}, {"skipped_steps", 0}}));
+  }
   add_stage(trainer.loaded());
   const auto evaluate = [&] {
     const auto batches = random_batches(run.evaluations, run.shape.vocab_size, random);

@@ -104,15 +104,6 @@ void set_base(config::RunConfig& config, size_t level) {
   config.bnb_4bit_use_double_quant = level == 4;
 }
 
-// Nothing where there are no weights in BF16 to train, or no AdamW.
-void set_masters(config::RunConfig& config, size_t level) {
-  const bool trains_bf16 = config.method == config::Method::kFull && config.dtype == DType::kBF16;
-  if (!trains_bf16 || !config::is_adamw(config.optim)) return;
-  constexpr std::array kMasterWeights = {config::MasterWeights::kNone, config::MasterWeights::kFp32,
-                                         config::MasterWeights::kStochastic};
-  config.master_weights = kMasterWeights[level];
-}
-
 constexpr size_t kInt4Qat = 2;
 
 // Nothing where the base is in codes already. An adapter that is merged before it is rounded has no dropout.
@@ -124,6 +115,24 @@ void set_qat(config::RunConfig& config, const Levels& levels) {
   config.lora_dropout = 0;
 }
 
+// The last level under full training, which has no weights in FP16, is the one before it.
+void set_precision(config::RunConfig& config, size_t level) {
+  constexpr std::array kStored = {DType::kF32, DType::kF32, DType::kBF16, DType::kBF16, DType::kF32, DType::kF16};
+  config.dtype = kStored[level];
+  if (config.method == config::Method::kFull && config.dtype == DType::kF16) config.dtype = DType::kF32;
+  config.bf16 = level == 1 || level == 3;
+  config.fp16 = level >= 4;
+}
+
+// Nothing where there are no weights in BF16 to train, or no AdamW.
+void set_masters(config::RunConfig& config, size_t level) {
+  const bool trains_bf16 = config.method == config::Method::kFull && config.dtype == DType::kBF16;
+  if (!trains_bf16 || !config::is_adamw(config.optim)) return;
+  constexpr std::array kMasterWeights = {config::MasterWeights::kNone, config::MasterWeights::kFp32,
+                                         config::MasterWeights::kStochastic};
+  config.master_weights = kMasterWeights[level];
+}
+
 config::RunConfig config_of(const Levels& levels) {
   config::RunConfig config;
   config.random_init = true;
@@ -131,8 +140,7 @@ config::RunConfig config_of(const Levels& levels) {
   set_method(config, levels[kMethod]);
   set_base(config, levels[kBase]);
   set_qat(config, levels);
-  config.dtype = levels[kPrecision] < 2 ? DType::kF32 : DType::kBF16;
-  config.bf16 = levels[kPrecision] % 2 == 1;
+  set_precision(config, levels[kPrecision]);
   config.gradient_checkpointing = is_on(levels, kCheckpointing);
   config.attn_implementation = is_on(levels, kAttention) ? config::Attention::kMath : config::Attention::kFlash;
   config.num_threads = number_of(levels, kThreads);
@@ -296,7 +304,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
   static const auto* axes = new std::vector<MatrixAxis>{
       {"method",
        {"full", "lora_r1", "lora_r8_dropout", "lora_r4_all_linear", "lora_r5_all_linear_dropout", "lora_r2_out"}},
-      {"precision", {"fp32", "autocast", "bf16", "bf16_autocast"}},
+      {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
       {"family", {"llama", "llama_biased", "qwen2", "qwen3"}},
