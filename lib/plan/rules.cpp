@@ -15,7 +15,7 @@ constexpr int64_t kLargeModel = 50'000'000'000;
 constexpr int64_t kGigabyte = 1'000'000'000;
 
 // For which runs a rule is meant.
-enum class Runs { kFull, kFullIn16Bits, kLora, kQuantized, kIn8Bits, kIn4Bits, kNone };
+enum class Runs { kFull, kFullIn16Bits, kFullWith8BitStates, kLora, kQuantized, kIn8Bits, kIn4Bits, kNone };
 
 struct Rule {
   const char* name;
@@ -32,7 +32,7 @@ constexpr std::array<Rule, 4> kLoading = {{
 }};
 
 // The rules of LLaMA-Factory are the last column ("x B") of "Hardware Requirement" in its README.
-constexpr std::array<Rule, 13> kTraining = {{
+constexpr std::array<Rule, 14> kTraining = {{
     {"training takes 16 bytes per parameter", 64, Runs::kFull,
      "weights 4, and 12 to train: gradients 4, AdamW's moments 8; nothing of a batch"},
     {"training takes 24 bytes per parameter", 96, Runs::kFull,
@@ -43,6 +43,8 @@ constexpr std::array<Rule, 13> kTraining = {{
      "80 GB for each billion of parameters, activations and buffers of large batches among them"},
     {"training in 16 bits takes half of 24: 12 bytes per parameter", 48, Runs::kFullIn16Bits,
      "everything halved: weights, gradients, moments, activations"},
+    {"training with an 8-bit AdamW takes 10 bytes per parameter", 40, Runs::kFullWith8BitStates,
+     "weights 4, gradients 4, moments 2, without their scales; nothing of a batch"},
     {"mixed precision takes 18 bytes per parameter", 72, Runs::kNone,
      "16-bit copies of weights beside FP32 ones, gradients and moments in FP32; nothing of a batch"},
     {"training a quantized billion takes 2 GB", 8, Runs::kQuantized, "a frozen base of 8 or 4 bits with adapters"},
@@ -85,8 +87,10 @@ class Comparer {
         rule.quarters > 0 ? bytes_of(rule) : checked_multiply(6, known_ ? weights_ : bytes_of(kLoading[0]), rule.name);
     const bool full =
         !lora_ && (rule.runs == Runs::kFullIn16Bits ? in_16_bits_ : rule.runs == Runs::kFull && !in_16_bits_);
+    const bool with_8_bits = !lora_ && !in_16_bits_ && has_8_bit_states() && rule.runs == Runs::kFullWith8BitStates;
     const bool lora = lora_ && !workload_.base && rule.runs == Runs::kLora;
-    add(rule.name, bytes, memory_.peak, "peak", known_ && (full || lora || is_of_base(rule.runs)), rule.counts, here());
+    add(rule.name, bytes, memory_.peak, "peak", known_ && (full || with_8_bits || lora || is_of_base(rule.runs)),
+        rule.counts, here());
   }
   void add_largest() {
     add("from 50 billion parameters on: up to 500 times the 80 GB of a billion", 500 * (80 * kGigabyte), memory_.peak,
@@ -105,6 +109,12 @@ class Comparer {
     if (!workload_.base) return false;
     return runs == Runs::kQuantized ||
            runs == (quant::has_row_scales(*workload_.base) ? Runs::kIn8Bits : Runs::kIn4Bits);
+  }
+  // Two bytes a trained parameter and a little, where FP32 moments have eight.
+  bool has_8_bit_states() const {
+    const double states = static_cast<double>(memory_.at_peak[Component::kOptimizerStates]);
+    const auto trained = static_cast<double>(workload_.trained_parameters);
+    return states > 1.9 * trained && states < 2.5 * trained;
   }
   int64_t bytes_of(const Rule& rule) const {
     return checked_multiply(workload_.parameters, rule.quarters, rule.name) / 4;

@@ -51,6 +51,7 @@ TEST(RulesOfThumb, SayWhatIsPassedOnOfABillionParameters) {
   EXPECT_EQ(find(rules, "six times").bytes, 24 * kBillion);
   EXPECT_EQ(find(rules, "twenty times").bytes, 80 * kBillion);
   EXPECT_EQ(find(rules, "half of 24").bytes, 12 * kBillion);
+  EXPECT_EQ(find(rules, "8-bit AdamW").bytes, 10 * kBillion);
   EXPECT_EQ(find(rules, "mixed precision").bytes, 18 * kBillion);
   EXPECT_EQ(find(rules, "quantized billion takes 2 GB").bytes, 2 * kBillion);
   EXPECT_EQ(find(rules, "quantized billion takes 4 GB").bytes, 4 * kBillion);
@@ -107,6 +108,10 @@ TEST(RulesOfThumb, AreMeantForAMethodAndAPrecision) {
   using testing::ElementsAre;
   EXPECT_THAT(meant(trained(1000, 0)),
               ElementsAre(HasSubstr("FP32"), HasSubstr("16 bytes"), HasSubstr("24 bytes"), HasSubstr("six times")));
+  Comparison rounded = trained(1000, 0);
+  rounded.plan.dry_run.at_peak[Component::kOptimizerStates] = 2031;
+  EXPECT_THAT(meant(rounded), ElementsAre(HasSubstr("FP32"), HasSubstr("16 bytes"), HasSubstr("24 bytes"),
+                                          HasSubstr("six times"), HasSubstr("8-bit AdamW")));
   Comparison narrow = trained(1000, 0);
   narrow.plan.dry_run.at_peak[Component::kWeights] = 2000;
   EXPECT_THAT(meant(narrow), ElementsAre(HasSubstr("16-bit"), HasSubstr("half of 24"), HasSubstr("pure BF16")));
