@@ -46,6 +46,7 @@ struct Item {
 
 std::vector<TensorSource> outline(const std::vector<quant::StoredTensor>& tensors) {
   std::vector<TensorSource> sources;
+  sources.reserve(tensors.size());
   for (const quant::StoredTensor& tensor : tensors) sources.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
   return sources;
 }
