@@ -20,8 +20,9 @@ struct Technique {
   std::function<std::optional<config::RunConfig>(const config::RunConfig&)> apply;
 };
 
-// All rows that make sense for the run, in the order in which groups are applied: method, precision, checkpointing,
-// attention, loss, batch. The rows of `batch` split the run's effective batch, smallest micro-batch first.
+// All rows that make sense for the run and its model, which may be stored quantized, in the order in which groups are
+// applied: method, precision, checkpointing, attention, loss, batch. The rows of `batch` split the run's effective
+// batch, smallest micro-batch first.
 std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape);
 
 // Optimizers that keep less than AdamW, or the same in fewer bits. They change what is learned, not how it is computed:
