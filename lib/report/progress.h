@@ -15,8 +15,8 @@ struct Progress {
   int64_t total_steps = 0;
   double loss = 0;
   double learning_rate = 0;
-  std::optional<double> loss_scale;  // of FP16
-  int64_t skipped_steps = 0;         // because gradients overflowed
+  std::optional<double> loss_scale = std::nullopt;  // of FP16
+  int64_t skipped_steps = 0;                        // because gradients overflowed
   double tokens_per_second = 0;
   double seconds_left = 0;  // negative: not known yet
   int64_t live_bytes = 0;

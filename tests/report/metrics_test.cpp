@@ -70,6 +70,18 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
   EXPECT_EQ(metrics.bytes(), static_cast<int64_t>(fs::file_size(file_)));
 }
 
+TEST_F(MetricsTest, TheLossScaleIsWrittenWhereThereIsOne) {
+  MetricsFile metrics(file_);
+  StepMetrics step = at_step(1);
+  metrics.append(step);
+  step.loss_scale = 32768;
+  step.skipped_steps = 2;
+  metrics.append(step);
+  EXPECT_FALSE(Json::parse(lines()[0]).contains("loss_scale"));
+  EXPECT_EQ(Json::parse(lines()[1])["loss_scale"], 32768);
+  EXPECT_EQ(Json::parse(lines()[1])["skipped_steps"], 2);
+}
+
 TEST_F(MetricsTest, AResumedRunHoldsEachStepOnce) {
   int64_t at_checkpoint = 0;
   {

@@ -53,6 +53,15 @@ TEST(FormatProgress, DropsTheLeastImportantOnANarrowTerminal) {
   EXPECT_EQ(format_progress(example(), 20), "step 120/600 20%  loss 1.2346  3,210 tok/s  ETA 1m23s");
 }
 
+TEST(FormatProgress, ShowsTheLossScaleOfFp16AndWhatWasSkipped) {
+  Progress progress = example();
+  progress.loss_scale = 32768;
+  EXPECT_THAT(format_progress(progress), HasSubstr("lr 4.50e-05  scale 32768  3,210 tok/s"));
+  progress.skipped_steps = 1234;
+  EXPECT_THAT(format_progress(progress), HasSubstr("scale 32768  skipped 1,234  3,210 tok/s"));
+  EXPECT_EQ(format_progress(progress, 20), "step 120/600 20%  loss 1.2346  skipped 1,234  3,210 tok/s  ETA 1m23s");
+}
+
 class ProgressPrinterTest : public testing::Test {
  protected:
   ProgressPrinter printer(bool live) {
