@@ -19,7 +19,7 @@ at::ScalarType type_of(MomentStorage storage, int64_t elements) {
 
 }  // namespace
 
-MixedAdamW::MixedAdamW(std::vector<OptimizedParameter> parameters, const MixedAdamWOptions& options,
+MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
                        ledger::Ledger* ledger)
     : Optimizer(ledger), options_(options) {
   bool looks_up = false;

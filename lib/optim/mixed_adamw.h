@@ -22,7 +22,8 @@ class MixedAdamW : public Optimizer {
   // States: "exp_avg.<parameter>" and "exp_avg_sq.<parameter>", of the parameter's shape; of quantized ones codes, with
   // the blocks' scales in "exp_avg_scale.<parameter>" and "exp_avg_sq_scale.<parameter>"; of BF16 weights with masters
   // "master.<parameter>", which the first step takes from the weights.
-  MixedAdamW(std::vector<OptimizedParameter> parameters, const MixedAdamWOptions& options, ledger::Ledger* ledger);
+  MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
+             ledger::Ledger* ledger);
 
  private:
   struct Moment {

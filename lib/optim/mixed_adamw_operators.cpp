@@ -23,7 +23,7 @@ struct MixedAdamW::Part {
   // FP32 in place, or a copy.
   at::Tensor widened(const Moment& moment, const at::Tensor& table_256) const {
     if (!moment.scales.defined()) return of(moment.values).to(at::kFloat);
-    const at::Tensor values = at::index_select(table_256, 0, of(moment.values).to(at::kInt));
+    at::Tensor values = at::index_select(table_256, 0, of(moment.values).to(at::kInt));
     values.view({blocks(), n / blocks()}).mul_(scales_of(moment).unsqueeze(1));
     return values;
   }
@@ -36,7 +36,7 @@ int64_t as_int32(uint32_t bits) { return static_cast<int32_t>(bits); }
 
 // The draws of stochastic_rounding.h, int32 [n].
 at::Tensor draw_bits(const DrawStream& stream, int64_t first, int64_t n, at::Device device) {
-  const at::Tensor bits = at::arange(n, at::TensorOptions().device(device).dtype(at::kInt));
+  at::Tensor bits = at::arange(n, at::TensorOptions().device(device).dtype(at::kInt));
   at::Tensor upper = at::empty_like(bits);
   const auto mix_down = [&](int places) {
     at::bitwise_right_shift_out(upper, bits, places);
@@ -73,7 +73,7 @@ void quantize(const at::Tensor& values_n, const at::Tensor& borders_255, at::Ten
 at::Tensor MixedAdamW::weights_of(const Part& part) const {
   const Entry& entry = part.entry;
   if (!entry.master.defined()) return part.of(entry.parameter).to(at::kFloat);
-  const at::Tensor masters = part.of(entry.master);
+  at::Tensor masters = part.of(entry.master);
   if (steps() == 1) masters.copy_(part.of(entry.parameter));
   return masters;
 }

@@ -49,7 +49,7 @@ std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::
   }
   if (moments == MomentStorage::kAsWeights) return std::make_unique<AdamW>(std::move(parameters), adamw, ledger);
   const MixedAdamWOptions mixed{adamw, moments, config.master_weights, static_cast<uint64_t>(config.seed)};
-  return std::make_unique<MixedAdamW>(std::move(parameters), mixed, ledger);
+  return std::make_unique<MixedAdamW>(parameters, mixed, ledger);
 }
 
 double factor_on_host(const at::Tensor& gradient_factor, const at::Tensor& parameter) {

@@ -56,13 +56,13 @@ constexpr DynamicMap make_map(bool with_signs) {
   map.values = dynamic_values(with_signs);
   for (size_t i = 0; i + 1 < map.values.size(); ++i) map.midpoints[i] = (map.values[i] + map.values[i + 1]) / 2;
   map.midpoints.back() = std::numeric_limits<float>::infinity();
-  const auto first = map.midpoints.begin(), last = map.midpoints.end() - 1;
+  uint8_t positive = 0, negative = 255;  // codes, which rise and fall with the buckets
   for (int bucket = 0; bucket < kDynamicBuckets; ++bucket) {
     // A positive value is not below the bucket's start, a negative one above the negated start of the next.
-    const auto positive = std::lower_bound(first, last, bucket_start(bucket));
-    const auto negative = std::upper_bound(first, last, -bucket_start(bucket + 1));
-    map.lowest_codes[bucket] = static_cast<uint8_t>(positive - first);
-    map.lowest_codes[kDynamicBuckets + bucket] = static_cast<uint8_t>(negative - first);
+    while (map.midpoints[positive] < bucket_start(bucket)) ++positive;
+    while (negative > 0 && map.midpoints[negative - 1] > -bucket_start(bucket + 1)) --negative;
+    map.lowest_codes[bucket] = positive;
+    map.lowest_codes[kDynamicBuckets + bucket] = negative;
   }
   return map;
 }
