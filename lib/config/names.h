@@ -38,9 +38,8 @@ inline constexpr Names<Optimizer, 6> kOptimizerNames{{{Optimizer::kAdamW, "adamw
 inline constexpr Names<Qat, 3> kQatNames{{{Qat::kNone, "none"}, {Qat::kInt8, "int8"}, {Qat::kInt4, "int4"}}};
 inline constexpr Names<QatActivations, 2> kQatActivationsNames{
     {{QatActivations::kNone, "none"}, {QatActivations::kInt8, "int8"}}};
-inline constexpr Names<MasterWeights, 3> kMasterWeightsNames{{{MasterWeights::kNone, "none"},
-                                                              {MasterWeights::kFp32, "fp32"},
-                                                              {MasterWeights::kStochastic, "stochastic"}}};
+inline constexpr Names<MasterWeights, 3> kMasterWeightsNames{
+    {{MasterWeights::kNone, "none"}, {MasterWeights::kFp32, "fp32"}, {MasterWeights::kStochastic, "stochastic"}}};
 inline constexpr Names<ReportTo, 2> kReportToNames{
     {{ReportTo::kNone, "none"}, {ReportTo::kTensorBoard, "tensorboard"}}};
 

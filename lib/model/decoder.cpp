@@ -83,10 +83,9 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
   const auto multiply = [rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
     return as_input(ops::swiglu(gate, up), rounds);
   };
-  const ops::LinearInput gated_TF(multiply(gate_TF, up_TF),
-                                  [multiply, gate = gate_TF.detach(), up = up_TF.detach()] {
-                                    return multiply(gate, up);  // of swiglu, which keeps both
-                                  });
+  const ops::LinearInput gated_TF(multiply(gate_TF, up_TF), [multiply, gate = gate_TF.detach(), up = up_TF.detach()] {
+    return multiply(gate, up);  // of swiglu, which keeps both
+  });
   layer.names.backward(gated_TF.tensor(), "mlp");
   layer.names.forward("mlp.down_proj");
   return ops::linear(gated_TF, layer.down, compute, context.training);

@@ -35,9 +35,10 @@ struct ModelOptions {
   at::Device device = at::kCPU;
   DType dtype = DType::kF32;                 // storage of the base weights; adapters are FP32
   std::optional<quant::Scheme> base_scheme;  // of those that model/quantized_base.h has quantized
-  std::optional<quant::Scheme> fake_scheme;  // of those that model/fake_quantization.h has rounded while they are trained
-  bool fake_activations = false;             // and their inputs, each token in INT8
-  bool int8_activations = false;             // for use alone: products of an INT8 base by ops/int8_linear.h
+  std::optional<quant::Scheme>
+      fake_scheme;                // of those that model/fake_quantization.h has rounded while they are trained
+  bool fake_activations = false;  // and their inputs, each token in INT8
+  bool int8_activations = false;  // for use alone: products of an INT8 base by ops/int8_linear.h
   config::Attention attention = config::Attention::kFlash;
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;

@@ -29,9 +29,9 @@ struct StepSettings {
   int64_t threads = 0;               // of the CPU
   bool wide_tiles = false;           // the GPU's shared memory holds 128 rows of a tile of that kernel
   bool lora = false;
-  std::optional<quant::Scheme> scheme;  // of the frozen projections; unset: as dtype says
+  std::optional<quant::Scheme> scheme;       // of the frozen projections; unset: as dtype says
   std::optional<quant::Scheme> fake_scheme;  // to which they are rounded while they are trained
-  std::set<std::string> trained;        // parameters of the base: all, or those of modules_to_save
+  std::set<std::string> trained;             // parameters of the base: all, or those of modules_to_save
   bool checkpointing = false;
   int64_t stored_bytes = 4;   // an element of base weights and of the stream from layer to layer
   int64_t compute_bytes = 4;  // of matrix products: 2 under autocast

@@ -114,8 +114,8 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
   {
     operators.enter("queries, keys and values", number);
     const int64_t width = s_.shape.hidden_size;
-    LinearInput x = operators.rounded_input(
-        operators.normed_input(stream, "first norm's output", layer.first_norm), width);
+    LinearInput x =
+        operators.rounded_input(operators.normed_input(stream, "first norm's output", layer.first_norm), width);
     LinearInput attended;
     {
       const auto turned = [&](Weight& weight, int64_t heads, NormWeight& norm, const char* name) {
@@ -127,16 +127,16 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
       const Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
       const Value v = operators.linear(x, layer.v, "values", kValues);
       operators.enter("attention", number);
-      attended = operators.rounded_input(
-          LinearInput(operators.attention(q, k, v, s_.shape.window_of(number - 1))), s_.queries());
+      attended = operators.rounded_input(LinearInput(operators.attention(q, k, v, s_.shape.window_of(number - 1))),
+                                         s_.queries());
     }
     operators.enter("attention's output projection", number);
     middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
                            "stream, after attention");
   }
   operators.enter("gate and up", number);
-  LinearInput x = operators.rounded_input(
-      operators.normed_input(middle, "second norm's output", layer.second_norm), s_.shape.hidden_size);
+  LinearInput x = operators.rounded_input(operators.normed_input(middle, "second norm's output", layer.second_norm),
+                                          s_.shape.hidden_size);
   Value branch;
   {
     const Value gate = operators.linear(x, layer.gate, "gate and up", kGate);

@@ -145,8 +145,8 @@ class Walk {
     return input_needs || trained || adapted;
   }
 
-  // The same of a weight that is rounded for each product, with its adapter merged into it in FP32; its gradient is made
-  // for the steps' sake, whatever is trained.
+  // The same of a weight that is rounded for each product, with its adapter merged into it in FP32; its gradient is
+  // made for the steps' sake, whatever is trained.
   bool rounded(int64_t in, int64_t out, bool input_needs, int64_t forwards, bool merged, bool biased) {
     constexpr int64_t kWide = 4;
     const int64_t products = forwards + (input_needs ? 1 : 0), read = merged ? kWide : stored_;
@@ -197,8 +197,8 @@ class Walk {
   // Whether the backward pass of one of these linear layers asks for its input.
   bool any_keeps_input(const std::string& prefix, std::initializer_list<const char*> modules) const {
     return run_.qat != config::Qat::kNone || std::any_of(modules.begin(), modules.end(), [&](const char* module) {
-      return adapted_.contains(prefix + module) || trains(prefix + module);
-    });
+             return adapted_.contains(prefix + module) || trains(prefix + module);
+           });
   }
 
   // These too return whether the output needs a gradient.

@@ -53,9 +53,7 @@ class Attention {
 class Curve {
  public:
   Curve(const config::RunConfig& config, const model::ModelShape& shape, const train::Placement& placement)
-      : shape_(shape),
-        type_(ops::scalar_type(train::compute_dtype(config, shape))),
-        placement_(placement) {}
+      : shape_(shape), type_(ops::scalar_type(train::compute_dtype(config, shape))), placement_(placement) {}
 
   std::optional<int64_t> play(config::Attention attention, int64_t length) const {
     if (!placement_.device.is_cpu()) return std::nullopt;

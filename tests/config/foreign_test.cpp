@@ -51,8 +51,9 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
 }
 
 TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
-  for (const char* key : {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "loss_scale", "fp16_full_eval",
-                          "initial_scale_power", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
+  for (const char* key :
+       {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "loss_scale", "fp16_full_eval",
+        "initial_scale_power", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }

@@ -101,7 +101,8 @@ TEST(Load, MastersAreOfWeightsThatAreTrainedInBf16) {
               HasSubstr("master_weights: expected this key only with method: full, got method: lora"));
   for (const std::string optimizer : {"lion", "sgd", "adafactor"}) {
     EXPECT_THAT(problems("dtype: bfloat16\nmaster_weights: stochastic\noptim: " + optimizer + "\n"),
-                HasSubstr("master_weights: expected none with optim: " + optimizer + ", got stochastic; remove it, or "
+                HasSubstr("master_weights: expected none with optim: " + optimizer +
+                          ", got stochastic; remove it, or "
                           "set optim: adamw, adamw_8bit or adamw_bf16"));
   }
   EXPECT_FALSE(applies("master_weights", parse("dtype: bfloat16\nmethod: lora\n")));

@@ -120,8 +120,8 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             // Played with two micro-batches; the third is added.
             const Arithmetic counted = played(config, shape, step_of({{3, 33}, {2, 40}}));
             const Arithmetic formula = estimate_arithmetic(shape, config, step_of({{3, 33}, {2, 40}, {2, 40}}));
-            const std::string name = std::string(method == config::Method::kFull ? "full" : "lora ") + targets +
-                                     " " + autocast + (checkpointing ? " checkpointing" : "") +
+            const std::string name = std::string(method == config::Method::kFull ? "full" : "lora ") + targets + " " +
+                                     autocast + (checkpointing ? " checkpointing" : "") +
                                      (attention == config::Attention::kMath ? " math" : " flash");
             EXPECT_EQ(formula.matrix_flops, counted.matrix_flops) << name;
             EXPECT_EQ(formula.attention_flops, counted.attention_flops) << name;
@@ -153,9 +153,9 @@ TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
                        played(config, tiny_shape(), step).bytes_moved);
     };
     const auto [least, least_played] = moved(config::Optimizer::kSgd);
-    for (const auto optimizer : {config::Optimizer::kAdamW, config::Optimizer::kAdamW8bit,
-                                 config::Optimizer::kAdamWBf16, config::Optimizer::kAdafactor,
-                                 config::Optimizer::kLion}) {
+    for (const auto optimizer :
+         {config::Optimizer::kAdamW, config::Optimizer::kAdamW8bit, config::Optimizer::kAdamWBf16,
+          config::Optimizer::kAdafactor, config::Optimizer::kLion}) {
       const auto [formula, counted] = moved(optimizer);
       EXPECT_GT(formula, least);
       EXPECT_EQ(formula - least, counted - least_played) << static_cast<int>(optimizer);
