@@ -42,8 +42,8 @@ int run_eval(const Invocation& invocation) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   std::printf("loss %.6f\nperplexity %.4f\ntarget tokens %ld\n", evaluation.loss, std::exp(evaluation.loss),
               evaluation.target_count);
-  std::printf("target tokens per second %.0f\npeak %s\n", static_cast<double>(evaluation.target_count) / taken.count(),
-              format_bytes(evaluation.memory.peak).c_str());
+  log_info(format_count(std::llround(static_cast<double>(evaluation.target_count) / taken.count())) +
+           " target tokens per second, peak " + format_bytes(evaluation.memory.peak));
   return 0;
 }
 

@@ -159,14 +159,15 @@ std::string what_to_do_now(const config::RunConfig& config, const model::ModelSh
   return text;
 }
 
-// memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on.
-Json memory_of(const plan::Comparison& comparison, const config::RunConfig& config, const model::ModelShape& shape,
+// memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on and
+// no trace is written, which is the run's alone.
+Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const model::ModelShape& shape,
                const Session& session, const StepTimes& times) {
   const plan::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);
   memory["time"] = times.json();
-  if (!session.phantom) {
-    memory["attention"] = to_json(plan::attention_curve(config, shape, session.placement, limits));
+  if (!session.phantom && invocation.trace.empty()) {
+    memory["attention"] = to_json(plan::attention_curve(invocation.config, shape, session.placement, limits));
   }
   return memory;
 }
@@ -230,7 +231,7 @@ int run_train(const Invocation& invocation) {
   }
 
   const double seconds = seconds_since(start);
-  write_run_report(config, comparison, memory_of(comparison, config, inputs.shape, session, times), seconds);
+  write_run_report(config, comparison, memory_of(comparison, invocation, inputs.shape, session, times), seconds);
   std::cout << report::format_memory(comparison) << "\n"
             << report::format_rules(comparison, /*all=*/false) << "\n"
             << times.comparison();

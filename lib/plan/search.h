@@ -56,8 +56,9 @@ struct Largest {
   int64_t dry_runs = 0;
 };
 // Of the values from the lowest to the highest. The formula says where to look; the dry run of the answer and of the
-// next value decide. Memory grows with each of the three settings; where ragged data or, on CUDA, rows that begin to
-// outgrow a sliding window make an exception, the answer and the next value are still proved.
+// next value decide. Memory grows with each of the three settings; where ragged data, on CUDA rows that begin to
+// outgrow a sliding window, or adapters that grow large enough for adamw_8bit to quantize their moments make an
+// exception, the answer and the next value are still proved.
 Largest largest_that_fits(Vary vary, const Values& values, const Question& question);
 
 struct Combination : Candidate {

@@ -98,7 +98,7 @@ CASES = [
     Case("125m", Row("full", "autocast"), "saved and resumed", SAVING, resume=True),
     Case("125m", Row("lora", "autocast"), "evaluated, saved and resumed", EVALUATION + SAVING, "ragged", resume=True),
     Case("125m", Row("full", "autocast"), "near-full memory", data="ragged", near_full=True, allocator=FIXED),
-    Case("125m", Row("lora", "fp32"), "near-full memory", near_full=True, allocator=FIXED),
+    Case("125m", Row("lora", "autocast"), "near-full memory", data="ragged", near_full=True, allocator=FIXED),
     Case("125m", Row("full", "autocast"), "fixed segments", data="ragged", allocator=FIXED),
 ]
 

@@ -8,6 +8,7 @@ replayed: a phantom run that is handed the same addresses must end with the same
 import concurrent.futures
 import hashlib
 import json
+import math
 import os
 import shutil
 import statistics
@@ -105,7 +106,7 @@ def near_full_share(case, check):
     least, most = figure(memory, "allocated", "measured"), figure(memory, "reserved", "measured")
     for eighths in range(1, 9):
         limit = least + (most - least) * eighths // 8
-        share = f"per_process_memory_fraction:{limit / check.memory_bytes:.9f}"
+        share = f"per_process_memory_fraction:{math.ceil(1e9 * limit / check.memory_bytes) / 1e9:.9f}"
         share = f"{case.allocator},{share}" if case.allocator else share
         try:
             play(case, check, "limit", lambda part: phantom_options(check), share)

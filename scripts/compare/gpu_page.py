@@ -63,12 +63,6 @@ def matrix_lines(facts, results):
     return lines
 
 
-def test_lines(tests):
-    lines = ["## Tests", "", "| binary | passed | failed | skipped |", "|---|---:|---:|---:|"]
-    lines += [f"| {test['binary']} | {test['passed']} | {test['failed']} | {test['skipped']} |" for test in tests]
-    return lines + [""]
-
-
 def parity_lines(parity):
     lines = ["## Parity of the GPU with the CPU, FP32", ""]
     for entry in parity:
@@ -108,7 +102,7 @@ def peer_lines(peer):
     return lines + [""]
 
 
-def page(facts, tests, parity, results, peer):
+def page(facts, parity, results, peer):
     gpu = facts["gpu"]
     lines = [
         f"# GPU check on {gpu['name']}" + (" (phantom)" if facts["phantom"] else ""),
@@ -128,10 +122,5 @@ def page(facts, tests, parity, results, peer):
     headline = f"{passed} of {len(results)} configurations as predicted"
     if facts["phantom"]:
         return "\n".join(lines + [headline + ".", ""] + matrix_lines(facts, results)).rstrip() + "\n"
-    lines += [
-        f"{headline}; tests: {sum(test['passed'] for test in tests)} passed, "
-        f"{sum(test['failed'] for test in tests)} failed.",
-        "",
-    ]
-    lines += matrix_lines(facts, results) + test_lines(tests) + parity_lines(parity) + peer_lines(peer)
+    lines += [headline + ".", ""] + matrix_lines(facts, results) + parity_lines(parity) + peer_lines(peer)
     return "\n".join(lines).rstrip() + "\n"
