@@ -14,10 +14,10 @@ namespace fathom::phantom {
 namespace {
 
 // In the order of their own dependencies: the others use libcudart's.
-constexpr std::array kLibraries = {"libcudart.so.13", "libcuda.so.1",      "libcublasLt.so.13", "libcublas.so.13",
-                                   "libcudnn.so.9",   "libcusparse.so.12", "libcusolver.so.12", "libcufft.so.12",
-                                   "libcurand.so.10", "libcupti.so.13",    "libnvrtc.so.13",    "libnvshmem_host.so.3",
-                                   "libnccl.so.2",    "libcufile.so.0",    "libcusparseLt.so.0"};
+constexpr std::array kLibraries = {"libcudart.so.13", "libcuda.so.1",      "libcublasLt.so.13",  "libcublas.so.13",
+                                   "libcudnn.so.9",   "libcusparse.so.12", "libcusolver.so.12",  "libcufft.so.12",
+                                   "libcurand.so.10", "libcupti.so.13",    "libnvrtc.so.13",     "libnvshmem_host.so.3",
+                                   "libnccl.so.2",    "libcufile.so.0",    "libcusparseLt.so.0", "libnvidia-ml.so.1"};
 
 // Those that the stubs know the limits of and that LibTorch has machine code for.
 constexpr std::array<std::string_view, 10> kCapabilities = {"7.5", "8.0",  "8.6",  "8.7",  "8.9",
