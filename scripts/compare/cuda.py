@@ -110,3 +110,10 @@ def driver_version():
         return said.stdout.strip().splitlines()[0] if said.returncode == 0 and said.stdout.strip() else "unknown"
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
+
+
+def run_environment(torch, build):
+    """Where carried binaries find LibTorch and the libraries that travel with them."""
+    folders = [torch / "lib", build / "lib", torch.parent / "nvidia/cu13/lib"]
+    paths = [str(folder) for folder in folders if folder.exists()] + [os.environ.get("LD_LIBRARY_PATH", "")]
+    return {**os.environ, "FATHOM_TORCH": str(torch), "LD_LIBRARY_PATH": ":".join(filter(None, paths))}
