@@ -4,13 +4,11 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
-#include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
-#include "ops/amx_product.h"
+#include "ops/amx_threads.h"
 #include "ops/row_blocks.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
@@ -68,27 +66,13 @@ amx::Factor pairs_of(const at::Tensor& codes, bool transposed) {
 }
 
 void multiply_in_tiles(const Int8Rows& x, const QuantizedMatrix& weight_ND, const at::Tensor& out_TN) {
-  at::init_num_threads();  // LibTorch's threads are a property of each thread
-  const int64_t rows_count = x.codes_TD.size(0), pairs = weight_ND.columns / 2;
-  const int64_t threads = at::get_num_threads();
-  const int64_t each = amx::product_scratch_bytes(rows_count, weight_ND.rows, pairs);
-  const at::DataPtr memory = c10::GetCPUAllocator()->allocate(static_cast<size_t>(threads * each));
-  const amx::Pieces pieces(rows_count, weight_ND.rows, pairs, threads);
-  const amx::Int8Product product = {.x = pairs_of(x.codes_TD, false),
-                                    .y = pairs_of(weight_ND.codes, true),
-                                    .x_scales_M = x.scales_T.const_data_ptr<float>(),
-                                    .y_scales_N = weight_ND.scales.const_data_ptr<float>(),
-                                    .out = out_TN.mutable_data_ptr(),
-                                    .out_stride = out_TN.stride(0),
-                                    .rounds = out_TN.scalar_type() == at::kBFloat16};
-  std::atomic<int64_t> next = 0;
-  at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t /*end*/) {
-    const amx::TileScope tiles;
-    char* scratch = static_cast<char*>(memory.get()) + thread * each;
-    for (int64_t piece = next++; piece < pieces.count; piece = next++) {
-      amx::multiply_piece(product, pieces, piece, scratch);
-    }
-  });
+  amx::multiply_on_threads(amx::Int8Product{.x = pairs_of(x.codes_TD, false),
+                                            .y = pairs_of(weight_ND.codes, true),
+                                            .x_scales_M = x.scales_T.const_data_ptr<float>(),
+                                            .y_scales_N = weight_ND.scales.const_data_ptr<float>(),
+                                            .out = out_TN.mutable_data_ptr(),
+                                            .out_stride = out_TN.stride(0),
+                                            .rounds = out_TN.scalar_type() == at::kBFloat16});
 }
 
 #endif

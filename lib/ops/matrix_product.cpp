@@ -1,17 +1,14 @@
 // aten::mm of BF16 on CPUs with AMX, in place of LibTorch's: whoever multiplies large matrices there, multiplies so. An
 // operator of LibTorch stays what is counted, measured and played on the phantom device.
 #include <ATen/MemoryOverlap.h>
-#include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
-#include <c10/core/CPUAllocator.h>
 #include <torch/library.h>
 
 #include <algorithm>
-#include <atomic>
 
-#include "ops/amx_product.h"
+#include "ops/amx_threads.h"
 
 // The linker is told to look for it, so that the registration below is part of every program that links the room.
 extern "C" const char fathom_matrix_product = 0;
@@ -46,20 +43,8 @@ amx::Factor factor_of(const at::Tensor& x) {
 }
 
 void multiply(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
-  at::init_num_threads();  // LibTorch's threads are a property of each thread
-  const int64_t threads = at::get_num_threads();
-  const int64_t each = amx::product_scratch_bytes(x.size(0), y.size(1), x.size(1));
-  const at::DataPtr memory = c10::GetCPUAllocator()->allocate(static_cast<size_t>(threads * each));
-  const amx::Pieces pieces(x.size(0), y.size(1), x.size(1), threads);
-  const amx::Product product = {factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0)};
-  std::atomic<int64_t> next = 0;
-  at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t /*end*/) {
-    const amx::TileScope tiles;
-    char* scratch = static_cast<char*>(memory.get()) + thread * each;
-    for (int64_t piece = next++; piece < pieces.count; piece = next++) {
-      amx::multiply_piece(product, pieces, piece, scratch);
-    }
-  });
+  amx::multiply_on_threads(
+      amx::Product{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0)});
 }
 
 at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {

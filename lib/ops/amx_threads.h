@@ -1,0 +1,36 @@
+// Whole products by lib/ops/amx_product.h on LibTorch's threads.
+#pragma once
+
+#include "ops/amx_product.h"
+
+#ifdef FATHOM_AMX
+
+#include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <atomic>
+
+namespace fathom::ops::amx {
+
+// product: a Product or an Int8Product. The threads' scratch is taken from LibTorch's allocator and given back.
+template <typename AnyProduct>
+void multiply_on_threads(const AnyProduct& product) {
+  at::init_num_threads();  // LibTorch's threads are a property of each thread
+  const int64_t m = product.x.rows, k = product.x.columns, n = product.y.columns;
+  const int64_t threads = at::get_num_threads();
+  const int64_t each = product_scratch_bytes(m, n, k);
+  const at::DataPtr memory = c10::GetCPUAllocator()->allocate(static_cast<size_t>(threads * each));
+  const Pieces pieces(m, n, k, threads);
+  std::atomic<int64_t> next = 0;
+  at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t /*end*/) {
+    const TileScope tiles;
+    char* scratch = static_cast<char*>(memory.get()) + thread * each;
+    for (int64_t piece = next++; piece < pieces.count; piece = next++) {
+      multiply_piece(product, pieces, piece, scratch);
+    }
+  });
+}
+
+}  // namespace fathom::ops::amx
+
+#endif
