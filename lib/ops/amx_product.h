@@ -20,8 +20,8 @@ struct Product {
 };
 
 // out [m, n] = x [m, k] y [k, n] of INT8 numbers, of which a Factor passes two that lie side by side as one of 16 bits;
-// k counts such pairs. The sums are exact, up to kMostInt8Pairs of them; each is multiplied in FP32 by the scale of its
-// row, then by that of its column, and rounded.
+// k counts such pairs. The sums are exact, up to kMostInt8Columns numbers (ops/int8_linear.h); each is multiplied in
+// FP32 by the scale of its row, then by that of its column, and rounded.
 struct Int8Product {
   Factor x, y;  // y transposed
   const float *x_scales_M, *y_scales_N;
@@ -29,7 +29,6 @@ struct Int8Product {
   int64_t out_stride;
   bool rounds;  // to BF16
 };
-inline constexpr int64_t kMostInt8Pairs = (int64_t{1} << 31) / (127 * 128) / 2;
 
 // Which parts of the result are made alone; that changes who makes a number, not its bits.
 struct Pieces {

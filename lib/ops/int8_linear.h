@@ -18,6 +18,6 @@ Int8Rows quantize_rows(const at::Tensor& x_TD);
 // x W^T [T, N] in `dtype`: exact sums of products of codes, each times the scale of its row of x, then of its row of
 // W, in FP32, and rounded once. weight_ND: INT8, of at most kMostInt8Columns; on GPUs both sides are multiples of 8.
 at::Tensor int8_product(const Int8Rows& x, const QuantizedMatrix& weight_ND, at::ScalarType dtype);
-inline constexpr int64_t kMostInt8Columns = (int64_t{1} << 31) / (127 * 128);
+inline constexpr int64_t kMostInt8Columns = (int64_t{1} << 31) / (int64_t{127} * 128);
 
 }  // namespace fathom::ops
