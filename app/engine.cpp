@@ -11,6 +11,7 @@
 #include "app/out_of_memory.h"
 #include "app/session.h"
 #include "base/error.h"
+#include "ledger/out_of_memory.h"
 
 namespace fathom::app {
 namespace {
@@ -47,11 +48,12 @@ int run(const Invocation& invocation) {
 extern "C" __attribute__((visibility("default"))) int fathom_engine_main(const fathom::app::Invocation& invocation) {
   try {
     return fathom::app::run(invocation);
-  } catch (const c10::OutOfMemoryError& error) {
-    return fathom::app::report_failure(
-        fathom::app::explain_out_of_memory(error, fathom::app::ledger_of(invocation),
-                                           "Lower the batch size or the length, or store the weights in fewer bits."));
   } catch (const c10::Error& error) {
+    if (fathom::ledger::is_out_of_memory(error)) {
+      return fathom::app::report_failure(fathom::app::explain_out_of_memory(
+          error, fathom::app::ledger_of(invocation),
+          "Lower the batch size or the length, or store the weights in fewer bits."));
+    }
     // Without the backtrace, which says nothing to a user.
     return fathom::app::report_failure(fathom::Error(std::string("LibTorch: ") + error.what_without_backtrace()));
   } catch (const std::exception& error) {

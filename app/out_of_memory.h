@@ -10,9 +10,8 @@
 
 namespace fathom::app {
 
-// What was asked for, where in the model, what was alive then (the ledger kept it), and the remedy, on lines of their
-// own.
-Error explain_out_of_memory(const c10::OutOfMemoryError& error, const ledger::Ledger& ledger,
-                            const std::string& remedy);
+// Of an error for which ledger::is_out_of_memory: what was asked for, where in the model, what was alive then (as far
+// as the ledger kept it), and the remedy, on lines of their own.
+Error explain_out_of_memory(const c10::Error& error, const ledger::Ledger& ledger, const std::string& remedy);
 
 }  // namespace fathom::app

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "ledger/out_of_memory.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
 #include "plan/remedies.h"
@@ -219,7 +220,8 @@ int run_train(const Invocation& invocation) {
     train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
     trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
     result = train::run(config, inputs, trainer, resume, recorder.observer());
-  } catch (const c10::OutOfMemoryError& error) {
+  } catch (const c10::Error& error) {
+    if (!ledger::is_out_of_memory(error)) throw;
     throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.shape, plan));
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
