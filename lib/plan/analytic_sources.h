@@ -13,6 +13,7 @@ inline constexpr const char* kEfficient =
     "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
 inline constexpr const char* kEfficientBackward =
     "tiles of the gradient of queries in FP32; kernel_backward.h of LibTorch 2.11";
+inline constexpr const char* kRotaryTables = "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)";
 inline constexpr int64_t kStoredAdapterBytes = 4;  // an element of an adapter: FP32 whatever the base
 
 inline constexpr int64_t kTile =

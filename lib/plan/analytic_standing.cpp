@@ -1,6 +1,7 @@
 // What a run holds before its first step: weights, states, the ring of batches, workspaces; and the parts of a base
 // while it is quantized.
 #include <algorithm>
+#include <bit>
 
 #include "model/fake_quantization.h"
 #include "model/quantized_base.h"
@@ -9,6 +10,7 @@
 #include "plan/analytic_optimizer.h"
 #include "plan/analytic_sources.h"
 #include "plan/analytic_step.h"
+#include "plan/workload.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
@@ -25,6 +27,13 @@ constexpr const char* kTables = "values of 4-bit codes and the borders between t
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
+
+// ops::RotaryTable has a power of two of positions, and at least 64.
+int64_t rotary_positions(const Workload& workload) {
+  const int64_t longest = longest_sequence(workload);
+  if (longest == 0) return 0;
+  return std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
+}
 
 }  // namespace
 
@@ -43,6 +52,8 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
   stand(Component::kWeights, "learned steps", kSteps,
         {{model::step_count(s_.shape, s_.run), "steps"}, {kStoredAdapterBytes, "bytes"}});
+  stand(Component::kWeights, "rotary tables", kRotaryTables,
+        {{2, "of"}, {rotary_positions(workload), "positions"}, {s_.shape.head_dim / 2, ""}, {4, "bytes"}});
   account_for_states(s_, account_);
   stand(Component::kFunctionality, "ring of batches, ids and targets", kRing,
         {{2, "of"}, {kRingSlots, "slots"}, {workload.capacity_tokens, "tokens"}, {8, "bytes"}});

@@ -2,7 +2,6 @@
 #include "plan/analytic_step.h"
 
 #include <algorithm>
-#include <bit>
 #include <set>
 #include <string>
 
@@ -16,11 +15,9 @@ namespace {
 
 using ledger::Component;
 
-constexpr int64_t kFewestRotaryPositions = 64;  // ops::RotaryTable grows in powers of two from here
-constexpr int64_t kPartColumns = 512;           // ops::HeadGradient multiplies so many at a time on the CPU
-constexpr int64_t kUnsortedTokens = 3072;       // LibTorch sorts more than these in the backward pass of an embedding
+constexpr int64_t kPartColumns = 512;      // ops::HeadGradient multiplies so many at a time on the CPU
+constexpr int64_t kUnsortedTokens = 3072;  // LibTorch sorts more than these in the backward pass of an embedding
 
-constexpr const char* kRotary = "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)";
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
 constexpr const char* kProduct = "a product with weights, on its way; lib/model/decoder.cpp";
 constexpr const char* kValues = "attention keeps values (Vaswani et al. 2017, arXiv 1706.03762)";
@@ -261,30 +258,17 @@ Tensor AccountOfRun::loss(Operators& operators, Value x) {
   return result;
 }
 
-// The tables hold a power of two of positions and grow when a longer batch comes.
-void AccountOfRun::grow_rotary_tables(int64_t length) {
-  if (length <= rotary_positions_) return;
-  rotary_positions_ =
-      std::max(kFewestRotaryPositions, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
-  account_.enter_layer(0);
-  for (Tensor* table : {&cosines_, &sines_}) {
-    table->reset();
-    *table = account_.take(Component::kWeights, "rotary tables", kRotary,
-                           {{rotary_positions_, "positions"}, {s_.shape.head_dim / 2, ""}, {4, "bytes"}});
-  }
-}
-
 // Documents begin at position 0: a packed batch has tables of its own.
 void AccountOfRun::gather_positions(Operators& operators) {
   if (operators.batch().document_lengths.empty()) return;
   const Product rows = operators.wide(s_.shape.head_dim / 2, 4);
-  Tensor cosines = operators.take("rotary tables of the batch's positions", kRotary, rows);
-  operators.set_positions(std::move(cosines), operators.take("rotary tables of the batch's positions", kRotary, rows));
+  Tensor cosines = operators.take("rotary tables of the batch's positions", kRotaryTables, rows);
+  operators.set_positions(std::move(cosines),
+                          operators.take("rotary tables of the batch's positions", kRotaryTables, rows));
   if (s_.checkpointing && operators.gradients()) recipe_positions_ = operators.positions();
 }
 
 Tensor AccountOfRun::forward(Operators& operators) {
-  grow_rotary_tables(train::longest_sequence(operators.batch()));
   gather_positions(operators);
   Value x;
   {

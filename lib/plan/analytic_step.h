@@ -37,7 +37,6 @@ class AccountOfRun {
   void play_chunk(Operators& operators, int64_t rows, bool gradients, bool widens);
   Tensor loss(Operators& operators, Value x);
   void give_head_gradient(Operators& operators, Tensor made);
-  void grow_rotary_tables(int64_t length);
   void gather_positions(Operators& operators);
   void update();
   Product vocabulary(int64_t bytes) const;            // embedding or head
@@ -46,8 +45,6 @@ class AccountOfRun {
   const StepSettings s_;
   Account account_;
   std::list<Layer> layers_;
-  int64_t rotary_positions_ = 0;
-  Tensor cosines_, sines_;
   std::array<Tensor, 2> recipe_positions_;  // of a packed batch, which checkpoints keep while there is a graph
   NormWeight last_norm_;
   Tensor embedding_gradient_, head_gradient_;

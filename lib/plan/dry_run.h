@@ -6,19 +6,11 @@
 #include "config/run_config.h"
 #include "model/shape.h"
 #include "plan/plan.h"
-#include "train/steps.h"
+#include "plan/workload.h"
 #include "train/trainer.h"
 #include "weights/folder.h"
 
 namespace fathom::plan {
-
-// What decides a run's memory. steps: those that can make its maxima (train::maximal_steps); evaluations: of the whole
-// pass, in order (train::evaluation_shapes).
-Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
-                       const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations);
-
-// Tokens of the longest sequence of a workload; a run reserves positions for it, as its dry run does.
-int64_t longest_sequence(const Workload& workload);
 
 struct DryRun {
   ledger::Memory memory;

@@ -123,5 +123,19 @@ TEST_P(AnalyticDryRun, AreClose) {
 INSTANTIATE_TEST_SUITE_P(Everything, AnalyticDryRun, testing::ValuesIn(all_cases()),
                          [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
+// The fullest batch is not the longest, which comes later.
+TEST(AnalyticDryRunOfSteps, HasThePositionsOfTheLongestSequence) {
+  config::RunConfig config;
+  config.random_init = true;
+  const Workload workload =
+      make_workload(config, grouped_shape(), {{train::whole_batch(9, 60)}, {train::whole_batch(1, 300)}}, {});
+  Target target = cpu_target();
+  target.attention_kernel = "flash attention";
+  const Analytic analytic = estimate_analytic(grouped_shape(), config, target, workload);
+  const ledger::Memory dry_run = dry_run_cpu(config, grouped_shape(), nullptr, workload).memory;
+  EXPECT_EQ(analytic.peak, dry_run.peak);
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], dry_run.at_peak[Component::kWeights]);
+}
+
 }  // namespace
 }  // namespace fathom::plan

@@ -87,6 +87,13 @@ TEST(Analytic, OfATinyNetworkAsWorkedOutByHand) {
   EXPECT_EQ(analytic.peak, 5664 + 9280 + 288 + 3776 + 844 + 964);
 }
 
+// A run reserves positions before its first step: the fullest batch has the tables of the longest one beside it.
+TEST(Analytic, RotaryTablesReachTheLongestSequenceOfTheRun) {
+  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), steps_of({{{8, 50}}, {{1, 200}}}));
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], 1160 * 4 + 2 * 256 * 2 * 4);
+  EXPECT_EQ(analytic.maximum[Component::kWeights], analytic.at_peak[Component::kWeights]);
+}
+
 TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
   const Analytic analytic = estimate_analytic(llama_8b(), {}, cpu(), steps_of({{{1, 1024}}}));
   int64_t sum = 0;

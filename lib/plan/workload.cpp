@@ -1,0 +1,50 @@
+// The shapes that decide, and what a model's shape says beside them.
+#include "plan/workload.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "model/fake_quantization.h"
+#include "model/quantized_base.h"
+#include "model/saved_parameters.h"
+#include "plan/analytic.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+
+Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
+                       const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations) {
+  model::refuse_training_codes(shape, config);
+  Workload workload;
+  workload.steps = steps;
+  if (config.eval_strategy != config::Cadence::kNo || config.eval_on_start) {
+    std::vector<train::StepShape> single;
+    for (const train::BatchShape& batch : evaluations) single.push_back({batch});
+    for (const train::StepShape& step : train::maximal_shapes(single)) workload.evaluations.push_back(step.front());
+  }
+  const auto widen = [&](const train::BatchShape& batch) {
+    workload.capacity_tokens =
+        std::max(workload.capacity_tokens, checked_multiply(batch.rows, batch.length, "batch size × length"));
+  };
+  for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
+  std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
+  const int64_t adapters =  // and learned steps: what is trained beside a base
+      checked_add(adapter_parameter_count(shape, config), model::step_count(shape, config), "number of parameters");
+  workload.parameters = model::parameter_count(shape) + adapters;
+  workload.trained_parameters = adapters + model::trained_base_count(shape, config);
+  workload.base = model::base_scheme(shape, config);
+  workload.quantized_parameters = model::base_bytes(shape, config, train::storage_dtype(config, shape)).values;
+  return workload;
+}
+
+int64_t longest_sequence(const Workload& workload) {
+  int64_t longest = 0;
+  const auto widen = [&](const train::BatchShape& batch) {
+    longest = std::max(longest, train::longest_sequence(batch));
+  };
+  for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
+  std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
+  return longest;
+}
+
+}  // namespace fathom::plan
