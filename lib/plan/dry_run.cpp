@@ -92,7 +92,11 @@ DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, 
   if (!workload.steps.empty()) {
     result.arithmetic = count_whole_step(trainer, longest_step(shape, config, workload.steps), config);
   }
-  if (!workload.evaluations.empty()) result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
+  // Not where the only evaluation comes before the first step: later ones have the backward pass's workspaces beside
+  // them.
+  if (config.eval_strategy != config::Cadence::kNo && !workload.evaluations.empty()) {
+    result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
+  }
   result.memory.merge(trainer.saving([] {}));
   result.timeline = placement.ledger->peak_timeline();
   return result;

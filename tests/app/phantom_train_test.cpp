@@ -119,6 +119,16 @@ TEST_P(PhantomTrainMatrix, RunsToItsEndAsPlanned) {
 INSTANTIATE_TEST_SUITE_P(Cuda, PhantomTrainMatrix, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
+// cuBLAS has a workspace for the backward pass only after a first step.
+TEST_F(PhantomTrain, EvaluatesBeforeTheFirstStepAloneAsPlanned) {
+  write_run(0);
+  const Outcome outcome = run("train run.yaml --phantom-gpu H100 eval_strategy=no eval_on_start=true");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
+  const Json evaluation = memory().at("phases").at("evaluation").at("peak");
+  EXPECT_EQ(evaluation.at("dry_run"), evaluation.at("measured"));
+}
+
 TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {
   const auto library = std::filesystem::path(FATHOM_PROGRAM).parent_path() / "lib" / "libfathom_cuda_kernels.so";
   write_run(1);

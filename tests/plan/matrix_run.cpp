@@ -139,7 +139,7 @@ ledger::Memory play(const MatrixRun& run, const train::Placement& placement, con
   for (const train::StepShape& step : run.steps) {
     add_stage(trainer.step(random_batches(step, run.shape.vocab_size, random), run.config.learning_rate).memory);
   }
-  if (!run.evaluations.empty()) evaluate();
+  if (run.config.eval_strategy != config::Cadence::kNo) evaluate();
   add_stage(save(trainer, static_cast<int64_t>(run.steps.size())));
   return memory;
 }
