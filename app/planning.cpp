@@ -19,10 +19,9 @@ plan::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements,
-                        const plan::AskPhantom& ask) {
-  plan::Plan plan = plan::plan_gpu(subject, gpu, placements, ask);
-  if (const auto calibration = calibration_of(gpu.product)) {
+plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room, const plan::AskPhantom& ask) {
+  plan::Plan plan = plan::plan_gpu(subject, room, ask);
+  if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.shape));
   }
   return plan;
@@ -41,8 +40,9 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
                                                   train::evaluation_shapes(config, inputs.validation))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
-  gpu.memory_bytes = session.placement.cuda->free_bytes();
-  plan::Plan plan = plan_for_gpu(subject, gpu, 1);
+  gpu.memory_bytes = session.placement.cuda->total_bytes();
+  const int64_t taken_bytes = gpu.memory_bytes - session.placement.cuda->free_bytes();
+  plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .taken_bytes = taken_bytes});
   plan.target.phantom = session.phantom;
   return plan;
 }

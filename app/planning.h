@@ -16,7 +16,7 @@ plan::AskPhantom ask_phantom_children();
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation);
 // The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has.
-plan::Plan plan_for_gpu(const plan::Subject& subject, const config::GpuSpec& gpu, int placements,
+plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room,
                         const plan::AskPhantom& ask = ask_phantom_children());
 // The plan for the CPU, within memory_budget or what the machine has left.
 plan::Plan plan_for_cpu(const plan::Subject& subject);

@@ -76,7 +76,7 @@ class Planner {
   plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
     const plan::Subject subject{run, inputs_.shape, *inputs_.folder, workload_of(run)};
     // A budget for the CPU may be that of another machine.
-    const plan::Plan plan = gpu_ ? plan_for_gpu(subject, *gpu_, 1, ask_) : plan::plan_cpu(subject, capacity);
+    const plan::Plan plan = gpu_ ? plan_for_gpu(subject, {.gpu = *gpu_}, ask_) : plan::plan_cpu(subject, capacity);
     const int64_t missing = plan::missing_bytes(plan);
     return {missing > 0 ? capacity + missing : plan::needed_bytes(plan), missing == 0,
             plan::fit_of(plan) == plan::Fit::kUncertain};

@@ -84,7 +84,8 @@ int run_estimate(const Invocation& invocation) {
   const plan::Subject subject{config, inputs.shape, *inputs.folder, workload_of(invocation, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
-  const plan::Plan plan = gpu ? plan_for_gpu(subject, *gpu, invocation.placements) : plan_for_cpu(subject);
+  const plan::Plan plan =
+      gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = invocation.placements}) : plan_for_cpu(subject);
   const plan::Outlook outlook =
       plan::look_ahead(inputs.shape, config, plan, question_of(invocation, inputs, gpu, program_bytes));
   Json json = report::memory_json({plan, std::nullopt});

@@ -76,12 +76,16 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
   }
 }
 
-void pretend(int64_t memory_bytes, uint64_t placement) {
+void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement) {
   check_memory("Phantom", memory_bytes);
-  using Pretend = bool(size_t, unsigned long long);
+  if (taken_bytes < 0 || taken_bytes > memory_bytes) {
+    throw Error("others cannot have taken " + std::to_string(taken_bytes) + " of " + std::to_string(memory_bytes) +
+                " bytes of memory");
+  }
+  using Pretend = bool(size_t, size_t, unsigned long long);
   const auto pretend = reinterpret_cast<Pretend*>(dlsym(RTLD_DEFAULT, "phantom_pretend"));
   if (!pretend) throw Error("no phantom GPU is loaded in this process");
-  if (!pretend(static_cast<size_t>(memory_bytes), placement)) {
+  if (!pretend(static_cast<size_t>(memory_bytes), static_cast<size_t>(taken_bytes), placement)) {
     throw Error("the phantom GPU cannot start over with " + std::to_string(memory_bytes) + " bytes of memory",
                 "Either memory of an earlier run is still in use, or `ulimit -v` is too low.");
   }

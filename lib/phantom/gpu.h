@@ -38,9 +38,10 @@ inline constexpr int64_t kUnlimitedBytes = int64_t{8} << 40;
 // is missing.
 void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
 
-// The stubs of this process pretend another amount of memory and another placement from now on, as if it had been
-// started with them. Everything must have been given back to the driver (ledger::CudaDevice::start_over does that).
-// Throws Error when something has not, when no stubs are loaded, or when the process may not have the address space.
-void pretend(int64_t memory_bytes, uint64_t placement);
+// The stubs of this process pretend another amount of memory, of which others have taken `taken_bytes`, and another
+// placement from now on, as if it had been started with them. Everything must have been given back to the driver
+// (ledger::CudaDevice::start_over does that). Throws Error when something has not, when no stubs are loaded, or when
+// the process may not have the address space.
+void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement);
 
 }  // namespace fathom::phantom

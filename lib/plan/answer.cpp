@@ -32,7 +32,7 @@ void PhantomGpuPlayer::start_over() {
 }
 
 PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
-  phantom::pretend(question.memory_bytes, question.placement);
+  phantom::pretend(question.memory_bytes, question.taken_bytes, question.placement);
   start_over();
   const config::RunConfig config =
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
@@ -70,7 +70,7 @@ Json PhantomGpuPlayer::answer(const Json& question) {
   }
   try {
     start_over();
-    phantom::pretend(phantom::kUnlimitedBytes, 0);  // expandable segments of a run out of memory keep their addresses
+    phantom::pretend(phantom::kUnlimitedBytes, 0, 0);  // expandable segments of a run out of memory keep their addresses
   } catch (const Error&) {
     clean_ = false;
     answer["last"] = true;

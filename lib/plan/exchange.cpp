@@ -50,6 +50,7 @@ Json to_json(const PhantomQuestion& question) {
   return {{"config", question.config},
           {"added_tokens", question.added_tokens},
           {"memory_bytes", question.memory_bytes},
+          {"taken_bytes", question.taken_bytes},
           {"placement", question.placement},
           {"timeline", question.timeline},
           {"steps", steps},
@@ -62,6 +63,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.config = value.at("config").get<std::string>();
   question.added_tokens = value.value("added_tokens", int64_t{0});
   question.memory_bytes = value.at("memory_bytes").get<int64_t>();
+  question.taken_bytes = value.value("taken_bytes", int64_t{0});
   question.placement = value.at("placement").get<uint64_t>();
   question.timeline = value.at("timeline").get<bool>();
   for (const Json& step : value.at("steps")) question.workload.steps.push_back(batches_from_json(step));

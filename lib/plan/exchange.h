@@ -16,7 +16,8 @@ namespace fathom::plan {
 // One run to play. Every question stands for itself: an answer does not depend on the questions before it.
 struct PhantomQuestion {
   config::GpuSpec gpu;       // what the child's process pretends to be; its memory_bytes do not count here
-  int64_t memory_bytes = 0;  // that this run may have; phantom::kUnlimitedBytes: what would it need?
+  int64_t memory_bytes = 0;  // of the GPU that is pretended; phantom::kUnlimitedBytes: what would the run need?
+  int64_t taken_bytes = 0;   // of them, by others: the run may have the rest
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
   bool timeline = false;     // whether the answer shall have it: it is the larger part of an answer
   std::string config;        // YAML

@@ -36,6 +36,18 @@ std::string without_budget(config::RunConfig config) {
   return config::to_yaml(config);
 }
 
+// In the first placement.
+PhantomQuestion question_of(const Subject& subject, const GpuRoom& room) {
+  PhantomQuestion question;
+  question.gpu = room.gpu;
+  question.memory_bytes = room.gpu.memory_bytes;
+  question.taken_bytes = room.taken_bytes;
+  question.config = config::to_yaml(subject.config);
+  question.added_tokens = subject.shape.added_tokens;
+  question.workload = subject.workload;
+  return question;
+}
+
 // The same question in the placements after the first, side by side as far as `ask` can.
 std::vector<PhantomAnswer> ask_placements(PhantomQuestion question, int placements, const AskPhantom& ask) {
   std::vector<std::future<PhantomAnswer>> asked;
@@ -80,24 +92,16 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
   return plan;
 }
 
-PhantomQuestion question_of(const Subject& subject, const config::GpuSpec& gpu) {
-  PhantomQuestion question;
-  question.gpu = gpu;
-  question.memory_bytes = gpu.memory_bytes;
-  question.config = config::to_yaml(subject.config);
-  question.added_tokens = subject.shape.added_tokens;
-  question.workload = subject.workload;
-  return question;
-}
-
-Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements, const AskPhantom& ask) {
-  PhantomQuestion question = question_of(subject, gpu);
+Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
+  const config::GpuSpec& gpu = room.gpu;
+  PhantomQuestion question = question_of(subject, room);
   question.timeline = true;
   PhantomAnswer answer = ask(question);
   GpuBytes bytes;
   bytes.fits = answer.out_of_memory.empty();
   if (!bytes.fits) {
     question.memory_bytes = phantom::kUnlimitedBytes;
+    question.taken_bytes = 0;
     question.config = without_budget(subject.config);
     answer = ask(question);
     if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
@@ -106,7 +110,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
   plan.target.device = config::Device::kCuda;
   plan.target.name = gpu.name;
   plan.target.compute_capability = gpu.compute_capability;
-  plan.target.capacity_bytes = gpu.memory_bytes;
+  plan.target.capacity_bytes = gpu.memory_bytes - room.taken_bytes;
   bound_by_budget(plan.target, subject.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;
@@ -122,7 +126,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
   bytes.allocated_range = {bytes.allocated, bytes.allocated};
   bytes.reserved_range = {bytes.reserved, bytes.reserved};
   question.timeline = false;
-  for (const PhantomAnswer& placed : ask_placements(question, placements, ask)) {
+  for (const PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {
       bytes.fits = false;
       continue;
@@ -130,7 +134,7 @@ Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements
     widen(bytes.allocated_range, placed.allocated);
     widen(bytes.reserved_range, placed.reserved);
   }
-  bytes.placements = placements;
+  bytes.placements = room.placements;
   if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - plan.target.capacity_bytes);
   plan.gpu = bytes;
   return plan;

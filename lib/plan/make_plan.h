@@ -36,13 +36,16 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes);
 // from several threads at once. Throws Error where there is no answer.
 using AskPhantom = std::function<PhantomAnswer(const PhantomQuestion&)>;
 
-// The question that plays the subject within `gpu.memory_bytes`, in the first placement.
-PhantomQuestion question_of(const Subject& subject, const config::GpuSpec& gpu);
+// Where it is played.
+struct GpuRoom {
+  const config::GpuSpec& gpu;
+  int64_t taken_bytes = 0;  // of gpu.memory_bytes, by this process' context and by others
+  int placements = 1;       // of segments, tried for the ranges of allocated and reserved bytes
+};
 
-// For a GPU that need not be there. Asks within gpu.memory_bytes and memory_budget first; where these run out, again
-// without limit. target.capacity_bytes is the smaller of both.
-// placements: how many placements of segments are tried for the ranges of allocated and reserved bytes. The plan's
-// seconds are those of the first run, the child's start apart.
-Plan plan_gpu(const Subject& subject, const config::GpuSpec& gpu, int placements, const AskPhantom& ask);
+// For a GPU that need not be there. Asks within what nobody has taken and memory_budget first; where these run out,
+// again without limit. target.capacity_bytes is the smaller of both. The plan's seconds are those of the first run, the
+// child's start apart.
+Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask);
 
 }  // namespace fathom::plan

@@ -52,10 +52,12 @@ class AllocatorSettingsTest : public ProgramTest {
   }
   // Every token that has a next one counts for the loss; no documents are packed.
   static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
-  Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "") const {
+  Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "",
+           int64_t taken_bytes = 0) const {
     return child.ask({{"config", "model_name_or_path: " + (folder_ / "model").string() +
                                      "\nrandom_init: true\nbf16: true\n" + setting},
                       {"memory_bytes", memory_bytes},
+                      {"taken_bytes", taken_bytes},
                       {"placement", 0},
                       {"timeline", false},
                       {"steps", Json::array({Json::array({batch(4, 300)}), Json::array({batch(4, 211)}),
@@ -145,6 +147,21 @@ TEST_F(AllocatorSettingsTest, ShareTheMemoryThatIsThere) {
   EXPECT_THAT(ask(child, int64_t{1} << 30).at("out_of_memory").get<std::string>(),
               AllOf(HasSubstr("capacity of 1024.00 MiB"), HasSubstr("512.00 MiB allowed")));
   EXPECT_TRUE(ask(child, int64_t{4} << 30).contains("memory"));
+}
+
+// The share counts from all of the GPU's memory, and of it and what others left the smaller holds.
+TEST_F(AllocatorSettingsTest, ShareCountsWhatOthersHaveTaken) {
+  const auto refusal = [&](const std::string& settings, int64_t taken_bytes) {
+    phantom::Child child = start(settings);
+    return ask(child, int64_t{1} << 30, "", taken_bytes).at("out_of_memory").get<std::string>();
+  };
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_THAT(refusal("per_process_memory_fraction:0.5", 100 * kMiB), HasSubstr("512.00 MiB allowed"));
+  const std::string taken = refusal("per_process_memory_fraction:0.9", 624 * kMiB);
+  EXPECT_THAT(taken, AllOf(HasSubstr("capacity of 1024.00 MiB"), HasSubstr("921.60 MiB allowed")));
+  phantom::Child child = start("");
+  EXPECT_TRUE(ask(child, int64_t{8} << 30, "", int64_t{4} << 30).contains("memory"));
+  EXPECT_TRUE(ask(child, int64_t{8} << 30, "", (int64_t{8} << 30) - 400 * kMiB).contains("out_of_memory"));
 }
 
 // The share counts from the GPU's memory, not from the budget, and of the two the smaller holds.

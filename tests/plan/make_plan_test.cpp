@@ -32,13 +32,14 @@ class PlanGpu : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
 
-  // Each placement reserves `reserved(placement)` bytes; more than the question's memory is out of memory.
+  // Each placement reserves `reserved(placement)` bytes; more than the question leaves it is out of memory.
   Plan plan(int placements, const std::function<int64_t(uint64_t)>& reserved) {
     const config::RunConfig config = train::testing::tiny_config();
     const model::ModelShape shape = train::testing::tiny_shape();
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
     const Subject subject{config, shape, folder, make_workload(config, shape, {{train::whole_batch(2, 8)}}, {})};
-    return plan_gpu(subject, gpu_, placements, [&](const PhantomQuestion& question) {
+    const GpuRoom room{.gpu = gpu_, .taken_bytes = taken_bytes_, .placements = placements};
+    return plan_gpu(subject, room, [&](const PhantomQuestion& question) {
       const std::lock_guard lock(mutex_);
       asked_.push_back(question);
       PhantomAnswer answer;
@@ -46,13 +47,14 @@ class PlanGpu : public testing::Test {
       answer.reserved = reserved(question.placement);
       answer.allocated = answer.reserved - 100;
       answer.memory.peak = 500;
-      if (answer.reserved > question.memory_bytes) answer.out_of_memory = "CUDA out of memory";
+      if (answer.reserved > question.memory_bytes - question.taken_bytes) answer.out_of_memory = "CUDA out of memory";
       return answer;
     });
   }
 
   std::filesystem::path path_;
   config::GpuSpec gpu_;
+  int64_t taken_bytes_ = 0;
   std::mutex mutex_;
   std::vector<PhantomQuestion> asked_;
 };
@@ -84,6 +86,19 @@ TEST_F(PlanGpu, AsksAgainWithoutLimitWhereTheMemoryRunsOut) {
   EXPECT_EQ(plan.gpu->reserved_range, (ByteRange{1400, 1500}));
   EXPECT_EQ(plan.gpu->missing_bytes, 400);
   EXPECT_EQ(plan.dry_run.peak, 500);
+}
+
+TEST_F(PlanGpu, LeavesToOthersWhatTheyHaveTaken) {
+  taken_bytes_ = 300;
+  const Plan fitting = plan(1, [](uint64_t) { return 700; });
+  EXPECT_EQ(asked_.at(0).memory_bytes, 1000);
+  EXPECT_EQ(asked_.at(0).taken_bytes, 300);
+  EXPECT_TRUE(fitting.gpu->fits);
+  EXPECT_EQ(fitting.target.capacity_bytes, 700);
+  const Plan beyond = plan(1, [](uint64_t) { return 701; });
+  EXPECT_EQ(asked_.at(2).taken_bytes, 0);
+  EXPECT_FALSE(beyond.gpu->fits);
+  EXPECT_EQ(beyond.gpu->missing_bytes, 1);
 }
 
 TEST_F(PlanGpu, DoesNotFitIfOnePlacementDoesNot) {

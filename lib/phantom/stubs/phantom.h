@@ -12,6 +12,7 @@ struct phantom_gpu {
   int multiprocessors;
   int architecture;  // of the code in LibTorch's fat binary that the device would run: 90
   size_t memory_bytes;
+  size_t taken_bytes;           // of them, by others: never free
   unsigned long long placement;  // 0: ascending addresses; else the seed of scattered ones
   int log;                       // 1: kernel launches, 2: memory calls too, on stderr
   int threads_per_multiprocessor;
@@ -32,11 +33,12 @@ void phantom_unreserve(void* begin);
 // Counts `bytes` of the device's memory as used; false if the device has no more.
 bool phantom_take(size_t bytes);
 void phantom_give_back(size_t bytes);
-// From now on the device has this much memory, and segments lie elsewhere. An exported function, for phantom::pretend
-// (lib/phantom/gpu.h). False, and nothing is changed, while something is still allocated or if the process has too
-// little address space.
-bool phantom_pretend(size_t memory_bytes, unsigned long long placement);
-void phantom_set(size_t memory_bytes, unsigned long long placement);  // in what phantom_gpu tells; no checks
+// From now on the device has this much memory, others have taken so much of it, and segments lie elsewhere. An exported
+// function, for phantom::pretend (lib/phantom/gpu.h). False, and nothing is changed, while something is still allocated
+// or if the process has too little address space.
+bool phantom_pretend(size_t memory_bytes, size_t taken_bytes, unsigned long long placement);
+// In what phantom_gpu tells; no checks.
+void phantom_set(size_t memory_bytes, size_t taken_bytes, unsigned long long placement);
 
 // False if the process may not reserve enough address space to pretend anything.
 bool phantom_has_address_space(void);

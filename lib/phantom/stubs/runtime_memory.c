@@ -149,8 +149,10 @@ static void* place(size_t asked, size_t alignment, size_t physical_bytes) {
   return begin;
 }
 
+static size_t free_bytes(void) { return phantom_gpu()->memory_bytes - phantom_gpu()->taken_bytes - used_bytes; }
+
 static bool take(size_t bytes) {
-  if (bytes > phantom_gpu()->memory_bytes - used_bytes) return false;
+  if (bytes > free_bytes()) return false;
   used_bytes += bytes;
   return true;
 }
@@ -168,11 +170,11 @@ static bool remove_segment(const void* begin) {
   return false;
 }
 
-bool phantom_pretend(size_t memory_bytes, unsigned long long placement) {
+bool phantom_pretend(size_t memory_bytes, size_t taken_bytes, unsigned long long placement) {
   pthread_mutex_lock(&mutex);
   const bool possible = !segments && !used_bytes && space && space_bytes / 2 >= memory_bytes;
   if (possible) {
-    phantom_set(memory_bytes, placement);
+    phantom_set(memory_bytes, taken_bytes, placement);
     random_state = placement;
     listed_taken = 0;
   }
@@ -230,10 +232,10 @@ cudaError_t cudaFree(void* pointer) {
   return found ? cudaSuccess : phantom_fail(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+cudaError_t cudaMemGetInfo(size_t* now_free, size_t* total) {
   pthread_mutex_lock(&mutex);
-  *total_bytes = phantom_gpu()->memory_bytes;
-  *free_bytes = *total_bytes - used_bytes;
+  *total = phantom_gpu()->memory_bytes;
+  *now_free = free_bytes();
   pthread_mutex_unlock(&mutex);
   return cudaSuccess;
 }
