@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/evaluate.h"
 #include "app/session.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -12,9 +13,6 @@
 #include "base/log.h"
 #include "checkpoint/quantize_folder.h"
 #include "report/table.h"
-#include "train/inputs.h"
-#include "train/steps.h"
-#include "train/trainer.h"
 
 namespace fathom::app {
 namespace {
@@ -26,26 +24,6 @@ struct Losses {
   double before = 0, after = 0;
   double change() const { return (after - before) / before * 100; }
 };
-
-double loss_of(config::RunConfig config, const std::filesystem::path& model, const Session& session) {
-  config.model_name_or_path = model.string();
-  const train::RunInputs inputs = train::open_inputs(config);
-  int64_t capacity_tokens = 0;
-  for (const train::BatchShape& shape : train::evaluation_shapes(config, inputs.validation)) {
-    capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
-  }
-  const std::vector<std::vector<int64_t>> rows = train::evaluation_rows(config, inputs.validation);
-  train::Evaluator evaluator(config, inputs.shape, train::model_options(config, inputs.shape, session.placement),
-                             capacity_tokens, session.placement);
-  evaluator.model().load(*inputs.folder, static_cast<uint64_t>(config.seed));
-  return evaluator
-      .evaluate(std::ssize(rows),
-                [&](int64_t index) {
-                  return train::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)],
-                                         train::padding_id(inputs));
-                })
-      .loss;
-}
 
 // Of "model.layers.12.mlp.up_proj.weight": "12"; the rest is "mlp.up_proj".
 std::string layer_of(const std::string& matrix) {
@@ -157,11 +135,16 @@ void show_progress(int64_t read_bytes, int64_t all_bytes) {
 int run_quantize(const Invocation& invocation) {
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
+  const auto loss_of = [&](const std::filesystem::path& model) {
+    config::RunConfig evaluated = config;
+    evaluated.model_name_or_path = model.string();
+    return evaluate(evaluated, invocation, session).evaluation.loss;
+  };
   std::optional<Losses> losses;
-  if (!config.validation_file.empty()) losses = Losses{loss_of(config, config.model_name_or_path, session), 0};
+  if (!config.validation_file.empty()) losses = Losses{loss_of(config.model_name_or_path), 0};
   const QuantizeReport report = checkpoint::quantize_folder(
       {config.model_name_or_path, invocation.out, invocation.format, 5'000'000'000, show_progress});
-  if (losses) losses->after = loss_of(config, invocation.out, session);
+  if (losses) losses->after = loss_of(invocation.out);
   const std::string text =
       invocation.json ? as_json(report, invocation.out, losses) : as_text(report, invocation.out, losses);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -1,0 +1,32 @@
+// Inputs, model and weights opened, then one pass over the rows.
+#include "app/evaluate.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "app/model.h"
+#include "train/inputs.h"
+#include "train/steps.h"
+
+namespace fathom::app {
+
+MeasuredEvaluation evaluate(const config::RunConfig& config, const Invocation& invocation, const Session& session) {
+  const train::RunInputs inputs = train::open_inputs(config);
+  int64_t capacity_tokens = 0;
+  for (const train::BatchShape& shape : train::evaluation_shapes(config, inputs.validation)) {
+    capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
+  }
+  const std::vector<std::vector<int64_t>> rows = train::evaluation_rows(config, inputs.validation);
+  const auto batch_at = [&](int64_t index) {
+    return train::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)], train::padding_id(inputs));
+  };
+  const model::ModelOptions options = options_for_use(invocation, config, inputs.shape, session.placement);
+  train::Evaluator evaluator(config, inputs.shape, options, capacity_tokens, session.placement);
+  load_weights(evaluator.model(), invocation, *inputs.folder);
+  const auto start = std::chrono::steady_clock::now();
+  MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at)};
+  measured.taken = std::chrono::steady_clock::now() - start;
+  return measured;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,19 @@
+// The loss of a model, for the commands that measure one.
+#pragma once
+
+#include <chrono>
+
+#include "app/invocation.h"
+#include "app/session.h"
+#include "train/trainer.h"
+
+namespace fathom::app {
+
+struct MeasuredEvaluation {
+  train::Evaluation evaluation;
+  std::chrono::duration<double> taken{};  // by the evaluation alone: data and weights were read before
+};
+// Of config.model_name_or_path, with the invocation's adapter and --activations, on the config's validation rows.
+MeasuredEvaluation evaluate(const config::RunConfig& config, const Invocation& invocation, const Session& session);
+
+}  // namespace fathom::app
