@@ -22,7 +22,6 @@ at::ScalarType type_of(MomentStorage storage, int64_t elements) {
 MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
                        ledger::Ledger* ledger)
     : Optimizer(ledger), options_(options) {
-  bool looks_up = false;
   for (const OptimizedParameter& parameter : parameters) {
     const at::Tensor& tensor = parameter.tensor;
     Entry entry{tensor, {}, parameter.decays, {}, {}};
@@ -31,10 +30,11 @@ MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const 
     }
     entry.first = add_moment("exp_avg", parameter);
     entry.second = add_moment("exp_avg_sq", parameter);
-    looks_up = looks_up || (entry.first.scales.defined() && !has_kernel(tensor));
     entries_.push_back(std::move(entry));
   }
-  if (looks_up) add_tables(entries_.front().parameter.device());
+  if (!parameters.empty() && !has_kernel(parameters.front().tensor)) {
+    prepare_operators(parameters.front().tensor.device());
+  }
 }
 
 MixedAdamW::Moment MixedAdamW::add_moment(const std::string& name, const OptimizedParameter& parameter) {
@@ -48,29 +48,44 @@ MixedAdamW::Moment MixedAdamW::add_moment(const std::string& name, const Optimiz
   return moment;
 }
 
-void MixedAdamW::add_tables(at::Device device) {
-  const auto table = [&](const std::array<float, 256>& numbers, int64_t count) {
-    at::Tensor tensor = at::from_blob(const_cast<float*>(numbers.data()), {count}, at::kFloat).to(device);
-    claim(tensor, "table of dynamic codes");
-    return tensor;
+void MixedAdamW::prepare_operators(at::Device device) {
+  std::vector<UpdatedParameter> parameters;
+  bool looks_up = false;
+  for (const Entry& entry : entries_) {
+    const bool quantized = entry.first.scales.defined();
+    parameters.push_back({entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat, quantized});
+    looks_up = looks_up || quantized;
+  }
+  groups_ = update_groups(parameters);
+  // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
+  count_of_steps_ = at::zeros({}, at::TensorOptions().device(device).dtype(at::kFloat));
+  claim(count_of_steps_, "step");
+  if (!looks_up) return;
+  const auto table = [&](const quant::DynamicMap& map) {
+    const auto copy = [&](const std::array<float, 256>& numbers, int64_t count) {
+      at::Tensor tensor = at::from_blob(const_cast<float*>(numbers.data()), {count}, at::kFloat).to(device);
+      claim(tensor, "table of dynamic codes");
+      return tensor;
+    };
+    const auto* const zero = std::find(map.values.begin(), map.values.end(), 0.0f);
+    return Table{copy(map.values, 256), copy(map.midpoints, 255), zero - map.values.begin()};
   };
-  const quant::DynamicMap &with_signs = quant::kSignedDynamic, &without = quant::kUnsignedDynamic;
-  tables_ = {table(with_signs.values, 256), table(with_signs.midpoints, 255), table(without.values, 256),
-             table(without.midpoints, 255)};
+  tables_ = {table(quant::kSignedDynamic), table(quant::kUnsignedDynamic)};
+}
+
+void MixedAdamW::set_steps(int64_t steps) {
+  Optimizer::set_steps(steps);
+  if (count_of_steps_.defined()) count_of_steps_.fill_(static_cast<double>(steps));
 }
 
 void MixedAdamW::update(double learning_rate, const at::Tensor& gradient_factor) {
+  if (!groups_.empty()) return update_by_operators(learning_rate, gradient_factor);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     kernels::AdamWStep step =
         adamw_step(options_.update, steps(), learning_rate, entry.decays ? options_.update.weight_decay : 0);
-    const DrawStream draws = draw_stream(options_.seed, steps(), static_cast<int64_t>(i));
-    if (!has_kernel(entry.parameter)) {
-      update_by_operators(entry, step, draws, gradient_factor);
-      continue;
-    }
     step.factor = factor_on_host(gradient_factor, entry.parameter);
-    update_by_kernel(entry, step, draws);
+    update_by_kernel(entry, step, draw_stream(options_.seed, steps(), static_cast<int64_t>(i)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "optim/adamw.h"
 #include "optim/mixed_kernel.h"
 #include "optim/moment_storage.h"
+#include "optim/update_groups.h"
 
 namespace fathom::optim {
 
@@ -21,9 +22,10 @@ class MixedAdamW : public Optimizer {
  public:
   // States: "exp_avg.<parameter>" and "exp_avg_sq.<parameter>", of the parameter's shape; of quantized ones codes, with
   // the blocks' scales in "exp_avg_scale.<parameter>" and "exp_avg_sq_scale.<parameter>"; of BF16 weights with masters
-  // "master.<parameter>", which the first step takes from the weights.
+  // "master.<parameter>", which the first step takes from the weights. By operators one 4-byte count of steps besides.
   MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
              ledger::Ledger* ledger);
+  void set_steps(int64_t steps) override;
 
  private:
   struct Moment {
@@ -36,11 +38,15 @@ class MixedAdamW : public Optimizer {
     Moment first, second;
   };
   // What a device without kernels of ours looks codes up in.
+  struct Table {
+    at::Tensor values_256, borders_255;
+    int64_t zero = 0;  // the code of 0
+  };
   struct Tables {
-    at::Tensor first_256, first_borders_255, second_256, second_borders_255;
+    Table first, second;
   };
   Moment add_moment(const std::string& name, const OptimizedParameter& parameter);
-  void add_tables(at::Device device);
+  void prepare_operators(at::Device device);
 
   void update(double learning_rate, const at::Tensor& gradient_factor) override;
   bool has_kernel(const at::Tensor& parameter) const { return !options_.by_operators && ops::has_kernel(parameter); }
@@ -48,18 +54,15 @@ class MixedAdamW : public Optimizer {
     return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
   }
   void update_by_kernel(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws) const;
-  // Elsewhere: a part of the parameter at a time, whose FP32 copies are all that is taken.
-  void update_by_operators(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws,
-                           const at::Tensor& gradient_factor) const;
-  struct Part;
-  void update_part(const Part& part, const kernels::AdamWStep& step, const DrawStream& draws,
-                   const at::Tensor& gradient_factor) const;
-  at::Tensor weights_of(const Part& part) const;
-  void store_weights(const Part& part, const at::Tensor& weights, const at::Tensor& bits) const;
-  void store_moments(const Part& part, const at::Tensor& first, const at::Tensor& second, const at::Tensor& bits) const;
+  // Elsewhere: a group of parameters at a time, whose FP32 copies are all that is taken.
+  void update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const;
+  struct Group;
 
   std::vector<Entry> entries_;
   MixedAdamWOptions options_;
+  // By operators.
+  std::vector<UpdateGroup> groups_;
+  at::Tensor count_of_steps_;
   Tables tables_;
 };
 

@@ -1,52 +1,85 @@
-// AdamW in several types by ATen's operators, in parts: each is widened to FP32, updated in place and rounded back.
+// AdamW in several types by LibTorch's operators, a group of parameters at a time: what is not FP32 is widened into
+// buffers of the group, updated by the fused kernel and rounded back.
 #include <ATen/ATen.h>
 
-#include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "optim/mixed_adamw.h"
 #include "quant/magnitude.h"
 
 namespace fathom::optim {
+namespace {
 
-// Elements [first, first + n) of a parameter: whole blocks of codes, or the short one at its end.
-struct MixedAdamW::Part {
-  const Entry& entry;
-  at::Tensor gradient;  // of the whole parameter
-  int64_t first, n;
+constexpr int64_t kBlock = quant::kDynamicBlock;
 
-  int64_t blocks() const { return divide_up(n, quant::kDynamicBlock); }
-  at::Tensor of(const at::Tensor& tensor) const { return tensor.view({-1}).narrow(0, first, n); }
-  at::Tensor scales_of(const Moment& moment) const {
-    return moment.scales.narrow(0, first / quant::kDynamicBlock, blocks());
-  }
-  // FP32 in place, or a copy.
-  at::Tensor widened(const Moment& moment, const at::Tensor& table_256) const {
-    if (!moment.scales.defined()) return of(moment.values).to(at::kFloat);
-    at::Tensor values = at::index_select(table_256, 0, of(moment.values).to(at::kInt));
-    values.view({blocks(), n / blocks()}).mul_(scales_of(moment).unsqueeze(1));
-    return values;
-  }
+using Tensors = std::vector<at::Tensor>;
+
+// Numbers of a group's spans, which lie one behind the other, each from the beginning of a block. Without `all` they
+// lie where they are stored.
+struct Buffer {
+  at::Tensor all;
+  Tensors spans;
 };
 
-namespace {
+Buffer cut(at::Tensor all, const UpdateGroup& group) {
+  Buffer buffer{std::move(all), {}};
+  int64_t start = 0;
+  for (const Span& span : group) {
+    buffer.spans.push_back(buffer.all.narrow(0, start, span.n));
+    start += round_up(span.n, kBlock);
+  }
+  return buffer;
+}
+
+// A number for each block.
+Buffer empty_scales(const UpdateGroup& group, const at::TensorOptions& options) {
+  Buffer buffer{at::empty({elements_of(group) / kBlock}, options.dtype(at::kFloat)), {}};
+  int64_t start = 0;
+  for (const Span& span : group) {
+    const int64_t blocks = divide_up(span.n, kBlock);
+    buffer.spans.push_back(buffer.all.narrow(0, start, blocks));
+    start += blocks;
+  }
+  return buffer;
+}
+
+Buffer in_fp32(Tensors stored, const UpdateGroup& group) {
+  if (stored.front().scalar_type() == at::kFloat) return {{}, std::move(stored)};
+  const at::TensorOptions options = stored.front().options().dtype(at::kFloat);
+  Buffer copies = cut(at::empty({elements_of(group)}, options), group);
+  at::_foreach_copy_(copies.spans, stored);
+  return copies;
+}
 
 // A uint32 as int32, the type that ATen computes in, modulo 2^32.
 int64_t as_int32(uint32_t bits) { return static_cast<int32_t>(bits); }
 
-// The draws of stochastic_rounding.h, int32 [n].
-at::Tensor draw_bits(const DrawStream& stream, int64_t first, int64_t n, at::Device device) {
-  at::Tensor bits = at::arange(n, at::TensorOptions().device(device).dtype(at::kInt));
+// The draws of stochastic_rounding.h, int32 [elements of the group]. streams: one for each span.
+at::Tensor draw_bits(const std::vector<DrawStream>& streams, const UpdateGroup& group,
+                     const at::TensorOptions& options) {
+  const Buffer drawn = cut(at::arange(elements_of(group), options.dtype(at::kInt)), group);
+  const at::Tensor& bits = drawn.all;
   at::Tensor upper = at::empty_like(bits);
   const auto mix_down = [&](int places) {
     at::bitwise_right_shift_out(upper, bits, places);
     bits.bitwise_xor_(upper.bitwise_and_(as_int32(0xffffffffu >> places)));  // int32 is shifted with its sign
   };
-  bits.add_(as_int32(static_cast<uint32_t>(first))).bitwise_xor_(as_int32(stream.first));
+  std::vector<at::Scalar> starts, added;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const int64_t start = drawn.spans[i].storage_offset();
+    starts.emplace_back(as_int32(static_cast<uint32_t>(group[i].first - start)));
+    added.emplace_back(as_int32(added_for(streams[i], group[i].first)));
+  }
+  at::_foreach_add_(drawn.spans, starts);
+  for (size_t i = 0; i < group.size(); ++i) drawn.spans[i].bitwise_xor_(as_int32(streams[i].first));
   mix_down(16);
   bits.mul_(as_int32(kFirstMix));
   mix_down(15);
-  bits.add_(as_int32(added_for(stream, first))).mul_(as_int32(kSecondMix));
+  at::_foreach_add_(drawn.spans, added);
+  bits.mul_(as_int32(kSecondMix));
   mix_down(16);
   return bits;
 }
@@ -58,82 +91,155 @@ void round_by_chance(const at::Tensor& values, const at::Tensor& sixteen_bits) {
   values.masked_fill_(not_numbers, std::numeric_limits<double>::quiet_NaN());
 }
 
-// Codes and scales of quant/dynamic.h. Spoils the values.
-void quantize(const at::Tensor& values_n, const at::Tensor& borders_255, at::Tensor scales, const at::Tensor& codes_n) {
-  const int64_t blocks = scales.size(0);
-  const at::Tensor rows = values_n.view({blocks, values_n.size(0) / blocks});
-  at::linalg_vector_norm_out(scales, rows, std::numeric_limits<double>::infinity(), at::IntArrayRef({1}));
-  scales.masked_fill_(scales.lt(quant::kSmallestMagnitude), 0);
-  rows.mul_(scales.reciprocal().masked_fill_(scales.eq(0), 0).unsqueeze(1));
-  codes_n.copy_(at::bucketize(values_n, borders_255, /*out_int32=*/true));
-}
-
 }  // namespace
 
-at::Tensor MixedAdamW::weights_of(const Part& part) const {
-  const Entry& entry = part.entry;
-  if (!entry.master.defined()) return part.of(entry.parameter).to(at::kFloat);
-  at::Tensor masters = part.of(entry.master);
-  if (steps() == 1) masters.copy_(part.of(entry.parameter));
-  return masters;
+// One group of an optimizer's parameters.
+struct MixedAdamW::Group {
+  const MixedAdamW& optimizer;
+  const UpdateGroup& spans;
+
+  void update(double learning_rate, const std::optional<at::Tensor>& gradient_divisor) const;
+
+  const Entry& entry(size_t span) const { return optimizer.entries_[spans[span].parameter]; }
+  const Entry& any() const { return entry(0); }  // for what all have in common
+  // The spans of a tensor that every entry has: contiguous, of the parameter's size.
+  template <typename TensorOf>
+  Tensors of(const TensorOf& tensor_of) const {
+    Tensors parts;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      parts.push_back(tensor_of(entry(i)).view({-1}).narrow(0, spans[i].first, spans[i].n));
+    }
+    return parts;
+  }
+  Tensors parameters() const {
+    return of([](const Entry& entry) { return entry.parameter; });
+  }
+  Tensors values(Moment Entry::*moment) const {
+    return of([&](const Entry& entry) { return (entry.*moment).values; });
+  }
+  Tensors scales(Moment Entry::*moment) const;
+
+  Buffer weights() const;
+  Buffer widened(Moment Entry::*moment, const Table& table) const;
+  void update_in_fp32(const std::array<Buffer, 4>& numbers, double learning_rate,
+                      const std::optional<at::Tensor>& gradient_divisor) const;
+  at::Tensor draws() const;
+  void store_weights(const Buffer& weights, const at::Tensor& bits) const;
+  void store_moments(const Buffer& first, const Buffer& second, const at::Tensor& bits) const;
+  void quantize(const Buffer& numbers, Moment Entry::*moment, const Table& table) const;
+};
+
+Tensors MixedAdamW::Group::scales(Moment Entry::*moment) const {
+  Tensors parts;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    parts.push_back((entry(i).*moment).scales.narrow(0, spans[i].first / kBlock, divide_up(spans[i].n, kBlock)));
+  }
+  return parts;
+}
+
+// The parameters themselves, their masters, or copies.
+Buffer MixedAdamW::Group::weights() const {
+  if (!any().master.defined()) return in_fp32(parameters(), spans);
+  Tensors masters = of([](const Entry& entry) { return entry.master; });
+  if (optimizer.steps() == 1) at::_foreach_copy_(masters, parameters());
+  return {{}, std::move(masters)};
+}
+
+Buffer MixedAdamW::Group::widened(Moment Entry::*moment, const Table& table) const {
+  if (!(any().*moment).scales.defined()) return in_fp32(values(moment), spans);
+  at::Tensor numbers;
+  {
+    // Zeros fill up short blocks: they are no block's largest magnitude.
+    const at::TensorOptions options = table.values_256.options().dtype(at::kInt);
+    const Buffer indices = cut(at::full({elements_of(spans)}, table.zero, options), spans);
+    at::_foreach_copy_(indices.spans, values(moment));
+    numbers = at::index_select(table.values_256, 0, indices.all);
+  }
+  const Buffer of_blocks = empty_scales(spans, numbers.options());
+  at::_foreach_copy_(of_blocks.spans, scales(moment));
+  numbers.view({-1, kBlock}).mul_(of_blocks.all.unsqueeze(1));
+  return cut(std::move(numbers), spans);
+}
+
+// numbers: weights, gradients, first and second moments. One launch for a few dozen spans of one weight decay.
+void MixedAdamW::Group::update_in_fp32(const std::array<Buffer, 4>& numbers, double learning_rate,
+                                       const std::optional<at::Tensor>& gradient_divisor) const {
+  const AdamWOptions& options = optimizer.options_.update;
+  for (const bool decays : {true, false}) {
+    std::array<Tensors, 4> lists;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      if (entry(i).decays != decays) continue;
+      for (size_t list = 0; list < lists.size(); ++list) lists[list].push_back(numbers[list].spans[i]);
+    }
+    const auto& [weights, gradients, first, second] = lists;
+    if (weights.empty()) continue;
+    at::_fused_adamw_(weights, gradients, first, second, {}, Tensors(weights.size(), optimizer.count_of_steps_),
+                      learning_rate, options.beta1, options.beta2, decays ? options.weight_decay : 0, options.epsilon,
+                      /*amsgrad=*/false, /*maximize=*/false, gradient_divisor);
+  }
+}
+
+at::Tensor MixedAdamW::Group::draws() const {
+  std::vector<DrawStream> streams;
+  for (const Span& span : spans) {
+    streams.push_back(draw_stream(optimizer.options_.seed, optimizer.steps(), static_cast<int64_t>(span.parameter)));
+  }
+  return draw_bits(streams, spans, any().parameter.options());
 }
 
 // bits: draws, of which weights take the upper half.
-void MixedAdamW::store_weights(const Part& part, const at::Tensor& weights, const at::Tensor& bits) const {
-  const at::Tensor& parameter = part.entry.parameter;
-  if (parameter.scalar_type() == at::kFloat) return;  // changed in place
-  if (rounds_by_chance(parameter)) {
-    round_by_chance(weights, bits.bitwise_right_shift(16).bitwise_and_(as_int32(0xffff)));
+void MixedAdamW::Group::store_weights(const Buffer& weights, const at::Tensor& bits) const {
+  if (any().parameter.scalar_type() == at::kFloat) return;  // changed in place
+  if (optimizer.rounds_by_chance(any().parameter)) {
+    round_by_chance(weights.all, bits.bitwise_right_shift(16).bitwise_and_(as_int32(0xffff)));
   }
-  part.of(parameter).copy_(weights);
+  at::_foreach_copy_(parameters(), weights.spans);
 }
 
-void MixedAdamW::store_moments(const Part& part, const at::Tensor& first, const at::Tensor& second,
-                               const at::Tensor& bits) const {
-  const Entry& entry = part.entry;
-  if (entry.first.scales.defined()) {
-    quantize(first, tables_.first_borders_255, part.scales_of(entry.first), part.of(entry.first.values));
-    quantize(second, tables_.second_borders_255, part.scales_of(entry.second), part.of(entry.second.values));
-  } else if (entry.first.values.scalar_type() == at::kBFloat16) {
-    part.of(entry.first.values).copy_(first);
-    round_by_chance(second, bits.bitwise_and(as_int32(0xffff)));
-    part.of(entry.second.values).copy_(second);
+void MixedAdamW::Group::store_moments(const Buffer& first, const Buffer& second, const at::Tensor& bits) const {
+  if (any().first.scales.defined()) {
+    quantize(first, &Entry::first, optimizer.tables_.first);
+    quantize(second, &Entry::second, optimizer.tables_.second);
+  } else if (any().first.values.scalar_type() == at::kBFloat16) {
+    at::_foreach_copy_(values(&Entry::first), first.spans);
+    round_by_chance(second.all, bits.bitwise_and(as_int32(0xffff)));
+    at::_foreach_copy_(values(&Entry::second), second.spans);
   }
 }
 
-void MixedAdamW::update_part(const Part& part, const kernels::AdamWStep& step, const DrawStream& draws,
-                             const at::Tensor& gradient_factor) const {
-  const Entry& entry = part.entry;
-  at::Tensor gradient = part.of(part.gradient).to(at::kFloat);
-  if (gradient_factor.defined()) gradient.mul_(gradient_factor);
-  const at::Tensor weights = weights_of(part);
-  const at::Tensor first = part.widened(entry.first, tables_.first_256);
-  const at::Tensor second = part.widened(entry.second, tables_.second_256);
-  first.mul_(step.beta1).add_(gradient, 1 - step.beta1);
-  second.mul_(step.beta2).addcmul_(gradient, gradient, 1 - step.beta2);
-  at::sqrt_out(gradient, second).div_(step.root_second).add_(step.epsilon);  // nobody reads the gradient again
-  weights.mul_(step.keep).addcdiv_(first, gradient, -step.rate);
-  gradient.reset();
+// Codes and scales of quant/dynamic.h. Spoils the numbers.
+void MixedAdamW::Group::quantize(const Buffer& numbers, Moment Entry::*moment, const Table& table) const {
+  const at::Tensor rows = numbers.all.view({-1, kBlock});
+  const Buffer largest = empty_scales(spans, rows.options());
+  at::Tensor of_blocks = largest.all;
+  at::linalg_vector_norm_out(of_blocks, rows, std::numeric_limits<double>::infinity(), at::IntArrayRef({1}));
+  of_blocks.masked_fill_(of_blocks.lt(quant::kSmallestMagnitude), 0);
+  rows.mul_(of_blocks.reciprocal().masked_fill_(of_blocks.eq(0), 0).unsqueeze(1));
+  at::_foreach_copy_(scales(moment), largest.spans);
+  const Buffer codes = cut(at::bucketize(numbers.all, table.borders_255, /*out_int32=*/true), spans);
+  at::_foreach_copy_(values(moment), codes.spans);
+}
+
+void MixedAdamW::Group::update(double learning_rate, const std::optional<at::Tensor>& gradient_divisor) const {
+  const Buffer first = widened(&Entry::first, optimizer.tables_.first);
+  const Buffer second = widened(&Entry::second, optimizer.tables_.second);
+  const Buffer weights = this->weights();
+  {
+    Buffer gradients = in_fp32(of([](const Entry& entry) { return entry.parameter.grad().contiguous(); }), spans);
+    update_in_fp32({weights, std::move(gradients), first, second}, learning_rate, gradient_divisor);
+  }
   at::Tensor bits;
-  if (rounds_by_chance(entry.parameter) || entry.second.values.scalar_type() == at::kBFloat16) {
-    bits = draw_bits(draws, part.first, part.n, weights.device());
+  if (optimizer.rounds_by_chance(any().parameter) || any().second.values.scalar_type() == at::kBFloat16) {
+    bits = draws();
   }
-  store_weights(part, weights, bits);
-  store_moments(part, first, second, bits);
+  store_weights(weights, bits);
+  store_moments(first, second, bits);
 }
 
-void MixedAdamW::update_by_operators(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws,
-                                     const at::Tensor& gradient_factor) const {
-  const int64_t elements = entry.parameter.numel();
-  const int64_t in_blocks = elements - elements % quant::kDynamicBlock;
-  const at::Tensor gradient = entry.parameter.grad().contiguous();
-  const auto update = [&](int64_t first, int64_t n) {
-    update_part({entry, gradient, first, n}, step, draws, gradient_factor);
-  };
-  for (int64_t first = 0; first < in_blocks; first += kUpdatedAtOnce) {
-    update(first, std::min(kUpdatedAtOnce, in_blocks - first));
-  }
-  if (elements > in_blocks) update(in_blocks, elements - in_blocks);
+void MixedAdamW::update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const {
+  std::optional<at::Tensor> divisor;
+  if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
+  for (const UpdateGroup& spans : groups_) Group{*this, spans}.update(learning_rate, divisor);
 }
 
 }  // namespace fathom::optim

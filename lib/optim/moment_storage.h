@@ -19,9 +19,6 @@ enum class MomentStorage {
 // A smaller parameter's moments stay in FP32: bitsandbytes' min_8bit_size.
 inline constexpr int64_t kFewestIn8bit = 4096;
 
-// Elements that are updated at a time where the update is made of LibTorch's operators: an FP32 copy takes 16 MiB.
-inline constexpr int64_t kUpdatedAtOnce = int64_t{1} << 22;
-
 // Of a run with one of the optimizers adamw, adamw_8bit and adamw_bf16.
 constexpr MomentStorage moment_storage(config::Optimizer optimizer, config::MasterWeights masters) {
   if (optimizer == config::Optimizer::kAdamW8bit) return MomentStorage::k8bit;

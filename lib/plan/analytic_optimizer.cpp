@@ -5,11 +5,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 #include "config/checks.h"
 #include "model/fake_quantization.h"
 #include "optim/moment_storage.h"
+#include "optim/update_groups.h"
 #include "plan/analytic_sources.h"
 
 namespace fathom::plan {
@@ -21,7 +23,7 @@ constexpr const char* kAdamW = "AdamW keeps two moments (Loshchilov and Hutter 2
 constexpr const char* k8bit = "moments in 8 bits, by blocks of 256 (Dettmers et al. 2022, arXiv 2110.02861)";
 constexpr const char* kMasters = "FP32 masters of BF16 weights (Micikevicius et al. 2017, arXiv 1710.03740)";
 constexpr const char* kTables = "8-bit codes' values and the borders between them; lib/optim/mixed_adamw.h";
-constexpr const char* kPart = "a part of one parameter in FP32, by ATen's operators; lib/optim/mixed_adamw.h";
+constexpr const char* kGroup = "a group of parameters in FP32, by ATen's operators; lib/optim/mixed_adamw.h";
 constexpr const char* kLion = "Lion keeps one momentum, in FP32 (Chen et al. 2023, arXiv 2302.06675)";
 constexpr const char* kAdafactor =
     "Adafactor keeps one mean for each row and column, in FP32 (Shazeer and Stern 2018, arXiv 1804.04235)";
@@ -85,37 +87,37 @@ void account_for_adamw(const StepSettings& s, const std::vector<TrainedTensor>& 
   }
   stand("scales of moments", k8bit, {{2, "of"}, {states.scales, "scales"}, {4, "bytes"}});
   if (!s.cuda) return;
-  if (optim::moment_storage(s.run.optim, s.run.master_weights) == optim::MomentStorage::kAsWeights) {
-    stand("step count", kAdamW, {{4, "bytes"}});
-  }
+  stand("step count", kAdamW, {{4, "bytes"}});
   if (states.scales > 0) stand("tables of codes", kTables, {{2 * (256 + 255), "numbers"}, {4, "bytes"}});
 }
 
-// The largest part of a parameter: MixedAdamW::update_part.
-void account_for_part(const StepSettings& s, const TrainedTensor& tensor, Account& account) {
+// MixedAdamW::Group::update. narrow: BF16 weights; quantized: moments in codes.
+void account_for_group(const StepSettings& s, int64_t elements, bool narrow, bool quantized, Account& account) {
   using config::MasterWeights;
-  const optim::MomentStorage storage = optim::moment_storage(s.run.optim, s.run.master_weights);
-  const int64_t elements = tensor.elements(), in_blocks = elements - elements % quant::kDynamicBlock;
-  const int64_t n = in_blocks == 0 ? elements : std::min(optim::kUpdatedAtOnce, in_blocks);
   const auto take = [&](const char* what, int64_t bytes) {
-    return account.take(what, kPart, {{n, "elements"}, {bytes, "bytes"}});
+    return account.take(what, kGroup, {{elements, "elements"}, {bytes, "bytes"}});
   };
-  const bool narrow = tensor.bytes < 4, quantized = optim::is_quantized(storage, elements);
+  const auto take_scales = [&] {
+    return account.take("scales of a group", kGroup, {{elements / quant::kDynamicBlock, "blocks"}, {4, "bytes"}});
+  };
   const bool by_chance = narrow && s.run.master_weights == MasterWeights::kStochastic;
-  const bool narrow_moments = storage == optim::MomentStorage::kBf16;
-  const auto widened = [&](const char* what) {
-    const Tensor indices = quantized ? take("codes as indices", 4) : nullptr;
-    return quantized || narrow_moments ? take(what, 4) : nullptr;
+  const bool narrow_moments = optim::moment_storage(s.run.optim, s.run.master_weights) == optim::MomentStorage::kBf16;
+  const auto widened = [&](const char* what) -> Tensor {
+    if (narrow_moments) return take(what, 4);
+    if (!quantized) return nullptr;
+    Tensor indices = take("codes as indices", 4), numbers = take(what, 4);
+    indices.reset();
+    take_scales();
+    return numbers;
   };
   const auto round_by_chance = [&] {
     const Tensor draws = take("draws", 4);
     take("which are not numbers", 1);
   };
-  Tensor gradient = narrow ? take("gradient in FP32", 4) : nullptr;
+  const Tensor first = widened("first moments in FP32"), second = widened("second moments in FP32");
   const bool copies = narrow && s.run.master_weights != MasterWeights::kFp32;
   const Tensor weights = copies ? take("weights in FP32", 4) : nullptr;
-  const Tensor first = widened("first moment in FP32"), second = widened("second moment in FP32");
-  gradient.reset();
+  if (narrow) take("gradients in FP32", 4);
   Tensor bits;
   if (by_chance || narrow_moments) {
     bits = take("random bits", 4);
@@ -123,7 +125,25 @@ void account_for_part(const StepSettings& s, const TrainedTensor& tensor, Accoun
   }
   if (by_chance) round_by_chance();
   if (narrow_moments) round_by_chance();
-  if (quantized) take("codes", 4);
+  if (!quantized) return;
+  const Tensor scales = take_scales();
+  take("codes", 4);
+}
+
+// All groups of a kind take what its largest does.
+void account_for_groups(const StepSettings& s, const std::vector<TrainedTensor>& tensors, Account& account) {
+  const optim::MomentStorage storage = optim::moment_storage(s.run.optim, s.run.master_weights);
+  std::vector<optim::UpdatedParameter> parameters;
+  for (const TrainedTensor& tensor : tensors) {
+    parameters.push_back({tensor.elements(), tensor.bytes < 4, optim::is_quantized(storage, tensor.elements())});
+  }
+  std::map<std::pair<bool, bool>, int64_t> largest;
+  for (const optim::UpdateGroup& group : optim::update_groups(parameters)) {
+    const optim::UpdatedParameter& any = parameters[group.front().parameter];
+    int64_t& elements = largest[{any.narrow, any.quantized}];
+    elements = std::max(elements, optim::elements_of(group));
+  }
+  for (const auto& [kind, elements] : largest) account_for_group(s, elements, kind.first, kind.second, account);
 }
 
 }  // namespace
@@ -174,8 +194,8 @@ void account_for_update(const StepSettings& s, Account& account) {
   const Tensor factor = factors ? account.take("factor of gradients", kNorms, {{4, "bytes"}}) : nullptr;
   if (config::is_adamw(s.run.optim)) {
     if (optim::moment_storage(s.run.optim, s.run.master_weights) == optim::MomentStorage::kAsWeights) return;
-    for (const TrainedTensor& tensor : tensors) account_for_part(s, tensor, account);
-    return;
+    const Tensor divisor = factors ? account.take("its reciprocal", kNorms, {{4, "bytes"}}) : nullptr;
+    return account_for_groups(s, tensors, account);
   }
   if (s.run.optim == config::Optimizer::kSgd) return;
   for (const TrainedTensor& tensor : tensors) {

@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -89,32 +90,37 @@ struct Kind {
 };
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
-constexpr int64_t kRows = 33, kColumns = 181, kElements = kRows * kColumns;  // more than 4096, no whole blocks
+// Two of more than 4096 elements, no whole blocks, and a small one.
+constexpr std::array<int64_t, 3> kElements = {33 * 181, 40 * 131, 77};
 
 struct SmallRun {
   explicit SmallRun(const Kind& kind, bool by_operators = false) {
     at::manual_seed(3);
-    matrix = at::randn({kRows, kColumns}).to(kind.weights).set_requires_grad(true);
-    vector = at::randn({77}).to(kind.weights).set_requires_grad(true);
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{33, 181}, {40, 131}, {77}}) {
+      parameters.push_back(at::randn(sizes).to(kind.weights).set_requires_grad(true));
+    }
     MixedAdamWOptions options{kOptions, kind.moments, kind.masters, 5, by_operators};
     optimizer = std::make_unique<MixedAdamW>(
-        std::vector<OptimizedParameter>{{"matrix", matrix, true}, {"vector", vector, false}}, options, nullptr);
+        std::vector<OptimizedParameter>{
+            {"matrix", parameters[0], true}, {"wide", parameters[1], true}, {"vector", parameters[2], false}},
+        options, nullptr);
   }
 
   void step(int index, const at::Tensor& factor = {}) {
     at::manual_seed(100 + index);
-    for (const at::Tensor& parameter : {matrix, vector}) {
+    for (const at::Tensor& parameter : parameters) {
       parameter.mutable_grad() = (at::randn(parameter.sizes()) * 0.1).to(parameter.scalar_type());
     }
     optimizer->step(0.01, factor);
   }
   std::vector<at::Tensor> everything() const {
-    std::vector<at::Tensor> all = {matrix.detach(), vector.detach()};
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& parameter : parameters) all.push_back(parameter.detach());
     for (const auto& [name, tensor] : optimizer->state()) all.push_back(tensor);
     return all;
   }
 
-  at::Tensor matrix, vector;
+  std::vector<at::Tensor> parameters;
   std::unique_ptr<MixedAdamW> optimizer;
 };
 
@@ -157,7 +163,8 @@ TEST_P(MixedAdamWs, AgreeWithThemselvesByOperators) {
     }
     const std::vector<at::Tensor> expected = kernel.everything(), ends = operators.everything();
     for (size_t i = 0; i < ends.size(); ++i) {
-      const std::string what = i < 2 ? "parameter" : kernel.optimizer->state()[i - 2].first;
+      const size_t count = kElements.size();
+      const std::string what = i < count ? "parameter" : kernel.optimizer->state()[i - count].first;
       ASSERT_EQ(ends[i].scalar_type(), expected[i].scalar_type());
       if (ends[i].scalar_type() == at::kByte) {
         expect_codes(ends[i], expected[i], what);
@@ -177,7 +184,7 @@ TEST_P(MixedAdamWs, KeepWhatPlansCount) {
   const SmallRun run(kind);
   const int64_t weight_bytes = kind.weights == at::kFloat ? 4 : 2;
   int64_t expected = 0;
-  for (const int64_t elements : {kElements, int64_t{77}}) {
+  for (const int64_t elements : kElements) {
     expected += 2 * elements * bytes_of_moment(kind.moments, elements, weight_bytes);
     expected += 2 * 4 * scales_of_moment(kind.moments, elements);
     if (kind.masters == MasterWeights::kFp32 && weight_bytes == 2) expected += 4 * elements;
