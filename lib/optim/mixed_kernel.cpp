@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/row_blocks.h"
+#include "optim/mixed_lanes.h"
 #include "quant/dynamic.h"
 
 namespace fathom::optim::kernels {
@@ -54,20 +55,27 @@ struct Block {
   int64_t first, n;
 };
 
-// Takes the block's moments in FP32 and changes them; `draws`: null where nothing is rounded by chance.
-void update(const AdamWStep& step, const Block& block, float* m, float* v, const uint32_t* draws) {
+// compute(g, p, p_out): the new weights, in FP32. draws: null where nothing is rounded by chance.
+template <typename Compute>
+void update_weights(const Block& block, const uint32_t* draws, const Compute& compute) {
   float gradients[kElements], before[kElements], after[kElements];
   const auto& [weights, gradient, first, n] = block;
   float* masters = weights.masters == nullptr ? nullptr : weights.masters + first;
   const bool from_masters = masters != nullptr && !weights.masters_unset;
   const float* p = from_masters ? masters : read(weights.stored, first, n, before);
   float* out = masters != nullptr ? masters : target(weights.stored, first, after);
-  update_block(step, read(gradient, first, n, gradients), p, m, v, out, n);
+  compute(read(gradient, first, n, gradients), p, out);
   if (weights.by_chance) {
     round_upper(out, draws, narrow(weights.stored, first), n);
   } else {
     write(out, weights.stored, first, n);
   }
+}
+
+// Takes the block's moments in FP32 and changes them.
+void update(const AdamWStep& step, const Block& block, float* m, float* v, const uint32_t* draws) {
+  update_weights(block, draws,
+                 [&](const float* g, const float* p, float* p_out) { update_block(step, g, p, m, v, p_out, block.n); });
 }
 
 // Calls visit for blocks of [first, last).
@@ -98,13 +106,27 @@ void adamw(const AdamWStep& step, const StoredWeights& weights, Rows gradient, c
 
 void adamw(const AdamWStep& step, const StoredWeights& weights, Rows gradient, const QuantizedMoments& moments,
            const DrawStream& draws, int64_t first, int64_t last) {
+  uint32_t bits[kElements];
+#ifdef FATHOM_DYNAMIC_LANES
+  if (quant::has_dynamic_lanes()) {
+    const int64_t whole_end = last - (last - first) % kElements;
+    UpdateInLanes lanes(step, moments);
+    each_block(weights, gradient, first, whole_end, [&](const Block& block) {
+      if (weights.by_chance) draw(draws, block.first, block.n, bits);
+      update_weights(block, bits, [&](const float* g, const float* p, float* p_out) {
+        lanes.update(block.first / kElements, g, p, p_out);
+      });
+    });
+    lanes.finish();
+    first = whole_end;
+  }
+#endif
   each_block(weights, gradient, first, last, [&](const Block& block) {
     float m[kElements], v[kElements];
-    uint32_t bits[kElements];
     uint8_t* const first_codes = moments.first_codes + block.first;
     uint8_t* const second_codes = moments.second_codes + block.first;
-    float& first_scale = moments.first_scales[block.first / quant::kDynamicBlock];
-    float& second_scale = moments.second_scales[block.first / quant::kDynamicBlock];
+    float& first_scale = moments.first_scales[block.first / kElements];
+    float& second_scale = moments.second_scales[block.first / kElements];
     quant::dequantize_dynamic(quant::kSignedDynamic, first_codes, first_scale, block.n, m);
     quant::dequantize_dynamic(quant::kUnsignedDynamic, second_codes, second_scale, block.n, v);
     if (weights.by_chance) draw(draws, block.first, block.n, bits);

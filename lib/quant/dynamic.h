@@ -13,16 +13,24 @@ namespace fathom::quant {
 
 inline constexpr int64_t kDynamicBlock = 256;
 
-// Magnitudes below 2^-23 share a bucket; above, each power of two has 128, and 1 has the last.
-inline constexpr int kDynamicBuckets = 23 * 128 + 1;
+// A value below it, of 1, is nearest to 0.
+inline constexpr float kSmallestDynamic = 0x1p-23f;
 
 struct DynamicMap {
+  bool with_signs;
+  int zero;                          // the code of 0: further ones count magnitudes up, and with signs down
   std::array<float, 256> values;     // ascending
   std::array<float, 256> midpoints;  // between a value and the next; behind the last: infinity
-  // By the value's sign (the negative ones come second) and the upper bits of its magnitude: the lowest code that it
-  // may have, which is that or the next. Vectors read four bytes for one.
-  std::array<uint8_t, 2 * kDynamicBuckets + 3> lowest_codes;
+  // As many midpoints lie between 0 and a magnitude as a line says there, rounded down, or one more. A power of two has
+  // the lines of the decades of its two ends, of which the lower one counts; by the last five bits of FP32's exponent,
+  // which tell apart those from kSmallestDynamic to 1.
+  struct alignas(64) Lines {
+    std::array<float, 32> slopes, offsets;
+  };
+  Lines first_lines, last_lines;
 };
+// Midpoints above 0, one for each magnitude that a code may have there.
+constexpr int dynamic_ranks(const DynamicMap& map) { return 255 - map.zero; }
 extern const DynamicMap kSignedDynamic;    // from -0.99297 to 1
 extern const DynamicMap kUnsignedDynamic;  // from 0 to 1, in steps half as wide
 
