@@ -88,7 +88,7 @@ void account_for_adamw(const StepSettings& s, const std::vector<TrainedTensor>& 
   stand("scales of moments", k8bit, {{2, "of"}, {states.scales, "scales"}, {4, "bytes"}});
   if (!s.cuda) return;
   stand("step count", kAdamW, {{4, "bytes"}});
-  if (states.scales > 0) stand("tables of codes", kTables, {{2 * (256 + 255), "numbers"}, {4, "bytes"}});
+  if (states.scales > 0) stand("tables of codes", kTables, {{int64_t{2} * (256 + 255), "numbers"}, {4, "bytes"}});
 }
 
 // MixedAdamW::Group::update. narrow: BF16 weights; quantized: moments in codes.
@@ -134,6 +134,7 @@ void account_for_group(const StepSettings& s, int64_t elements, bool narrow, boo
 void account_for_groups(const StepSettings& s, const std::vector<TrainedTensor>& tensors, Account& account) {
   const optim::MomentStorage storage = optim::moment_storage(s.run.optim, s.run.master_weights);
   std::vector<optim::UpdatedParameter> parameters;
+  parameters.reserve(tensors.size());
   for (const TrainedTensor& tensor : tensors) {
     parameters.push_back({tensor.elements(), tensor.bytes < 4, optim::is_quantized(storage, tensor.elements())});
   }

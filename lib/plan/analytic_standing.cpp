@@ -67,7 +67,7 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   }
   if (!s_.cuda) return;
   if (s_.scheme && !quant::has_row_scales(*s_.scheme)) {
-    int64_t numbers = 2 * 256;
+    int64_t numbers = int64_t{2} * 256;
     if (quant::is_nf4(*s_.scheme)) numbers += 15;
     if (s_.scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
     stand(Component::kFunctionality, "tables of codes", kTables, {{numbers, "numbers"}, {4, "bytes"}});

@@ -19,6 +19,7 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   workload.steps = steps;
   if (config.eval_strategy != config::Cadence::kNo || config.eval_on_start) {
     std::vector<train::StepShape> single;
+    single.reserve(evaluations.size());
     for (const train::BatchShape& batch : evaluations) single.push_back({batch});
     for (const train::StepShape& step : train::maximal_shapes(single)) workload.evaluations.push_back(step.front());
   }
