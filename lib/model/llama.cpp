@@ -18,6 +18,7 @@
 #include "model/saved_parameters.h"
 #include "ops/activation_checkpoint.h"
 #include "ops/cuda_kernels.h"
+#include "ops/int8_linear.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/scalar_type.h"
@@ -80,6 +81,7 @@ struct Llama::State {
   const at::Tensor& tensor(const std::string& name) const { return parameter(name).tensor; }
   ops::Linear make_linear(const std::string& module, const std::set<std::string>& adapted);
   void initialise_adapters();
+  void order_codes();
   ops::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
   LayerContext packed_context(const std::shared_ptr<const ops::Documents>& documents);
@@ -167,6 +169,15 @@ void Llama::State::initialise_adapters() {
     // Kaiming-uniform with a = sqrt(5): bound = sqrt(6 / ((1 + a^2) fan_in)) = 1 / sqrt(fan_in).
     const double bound = 1 / std::sqrt(static_cast<double>(parameter.tensor.size(1)));
     parameter.tensor.uniform_(-bound, bound);
+  }
+}
+
+// Of weights that are read by products of INT8 alone, once they are there.
+void Llama::State::order_codes() {
+  for (DecoderLayer& layer : layers) {
+    for (ops::Linear* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      if (linear->int8_activations) ops::order_in_tiles(*linear->quantized_ND);
+    }
   }
 }
 
@@ -265,6 +276,7 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
 void Llama::load(const weights::ModelFolder& folder, uint64_t seed) {
   const at::NoGradGuard no_gradients;
   load_base(state_->base, state_->shape, folder);
+  state_->order_codes();
   seed_generator(state_->options.device, seed);
   state_->initialise_adapters();
 }
@@ -273,6 +285,7 @@ void Llama::initialise(uint64_t seed) {
   const at::NoGradGuard no_gradients;
   seed_generator(state_->options.device, seed);
   initialise_base(state_->base, state_->shape);
+  state_->order_codes();
   state_->initialise_adapters();
 }
 

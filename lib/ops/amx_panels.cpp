@@ -101,57 +101,67 @@ FATHOM_AMX void pack_columns(const Factor& y, int64_t row, int64_t column, uint1
   }
 }
 
-FATHOM_AMX void round_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride) {
-  const __m512i in_order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-  const __mmask32 numbers = first_numbers(columns);
-  for (int64_t row = 0; row < rows; ++row) {
-    const float* sum = sums + row * kSide;
-    const __m512bh rounded = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(sum + kLanes), _mm512_loadu_ps(sum));
-    const __m512i ordered = _mm512_permutexvar_epi64(in_order, reinterpret_cast<__m512i>(rounded));
-    _mm512_mask_storeu_epi16(out + row * out_stride, numbers, ordered);
-  }
-}
-
 namespace {
 
-// Of the columns of tile 0 and tile 1 the lower and the upper sixteen in order, the inverse of panel_column.
-FATHOM_AMX inline __m512i in_order(bool upper) {
-  const __m512i lower = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
-  return upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower;
+// BF16 numbers of tile 0 and tile 1 in a row, as columns: the inverse of panel_column.
+FATHOM_AMX inline __m512i rounded_in_order(__m512 tile_0, __m512 tile_1) {
+  const __m512i in_order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+  return _mm512_permutexvar_epi64(in_order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(tile_1, tile_0)));
 }
 
-// Calls store(row, half, values, mask) for the lower and the upper half of each row.
+// The same of numbers of 32 bits, the lower sixteen or the upper.
+FATHOM_AMX inline __m512 in_order(__m512 tile_0, __m512 tile_1, bool upper) {
+  const __m512i lower = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+  return _mm512_permutex2var_ps(tile_0, upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower, tile_1);
+}
+
+// Scales of columns in the order of a tile.
+FATHOM_AMX inline __m512 in_order_of_tile(const float* scales, int64_t columns, int tile) {
+  const __m512i lower = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+  return _mm512_permutex2var_ps(_mm512_maskz_loadu_ps(first_lanes(columns), scales),
+                                _mm512_add_epi32(lower, _mm512_set1_epi32(4 * tile)),
+                                _mm512_maskz_loadu_ps(first_lanes(columns - kLanes), scales + kLanes));
+}
+
+// Calls store(row, tile_0, tile_1) with the values of each row.
 template <typename Store>
-FATHOM_AMX inline void scale_halves(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales,
-                                    const Store& store) {
-  for (int half = 0; half < 2; ++half) {
-    const __mmask16 there = first_lanes(columns - half * kLanes);
-    const __m512 column_scales = _mm512_maskz_loadu_ps(there, scales.columns + half * kLanes);
-    const __m512i order = in_order(half == 1);
-    for (int64_t row = 0; row < rows; ++row) {
-      const int32_t* sum = sums + row * kSide;
-      const __m512i ordered =
-          _mm512_permutex2var_epi32(_mm512_loadu_si512(sum), order, _mm512_loadu_si512(sum + kLanes));
-      const __m512 of_row = _mm512_mul_ps(_mm512_cvtepi32_ps(ordered), _mm512_set1_ps(scales.rows[row]));
-      store(row, half, _mm512_mul_ps(of_row, column_scales), there);
-    }
+FATHOM_AMX inline void scale_rows(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales,
+                                  const Store& store) {
+  const __m512 scales_0 = in_order_of_tile(scales.columns, columns, 0);
+  const __m512 scales_1 = in_order_of_tile(scales.columns, columns, 1);
+  for (int64_t row = 0; row < rows; ++row, sums += kSide) {
+    const __m512 of_row = _mm512_set1_ps(scales.rows[row]);
+    const __m512 tile_0 = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(sums)), of_row);
+    const __m512 tile_1 = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(sums + kLanes)), of_row);
+    store(row, _mm512_mul_ps(tile_0, scales_0), _mm512_mul_ps(tile_1, scales_1));
   }
 }
 
 }  // namespace
 
+FATHOM_AMX void round_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride) {
+  const __mmask32 numbers = first_numbers(columns);
+  for (int64_t row = 0; row < rows; ++row, sums += kSide) {
+    const __m512i ordered = rounded_in_order(_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + kLanes));
+    _mm512_mask_storeu_epi16(out + row * out_stride, numbers, ordered);
+  }
+}
+
 FATHOM_AMX void scale_panel(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales,
                             uint16_t* out, int64_t out_stride) {
-  scale_halves(sums, rows, columns, scales, [&](int64_t row, int half, __m512 values, __mmask16 there) FATHOM_AMX {
-    _mm256_mask_storeu_epi16(out + row * out_stride + half * kLanes, there,
-                             reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(values)));
+  const __mmask32 numbers = first_numbers(columns);
+  scale_rows(sums, rows, columns, scales, [&](int64_t row, __m512 tile_0, __m512 tile_1) FATHOM_AMX {
+    _mm512_mask_storeu_epi16(out + row * out_stride, numbers, rounded_in_order(tile_0, tile_1));
   });
 }
 
 FATHOM_AMX void scale_panel(const int32_t* sums, int64_t rows, int64_t columns, const PanelScales& scales, float* out,
                             int64_t out_stride) {
-  scale_halves(sums, rows, columns, scales, [&](int64_t row, int half, __m512 values, __mmask16 there) FATHOM_AMX {
-    _mm512_mask_storeu_ps(out + row * out_stride + half * kLanes, there, values);
+  const __mmask16 lower = first_lanes(columns), upper = first_lanes(columns - kLanes);
+  scale_rows(sums, rows, columns, scales, [&](int64_t row, __m512 tile_0, __m512 tile_1) FATHOM_AMX {
+    float* to = out + row * out_stride;
+    _mm512_mask_storeu_ps(to, lower, in_order(tile_0, tile_1, false));
+    _mm512_mask_storeu_ps(to + kLanes, upper, in_order(tile_0, tile_1, true));
   });
 }
 

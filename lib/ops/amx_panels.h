@@ -16,6 +16,9 @@ struct Factor {
   int64_t rows, columns;
   int64_t stride;   // between rows, or where the matrix is transposed between columns
   bool transposed;  // the numbers of a column lie side by side
+  // Whole tiles one after the other already: of the left factor in strips of 16 rows, as pack_rows leaves them, of the
+  // right one in panels of kSide columns, as pack_columns does. Stride and order of memory say nothing then.
+  bool in_tiles = false;
 };
 
 #ifdef FATHOM_AMX

@@ -12,38 +12,42 @@ namespace {
 
 // At most, of a piece: of x 384 KiB, of y 24 KiB at once.
 constexpr int64_t kMostRows = 512, kMostColumns = 512, kMostDepth = 384;
-// Threads whose cores are shared differ in speed: there shall be enough pieces to even that out.
-constexpr int64_t kPiecesPerThread = 2;
+// Threads whose cores are shared differ in speed: there shall be enough pieces to even that out. Factors in tiles cost
+// nothing to begin anew.
+constexpr int64_t kPiecesPerThread = 2, kPiecesInTilesPerThread = 6;
 constexpr int64_t kLeastSide = 2 * kSide;
 
 // The largest of equal parts of at most `most`, in whole tiles.
 int64_t equal_part(int64_t size, int64_t most) { return round_up(divide_up(size, divide_up(size, most)), kSide); }
 
 struct PieceScratch {
-  PieceScratch(Scratch& scratch, int64_t m, int64_t n, int64_t k)
-      : x_MK(
-            scratch.take<uint16_t>(std::min(round_up(m, kSide), kMostRows) * std::min(round_up(k, kSide), kMostDepth))),
-        y_KC(scratch.take<uint16_t>(std::min(round_up(k, kSide), kMostDepth) * kSide)),
-        sums_NMC(scratch.take<float>(std::min(round_up(m, kSide), kMostRows) *
-                                     (k > kMostDepth ? std::min(round_up(n, kSide), kMostColumns) : kSide))) {}
-  uint16_t *x_MK, *y_KC;
-  float* sums_NMC;  // of one panel of y after the other; one is enough where k is multiplied at once
+  PieceScratch(Scratch& scratch, int64_t m, int64_t n, int64_t k, bool in_tiles) {
+    const int64_t rows = std::min(round_up(m, kSide), kMostRows);
+    const int64_t columns = std::min(round_up(n, kSide), kMostColumns);
+    const int64_t depth = in_tiles ? 0 : std::min(round_up(k, kSide), kMostDepth);
+    x_MK = scratch.take<uint16_t>(rows * depth);
+    y_KC = scratch.take<uint16_t>(depth * kSide);
+    sums_NMC = scratch.take<float>(rows * (k > kMostDepth ? columns : kSide));
+  }
+  uint16_t *x_MK, *y_KC;  // unused in tiles
+  float* sums_NMC;        // of one panel of y after the other; one is enough where k is multiplied at once
 };
 
 }  // namespace
 
-Pieces::Pieces(int64_t m, int64_t n, int64_t k, int64_t threads)
+Pieces::Pieces(int64_t m, int64_t n, int64_t k, int64_t threads, bool in_tiles)
     : rows(equal_part(m, kMostRows)), columns(equal_part(n, kMostColumns)), depth(equal_part(k, kMostDepth)) {
-  const auto is_few = [&] { return divide_up(m, rows) * divide_up(n, columns) < kPiecesPerThread * threads; };
+  const int64_t least = threads * (in_tiles ? kPiecesInTilesPerThread : kPiecesPerThread);
+  const auto is_few = [&] { return divide_up(m, rows) * divide_up(n, columns) < least; };
   while (is_few() && columns > kLeastSide) columns = round_up(columns / 2, kSide);
   while (is_few() && rows > kLeastSide) rows = round_up(rows / 2, kSide);
   down = divide_up(m, rows);
   count = down * divide_up(n, columns);
 }
 
-int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k) {
+int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, bool in_tiles) {
   Scratch counted;
-  const PieceScratch each(counted, m, n, k);
+  const PieceScratch each(counted, m, n, k, in_tiles);
   return counted.bytes();
 }
 
@@ -106,6 +110,13 @@ FATHOM_AMX void multiply_panels(const uint16_t* x, const uint16_t* y, int64_t de
   asm volatile("" ::: "memory");
 }
 
+// A panel of y of so much depth, packed at `out` unless it is in tiles.
+const uint16_t* panel_of(const Factor& y, int64_t first, int64_t depth, int64_t column, uint16_t* out) {
+  if (y.in_tiles) return y.data + column * y.rows + first * kSide;
+  for (int64_t step = 0; step < depth; step += kSide) pack_columns(y, first + step, column, out + step * kSide);
+  return out;
+}
+
 // Of y, rows [row, row + count) of kSide columns, on their way into the second cache.
 void fetch_columns(const Factor& y, int64_t row, int64_t count, int64_t column) {
   if (y.transposed || column >= y.columns) return;  // panels of a transposed matrix lie side by side
@@ -135,23 +146,24 @@ template <bool kInt8, typename AnyProduct>
 void multiply_any(const AnyProduct& product, const Pieces& pieces, int64_t piece, void* memory) {
   const int64_t m = product.x.rows, k = product.x.columns, n = product.y.columns;
   Scratch block(memory);
-  const PieceScratch scratch(block, m, n, k);
+  const PieceScratch scratch(block, m, n, k, are_in_tiles(product));
   const int64_t top = piece % pieces.down * pieces.rows, left = piece / pieces.down * pieces.columns;
   const int64_t bottom = std::min(top + pieces.rows, m), right = std::min(left + pieces.columns, n);
   for (int64_t first = 0; first < k; first += pieces.depth) {
     const int64_t depth = std::min(pieces.depth, round_up(k - first, kSide));
     const bool is_last = first + depth >= k, keeps = k > pieces.depth;
-    pack_x(product.x, {top, bottom}, first, depth, scratch.x_MK);
+    if (!product.x.in_tiles) pack_x(product.x, {top, bottom}, first, depth, scratch.x_MK);
+    const auto strip_of = [&](int64_t row) {
+      return product.x.in_tiles ? product.x.data + row * k + first * kLanes : scratch.x_MK + (row - top) * depth;
+    };
     const int64_t fetched = divide_up(depth, divide_up(bottom - top, kLanes));
     float* panel_sums = scratch.sums_NMC;
     for (int64_t column = left; column < right; column += kSide) {
-      for (int64_t step = 0; step < depth; step += kSide) {
-        pack_columns(product.y, first + step, column, scratch.y_KC + step * kSide);
-      }
+      const uint16_t* panel = panel_of(product.y, first, depth, column, scratch.y_KC);
       for (int64_t row = top; row < bottom; row += kLanes) {
         fetch_columns(product.y, first + (row - top) / kLanes * fetched, fetched, column + kSide);
         float* sums = panel_sums + (row - top) * kSide;
-        multiply_panels<kInt8>(scratch.x_MK + (row - top) * depth, scratch.y_KC, depth, first > 0, sums);
+        multiply_panels<kInt8>(strip_of(row), panel, depth, first > 0, sums);
         if (is_last) finish(product, sums, row, std::min(kLanes, bottom - row), column);
       }
       if (keeps) panel_sums += pieces.rows * kSide;

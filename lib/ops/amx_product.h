@@ -30,16 +30,21 @@ struct Int8Product {
   bool rounds;  // to BF16
 };
 
-// Which parts of the result are made alone; that changes who makes a number, not its bits.
+template <typename AnyProduct>
+bool are_in_tiles(const AnyProduct& product) {
+  return product.x.in_tiles && product.y.in_tiles;
+}
+
+// Which parts of the result are made alone; that changes who makes a number, not its bits. in_tiles: both factors are.
 struct Pieces {
-  Pieces(int64_t m, int64_t n, int64_t k, int64_t threads);
+  Pieces(int64_t m, int64_t n, int64_t k, int64_t threads, bool in_tiles);
   int64_t rows, columns;  // of a piece: multiples of kSide
   int64_t depth;          // of x and y that is multiplied at once: a multiple of kSide
   int64_t down, count;    // pieces in a column of them, and all
 };
 
 // What one thread works in: grows with each side of the product.
-int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k);
+int64_t product_scratch_bytes(int64_t m, int64_t n, int64_t k, bool in_tiles = false);
 
 #ifdef FATHOM_AMX
 

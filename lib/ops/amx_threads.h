@@ -18,9 +18,10 @@ void multiply_on_threads(const AnyProduct& product) {
   at::init_num_threads();  // LibTorch's threads are a property of each thread
   const int64_t m = product.x.rows, k = product.x.columns, n = product.y.columns;
   const int64_t threads = at::get_num_threads();
-  const int64_t each = product_scratch_bytes(m, n, k);
+  const bool in_tiles = are_in_tiles(product);
+  const int64_t each = product_scratch_bytes(m, n, k, in_tiles);
   const at::DataPtr memory = c10::GetCPUAllocator()->allocate(static_cast<size_t>(threads * each));
-  const Pieces pieces(m, n, k, threads);
+  const Pieces pieces(m, n, k, threads, in_tiles);
   std::atomic<int64_t> next = 0;
   at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t /*end*/) {
     const TileScope tiles;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "ops/int8_linear.h"
+#include "ops/int8_rows.h"
 
 namespace fathom::ops {
 

@@ -204,6 +204,7 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
 }
 
 at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
+  TORCH_CHECK(!matrix.in_tiles, "codes in tiles are read by products of INT8 alone");
   if (!matrix.codes.is_cpu() && !matrix.codes.is_privateuseone()) return dequantize_in_parts(matrix, dtype);
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::dequantize", traffic(matrix.codes, matrix.scales, out_ND));

@@ -26,6 +26,7 @@ struct QuantizedMatrix {
   at::Tensor scales;              // FP32 [N], or of each block; with double quantization bytes
   at::Tensor outer_scales;        // FP32, undefined without double quantization: of 256 scales each, then the offset
   QuantTables tables;
+  bool in_tiles = false;  // codes as order_in_tiles (ops/int8_linear.h) leaves them, for its products alone
 };
 // Uninitialised, on the device.
 QuantizedMatrix empty_quantized_matrix(quant::Scheme scheme, int64_t rows, int64_t columns, at::Device device,

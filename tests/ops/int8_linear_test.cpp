@@ -4,9 +4,12 @@
 
 #include <ATen/native/CPUBlas.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "ledger/ledger.h"
+#include "ops/amx_codes.h"
 #include "ops/amx_product.h"
 #include "ops/linear.h"
 #include "quant/int8.h"
@@ -19,9 +22,12 @@ namespace {
 struct Sides {
   int64_t rows, columns, outputs;  // T, D, N
 };
-// Few rows, one tile, none whole, several depths and pieces, an odd depth, which tiles do not take.
-constexpr Sides kSides[] = {{1, 64, 64},     {5, 130, 33},      {15, 64, 7},       {16, 64, 64},  {17, 130, 67},
-                            {64, 2000, 513}, {600, 1600, 1100}, {1030, 770, 1030}, {40, 333, 95}, {3, 51, 9}};
+// Few rows, one tile, none whole, several depths and pieces, an odd depth, which tiles do not take; whole tiles.
+constexpr Sides kSides[] = {{1, 64, 64},   {5, 130, 33},    {15, 64, 7},       {16, 64, 64},
+                            {17, 130, 67}, {64, 2000, 513}, {600, 1600, 1100}, {1030, 770, 1030},
+                            {40, 333, 95}, {3, 51, 9},      {33, 1984, 96},    {777, 1600, 512}};
+
+bool has_amx() { return at::native::cpublas::could_pack(at::kBFloat16); }
 
 at::Tensor draw_codes(int64_t rows, int64_t columns) { return at::randint(-127, 128, {rows, columns}, at::kChar); }
 
@@ -33,6 +39,19 @@ QuantizedMatrix draw_matrix(int64_t rows, int64_t columns) {
 }
 
 Int8Rows draw_rows(int64_t rows, int64_t columns) { return {draw_codes(rows, columns), at::rand({rows}, at::kFloat)}; }
+
+// As they lie side by side, whatever the processor.
+Int8Rows quantize_side_by_side(const at::Tensor& x_TD) { return quantize_rows(x_TD.to(at::kDouble)); }
+
+// From ops/amx_codes.h's order to that of x.
+at::Tensor side_by_side(const Int8Rows& x) {
+  const int64_t rows = x.scales_T.size(0), columns = x.codes_TD.size(1);
+  if (!x.in_tiles) return x.codes_TD;
+  return x.codes_TD.view({-1, columns / amx::kTileCodes, amx::kTileRows, amx::kTileCodes})
+      .transpose(1, 2)
+      .reshape({-1, columns})
+      .narrow(0, 0, rows);
+}
 
 at::Tensor expected(const Int8Rows& x, const QuantizedMatrix& weight_ND, at::ScalarType dtype) {
   const at::Tensor sums_TN = at::mm(x.codes_TD.to(at::kDouble), weight_ND.codes.to(at::kDouble).t());
@@ -46,6 +65,23 @@ TEST(Int8Product, IsExactButForItsRounding) {
     const QuantizedMatrix weight_ND = draw_matrix(outputs, columns);
     for (const auto dtype : {at::kFloat, at::kBFloat16}) {
       EXPECT_TRUE(at::equal(int8_product(x, weight_ND, dtype), expected(x, weight_ND, dtype)))
+          << rows << " x " << columns << " x " << outputs << " " << dtype;
+    }
+  }
+}
+
+TEST(Int8Product, HasTheSameBitsWithCodesInTiles) {
+  at::manual_seed(6);
+  for (const auto& [rows, columns, outputs] : kSides) {
+    const at::Tensor x_TD = at::randn({rows, columns}).to(at::kBFloat16);
+    QuantizedMatrix weight_ND = draw_matrix(outputs, columns);
+    for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+      QuantizedMatrix ordered_ND = weight_ND;
+      ordered_ND.codes = weight_ND.codes.clone();
+      order_in_tiles(ordered_ND);
+      EXPECT_EQ(ordered_ND.in_tiles, has_amx() && outputs % 32 == 0 && columns % 64 == 0);
+      EXPECT_TRUE(at::equal(int8_product(quantize_rows(x_TD), ordered_ND, dtype),
+                            expected(quantize_side_by_side(x_TD), weight_ND, dtype)))
           << rows << " x " << columns << " x " << outputs << " " << dtype;
     }
   }
@@ -75,7 +111,7 @@ TEST(Int8Product, HasTheSameBitsWithAnyNumberOfThreads) {
 }
 
 TEST(Int8Product, TakesNoMatrixOfIntegers) {
-  if (!at::native::cpublas::could_pack(at::kBFloat16)) GTEST_SKIP() << "this processor has no AMX";
+  if (!has_amx()) GTEST_SKIP() << "this processor has no AMX";
   const Threads one(1);
   ledger::Ledger& ledger = ledger::install_cpu();
   const Int8Rows x = draw_rows(256, 2000);
@@ -87,21 +123,50 @@ TEST(Int8Product, TakesNoMatrixOfIntegers) {
             static_cast<int64_t>(out_TN.nbytes()) + amx::product_scratch_bytes(256, 512, 1000));
 }
 
+void expect_codes_of_rows(const at::Tensor& x_TD) {
+  const Int8Rows quantized = quantize_rows(x_TD);
+  const at::Tensor wide_TD = x_TD.to(at::kFloat), codes_TD = side_by_side(quantized);
+  const int64_t columns = x_TD.size(1);
+  std::vector<int8_t> codes(static_cast<size_t>(columns));
+  for (int64_t row = 0; row < x_TD.size(0); ++row) {
+    const float scale = quant::quantize_int8(wide_TD[row].const_data_ptr<float>(), columns, codes.data());
+    const auto made = quantized.scales_T[row].item<float>();
+    EXPECT_TRUE(scale == made || (std::isnan(scale) && std::isnan(made))) << row;
+    EXPECT_TRUE(at::equal(codes_TD[row], at::from_blob(codes.data(), {columns}, at::kChar))) << row;
+  }
+}
+
 TEST(QuantizeRows, AreThoseOfAMatrixsRows) {
   at::manual_seed(3);
-  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-    at::Tensor x_TD = at::randn({37, 1500}, at::kFloat).to(dtype);
-    x_TD[5].zero_();
-    x_TD[6].mul_(1e4);
-    const Int8Rows quantized = quantize_rows(x_TD);
-    const at::Tensor wide_TD = x_TD.to(at::kFloat);
-    std::vector<int8_t> codes(1500);
-    for (int64_t row = 0; row < 37; ++row) {
-      const float scale = quant::quantize_int8(wide_TD[row].const_data_ptr<float>(), 1500, codes.data());
-      EXPECT_EQ(scale, quantized.scales_T[row].item<float>()) << row;
-      EXPECT_TRUE(at::equal(quantized.codes_TD[row], at::from_blob(codes.data(), {1500}, at::kChar))) << row;
+  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const int64_t columns : {1500, 1536}) {
+      EXPECT_EQ(quantize_rows(at::zeros({1, columns}, dtype)).in_tiles, has_amx() && columns == 1536);
+      at::Tensor x_TD = at::randn({37, columns}, at::kFloat).to(dtype);
+      x_TD[5].zero_();
+      x_TD[6].mul_(1e4);
+      x_TD[7].mul_(1e-3);
+      x_TD[8][3] = std::numeric_limits<float>::infinity();
+      x_TD[9][4] = -std::numeric_limits<float>::quiet_NaN();
+      if (dtype != at::kHalf) x_TD[10].mul_(1e-33);
+      expect_codes_of_rows(x_TD);
     }
   }
+}
+
+TEST(Int8Product, PacksNothingInTiles) {
+  if (!has_amx()) GTEST_SKIP() << "this processor has no AMX";
+  const Threads one(1);
+  ledger::Ledger& ledger = ledger::install_cpu();
+  const Int8Rows x = quantize_rows(at::randn({256, 2048}));
+  QuantizedMatrix weight_ND = draw_matrix(512, 2048);
+  ledger.label();
+  const int64_t before = ledger.label().peak;
+  order_in_tiles(weight_ND);
+  EXPECT_EQ(ledger.label().peak, before);
+  const at::Tensor out_TN = int8_product(x, weight_ND, at::kBFloat16);
+  const int64_t scratch = amx::product_scratch_bytes(256, 512, 1024, /*in_tiles=*/true);
+  EXPECT_EQ(ledger.label().peak - before, static_cast<int64_t>(out_TN.nbytes()) + scratch);
+  EXPECT_LT(scratch, amx::product_scratch_bytes(256, 512, 1024));
 }
 
 TEST(QuantizeRows, HaveTheSameCodesByOperators) {
@@ -110,7 +175,7 @@ TEST(QuantizeRows, HaveTheSameCodesByOperators) {
   x_TD = x_TD.to(at::kFloat).to(at::kDouble);
   x_TD[5].zero_();
   const Int8Rows by_operators = quantize_rows(x_TD), by_kernel = quantize_rows(x_TD.to(at::kFloat));
-  EXPECT_TRUE(at::equal(by_operators.codes_TD, by_kernel.codes_TD));
+  EXPECT_TRUE(at::equal(by_operators.codes_TD, side_by_side(by_kernel)));
   EXPECT_TRUE(at::equal(by_operators.scales_T, by_kernel.scales_T));
 }
 
@@ -124,7 +189,8 @@ TEST(Int8Activations, MultiplyCodesByCodes) {
     const LinearInput input(x_TD);
     const ComputeScope compute(at::kCPU, at::kFloat);
     const at::Tensor y_TN = linear(input, layer, compute, /*training=*/false);
-    EXPECT_TRUE(at::equal(y_TN, expected(quantize_rows(x_TD), *layer.quantized_ND, at::kFloat).add_(layer.bias_N)));
+    EXPECT_TRUE(
+        at::equal(y_TN, expected(quantize_side_by_side(x_TD), *layer.quantized_ND, at::kFloat).add_(layer.bias_N)));
     layer.int8_activations = false;
     const at::Tensor exact_TN = linear(input, layer, compute, /*training=*/false);
     EXPECT_FALSE(at::equal(y_TN, exact_TN));
