@@ -70,7 +70,8 @@ Json PhantomGpuPlayer::answer(const Json& question) {
   }
   try {
     start_over();
-    phantom::pretend(phantom::kUnlimitedBytes, 0, 0);  // expandable segments of a run out of memory keep their addresses
+    phantom::pretend(phantom::kUnlimitedBytes, 0,
+                     0);  // expandable segments of a run out of memory keep their addresses
   } catch (const Error&) {
     clean_ = false;
     answer["last"] = true;
