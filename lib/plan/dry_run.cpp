@@ -23,6 +23,7 @@ data::Batch shape_only(const train::BatchShape& shape) {
 
 std::vector<data::Batch> batches_of(const std::vector<train::BatchShape>& shapes) {
   std::vector<data::Batch> batches;
+  batches.reserve(shapes.size());
   for (const train::BatchShape& shape : shapes) batches.push_back(shape_only(shape));
   return batches;
 }
