@@ -3,12 +3,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
 #include "ops/amx_heads.h"
+#include "ops/amx_threads.h"
 #include "ops/attention_pairs.h"
 
 namespace fathom::ops {
@@ -156,8 +156,7 @@ struct AmxAttention : torch::autograd::Function<AmxAttention> {
 
 bool has_amx_attention(at::Device device, at::ScalarType type) {
 #ifdef FATHOM_AMX
-  return (device.is_cpu() || device.is_privateuseone()) && type == at::kBFloat16 &&
-         at::native::cpublas::could_pack(at::kBFloat16);
+  return (device.is_cpu() || device.is_privateuseone()) && type == at::kBFloat16 && amx::has_tiles();
 #else
   (void)device, (void)type;
   return false;

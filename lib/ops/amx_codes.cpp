@@ -3,9 +3,7 @@
 
 #ifdef FATHOM_AMX
 
-#include <bit>
 #include <cstring>
-#include <limits>
 
 #include "ops/amx_lanes.h"
 #include "quant/int8.h"
@@ -23,10 +21,7 @@ FATHOM_AMX float largest_magnitude(const uint16_t* values, int64_t width) {
   }
   const __m512i odd = _mm512_srli_epi32(largest, 16), even = _mm512_and_si512(largest, _mm512_set1_epi32(0xffff));
   const uint32_t bits = _mm512_reduce_max_epu32(_mm512_max_epu32(odd, even)) << 16;
-  constexpr uint32_t kInfinity = 0x7f800000;
-  if (bits >= kInfinity) return std::numeric_limits<float>::quiet_NaN();
-  const auto value = std::bit_cast<float>(bits);
-  return value < quant::kSmallestMagnitude ? 0 : value;
+  return quant::magnitude_of_bits(bits);
 }
 
 FATHOM_AMX inline __m512 widened(const uint16_t* values) {

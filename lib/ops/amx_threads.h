@@ -6,11 +6,15 @@
 #ifdef FATHOM_AMX
 
 #include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <atomic>
 
 namespace fathom::ops::amx {
+
+// Whether the processor has tiles and this process may use them, for which LibTorch asks the kernel.
+inline bool has_tiles() { return at::native::cpublas::could_pack(at::kBFloat16); }
 
 // product: a Product or an Int8Product. The threads' scratch is taken from LibTorch's allocator and given back.
 template <typename AnyProduct>

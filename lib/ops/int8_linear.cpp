@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <vector>
@@ -29,14 +28,11 @@ const int8_t* codes_of(const at::Tensor& codes) { return codes.const_data_ptr<in
 
 bool fits_tiles(const Int8Rows& x, const QuantizedMatrix& weight_ND) {
   if (x.in_tiles || weight_ND.in_tiles) return true;
-  return x.codes_TD.is_cpu() && x.scales_T.size(0) >= kLeastTileRows && weight_ND.columns % 2 == 0 &&
-         at::native::cpublas::could_pack(at::kBFloat16);
+  return x.codes_TD.is_cpu() && x.scales_T.size(0) >= kLeastTileRows && weight_ND.columns % 2 == 0 && amx::has_tiles();
 }
 
 // Two codes side by side as one number.
-const uint16_t* pairs_of(const at::Tensor& codes) {
-  return reinterpret_cast<const uint16_t*>(codes.const_data_ptr<int8_t>());
-}
+const uint16_t* pairs_of(const at::Tensor& codes) { return reinterpret_cast<const uint16_t*>(codes_of(codes)); }
 
 void multiply_in_tiles(const Int8Rows& x, const QuantizedMatrix& weight_ND, const at::Tensor& out_TN) {
   const int64_t pairs = weight_ND.columns / 2;
@@ -103,10 +99,7 @@ at::Tensor int8_product(const Int8Rows& x, const QuantizedMatrix& weight_ND, at:
 void order_in_tiles(QuantizedMatrix& weight_ND) {
 #ifdef FATHOM_AMX
   const int64_t width = weight_ND.columns;
-  if (!weight_ND.codes.is_cpu() || !amx::fills_panels(weight_ND.rows, width) ||
-      !at::native::cpublas::could_pack(at::kBFloat16)) {
-    return;
-  }
+  if (!weight_ND.codes.is_cpu() || !amx::fills_panels(weight_ND.rows, width) || !amx::has_tiles()) return;
   auto* codes = weight_ND.codes.mutable_data_ptr<int8_t>();
   at::parallel_for(0, weight_ND.rows / amx::kSide, 1, [&](int64_t begin, int64_t end) {
     std::vector<int8_t> copy(static_cast<size_t>(amx::kSide * width));

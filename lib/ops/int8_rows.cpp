@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include "base/rounding.h"
 #include "ops/amx_codes.h"
+#include "ops/amx_threads.h"
 #include "ops/row_blocks.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
@@ -23,30 +23,36 @@ constexpr int64_t kValuesPerTask = 32768;
 
 bool fills_tiles(int64_t width) {
 #ifdef FATHOM_AMX
-  return amx::fills_strips(width) && at::native::cpublas::could_pack(at::kBFloat16);
+  return amx::fills_strips(width) && amx::has_tiles();
 #else
   (void)width;
   return false;
 #endif
 }
 
+// What one thread works in.
+struct RowScratch {
+  explicit RowScratch(int64_t width) : values(static_cast<size_t>(width)), side_by_side(static_cast<size_t>(width)) {}
+  std::vector<float> values;
+  std::vector<int8_t> side_by_side;
+};
+
 // Returns the scale.
-float quantize_row(const kernels::Rows& in, int64_t row, int64_t width, std::vector<float>& buffer, int8_t* codes) {
-  return quant::quantize_int8(kernels::read(in, row * width, width, buffer.data()), width, codes);
+float quantize_row(const kernels::Rows& in, int64_t row, int64_t width, RowScratch& scratch, int8_t* codes) {
+  return quant::quantize_int8(kernels::read(in, row * width, width, scratch.values.data()), width, codes);
 }
 
-float quantize_row_into_tiles(const kernels::Rows& in, int64_t row, int64_t width, std::vector<float>& buffer,
-                              int8_t* codes) {
+float quantize_row_into_tiles(const kernels::Rows& in, int64_t row, int64_t width, RowScratch& scratch, int8_t* codes) {
   int8_t* first = codes + amx::place_in_strips(row, 0, width);
 #ifdef FATHOM_AMX
   if (in.type == kernels::RowType::kBF16) {
     return amx::quantize_into_tiles(static_cast<const uint16_t*>(in.data) + row * width, width, first);
   }
 #endif
-  std::vector<int8_t> side_by_side(static_cast<size_t>(width));
-  const float scale = quantize_row(in, row, width, buffer, side_by_side.data());
+  int8_t* side_by_side = scratch.side_by_side.data();
+  const float scale = quantize_row(in, row, width, scratch, side_by_side);
   for (int64_t column = 0; column < width; column += amx::kTileCodes) {
-    std::memcpy(first + column * amx::kTileRows, side_by_side.data() + column, amx::kTileCodes);
+    std::memcpy(first + column * amx::kTileRows, side_by_side + column, amx::kTileCodes);
   }
   return scale;
 }
@@ -62,10 +68,10 @@ Int8Rows quantize_rows_on_cpu(const at::Tensor& x_TD) {
   auto* scales = quantized.scales_T.mutable_data_ptr<float>();
   const int64_t grain = std::max<int64_t>(1, kValuesPerTask / width);
   at::parallel_for(0, rows_count, grain, [&](int64_t begin, int64_t end) {
-    std::vector<float> buffer(static_cast<size_t>(width));
+    RowScratch scratch(width);
     for (int64_t row = begin; row < end; ++row) {
-      scales[row] = in_tiles ? quantize_row_into_tiles(in, row, width, buffer, codes)
-                             : quantize_row(in, row, width, buffer, codes + row * width);
+      scales[row] = in_tiles ? quantize_row_into_tiles(in, row, width, scratch, codes)
+                             : quantize_row(in, row, width, scratch, codes + row * width);
     }
   });
   return quantized;

@@ -1,7 +1,6 @@
 // aten::mm of BF16 on CPUs with AMX, in place of LibTorch's: whoever multiplies large matrices there, multiplies so. An
 // operator of LibTorch stays what is counted, measured and played on the phantom device.
 #include <ATen/MemoryOverlap.h>
-#include <ATen/native/CPUBlas.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <torch/library.h>
@@ -33,7 +32,7 @@ bool is_large(const at::Tensor& x) {
 }
 
 bool fits_tiles(const at::Tensor& x, const at::Tensor& y) {
-  return is_large(x) && is_large(y) && x.size(1) == y.size(0) && at::native::cpublas::could_pack(at::kBFloat16);
+  return is_large(x) && is_large(y) && x.size(1) == y.size(0) && amx::has_tiles();
 }
 
 amx::Factor factor_of(const at::Tensor& x) {

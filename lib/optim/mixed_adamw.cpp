@@ -67,8 +67,7 @@ void MixedAdamW::prepare_operators(at::Device device) {
       claim(tensor, "table of dynamic codes");
       return tensor;
     };
-    const auto* const zero = std::find(map.values.begin(), map.values.end(), 0.0f);
-    return Table{copy(map.values, 256), copy(map.midpoints, 255), zero - map.values.begin()};
+    return Table{copy(map.values, 256), copy(map.midpoints, 255), map.zero};
   };
   tables_ = {table(quant::kSignedDynamic), table(quant::kUnsignedDynamic)};
 }

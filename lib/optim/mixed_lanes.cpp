@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <limits>
 
 #include "quant/magnitude.h"
 
@@ -50,12 +48,7 @@ FATHOM_DYNAMIC_LANES inline __m512 update_sixteen(const Numbers& numbers, __m512
 FATHOM_DYNAMIC_LANES float scale_of(__m512i largest) {
   alignas(64) std::array<int32_t, kLanes> lanes;
   _mm512_store_si512(lanes.data(), largest);
-  const int32_t bits = *std::max_element(lanes.begin(), lanes.end());
-  if (bits >= std::bit_cast<int32_t>(std::numeric_limits<float>::infinity())) {
-    return std::numeric_limits<float>::quiet_NaN();
-  }
-  const auto magnitude = std::bit_cast<float>(bits);
-  return magnitude < quant::kSmallestMagnitude ? 0 : magnitude;
+  return quant::magnitude_of_bits(static_cast<uint32_t>(*std::max_element(lanes.begin(), lanes.end())));
 }
 
 FATHOM_DYNAMIC_LANES inline __m512 reciprocal_of(float scale) { return _mm512_set1_ps(scale > 0 ? 1 / scale : 0); }

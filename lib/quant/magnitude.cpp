@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "base/clones.h"
 
 namespace fathom::quant {
 namespace {
-
-constexpr int32_t kInfinity = 0x7f800000;
 
 FATHOM_CLONES int32_t largest_bits(const float* values, int64_t n) {
   int32_t largest = 0;
@@ -21,10 +18,7 @@ FATHOM_CLONES int32_t largest_bits(const float* values, int64_t n) {
 }  // namespace
 
 float largest_magnitude(const float* values, int64_t n) {
-  const int32_t bits = largest_bits(values, n);
-  if (bits >= kInfinity) return std::numeric_limits<float>::quiet_NaN();
-  const auto largest = std::bit_cast<float>(bits);
-  return largest < kSmallestMagnitude ? 0 : largest;
+  return magnitude_of_bits(static_cast<uint32_t>(largest_bits(values, n)));
 }
 
 }  // namespace fathom::quant
