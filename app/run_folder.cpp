@@ -1,8 +1,16 @@
 // Prepares a run's output folder.
 #include "app/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "config/load.h"
 #include "weights/folder.h"
 
@@ -17,14 +25,31 @@ bool holds_a_run(const std::filesystem::path& folder) {
   return false;
 }
 
+// A lock on the folder itself: no file is left behind, and the kernel lets go of it when the process ends.
+Descriptor lock(const std::filesystem::path& folder) {
+  Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.is_open() && ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return opened;
+  if (errno == EWOULDBLOCK) {
+    throw UsageError("another run is writing into " + folder.string(),
+                     "wait until it has ended, or choose another output_dir");
+  }
+  log_warning(folder.string() + " cannot be locked (" + std::strerror(errno) +
+              "): start no other run in it before this one has ended");
+  return opened;
+}
+
 }  // namespace
 
-void prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom) {
+Descriptor prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom) {
   const std::filesystem::path folder = config.output_dir;
   std::error_code absent;
   if (std::filesystem::equivalent(folder, config.model_name_or_path, absent)) {
     throw UsageError("output_dir is the folder of the model itself, " + folder.string(), "choose another output_dir");
   }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "choose another output_dir");
+  Descriptor held = lock(folder);
   if (phantom && holds_a_run(folder) && !weights::is_phantom(folder)) {
     throw UsageError(folder.string() + " holds a real run", "choose another output_dir for --phantom-gpu");
   }
@@ -33,14 +58,12 @@ void prepare_run_folder(const config::RunConfig& config, bool resumes, bool phan
         folder.string() + " already holds a run",
         "set resume_from_checkpoint: auto to continue it, choose another output_dir, or remove the folder");
   }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "choose another output_dir");
   remove_unfinished_writes(folder);
   if (phantom)
     write_file_atomically(folder / weights::kPhantomMark,
                           "Played on a phantom GPU: no weight in this folder is real.\n");
   write_file_atomically(folder / "config.yaml", config::to_yaml(config));
+  return held;
 }
 
 }  // namespace fathom::app

@@ -207,7 +207,7 @@ int run_train(const Invocation& invocation) {
 
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
-  prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
+  const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   std::cout << times.forecast() << std::flush;

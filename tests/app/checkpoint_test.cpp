@@ -1,9 +1,12 @@
 // Checkpoints of `train` where disks are full or read-only, and what `export` makes of a run.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/descriptor.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -53,6 +56,24 @@ output_dir: out
     return {values, values + file.find("logits")->bytes / 4};
   }
 };
+
+TEST_F(Checkpoints, AFolderThatAnotherRunWritesIntoIsRefusedAndLeftAsItIs) {
+  ASSERT_EQ(run("train run.yaml").status, 0);
+  fs::remove_all(folder_ / "out" / "checkpoint-4");
+  fs::remove_all(folder_ / "out" / "checkpoint-6");
+  fs::create_directory(folder_ / "out" / ".checkpoint-4.partial");  // of a save that is under way
+  Descriptor other(::open((folder_ / "out").c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  const Outcome refused = run("train run.yaml resume_from_checkpoint=auto");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("another run is writing into out"), HasSubstr("another output_dir")));
+  EXPECT_TRUE(fs::exists(folder_ / "out" / ".checkpoint-4.partial"));
+  EXPECT_FALSE(fs::exists(folder_ / "out" / "checkpoint-4"));
+
+  other.close();
+  EXPECT_EQ(run("train run.yaml resume_from_checkpoint=auto").status, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "out" / "checkpoint-6"));
+}
 
 TEST_F(Checkpoints, ADiskThatIsTooSmallIsRefusedBeforeTheFirstStep) {
   const auto outcome = run_on_a_disk("30m", "\"$fathom\" train run.yaml output_dir=disk/out\n");
