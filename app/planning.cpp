@@ -7,8 +7,10 @@
 #include "app/machine.h"
 #include "app/phantom_children.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "plan/bound.h"
 #include "plan/dry_run.h"
+#include "train/step_order.h"
 
 namespace fathom::app {
 
@@ -33,11 +35,22 @@ plan::Plan plan_for_cpu(const plan::Subject& subject) {
   return plan;
 }
 
+config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset) {
+  config::RunConfig planned = train::without_late_evaluations(config, dataset);
+  if (planned.eval_strategy != config.eval_strategy) {
+    log_warning(
+        "the run ends before step " + std::to_string(train::evaluation_steps(config)) +
+        ", after which it would be evaluated for the first time: lower eval_steps, or set eval_strategy: epoch");
+  }
+  return planned;
+}
+
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation) {
-  const plan::Subject subject{config, inputs.shape, *inputs.folder,
-                              plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
-                                                  train::evaluation_shapes(config, inputs.validation))};
+  const config::RunConfig planned = planned_config(config, inputs.train);
+  const plan::Subject subject{planned, inputs.shape, *inputs.folder,
+                              plan::make_workload(planned, inputs.shape, train::maximal_steps(planned, inputs.train),
+                                                  train::evaluation_shapes(planned, inputs.validation))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();

@@ -11,6 +11,9 @@ namespace fathom::app {
 // Asks child processes of this program, which start at the first question and end with the last copy of this function.
 plan::AskPhantom ask_phantom_children();
 
+// What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
+config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
+
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
 // memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,

@@ -67,19 +67,24 @@ class Planner {
   }
 
   plan::Workload workload_of(const config::RunConfig& run) {
-    return plan::make_workload(run, inputs_.shape, steps_of(run), evaluations_of(run));
+    return plan::make_workload(planned(run), inputs_.shape, steps_of(run), evaluations_of(run));
   }
 
  private:
   using Shapes = std::tuple<int64_t, int64_t, int64_t>;  // rows, accumulated batches, length
 
   plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
-    const plan::Subject subject{run, inputs_.shape, *inputs_.folder, workload_of(run)};
+    const config::RunConfig counted = planned(run);
+    const plan::Subject subject{counted, inputs_.shape, *inputs_.folder, workload_of(run)};
     // A budget for the CPU may be that of another machine.
     const plan::Plan plan = gpu_ ? plan_for_gpu(subject, {.gpu = *gpu_}, ask_) : plan::plan_cpu(subject, capacity);
     const int64_t missing = plan::missing_bytes(plan);
     return {missing > 0 ? capacity + missing : plan::needed_bytes(plan), missing == 0,
             plan::fit_of(plan) == plan::Fit::kUncertain};
+  }
+
+  config::RunConfig planned(const config::RunConfig& run) {
+    return train::without_late_evaluations(run, cut(inputs_.train, run));
   }
 
   std::vector<train::StepShape> steps_of(const config::RunConfig& run) {

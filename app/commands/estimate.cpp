@@ -30,8 +30,7 @@ plan::Workload full_batches(const config::RunConfig& config, const model::ModelS
                              train::maximal_shapes({train::StepShape(config.gradient_accumulation_steps, batch)}), {});
 }
 
-plan::Workload workload_of(const Invocation& invocation, const train::RunInputs& inputs) {
-  const config::RunConfig& config = invocation.config;
+plan::Workload workload_of(const config::RunConfig& config, const train::RunInputs& inputs) {
   if (inputs.train.empty()) return full_batches(config, inputs.shape);
   return plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
                              train::evaluation_shapes(config, inputs.validation));
@@ -81,7 +80,8 @@ int run_estimate(const Invocation& invocation) {
   const int64_t program_bytes = resident_bytes();
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   if (invocation.attention) return print_attention(invocation, session, inputs.shape);
-  const plan::Subject subject{config, inputs.shape, *inputs.folder, workload_of(invocation, inputs)};
+  const config::RunConfig planned = planned_config(config, inputs.train);
+  const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
   const plan::Plan plan =

@@ -63,7 +63,6 @@ class Loop {
   void save();
   void take_best();
   int64_t saves_to_come() const;
-  int64_t evaluation_steps() const { return config_.eval_steps > 0 ? config_.eval_steps : config_.logging_steps; }
   bool at_cadence(config::Cadence cadence, int64_t every) const;
   bool best_is_elsewhere() const;
   double epoch() const;
@@ -230,7 +229,7 @@ int64_t Loop::saves_to_come() const {
     return order_.total_steps() / every - counters_.step / every;
   };
   // Each evaluation may be the best.
-  const int64_t best = config_.load_best_model_at_end ? to_come(config_.eval_strategy, evaluation_steps()) : 0;
+  const int64_t best = config_.load_best_model_at_end ? to_come(config_.eval_strategy, evaluation_steps(config_)) : 0;
   return checked_add(to_come(config_.save_strategy, config_.save_steps), best, "checkpoints");
 }
 
@@ -314,7 +313,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && interrupt_.signal() == 0) {
     take_step();
     checkpoints_.report_finished();
-    evaluation_due_ = at_cadence(config_.eval_strategy, evaluation_steps());
+    evaluation_due_ = at_cadence(config_.eval_strategy, evaluation_steps(config_));
     evaluate_and_save();
   }
   result_.steps = counters_.step;

@@ -52,6 +52,21 @@ StepOrder::StepOrder(const config::RunConfig& config, const data::Dataset& datas
   total_steps_ = static_cast<int64_t>(steps);
 }
 
+int64_t evaluation_steps(const config::RunConfig& config) {
+  return config.eval_steps > 0 ? config.eval_steps : config.logging_steps;
+}
+
+config::RunConfig without_late_evaluations(config::RunConfig config, const data::Dataset& dataset) {
+  if (config.eval_strategy != config::Cadence::kSteps || dataset.empty()) return config;
+  if (evaluation_steps(config) <= StepOrder(config, dataset).total_steps()) return config;
+  const config::RunConfig plain;
+  config.eval_strategy = config::Cadence::kNo;
+  config.eval_steps = plain.eval_steps;
+  config.load_best_model_at_end = plain.load_best_model_at_end;
+  config.early_stopping_patience = plain.early_stopping_patience;
+  return config;
+}
+
 std::vector<std::vector<int64_t>> StepOrder::next() {
   std::vector<std::vector<int64_t>> micro_batches;
   const int64_t epoch = sampler_.position().epoch;

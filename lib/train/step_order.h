@@ -33,6 +33,12 @@ class StepOrder {
   int64_t total_steps_ = 0;
 };
 
+// Steps from one evaluation to the next, of eval_strategy: steps.
+int64_t evaluation_steps(const config::RunConfig& config);
+// The config without evaluations between steps, and what rests on them, if the run of these examples ends before the
+// first of them.
+config::RunConfig without_late_evaluations(config::RunConfig config, const data::Dataset& dataset);
+
 // The rows of consecutive batches over the dataset in file order, as an evaluation takes them; with packing, of bins.
 std::vector<std::vector<int64_t>> evaluation_rows(const config::RunConfig& config, const data::Dataset& dataset);
 

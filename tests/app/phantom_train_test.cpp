@@ -122,11 +122,16 @@ INSTANTIATE_TEST_SUITE_P(Cuda, PhantomTrainMatrix, ::testing::ValuesIn(cases()),
 // cuBLAS has a workspace for the backward pass only after a first step.
 TEST_F(PhantomTrain, EvaluatesBeforeTheFirstStepAloneAsPlanned) {
   write_run(0);
-  const Outcome outcome = run("train run.yaml --phantom-gpu H100 eval_strategy=no eval_on_start=true");
-  ASSERT_EQ(outcome.status, 0) << outcome.errors;
-  EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
-  const Json evaluation = memory().at("phases").at("evaluation").at("peak");
-  EXPECT_EQ(evaluation.at("dry_run"), evaluation.at("measured"));
+  for (const std::string settings : {"eval_strategy=no", "eval_strategy=steps eval_steps=1000"}) {
+    std::filesystem::remove_all(folder_ / "out");
+    const Outcome outcome = run("train run.yaml --phantom-gpu H100 eval_on_start=true " + settings);
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    EXPECT_THAT(outcome.output, HasSubstr("equal to the byte")) << settings;
+    const Json evaluation = memory().at("phases").at("evaluation").at("peak");
+    EXPECT_EQ(evaluation.at("dry_run"), evaluation.at("measured")) << settings;
+    const bool warned = outcome.errors.find("the run ends before step 1000") != std::string::npos;
+    EXPECT_EQ(warned, settings != "eval_strategy=no") << outcome.errors;
+  }
 }
 
 TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {

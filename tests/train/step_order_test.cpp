@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "config/load.h"
 #include "tests/train/order_cases.h"
 
 namespace fathom::train {
@@ -39,6 +40,27 @@ TEST(StepOrder, ASharesOfAPassRoundsUpAndMaxStepsWins) {
   config::RunConfig config = config_of(2, 1, 1.5);
   config.max_steps = 3;
   EXPECT_EQ(StepOrder(config, examples(10)).total_steps(), 3);
+}
+
+TEST(WithoutLateEvaluations, LeavesOutWhatTheRunEndsBefore) {
+  config::RunConfig config = config_of(2, 1, 1);  // five steps
+  config.eval_strategy = config::Cadence::kSteps;
+  config.eval_steps = 5;
+  config.load_best_model_at_end = true;
+  config.early_stopping_patience = 2;
+  EXPECT_EQ(config::to_yaml(without_late_evaluations(config, examples(10))), config::to_yaml(config));
+  EXPECT_EQ(config::to_yaml(without_late_evaluations(config, {})), config::to_yaml(config)) << "no data, no end";
+
+  config.eval_steps = 0;
+  config.logging_steps = 6;
+  EXPECT_EQ(config::to_yaml(without_late_evaluations(config, examples(12))), config::to_yaml(config));
+  const config::RunConfig changed = without_late_evaluations(config, examples(10));
+  EXPECT_EQ(changed.eval_strategy, config::Cadence::kNo);
+  EXPECT_FALSE(changed.load_best_model_at_end);
+  EXPECT_EQ(changed.early_stopping_patience, 0);
+
+  config.eval_strategy = config::Cadence::kEpoch;
+  EXPECT_EQ(config::to_yaml(without_late_evaluations(config, examples(10))), config::to_yaml(config));
 }
 
 TEST(StepOrder, SeekingResumesTheSameOrder) {
