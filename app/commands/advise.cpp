@@ -66,16 +66,14 @@ class Planner {
     return question;
   }
 
-  plan::Workload workload_of(const config::RunConfig& run) {
-    return plan::make_workload(planned(run), inputs_.shape, steps_of(run), evaluations_of(run));
-  }
+  plan::Workload workload_of(const config::RunConfig& run) { return planned_workload(planned(run)); }
 
  private:
   using Shapes = std::tuple<int64_t, int64_t, int64_t>;  // rows, accumulated batches, length
 
   plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
     const config::RunConfig counted = planned(run);
-    const plan::Subject subject{counted, inputs_.shape, *inputs_.folder, workload_of(run)};
+    const plan::Subject subject{counted, inputs_.shape, *inputs_.folder, planned_workload(counted)};
     // A budget for the CPU may be that of another machine.
     const plan::Plan plan = gpu_ ? plan_for_gpu(subject, {.gpu = *gpu_}, ask_) : plan::plan_cpu(subject, capacity);
     const int64_t missing = plan::missing_bytes(plan);
@@ -83,7 +81,12 @@ class Planner {
             plan::fit_of(plan) == plan::Fit::kUncertain};
   }
 
+  plan::Workload planned_workload(const config::RunConfig& run) {
+    return plan::make_workload(run, inputs_.shape, steps_of(run), evaluations_of(run));
+  }
+
   config::RunConfig planned(const config::RunConfig& run) {
+    if (run.eval_strategy != config::Cadence::kSteps) return run;  // without cutting the data for every question
     return train::without_late_evaluations(run, cut(inputs_.train, run));
   }
 
