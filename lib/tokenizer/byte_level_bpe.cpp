@@ -69,15 +69,13 @@ void ByteLevelBpe::encode(std::string_view text, const std::vector<Piece>& piece
       continue;
     }
     const WordCache::Word word(text.data() + piece.begin, length, text.size() - piece.begin);
-    WordCache::Entry& entry = workspace.cache.entry(word);
-    if (entry.holds(word)) {
-      ids.insert(ids.end(), entry.ids, entry.ids + entry.count);
+    if (const WordCache::Entry* known = workspace.cache.find(word)) {
+      ids.insert(ids.end(), known->ids, known->ids + known->count);
       continue;
     }
     const size_t before = ids.size();
     encode_piece(text.substr(piece.begin, length), workspace, ids);
-    const size_t count = ids.size() - before;
-    entry.store(word, ids.data() + before, count);
+    workspace.cache.store(word, ids.data() + before, ids.size() - before);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -17,7 +18,7 @@ class WordCache {
     uint64_t bytes[3] = {};  // zeros behind the end
     uint32_t length = 0;
 
-    // readable: bytes from `text` on that may be looked at, at least length.
+    // word_length: not 0. readable: bytes from `text` on that may be looked at, at least word_length.
     Word(const char* text, size_t word_length, size_t readable) : length(static_cast<uint32_t>(word_length)) {
       if (readable < sizeof bytes) {
         std::memcpy(bytes, text, word_length);
@@ -46,21 +47,35 @@ class WordCache {
       return length == word.length && bytes[0] == word.bytes[0] && bytes[1] == word.bytes[1] &&
              bytes[2] == word.bytes[2];
     }
-    void store(const Word& word, const int32_t* begin, size_t tokens) {
-      std::memcpy(bytes, word.bytes, sizeof bytes);
-      length = static_cast<uint16_t>(word.length);
-      count = static_cast<uint16_t>(tokens);
-      std::copy_n(begin, tokens, ids);
-    }
   };
   static_assert(sizeof(Entry) == 128 && kMostTokens >= kLongestWord);
 
-  // The one place where a word may be; whatever else is there gives way to it.
-  Entry& entry(const Word& word) { return entries_[word.hash() >> (64 - kBits)]; }
+  // Null: not there. Holds until the next store.
+  const Entry* find(const Word& word) const {
+    for (const Entry& entry : sets_[set_of(word)]) {
+      if (entry.holds(word)) return &entry;
+    }
+    return nullptr;
+  }
+
+  // Of the words in its set, the one stored first gives way. count: at most kMostTokens.
+  void store(const Word& word, const int32_t* ids, size_t count) {
+    Set& set = sets_[set_of(word)];
+    std::move_backward(set.begin(), set.end() - 1, set.end());
+    Entry& entry = set.front();
+    std::memcpy(entry.bytes, word.bytes, sizeof entry.bytes);
+    entry.length = static_cast<uint16_t>(word.length);
+    entry.count = static_cast<uint16_t>(count);
+    std::copy_n(ids, count, entry.ids);
+  }
 
  private:
-  static constexpr int kBits = 14;  // 2 MiB
-  std::vector<Entry> entries_ = std::vector<Entry>(size_t{1} << kBits);
+  using Set = std::array<Entry, 4>;
+  static constexpr int kSetBits = 13;  // 4 MiB
+
+  static size_t set_of(const Word& word) { return word.hash() >> (64 - kSetBits); }
+
+  std::vector<Set> sets_ = std::vector<Set>(size_t{1} << kSetBits);
 };
 
 }  // namespace fathom::tokenizer
