@@ -71,6 +71,7 @@ class Phantoms:
 
     def ids(self, case):
         vocabulary = json.loads((self.model(case) / "config.json").read_text())["vocab_size"]
+        self.work.mkdir(parents=True, exist_ok=True)
         file = self.work / f"ids-{vocabulary}-{case.length}.jsonl"
         maker = self.root / "scripts/compare/make_model.py"
         options = ["--vocabulary", vocabulary, "--length", case.length, "--lines", 2 * case.batch]
