@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -17,8 +16,6 @@ namespace fathom::ops {
 namespace {
 
 constexpr int64_t kChoiceFlash = 1, kChoiceMemoryEfficient = 2;  // at::SDPBackend
-
-double softmax_scale(int64_t head_size) { return 1 / std::sqrt(static_cast<double>(head_size)); }
 
 // The CPU's flash kernel reads keys and values through strides: each key head becomes a batch row whose query heads
 // share it by a stride of 0. Only gradients of keys and values are ever made for every query head.
@@ -38,35 +35,13 @@ at::Tensor cuda_flash_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BK
   return at::scaled_dot_product_attention(q_BHSE, k_BKSE, v_BKSE, {}, 0, true, {}, q_BHSE.size(1) != k_BKSE.size(1));
 }
 
-// Knows neither grouped queries nor head sizes that are no multiple of a vector. Zeros at the end of a head change no
-// product.
-at::Tensor memory_efficient_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE) {
-  const int64_t heads = q_BHSE.size(1), size = q_BHSE.size(3), repeats = heads / k_BKSE.size(1);
-  const int64_t padding = padded_head_size(size, q_BHSE.scalar_type()) - size;
-  auto prepare = [&](at::Tensor x, bool grouped) {
-    if (padding > 0) x = at::constant_pad_nd(x, {0, padding});
-    if (grouped && repeats > 1) x = x.unsqueeze(2).expand({-1, -1, repeats, -1, -1}).flatten(1, 2);
-    return x;
-  };
-  const at::Tensor out = at::scaled_dot_product_attention(prepare(q_BHSE, false), prepare(k_BKSE, true),
-                                                          prepare(v_BKSE, true), {}, 0, true, softmax_scale(size));
-  return out.narrow(-1, 0, size);
-}
-
 at::Tensor joined_heads(const at::Tensor& out_BHSE) {
   return out_BHSE.transpose(1, 2).reshape({out_BHSE.size(0), out_BHSE.size(2), out_BHSE.size(1) * out_BHSE.size(3)});
 }
 
 at::Tensor attend(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE,
                   AttentionKernel kernel) {
-  switch (kernel) {
-    case AttentionKernel::kMath:
-      return math_attention(q_BHSE, k_BKSE, v_BKSE, 0);
-    case AttentionKernel::kMemoryEfficient:
-      return memory_efficient_attention(q_BHSE, k_BKSE, v_BKSE);
-    case AttentionKernel::kFlash:
-      break;
-  }
+  if (kernel == AttentionKernel::kMath) return math_attention(q_BHSE, k_BKSE, v_BKSE, 0);
   return q_BHSE.is_cuda() ? cuda_flash_attention(q_BHSE, k_BKSE, v_BKSE) : cpu_flash_attention(q_BHSE, k_BKSE, v_BKSE);
 }
 
@@ -75,14 +50,14 @@ std::vector<int64_t> lengths_of(const at::Tensor& q_BSHE, const Documents* docum
   return documents != nullptr ? documents->lengths : std::vector<int64_t>(q_BSHE.size(0), q_BSHE.size(1));
 }
 
-// Where documents or a window keep a query from what lies before it.
+// Where documents or a window keep a query from what lies before it; on CUDA also where nothing does.
 at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
                              AttentionKernel kernel, const Documents* documents, int64_t window) {
   if (kernel == AttentionKernel::kMath && documents == nullptr) {
     return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window)
         .transpose(1, 2);
   }
-  if (q_BSHE.is_cuda() && kernel != AttentionKernel::kMath) {
+  if (kernel == AttentionKernel::kMemoryEfficient || (q_BSHE.is_cuda() && kernel == AttentionKernel::kFlash)) {
     return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
   }
   const std::vector<int64_t> lengths = lengths_of(q_BSHE, documents);
@@ -149,7 +124,7 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
                          lengths_of(queries_BSHE, documents))
         .view({rows, length, -1});
   }
-  if (documents == nullptr && window == 0) {
+  if (documents == nullptr && window == 0 && kernel != AttentionKernel::kMemoryEfficient) {
     return joined_heads(
         attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel));
   }

@@ -1,5 +1,6 @@
 // LibTorch's flash and memory-efficient kernels, called beneath scaled_dot_product_attention, which has no argument for
-// documents and windows; the derivative that LibTorch registers for the memory-efficient one forgets the window.
+// documents and windows and keeps keys and values as often as there are query heads; the derivative that LibTorch
+// registers for the memory-efficient one forgets the window.
 #include "ops/cuda_attention.h"
 
 #include <ATen/ATen.h>
@@ -42,6 +43,16 @@ Limits kept(AutogradContext* context) {
           context->saved_data["window"].toInt(), context->saved_data["scale"].toDouble()};
 }
 
+// The memory-efficient kernel does not know grouped queries. A single key head is shared by a stride of 0.
+at::Tensor for_every_head(const at::Tensor& x_BSKE, int64_t heads) {
+  const int64_t repeats = heads / x_BSKE.size(2);
+  return repeats == 1 ? x_BSKE : x_BSKE.unsqueeze(3).expand({-1, -1, -1, repeats, -1}).flatten(2, 3);
+}
+
+at::Tensor summed_in_groups(const at::Tensor& x_BSHE, int64_t key_heads) {
+  return x_BSHE.size(2) == key_heads ? x_BSHE : x_BSHE.unflatten(2, {key_heads, -1}).sum(3);
+}
+
 // q_THE and offsets; or q_BSHE and no offsets.
 struct Flash : torch::autograd::Function<Flash> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -66,16 +77,18 @@ struct Flash : torch::autograd::Function<Flash> {
   }
 };
 
-// q_BSHE, B = 1 with offsets; keys and values for every query head.
+// q_BSHE, B = 1 with offsets. Keys and values are kept as they are and repeated for every query head once more.
 struct MemoryEfficient : torch::autograd::Function<MemoryEfficient> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BSHE, const at::Tensor& k_BSHE,
-                            const at::Tensor& v_BSHE, const std::optional<at::Tensor>& offsets, const Limits& limits) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BSHE, const at::Tensor& k_BSKE,
+                            const at::Tensor& v_BSKE, const std::optional<at::Tensor>& offsets, const Limits& limits) {
     const AttentionPairs pairs(q_BSHE, limits.lengths, limits.window, AttentionPairs::kForward);
+    const int64_t heads = q_BSHE.size(2);
+    const at::Tensor k_BSHE = for_every_head(k_BSKE, heads), v_BSHE = for_every_head(v_BSKE, heads);
     const auto [out_BSHE, sums, seed, offset, longest_q, longest_k] = at::_efficient_attention_forward(
         q_BSHE, k_BSHE, v_BSHE, std::nullopt, offsets, offsets, limits.longest, limits.longest, 0, kCausal,
-        q_BSHE.requires_grad() || k_BSHE.requires_grad() || v_BSHE.requires_grad(), limits.scale, std::nullopt,
+        q_BSHE.requires_grad() || k_BSKE.requires_grad() || v_BSKE.requires_grad(), limits.scale, std::nullopt,
         limits.window_size());
-    context->save_for_backward({q_BSHE, k_BSHE, v_BSHE, out_BSHE, sums, seed, offset, offsets.value_or(at::Tensor())});
+    context->save_for_backward({q_BSHE, k_BSKE, v_BSKE, out_BSHE, sums, seed, offset, offsets.value_or(at::Tensor())});
     keep(context, limits);
     return out_BSHE;
   }
@@ -84,11 +97,17 @@ struct MemoryEfficient : torch::autograd::Function<MemoryEfficient> {
     const auto saved = context->get_saved_variables();
     const Limits limits = kept(context);
     const AttentionPairs pairs(saved[0], limits.lengths, limits.window, AttentionPairs::kBackward);
+    const int64_t heads = saved[0].size(2), key_heads = saved[1].size(2);
     const std::optional<at::Tensor> borders = saved[7].defined() ? std::optional<at::Tensor>(saved[7]) : std::nullopt;
-    const auto [q, k, v, bias] =
-        at::_efficient_attention_backward(gradients[0], saved[0], saved[1], saved[2], std::nullopt, saved[3], borders,
+    at::Tensor k_BSHE = for_every_head(saved[1], heads), v_BSHE = for_every_head(saved[2], heads);
+    auto [q, k, v, bias] =
+        at::_efficient_attention_backward(gradients[0], saved[0], k_BSHE, v_BSHE, std::nullopt, saved[3], borders,
                                           borders, limits.longest, limits.longest, saved[4], 0, saved[5], saved[6],
                                           kCausal, false, limits.scale, std::nullopt, limits.window_size());
+    k_BSHE.reset();
+    v_BSHE.reset();
+    v = context->needs_input_grad(2) ? summed_in_groups(v, key_heads) : at::Tensor();
+    k = context->needs_input_grad(1) ? summed_in_groups(k, key_heads) : at::Tensor();
     return {q, k, v, {}, {}};
   }
 };
@@ -102,7 +121,7 @@ int64_t padded_head_size(int64_t head_size, at::ScalarType dtype) {
 
 at::Tensor cuda_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
                           AttentionKernel kernel, const Documents* documents, int64_t window) {
-  const int64_t size = q_BSHE.size(3), repeats = q_BSHE.size(2) / k_BSKE.size(2);
+  const int64_t size = q_BSHE.size(3);
   const int64_t padding = padded_head_size(size, q_BSHE.scalar_type()) - size;
   const bool flash = kernel == AttentionKernel::kFlash;
   Limits limits;
@@ -110,18 +129,17 @@ at::Tensor cuda_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, co
   limits.longest = documents != nullptr ? documents->longest : q_BSHE.size(1);
   limits.window = window;
   limits.scale = 1 / std::sqrt(static_cast<double>(size));
-  // Zeros at the end of a head change no product. The memory-efficient kernel does not know grouped queries.
-  const auto prepare = [&](at::Tensor x, bool grouped) {
-    if (padding > 0) x = at::constant_pad_nd(x, {0, padding});
-    if (!flash && grouped && repeats > 1) x = x.unsqueeze(3).expand({-1, -1, -1, repeats, -1}).flatten(2, 3);
+  // Zeros at the end of a head change no product.
+  const auto prepare = [&](const at::Tensor& x_BSHE) {
+    const at::Tensor x = padding > 0 ? at::constant_pad_nd(x_BSHE, {0, padding}) : x_BSHE;
     return flash && documents != nullptr ? x.squeeze(0) : x;
   };
-  const at::Tensor q = prepare(q_BSHE, false), k = prepare(k_BSKE, true), v = prepare(v_BSKE, true);
+  const at::Tensor q = prepare(q_BSHE), k = prepare(k_BSKE), v = prepare(v_BSKE);
   const std::optional<at::Tensor> offsets =
       documents != nullptr ? std::optional<at::Tensor>(documents->offsets) : std::nullopt;
-  const at::Tensor out =
-      flash ? Flash::apply(q, k, v, offsets, limits) : MemoryEfficient::apply(q, k, v, offsets, limits);
-  return (out.dim() == 3 ? out.unsqueeze(0) : out).narrow(-1, 0, size);
+  at::Tensor out = flash ? Flash::apply(q, k, v, offsets, limits) : MemoryEfficient::apply(q, k, v, offsets, limits);
+  if (out.dim() == 3) out = out.unsqueeze(0);
+  return padding > 0 ? out.narrow(-1, 0, size) : out;  // even of the whole, a view's gradient would be a copy
 }
 
 }  // namespace fathom::ops

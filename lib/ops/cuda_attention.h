@@ -1,4 +1,4 @@
-// Attention over documents and under a sliding window on CUDA, whose kernels know both.
+// Attention on CUDA by kernels that know documents and sliding windows, and all of the memory-efficient kernel's.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -29,7 +29,7 @@ Value Operators::attention(const Value& queries, const Value& keys, const Value&
   }
   if (s_.math) return math_attention(queries, keys, values);
   if (!s_.cuda) return cpu_flash(queries, keys, values);
-  return s_.flash ? cuda_flash(queries, keys, values) : memory_efficient(queries, keys, values);
+  return s_.flash ? cuda_flash(queries, keys, values) : limited_cuda(queries, keys, values, limits_of(0));
 }
 
 // Hands the gradient of queries, keys or values on; without a slot nobody wants it. pads: the kernel's heads are
@@ -94,60 +94,6 @@ Value Operators::cuda_flash(const Value& queries, const Value& keys, const Value
       done->reset();
     }
     for (const int i : {2, 1, 0}) give_heads(slots[i], std::move(made[i]), i == 0, pads, pads);
-  });
-  return result;
-}
-
-Value Operators::memory_efficient(const Value& queries, const Value& keys, const Value& values) {
-  constexpr int64_t kVector = 4;  // FP32 numbers
-  const model::ModelShape& shape = s_.shape;
-  const int64_t bytes = s_.compute_bytes, size = round_up(shape.head_dim, kVector);
-  const bool pads = size != shape.head_dim;
-  const bool repeats = s_.grouped() && shape.num_key_value_heads > 1;  // a single one is shared by a stride of 0
-  const Product q = wide(shape.num_attention_heads * size, bytes), k = wide(shape.num_key_value_heads * size, bytes);
-  auto prepare = [&](const Tensor& data, const Product& padded, bool repeated, const char* what) {
-    Tensor prepared = data;
-    if (pads) prepared = take(what, kEfficient, padded);
-    if (repeated && repeats) prepared = take(what, kEfficient, q);
-    return prepared;
-  };
-  Tensor kept_v = prepare(values.data, k, true, "keys and values for every head");
-  Tensor kept_k = prepare(keys.data, k, true, "keys and values for every head");
-  Tensor kept_q = prepare(queries.data, q, false, "queries, padded");
-  Tensor output = take("attention's output", kEfficient, q);
-  Tensor sums = take("logsumexp", kEfficient,
-                     {{batch_.rows, "rows"},
-                      {shape.num_attention_heads, "heads"},
-                      {round_up(batch_.length, 32), "queries"},
-                      {4, "bytes"}});
-  Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
-  if (pads) result.data = take("attention's output, joined", kEfficient, wide(s_.queries(), bytes));
-  if (!result.slot) return result;
-  remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
-    Tensor gradient = std::move(out->gradient);
-    gradient = take("gradient of attention's output", kBackward, q);  // a view's gradient fills the whole
-    Tensor joined = take("gradient of attention's output, joined", kBackward, q);
-    std::array<Tensor, 3> made = take_gradients(q, q);  // of queries, keys and values, for every query head
-    {
-      Tensor product = take("product of output and gradient", kEfficientBackward, q);
-      const Tensor sum = take("sums of output times gradient", kEfficientBackward, each_query(1, 4));
-      Tensor turned = take("sums of output times gradient", kEfficientBackward, each_query(1, 4));
-      turned.reset();
-      product.reset();
-      const int64_t rows = size > kTile && s_.wide_tiles ? 2 * kTile : kTile;
-      take("tiles of queries' gradients", kEfficientBackward,
-           {{batch_.rows * shape.num_attention_heads, "heads"},
-            {divide_up(batch_.length, rows) * divide_up(size, kTile), "tiles"},
-            {4 * rows * kTile + 16, "bytes"}});
-    }
-    joined.reset();
-    gradient.reset();
-    for (Tensor* kept : {&kept_q, &kept_k, &kept_v, &output, &sums}) kept->reset();
-    for (const int i : {2, 1, 0}) {
-      const bool sums_groups = slots[i] && i > 0 && s_.grouped();
-      if (sums_groups) made[i] = take("gradients of keys and values, summed in groups", kBackward, k);
-      give_heads(slots[i], std::move(made[i]), i == 0, pads, pads || sums_groups);
-    }
   });
   return result;
 }

@@ -178,14 +178,14 @@ Value Operators::limited_cuda(const Value& queries, const Value& keys, const Val
   const bool pads = size != shape.head_dim, repeats = !s_.flash && s_.grouped() && shape.num_key_value_heads > 1;
   const Product q = wide(heads * size, bytes), k = wide(shape.num_key_value_heads * size, bytes);
   const char* source = s_.flash ? kFlash : kEfficient;
-  const auto prepare = [&](const Tensor& data, const Product& padded, bool repeated) {
-    Tensor prepared = data;
-    if (pads) prepared = take("heads, padded", source, padded);
-    if (repeated && repeats) prepared = take("keys and values for every head", source, q);
-    return prepared;
+  const auto padded = [&](const Tensor& data, const Product& product) {
+    return pads ? take("heads, padded", source, product) : data;
   };
-  Tensor kept_q = prepare(queries.data, q, false), kept_k = prepare(keys.data, k, true);
-  Tensor kept_v = prepare(values.data, k, true);
+  Tensor kept_q = padded(queries.data, q), kept_k = padded(keys.data, k), kept_v = padded(values.data, k);
+  const auto for_every_head = [=, this] {
+    return repeats ? take("keys and values for every head", kEfficient, q) : nullptr;
+  };
+  Tensor every_k = for_every_head(), every_v = for_every_head();
   const auto documents = static_cast<int64_t>(limits.lengths.size());
   const Product each_document = {{documents, "sequences"}, {heads, "heads"}};
   Product sums_size = each_query(1, 4);
@@ -200,26 +200,32 @@ Value Operators::limited_cuda(const Value& queries, const Value& keys, const Val
     seed = take("flash attention's random state", kFlash, {{16, "bytes"}});
     offset = take("flash attention's random state", kFlash, {{8, "bytes"}});
   }
+  every_k.reset();
+  every_v.reset();
   Value result = {output, new_slot(queries.slot || keys.slot || values.slot)};
   if (pads) result.data = take("attention's output, joined", source, wide(s_.queries(), bytes));
   if (!result.slot) return result;
   remember([=, this, slots = std::array{queries.slot, keys.slot, values.slot}, out = result.slot]() mutable {
     Tensor gradient = std::move(out->gradient);
-    gradient = take("gradient of attention's output", kBackward, q);  // a view's gradient fills the whole
+    if (pads) gradient = take("gradient of attention's output, padded", kBackward, q);
+    every_k = for_every_head();
+    every_v = for_every_head();
     const Product& made_k = s_.flash ? k : q;  // the memory-efficient kernel's are for every query head
     std::array<Tensor, 3> made = take_gradients(q, made_k);
     if (s_.flash) {
       take_flash_sums(limits, size, q);
     } else {
       take_efficient_sums(each_document, limits.longest, size, q);
+      every_k.reset();
+      every_v.reset();
+      for (const int i : {2, 1}) {
+        const bool sums_groups = slots[i] && s_.grouped();
+        if (sums_groups) made[i] = take("gradients of keys and values, summed in groups", kBackward, k);
+        if (!slots[i]) made[i].reset();
+      }
     }
     for (Tensor* done : {&gradient, &kept_q, &kept_k, &kept_v, &output, &sums, &seed, &offset}) done->reset();
-    for (const int i : {2, 1, 0}) {
-      if (slots[i] && i > 0 && !s_.flash && s_.grouped()) {
-        made[i] = take("gradients of keys and values, summed in groups", kBackward, k);
-      }
-      give_heads(slots[i], std::move(made[i]), i == 0, pads, false);
-    }
+    for (const int i : {2, 1, 0}) give_heads(slots[i], std::move(made[i]), i == 0, pads, false);
   });
   return result;
 }

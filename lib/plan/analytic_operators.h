@@ -168,7 +168,6 @@ class Operators {
   // keep.
   std::array<Tensor, 3> take_gradients(const Product& of_queries, const Product& of_keys);
   Value cuda_flash(const Value& queries, const Value& keys, const Value& values);
-  Value memory_efficient(const Value& queries, const Value& keys, const Value& values);
   Value cpu_flash(const Value& queries, const Value& keys, const Value& values);
   Value math_attention(const Value& queries, const Value& keys, const Value& values);
   struct Limits {  // sequences, and positions that a query sees; 0: all
@@ -182,6 +181,7 @@ class Operators {
   Value flash_segments(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
   std::array<Tensor, 3> segment_gradients(const std::vector<ops::AttentionSegment>& segments, bool overlap);
   Value document_math(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
+  // By lib/ops/cuda_attention.cpp: the memory-efficient kernel also without limits.
   Value limited_cuda(const Value& queries, const Value& keys, const Value& values, const Limits& limits);
   void take_flash_sums(const Limits& limits, int64_t size, const Product& every_head);
   void take_efficient_sums(const Product& each_document, int64_t longest, int64_t size, const Product& every_head);

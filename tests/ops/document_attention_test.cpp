@@ -17,6 +17,9 @@ Documents documents_of(const std::vector<int64_t>& lengths) {
   Documents documents;
   documents.lengths = lengths;
   documents.longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<int32_t> offsets = {0};
+  for (const int64_t length : lengths) offsets.push_back(offsets.back() + static_cast<int32_t>(length));
+  documents.offsets = at::tensor(offsets, at::kInt);
   return documents;
 }
 
@@ -68,6 +71,9 @@ const Case kCases[] = {
     {"documents_and_window", {5, 90, 1, 41, 300}, {4, 1, 16}, 40},
     {"window_beyond_the_kernels_blocks", {1500, 3}, {2, 1, 8}, 700},
 };
+
+constexpr AttentionKernel kKernels[] = {AttentionKernel::kFlash, AttentionKernel::kMath,
+                                        AttentionKernel::kMemoryEfficient};
 
 using Parameters = std::tuple<Case, AttentionKernel, at::ScalarType>;
 
@@ -127,12 +133,12 @@ TEST_P(DocumentAttention, equals_each_document_alone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DocumentAttention,
-                         testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values(AttentionKernel::kFlash, AttentionKernel::kMath),
+                         testing::Combine(testing::ValuesIn(kCases), testing::ValuesIn(kKernels),
                                           testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
-                           return std::string(std::get<0>(info.param).name) +
-                                  (std::get<1>(info.param) == AttentionKernel::kFlash ? "_flash_" : "_math_") +
+                           const std::string kernel = kernel_name(std::get<1>(info.param));
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  kernel.substr(0, kernel.find_first_of("- ")) + "_" +
                                   at::toString(std::get<2>(info.param));
                          });
 
@@ -159,8 +165,7 @@ TEST_P(WindowAttention, with_a_cache_equals_the_formula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Windows, WindowAttention,
-                         testing::Combine(testing::Values(2, 7, 44, 45, 46),
-                                          testing::Values(AttentionKernel::kFlash, AttentionKernel::kMath),
+                         testing::Combine(testing::Values(2, 7, 44, 45, 46), testing::ValuesIn(kKernels),
                                           testing::Values(at::kFloat, at::kBFloat16)));
 
 TEST(AttentionSegments, cover_every_visible_pair_once) {
