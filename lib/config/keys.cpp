@@ -168,6 +168,7 @@ Key saved_modules_key() {
 
 constexpr Range kAtLeastOne{.low = 1};
 constexpr Range kAtLeastZero{.low = 0};
+constexpr Range kThreads{.low = 0, .high = 1024};
 constexpr Range kAboveZero{.low = 0, .open_low = true};
 constexpr Range kShareBelowOne{.low = 0, .high = 1, .open_high = true};
 constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
@@ -185,7 +186,7 @@ std::vector<Key> model_keys() {
       flag("cuda_kernels", &RunConfig::cuda_kernels,
            "On a GPU: fathom's own kernels for rotary positions, SwiGLU and the loss. docs/gpu.md says where they were "
            "verified."),
-      integer("num_threads", &RunConfig::num_threads, kAtLeastZero,
+      integer("num_threads", &RunConfig::num_threads, kThreads,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
       size("memory_budget", &RunConfig::memory_budget, "no bound",
            "What the run may take: on the CPU live bytes and kernel scratch, beyond which its allocator refuses; on a "

@@ -22,7 +22,7 @@ struct Stop {};
 
 class Builder : public YAML::EventHandler {
  public:
-  explicit Builder(Problems& problems) : problems_(problems) {}
+  Builder(std::string_view text, Problems& problems) : text_(text), problems_(problems) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -40,6 +40,7 @@ class Builder : public YAML::EventHandler {
                 const std::string& text) override {
     refuse_anchor(mark, anchor);
     refuse_tag(mark, tag);
+    if (tag == "!") refuse_open_quote(mark);
     if (awaits_key()) {
       take_key(mark, text);
       return;
@@ -89,6 +90,28 @@ class Builder : public YAML::EventHandler {
     if (tag.empty() || tag == "?" || tag == "!") return;  // what yaml-cpp gives plain and quoted scalars without a tag
     problems_.add(position(mark), key_in_hand(), "the tag '" + printable(tag) + "' is not taken", "remove it");
   }
+  // yaml-cpp takes the lines that follow for more of the text, to the end of the file if need be.
+  void refuse_open_quote(const YAML::Mark& mark) {
+    size_t start = 0;
+    for (int line = 0; line < mark.line && start != std::string_view::npos; ++line) {
+      start = text_.find('\n', start);
+      if (start != std::string_view::npos) ++start;
+    }
+    if (start == std::string_view::npos) return;
+    const std::string_view line = text_.substr(start, text_.find('\n', start) - start);
+    const auto opening = static_cast<size_t>(mark.column);
+    if (opening >= line.size() || (line[opening] != '"' && line[opening] != '\'')) return;
+    const char quote = line[opening];
+    for (size_t at = opening + 1; at < line.size(); ++at) {
+      if (quote == '"' && line[at] == '\\') {
+        ++at;
+      } else if (line[at] == quote) {
+        if (quote == '"' || at + 1 >= line.size() || line[at + 1] != quote) return;
+        ++at;
+      }
+    }
+    stop(mark, "the quote that opens here is not closed on its line", "close it, or write the value without quotes");
+  }
   void take_key(const YAML::Mark& mark, const std::string& key) {
     Frame& frame = frames_.back();
     if (key == "<<") stop(mark, "the merge key << is not taken", "write the keys out");
@@ -124,20 +147,21 @@ class Builder : public YAML::EventHandler {
   }
 
   static constexpr size_t kMostEntries = 1000;
+  std::string_view text_;
   Problems& problems_;
   Value root_;
   std::vector<Frame> frames_;  // a container stays where it is: its parent grows only after it is closed
 };
 
 Value parse(std::string_view text, Problems& problems) {
-  Builder builder(problems);
+  Builder builder(text, problems);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
     if (parser) {
       Problems ignored("");
-      Builder second(ignored);
+      Builder second(text, ignored);
       if (parser.HandleNextDocument(second)) problems.add({}, "", "more than one document", "remove what follows ---");
     }
   } catch (const Stop&) {

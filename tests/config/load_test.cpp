@@ -199,6 +199,8 @@ TEST(Load, NumbersAreDecimalAndInRange) {
   EXPECT_EQ(parse("gradient_accumulation_steps: 100000\n").gradient_accumulation_steps, 100000);
   EXPECT_THAT(problems("gradient_accumulation_steps: 1000000\n"),
               HasSubstr("gradient_accumulation_steps: expected a whole number, at least 1 and at most 100000"));
+  EXPECT_EQ(parse("num_threads: 1024\n").num_threads, 1024);
+  EXPECT_THAT(problems("num_threads: 1025\n"), HasSubstr("at least 0 and at most 1024"));
   EXPECT_THAT(problems("max_steps: 0\n"), HasSubstr("-1 or at least 1"));
   EXPECT_THAT(problems("max_steps: -2\n"), HasSubstr("-1 or at least 1"));
 }
@@ -232,6 +234,18 @@ TEST(Load, RefusesWhatYamlAllowsAndPeopleMisread) {
   EXPECT_THAT(problems(std::string("validation_file: a\0b\n", 21)), HasSubstr("run.yaml:4:19: not a text in UTF-8"));
   EXPECT_THAT(problems("validation_file: \xff\n"), HasSubstr("not a text in UTF-8"));
   EXPECT_THAT(problems("validation_file: \"\\e[31m\"\n"), Not(HasSubstr("\033")));
+}
+
+// yaml-cpp would take the keys that follow for a part of the text, and the run would go on without them.
+TEST(Load, RefusesQuotesThatStayOpen) {
+  for (const char* text : {"validation_file: \"runs/q\nmax_steps: 2\n", "validation_file: 'runs/q\nmax_steps: 2\n",
+                           "validation_file: \"a\\\"\nmax_steps: 2\"\n", "validation_file: 'it''s\nmax_steps: 2'\n",
+                           "validation_file:\n  - a\n  - \"b\nmax_steps: 2\n"}) {
+    EXPECT_THAT(problems(text), HasSubstr("the quote that opens here is not closed on its line")) << text;
+  }
+  EXPECT_THAT(problems("seed: 1\n\"max_steps: 2\n"), HasSubstr("run.yaml:5:1: the quote that opens here"));
+  EXPECT_EQ(parse("validation_file: 'it''s \"é\"'  # 'open\n").validation_file, std::vector<std::string>{"it's \"é\""});
+  EXPECT_EQ(parse("validation_file: [ü, \"a\\\"b\"]\n").validation_file, (std::vector<std::string>{"ü", "a\"b"}));
 }
 
 TEST(Load, RefusesTextsThatAreNoConfig) {

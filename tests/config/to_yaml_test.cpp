@@ -45,7 +45,7 @@ RunConfig any_config() {
   if (truth()) run.dtype = truth() ? DType::kF32 : DType::kBF16;
   run.attn_implementation = *rc::gen::element(Attention::kFlash, Attention::kMath);
   run.device = *rc::gen::element(Device::kAuto, Device::kCpu, Device::kCuda);
-  run.num_threads = integer(0);
+  run.num_threads = *rc::gen::inRange<int64_t>(0, 1025);
   if (truth()) run.memory_budget = integer(1) << *rc::gen::inRange(0, 32);
   run.method = *rc::gen::element(Method::kFull, Method::kLora);
   if (run.method == Method::kLora) {
