@@ -116,11 +116,22 @@ class FileReader {
     for_each_line(block, number, [this](std::string_view text, int64_t line) {
       if (first_) return;
       first_ = true;
+      refuse_array(text);
       const Line first(text, place_of(line));
       recognised_ = format_ == DatasetFormat::kAuto;
       if (recognised_) format_ = recognise(first);
       if (is_conversation(first, format_) && options_.open_chat) chat_ = options_.open_chat();
     });
+  }
+
+  // One file as one list, as Alpaca and ShareGPT were first published.
+  void refuse_array(std::string_view first_line) const {
+    constexpr const char* kBlanks = " \t\r";
+    const size_t start = first_line.find_first_not_of(kBlanks), next = first_line.find_first_not_of(kBlanks, start + 1);
+    if (first_line[start] != '[' || (next != std::string_view::npos && first_line[next] != '{')) return;
+    throw Error(
+        file_.string() + ": is a JSON array; expected one object on each line",
+        "convert it: jq -c '.[]' " + file_.filename().string() + " > " + file_.stem().string() + "-lines.jsonl");
   }
 
   void encode(Piece& piece) const {

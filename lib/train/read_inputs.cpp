@@ -123,6 +123,15 @@ void warn_of_endless_answers(const RunInputs& inputs) {
       "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
 }
 
+void warn_of_positions_beyond_the_model(const RunInputs& inputs) {
+  const int64_t positions = inputs.shape.max_position_embeddings;
+  const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
+  if (longest <= positions) return;
+  log_warning("the longest example has " + format_count(longest) + " tokens, but the model was made for " +
+              format_count(positions) +
+              " positions (max_position_embeddings): set max_length: " + std::to_string(positions));
+}
+
 // Tokens that were added to the tokenizer have no row in the weights.
 void cover_tokenizer(RunInputs& inputs) {
   if (!inputs.tokenizer) return;
@@ -172,6 +181,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
     inputs.train = std::move(split.kept);
     inputs.validation = std::move(split.held_out);
   }
+  warn_of_positions_beyond_the_model(inputs);
   warn_of_endless_answers(inputs);
   inputs.longest_train = inputs.train.longest();
   inputs.longest_validation = inputs.validation.longest();

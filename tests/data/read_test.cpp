@@ -29,7 +29,7 @@ class ReadTest : public ::testing::Test {
   ~ReadTest() override { fs::remove_all(folder_); }
 
   fs::path write(const std::string& content) const {
-    const fs::path file = folder_ / "data.jsonl";
+    fs::path file = folder_ / "data.jsonl";
     std::ofstream(file, std::ios::binary) << content;
     return file;
   }
@@ -137,6 +137,12 @@ TEST_F(ReadTest, TellsAHandfulOfMalformedLinesAndCountsTheRest) {
                              Not(HasSubstr(".jsonl:507:"))));
 }
 
+TEST_F(ReadTest, AJsonArrayIsToldWithTheWayToConvertIt) {
+  for (const char* text : {"[\n{\"text\": \"one\"}\n]\n", "\n  [{\"text\": \"one\"}]"}) {
+    EXPECT_THAT(refusal(text), HasSubstr("data.jsonl: is a JSON array; expected one object on each line")) << text;
+  }
+}
+
 TEST_F(ReadTest, TheFormatCanBeNamed) {
   const std::string line = R"({"text": "one", "instruction": "do", "output": "done"})";
   EXPECT_THAT(refusal(line),
@@ -193,6 +199,7 @@ TEST(BlockReader, GivesWholeLinesWhateverTheBlock) {
 
 TEST(Split, HoldsOutAShareOnceAndForAll) {
   std::vector<Example> examples;
+  examples.reserve(100);
   for (int32_t i = 0; i < 100; ++i) examples.push_back({{i, i}, {i, i}});
   const Dataset dataset(examples);
   const Split first = split(dataset, 0.1, 7);
