@@ -9,9 +9,11 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,6 +24,12 @@ namespace {
 constexpr std::array kInstructions{"avx2",        "fma",         "avx512f",        "avx512_vnni",
                                    "avx512_bf16", "avx512_fp16", "avx_ne_convert", "amx_tile",
                                    "amx_bf16",    "amx_int8",    "amx_fp16"};
+
+bool has_any(const Cpu& cpu, std::initializer_list<std::string_view> instructions) {
+  return std::any_of(instructions.begin(), instructions.end(), [&](std::string_view wanted) {
+    return std::find(cpu.instructions.begin(), cpu.instructions.end(), wanted) != cpu.instructions.end();
+  });
+}
 
 // The text of a small system file; empty where there is none.
 std::string system_file(const std::string& path) {
@@ -142,6 +150,13 @@ class Driver {
 };
 
 }  // namespace
+
+// As mkldnn_bf16_device_check and mkldnn_fp16_device_check of LibTorch 2.11 ask for them.
+bool has_narrow_products(const Cpu& cpu, bool half) {
+  return has_any(cpu, {half ? "avx512_fp16" : "avx512f", "avx_ne_convert"});
+}
+
+bool has_native_bf16(const Cpu& cpu) { return has_any(cpu, {"avx512_bf16", "amx_bf16"}); }
 
 Cpu this_cpu() {
   const std::string text = system_file("/proc/cpuinfo");

@@ -6,6 +6,7 @@
 #include "app/calibrations.h"
 #include "app/machine.h"
 #include "app/phantom_children.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "plan/bound.h"
@@ -13,6 +14,23 @@
 #include "train/step_order.h"
 
 namespace fathom::app {
+namespace {
+
+// How many times as long products take in 16 bits that are emulated as in FP32: 15 to 20, by runs of small models.
+constexpr double kEmulation = 16;
+
+// What nothing reads during the run: of a split, training data are held back for nothing.
+void warn_of_unread_validation(const config::RunConfig& config, const train::RunInputs& inputs) {
+  if (inputs.validation.empty() || config.eval_strategy != config::Cadence::kNo || config.eval_on_start) return;
+  const int64_t held_back = inputs.validation.size(), all = held_back + inputs.train.size();
+  const std::string what = config.validation_split > 0
+                               ? "validation_split holds back " + format_count(held_back) + " of " + format_count(all) +
+                                     " examples, but the run is not evaluated"
+                               : "the run is not evaluated on its validation_file";
+  log_warning(what + ": set eval_strategy: epoch or steps, or eval_on_start: true");
+}
+
+}  // namespace
 
 plan::AskPhantom ask_phantom_children() {
   // A second one halves the time of a plan with many placements; each takes a core and about 300 MB while it lives.
@@ -45,8 +63,20 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
   return planned;
 }
 
+double slowdown_of_emulation() { return has_narrow_products(this_cpu(), /*half=*/false) ? 1 : kEmulation; }
+
+void warn_of_emulation(const config::RunConfig& config, const model::ModelShape& shape) {
+  const DType type = train::compute_dtype(config, shape);
+  const bool half = type == DType::kF16;
+  if (size_of(type) != 2 || has_narrow_products(this_cpu(), half)) return;
+  log_warning(std::string("this CPU has no instructions for products in ") + (half ? "FP16" : "BF16") +
+              ": steps take many times as long as in FP32 (dtype: float32, without bf16 and fp16)");
+}
+
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                    const Invocation& invocation) {
+  warn_of_unread_validation(config, inputs);
+  if (session.placement.cuda == nullptr) warn_of_emulation(config, inputs.shape);
   const config::RunConfig planned = planned_config(config, inputs.train);
   const plan::Subject subject{planned, inputs.shape, *inputs.folder,
                               plan::make_workload(planned, inputs.shape, train::maximal_steps(planned, inputs.train),

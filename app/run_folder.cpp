@@ -38,18 +38,12 @@ Descriptor lock(const std::filesystem::path& folder) {
   return opened;
 }
 
-}  // namespace
-
-Descriptor prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom) {
+void refuse_taken(const config::RunConfig& config, bool resumes, bool phantom) {
   const std::filesystem::path folder = config.output_dir;
   std::error_code absent;
   if (std::filesystem::equivalent(folder, config.model_name_or_path, absent)) {
     throw UsageError("output_dir is the folder of the model itself, " + folder.string(), "choose another output_dir");
   }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "choose another output_dir");
-  Descriptor held = lock(folder);
   if (phantom && holds_a_run(folder) && !weights::is_phantom(folder)) {
     throw UsageError(folder.string() + " holds a real run", "choose another output_dir for --phantom-gpu");
   }
@@ -58,6 +52,22 @@ Descriptor prepare_run_folder(const config::RunConfig& config, bool resumes, boo
         folder.string() + " already holds a run",
         "set resume_from_checkpoint: auto to continue it, choose another output_dir, or remove the folder");
   }
+}
+
+}  // namespace
+
+void refuse_taken_folder(const config::RunConfig& config, bool phantom) {
+  // A checkpoint may be of this folder: that is known once it has been opened.
+  refuse_taken(config, /*resumes=*/!config.resume_from_checkpoint.empty(), phantom);
+}
+
+Descriptor prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom) {
+  const std::filesystem::path folder = config.output_dir;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "choose another output_dir");
+  Descriptor held = lock(folder);
+  refuse_taken(config, resumes, phantom);
   remove_unfinished_writes(folder);
   if (phantom)
     write_file_atomically(folder / weights::kPhantomMark,

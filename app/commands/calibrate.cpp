@@ -48,7 +48,11 @@ std::vector<std::string> arguments_of(const plan::KernelSettings& settings, cons
 plan::Calibration calibrate_cpu(const Invocation& invocation) {
   const Session session = open_session(invocation);
   log_info("measuring the CPU; other work on this machine makes it look slower");
-  return {cpu_name(), today(), plan::measure_speeds(session.placement), {}};
+  const auto tell = [](const plan::MeasuredSpeed& speed) {
+    log_progress("measured " + std::to_string(speed.threads) + " threads, " + (speed.narrow ? "BF16" : "FP32") +
+                 ", width " + std::to_string(speed.width));
+  };
+  return {cpu_name(), today(), plan::measure_speeds(session.placement, tell), {}};
 }
 
 plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invocation) {

@@ -34,16 +34,16 @@ std::string joined(const std::vector<std::string>& words) {
 
 void examine_cpu(Findings& findings) {
   const Cpu cpu = this_cpu();
-  const auto has = [&](const char* instruction) {
-    return std::find(cpu.instructions.begin(), cpu.instructions.end(), instruction) != cpu.instructions.end();
-  };
-  const bool fast_bf16 = has("avx512_bf16") || has("amx_bf16");
+  const bool native_bf16 = has_native_bf16(cpu);
   findings.add("CPU", cpu.model + ", " + std::to_string(cpu.cores) + " cores");
   findings.add("instructions",
                cpu.instructions.empty() ? "none of those that LibTorch has kernels for" : joined(cpu.instructions));
-  findings.add("bfloat16", fast_bf16 ? "by instructions of the CPU" : "emulated: bf16 saves memory here, not time");
+  const char* emulated = has_narrow_products(cpu, /*half=*/false)
+                             ? "emulated: bf16 saves memory here, not time"
+                             : "emulated: bf16 saves memory here, and takes many times as long as FP32";
+  findings.add("bfloat16", native_bf16 ? "by instructions of the CPU" : emulated);
   findings.offers["cpu"] = {
-      {"model", cpu.model}, {"cores", cpu.cores}, {"instructions", cpu.instructions}, {"native_bf16", fast_bf16}};
+      {"model", cpu.model}, {"cores", cpu.cores}, {"instructions", cpu.instructions}, {"native_bf16", native_bf16}};
 }
 
 void examine_memory(Findings& findings) {

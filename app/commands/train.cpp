@@ -199,6 +199,7 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
 int run_train(const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
   const config::RunConfig& config = invocation.config;
+  refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   const Session session = open_session(invocation);
   const train::RunInputs inputs = train::open_inputs(config);
   const plan::Plan plan = plan_of(config, inputs, session, invocation);
@@ -234,9 +235,13 @@ int run_train(const Invocation& invocation) {
 
   const double seconds = seconds_since(start);
   write_run_report(config, comparison, memory_of(comparison, invocation, inputs.shape, session, times), seconds);
-  std::cout << report::format_memory(comparison) << "\n"
-            << report::format_rules(comparison, /*all=*/false) << "\n"
-            << times.comparison();
+  if (resume && resume->step() == result.steps) {
+    std::cout << resume->folder().string() << " is of the last step: none was left to run, and nothing to measure\n";
+  } else {
+    std::cout << report::format_memory(comparison) << "\n"
+              << report::format_rules(comparison, /*all=*/false) << "\n"
+              << times.comparison();
+  }
   if (!session.phantom) print_outcome(result, config.load_best_model_at_end);  // a phantom's losses are zeros
   std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
               config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());

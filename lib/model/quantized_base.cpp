@@ -74,7 +74,7 @@ quant::Scheme int4_scheme(const ModelShape& shape) {
   throw Error("INT4 needs rows of projections that are multiples of 32; config.json makes hidden_size " +
                   std::to_string(shape.hidden_size) + ", intermediate_size " + std::to_string(shape.intermediate_size) +
                   " and heads of " + std::to_string(shape.num_attention_heads * shape.head_dim) + " numbers in all",
-              "choose NF4 or an 8-bit format");
+              "choose another format");
 }
 
 bool is_quantizable(const ParameterSpec& spec, bool trained) {

@@ -6,6 +6,7 @@
 #include "plan/remedies.h"
 #include "plan/search.h"
 #include "plan/techniques.h"
+#include "train/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -137,7 +138,9 @@ class TechniqueSearch {
   bool faster(const Combination& a, const Combination& b) const {
     const auto time = [this](const Combination& each) {
       if (by_seconds_) return *each.seconds;
-      return static_cast<double>(each.arithmetic.matrix_flops) + static_cast<double>(each.arithmetic.attention_flops);
+      const bool narrow = size_of(train::compute_dtype(each.run, question_.shape)) == 2;
+      return (narrow ? question_.narrow_slowdown : 1) *
+             (static_cast<double>(each.arithmetic.matrix_flops) + static_cast<double>(each.arithmetic.attention_flops));
     };
     if (time(a) != time(b)) return time(a) < time(b);
     if (a.arithmetic.bytes_moved != b.arithmetic.bytes_moved) {

@@ -136,6 +136,50 @@ TEST_F(Train, TakesNoFolderThatHoldsSomething) {
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), weights);
 }
 
+TEST_F(Train, AResumeOfAFinishedRunMeasuresNothing) {
+  ASSERT_EQ(run("train run.yaml").status, 0);
+  const std::string weights = hash_file(folder_ / "out" / "model.safetensors");
+  const Outcome again = run("train run.yaml resume_from_checkpoint=auto");
+  EXPECT_EQ(again.status, 0) << again.errors;
+  EXPECT_THAT(again.output, AllOf(HasSubstr("checkpoint-6 is of the last step"), Not(HasSubstr("equal to the byte"))));
+  EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), weights);
+}
+
+TEST_F(Train, AFolderThatIsTakenIsToldBeforeDataAreRead) {
+  ASSERT_EQ(run("train run.yaml").status, 0);
+  const Outcome again = run("train run.yaml train_file=none.jsonl");
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.errors, HasSubstr("already holds a run"));
+  const Outcome itself = run("train run.yaml train_file=none.jsonl output_dir=model");
+  EXPECT_EQ(itself.status, 2);
+  EXPECT_THAT(itself.errors, HasSubstr("the model itself"));
+}
+
+TEST_F(Train, WarnsOfExamplesThatNothingReads) {
+  const std::string settings = "train run.yaml max_steps=1 eval_on_start=false eval_strategy=no";
+  EXPECT_THAT(run(settings).errors, HasSubstr("the run is not evaluated on its validation_file"));
+  write("split.yaml", R"(model_name_or_path: model
+device: cpu
+train_file: data.jsonl
+validation_split: 0.25
+max_steps: 1
+output_dir: split
+)");
+  EXPECT_THAT(run("train split.yaml").errors, HasSubstr("validation_split holds back 10 of 40 examples"));
+  EXPECT_THAT(run("train split.yaml output_dir=evaluated eval_strategy=epoch").errors, Not(HasSubstr("holds back")));
+}
+
+TEST_F(Train, WarnsOfPositionsThatTheModelDoesNotHave) {
+  std::string text;
+  for (int i = 0; i < 600; ++i) text += " " + std::to_string(i);
+  write("long.jsonl", Json{{"text", text}}.dump() + "\n");
+  const Outcome outcome = run(
+      "train run.yaml train_file=long.jsonl max_steps=1 max_length=1024 per_device_train_batch_size=1 eval_strategy=no "
+      "eval_on_start=false");
+  EXPECT_THAT(outcome.errors, HasSubstr("but the model was made for 512 positions"));
+  EXPECT_THAT(run("train run.yaml output_dir=short max_steps=1").errors, Not(HasSubstr("positions")));
+}
+
 TEST_F(Train, AResumeOnAnotherDayTellsTheTemplateTheDayOfTheRun) {
   write("model/chat_template.jinja",
         "{{ strftime_now('%d.%m.%Y %H:%M') }}{% for message in messages %}{{ message.content }}</s>{% endfor %}");

@@ -16,6 +16,7 @@
 #include "plan/remedies.h"
 #include "plan/techniques.h"
 #include "tests/plan/memory_matrix.h"
+#include "train/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -355,6 +356,17 @@ TEST(Search, KeepsWhatItIsToldTo) {
   EXPECT_GT(nothing.smallest->formula, 80 * kGiB);
   EXPECT_FALSE(nothing.smallest->proof->fits);
   EXPECT_THAT(nothing.smallest->techniques, Contains("gradient checkpointing"));
+}
+
+TEST(Search, KeepsFromSixteenBitsWhereTheyAreEmulated) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  run.max_length = 2048;
+  Question question = question_about(shape, run, target_with(config::Device::kCpu, 400 * kGiB), as_it_is);
+  question.narrow_slowdown = 16;
+  const Advice advice = least_time_that_fits(question, {"method"});
+  ASSERT_TRUE(advice.best);
+  EXPECT_EQ(train::compute_dtype(advice.best->run, shape), DType::kF32);
 }
 
 TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {
