@@ -14,7 +14,7 @@ plan::AskPhantom ask_phantom_children();
 // What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
 config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
 
-// A run on this CPU that computes in 16 bits for which it has no instructions takes many times as long as in FP32.
+// Warns of a run that computes in 16 bits which this CPU emulates.
 void warn_of_emulation(const config::RunConfig& config, const model::ModelShape& shape);
 // How many times as long products in 16 bits take on this CPU as in FP32: 1 where it has instructions for BF16.
 double slowdown_of_emulation();
