@@ -45,7 +45,8 @@ StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunC
       compute_bytes(size_of(train::compute_dtype(run_in, shape_in))),
       adapter_bytes(config::autocast_dtype(run_in) ? 2 : kStoredAdapterBytes),
       casts_base(compute_bytes != stored_bytes),
-      scales_loss(train::compute_dtype(run_in, shape_in) == DType::kF16) {}
+      scales_loss(train::compute_dtype(run_in, shape_in) == DType::kF16),
+      own_kernels(cuda && run_in.cuda_kernels && !scales_loss) {}
 
 Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bias_in, bool adapted_in, bool trained_in)
     : name(std::move(name_in)),
@@ -219,7 +220,7 @@ LinearInput Operators::swiglu(const Value& gate, const Value& up) {
             output = result.slot]() mutable {
     Tensor gradient = std::move(output->gradient);
     Tensor of_gate, of_up = take("gradients of gate and up", kBackward, product);
-    if (s_.cuda && !s_.run.cuda_kernels) {
+    if (s_.cuda && !s_.own_kernels) {
       Tensor of_silu = take("gradient of silu", kBackward, product);
       of_gate = take("gradients of gate and up", kBackward, product);
     } else {

@@ -38,6 +38,7 @@ struct StepSettings {
   int64_t adapter_bytes = 4;  // in which adapters compute
   bool casts_base = false;    // autocast copies the base weights
   bool scales_loss = false;   // products in FP16
+  bool own_kernels = false;   // fathom's on a GPU, which take FP32 and BF16
   int64_t queries() const { return shape.num_attention_heads * shape.head_dim; }  // H * E
   int64_t keys() const { return shape.num_key_value_heads * shape.head_dim; }     // K * E
   bool trains(const std::string& parameter) const { return trained.contains(parameter); }

@@ -206,7 +206,7 @@ Tensor AccountOfRun::sum_of_head(Operators& operators, bool in_one) {
 // By a kernel the logits become their own gradient; by LibTorch's operators 16-bit ones go through FP32 scores.
 void AccountOfRun::play_chunk(Operators& operators, int64_t rows, bool gradients, bool widens) {
   const Tensor logits = operators.take("logits", kHead, scores(rows, s_.compute_bytes));
-  if (s_.run.cuda_kernels) {
+  if (s_.own_kernels) {
     const Tensor losses = operators.take("losses of the rows", kLoss, {{rows, "rows"}, {4, "bytes"}});
     operators.take("loss of a chunk", kLoss, {{4, "bytes"}});
   } else if (s_.cuda) {
