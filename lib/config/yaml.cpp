@@ -92,17 +92,11 @@ class Builder : public YAML::EventHandler {
   }
   // yaml-cpp takes the lines that follow for more of the text, to the end of the file if need be.
   void refuse_open_quote(const YAML::Mark& mark) {
-    size_t start = 0;
-    for (int line = 0; line < mark.line && start != std::string_view::npos; ++line) {
-      start = text_.find('\n', start);
-      if (start != std::string_view::npos) ++start;
-    }
-    if (start == std::string_view::npos) return;
-    const std::string_view line = text_.substr(start, text_.find('\n', start) - start);
-    const auto opening = static_cast<size_t>(mark.column);
-    if (opening >= line.size() || (line[opening] != '"' && line[opening] != '\'')) return;
-    const char quote = line[opening];
-    for (size_t at = opening + 1; at < line.size(); ++at) {
+    const auto opening = static_cast<size_t>(mark.pos);  // counts bytes, as YAML::Stream reads them
+    if (opening >= text_.size() || (text_[opening] != '"' && text_[opening] != '\'')) return;
+    const std::string_view line = text_.substr(opening, text_.find('\n', opening) - opening);
+    const char quote = line[0];
+    for (size_t at = 1; at < line.size(); ++at) {
       if (quote == '"' && line[at] == '\\') {
         ++at;
       } else if (line[at] == quote) {
@@ -154,6 +148,7 @@ class Builder : public YAML::EventHandler {
 };
 
 Value parse(std::string_view text, Problems& problems) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // marks do not count it
   Builder builder(text, problems);
   try {
     std::istringstream stream{std::string(text)};

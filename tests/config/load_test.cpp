@@ -244,6 +244,8 @@ TEST(Load, RefusesQuotesThatStayOpen) {
     EXPECT_THAT(problems(text), HasSubstr("the quote that opens here is not closed on its line")) << text;
   }
   EXPECT_THAT(problems("seed: 1\n\"max_steps: 2\n"), HasSubstr("run.yaml:5:1: the quote that opens here"));
+  EXPECT_THAT(problems("validation_file: [ü, \"é]\nseed: 1\n"), HasSubstr("the quote that opens here"));
+  EXPECT_THAT(problems("validation_file: 'ü'\r\noutput_dir: \"é\r\nseed: 1\r\n"), HasSubstr("run.yaml:5:13: "));
   EXPECT_EQ(parse("validation_file: 'it''s \"é\"'  # 'open\n").validation_file, std::vector<std::string>{"it's \"é\""});
   EXPECT_EQ(parse("validation_file: [ü, \"a\\\"b\"]\n").validation_file, (std::vector<std::string>{"ü", "a\"b"}));
 }
