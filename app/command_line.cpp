@@ -159,16 +159,22 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   generate->add_option("--max-new-tokens", invocation.max_new_tokens, "At most so many")
       ->type_name("N")
       ->capture_default_str();
-  generate->add_option("--temperature", invocation.temperature, "0: always the likeliest token")
-      ->type_name("T")
-      ->capture_default_str();
+  CLI::Option* temperature =
+      generate->add_option("--temperature", invocation.temperature, "0: always the likeliest token")
+          ->type_name("T")
+          ->capture_default_str();
   generate->add_option("--top-k", invocation.top_k, "Of the K likeliest tokens; 0: of all")
       ->type_name("K")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(temperature);
   generate->add_option("--top-p", invocation.top_p, "Of the likeliest that make up this probability")
       ->type_name("P")
-      ->capture_default_str();
-  generate->add_option("--seed", invocation.seed, "Of the sampling")->type_name("S")->capture_default_str();
+      ->capture_default_str()
+      ->needs(temperature);
+  generate->add_option("--seed", invocation.seed, "Of the sampling")
+      ->type_name("S")
+      ->capture_default_str()
+      ->needs(temperature);
   add_overrides(generate, raw);
 
   CLI::App* logits = app.add_subcommand("logits", "Raw logits as safetensors, to compare with other implementations");

@@ -142,14 +142,14 @@ class LineEncoder {
  private:
   bool completion_only() const { return options_.completion_only_loss.value_or(true); }
   const Tokenizer& tokenizer() const {
-    if (encoders_.tokenizer == nullptr) line_.fail("needs a tokenizer, and the model's folder has none");
-    return *encoders_.tokenizer;
+    if (encoders_.tokenizer != nullptr) return *encoders_.tokenizer;
+    throw MissingFromModel(line_.where + ": needs a tokenizer, and the model's folder has none");
   }
   const chat::ChatTemplate& chat_template() const {
     if (encoders_.chat != nullptr) return *encoders_.chat;
-    line_.fail("is a conversation, and there is no chat template for it",
-               "take the instruction-tuned model's tokenizer files, add a chat_template.jinja, or write prompts and "
-               "completions as texts");
+    throw MissingFromModel(line_.where + ": is a conversation, and there is no chat template for it",
+                           "take the instruction-tuned model's tokenizer files, add a chat_template.jinja, or write "
+                           "prompts and completions as texts");
   }
   void refuse_completion_only(const char* what) const {
     if (options_.completion_only_loss == true) {

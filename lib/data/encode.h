@@ -6,12 +6,19 @@
 
 namespace fathom::data {
 
+// The model lacks what every such line needs: to be told once.
+class MissingFromModel : public Error {
+ public:
+  using Error::Error;
+};
+
 struct Encoders {
   const tokenizer::Tokenizer* tokenizer = nullptr;  // null if the model's folder has none
   const chat::ChatTemplate* chat = nullptr;
 };
 
-// Throws Error, naming the line, for what the line or the settings do not allow. Safe from several threads.
+// Throws Error, naming the line, for what the line or the settings do not allow, and MissingFromModel for a tokenizer
+// or a chat template that is not there. Safe from several threads.
 Example encode_line(const Line& line, config::DatasetFormat format, const Encoders& encoders,
                     const DatasetOptions& options);
 bool is_conversation(const Line& line, config::DatasetFormat format);

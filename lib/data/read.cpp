@@ -144,6 +144,8 @@ class FileReader {
                     std::string(describe(format_)));
         }
         piece.examples.append(encode_line(line, format, {tokenizer_, chat_ ? &*chat_ : nullptr}, options_));
+      } catch (const MissingFromModel&) {
+        throw;
       } catch (const Error& error) {
         if (piece.malformed++ < static_cast<int64_t>(kMostComplaints)) piece.complaints.emplace_back(error.what());
       }

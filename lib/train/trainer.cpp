@@ -5,10 +5,12 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "config/precision.h"
 #include "model/fake_quantization.h"
 #include "model/quantized_base.h"
@@ -58,6 +60,32 @@ void refuse_fp16(const model::Parameter& parameter) {
                    "set dtype: float32 (with fp16: true products stay in float16) or dtype: bfloat16");
 }
 
+// The line in place of a terminal, for evaluations that are waited for.
+class EvaluationProgress {
+ public:
+  explicit EvaluationProgress(int64_t batches) : batches_(batches) {}
+  EvaluationProgress(const EvaluationProgress&) = delete;
+  EvaluationProgress& operator=(const EvaluationProgress&) = delete;
+  ~EvaluationProgress() {
+    if (shown_) log_progress("");
+  }
+
+  void done(int64_t batches) {
+    constexpr std::chrono::milliseconds kBetweenLines{500};
+    const Clock::time_point now = Clock::now();
+    if (now - last_ < kBetweenLines) return;
+    log_progress("evaluating: batch " + std::to_string(batches) + "/" + std::to_string(batches_));
+    last_ = now;
+    shown_ = true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  int64_t batches_;
+  Clock::time_point last_ = Clock::now();
+  bool shown_ = false;
+};
+
 bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().to(at::kFloat).norm().item<double>()); }
 
 }  // namespace
@@ -88,11 +116,13 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   const at::NoGradGuard no_gradients;
   model_.set_training(false);
   placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
+  EvaluationProgress progress(count);
   double sum = 0;
   for (int64_t index = 0; index < count; ++index) {
     const data::Batch batch = batch_at(index);
     sum += loss(put(batch), 1).item<double>();
     result.target_count += batch.target_count;
+    progress.done(index + 1);
     result.complete = !stop || !stop();
     if (!result.complete) break;
   }

@@ -70,7 +70,10 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"generate m --system a", "requires"},
       {"generate m --prompt a --temperature -1", "--temperature: expected a number, at least 0"},
       {"generate m --prompt a --temperature nan", "--temperature"},
-      {"generate m --prompt a --top-p 0", "--top-p"},
+      {"generate m --prompt a --temperature 1 --top-p 0", "--top-p: expected a number above 0"},
+      {"generate m --prompt a --top-k 5", "--top-k requires --temperature"},
+      {"generate m --prompt a --top-p 0.9", "--top-p requires --temperature"},
+      {"generate m --prompt a --seed 3", "--seed requires --temperature"},
       {"generate m --prompt a --max-new-tokens 0", "--max-new-tokens"},
       {"inspect", "PATH is required"}};
   for (const auto& [arguments, said] : cases) {

@@ -209,6 +209,9 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTogether) {
   request_.base = root_ / "base";
   EXPECT_EQ(refusal(), "");
   EXPECT_THAT(refusal(), HasSubstr("exists"));
+  request_.out = root_ / "base" / "config.json" / "out";
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("cannot create"), HasSubstr("Not a directory"), HasSubstr("another folder")));
+  request_.out = root_ / "out";
   request_.source = root_ / "base";
   EXPECT_THAT(refusal(), HasSubstr("no adapter"));
   request_.source = root_ / "absent";

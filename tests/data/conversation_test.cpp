@@ -156,5 +156,13 @@ TEST_F(ConversationTest, RefusesSettingsAndTemplatesThatDoNotFit) {
   EXPECT_THAT(refusal(kTwoTurns), HasSubstr("there is no chat template for it; take the instruction-tuned model's"));
 }
 
+TEST_F(ConversationTest, WhatTheModelLacksIsToldOnce) {
+  chat_.reset();
+  const std::string message = refusal(std::string(kTwoTurns) + "\n" + kTwoTurns + "\n" + kTwoTurns + "\n");
+  EXPECT_THAT(message, HasSubstr(file_.string() + ":1: is a conversation"));
+  EXPECT_THAT(message, Not(HasSubstr(file_.string() + ":2")));
+  EXPECT_THAT(message, Not(HasSubstr("more malformed lines")));
+}
+
 }  // namespace
 }  // namespace fathom::data
