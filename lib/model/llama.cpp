@@ -22,6 +22,7 @@
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/scalar_type.h"
+#include "ops/tied_embedding.h"
 
 namespace fathom::model {
 namespace {
@@ -85,7 +86,8 @@ struct Llama::State {
   ops::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
   LayerContext packed_context(const std::shared_ptr<const ops::Documents>& documents);
-  at::Tensor embed(const at::Tensor& ids_BS) const;
+  // The stream, and the head as its gradient's node knows it.
+  ops::TiedEmbedding embed(const at::Tensor& ids_BS) const;
   at::Tensor last_norm(const at::Tensor& stream_TD) const;
   at::Tensor head(const at::Tensor& x_TD) const;
 };
@@ -213,11 +215,17 @@ LayerContext Llama::State::packed_context(const std::shared_ptr<const ops::Docum
   return packed;
 }
 
-at::Tensor Llama::State::embed(const at::Tensor& ids_BS) const {
+ops::TiedEmbedding Llama::State::embed(const at::Tensor& ids_BS) const {
   names.forward("model.embed_tokens");
-  at::Tensor stream_TD = at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size});
-  names.backward(stream_TD, "model.embed_tokens");
-  return stream_TD;
+  const bool both_trained = shape.tie_word_embeddings && embedding_VD.requires_grad() && at::GradMode::is_enabled();
+  ops::TiedEmbedding embedded;
+  if (both_trained) {
+    embedded = ops::embed_tied(embedding_VD, ids_BS);
+  } else {
+    embedded = {at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size}), head_VD};
+  }
+  names.backward(embedded.stream_TD, "model.embed_tokens");
+  return embedded;
 }
 
 at::Tensor Llama::State::last_norm(const at::Tensor& stream_TD) const {
@@ -291,13 +299,15 @@ void Llama::initialise(uint64_t seed) {
 
 void Llama::reserve_positions(int64_t length) { state_->rotary.reserve(length); }
 
-at::Tensor Llama::hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents) {
+Llama::HiddenStates Llama::hidden_states(const at::Tensor& ids_BS,
+                                         const std::shared_ptr<const ops::Documents>& documents) {
   const std::shared_ptr<State> state = state_;
   const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
   const LayerContext context = documents ? state->packed_context(documents) : state->context(rows, 0, length);
   const bool checkpointed = state->options.gradient_checkpointing && state->training && at::GradMode::is_enabled();
   ops::CheckpointOptions checkpoint{state->options.ledger, state->options.lora && state->options.lora->dropout > 0};
-  at::Tensor stream_TD = state->embed(ids_BS);
+  ops::TiedEmbedding embedded = state->embed(ids_BS);
+  at::Tensor stream_TD = std::move(embedded.stream_TD);
   for (size_t i = 0; i < state->layers.size(); ++i) {
     // What nothing needs a gradient of keeps nothing: there is nothing to compute again.
     if (!checkpointed || (!stream_TD.requires_grad() && !state->layer_trains[i])) {
@@ -309,20 +319,20 @@ at::Tensor Llama::hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<
     stream_TD = ops::checkpoint(segment, stream_TD, state->anchor, checkpoint);
     state->layers[i].names.backward(stream_TD, "recomputed");
   }
-  return state->last_norm(stream_TD);
+  return {state->last_norm(stream_TD), std::move(embedded.head_VD)};
 }
 
 at::Tensor Llama::forward(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents) {
-  return state_->head(hidden_states(ids_BS, documents))
+  return state_->head(hidden_states(ids_BS, documents).x_TD)
       .view({ids_BS.size(0), ids_BS.size(1), state_->shape.vocab_size});
 }
 
 at::Tensor Llama::loss(const at::Tensor& ids_BS, const ops::LossTargets& targets,
                        const std::shared_ptr<const ops::Documents>& documents) {
-  at::Tensor x_TD = hidden_states(ids_BS, documents);
+  HiddenStates last = hidden_states(ids_BS, documents);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
-  at::Tensor loss = ops::head_loss(std::move(x_TD), state_->head_VD, compute.weight(state_->head_VD), targets);
+  at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD, compute.weight(state_->head_VD), targets);
   state_->names.backward(loss, "loss");
   return loss;
 }
@@ -336,7 +346,7 @@ at::Tensor Llama::forward(const at::Tensor& ids_BS, KeyValueCache& cache) {
                 std::to_string(cache.length + length) + " are needed");
   }
   const LayerContext context = state_->context(rows, cache.length, length);
-  at::Tensor stream_TD = state_->embed(ids_BS);
+  at::Tensor stream_TD = state_->embed(ids_BS).stream_TD;
   for (size_t i = 0; i < state_->layers.size(); ++i) {
     CachedLayer layer{cache.keys_BKSE[i], cache.values_BKSE[i], cache.length};
     stream_TD = run_layer(state_->layers[i], stream_TD, context, &layer);

@@ -98,8 +98,11 @@ class Llama {
   void set_training(bool training);  // dropout on or off
 
  private:
-  // After the last norm, [T, D].
-  at::Tensor hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents);
+  struct HiddenStates {
+    at::Tensor x_TD;     // after the last norm
+    at::Tensor head_VD;  // what takes the head's gradient
+  };
+  HiddenStates hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents);
 
   struct State;
   std::shared_ptr<State> state_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ops/loss_chunk.h"
+#include "ops/tied_embedding_part.h"
 #include "plan/analytic.h"
 #include "plan/analytic_optimizer.h"
 #include "plan/analytic_sources.h"
@@ -26,6 +27,7 @@ constexpr const char* kHead = "one score for each token of the vocabulary, of a 
 constexpr const char* kLoss =
     "the head and its loss, whose gradients are ready when the forward pass ends; lib/ops/head_loss.cpp";
 constexpr const char* kRows = "what the head reads: rows that have a target; lib/ops/head_loss.cpp";
+constexpr const char* kTiedPart = "added to a tied head's gradient part by part; lib/ops/tied_embedding.cpp";
 constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
 const std::string kHeadCopy = "autocast's copy of the head";
 
@@ -88,21 +90,34 @@ Value AccountOfRun::embed(Operators& operators) {
                   operators.new_slot(s_.trains_embedding())};
   if (!stream.slot) return stream;
   operators.remember([this, &operators, output = stream.slot] {
-    Tensor gradient = std::move(output->gradient);
-    Tensor made = operators.take("gradient of the embedding", kGradient, vocabulary(s_.stored_bytes));
-    const int64_t tokens = operators.tokens();
-    if (s_.cuda && tokens > kUnsortedTokens) {
-      const int64_t sums = tokens + tokens / 10;
-      const Tensor ids = operators.take("sorted ids", kSorted, {{5, "of"}, {tokens, "tokens"}, {8, "bytes"}});
-      const Tensor places = operators.take("places of partial sums", kSorted, {{sums, "sums"}, {8, "bytes"}});
-      const Tensor counts = operators.take("numbers of partial sums", kSorted, {{2, "of"}, {8, "bytes"}});
-      operators.take("partial sums", kSorted, {{sums, "sums"}, {s_.shape.hidden_size, ""}, {4, "bytes"}});
-    }
-    gradient.reset();
-    if (waiting_head_) made = std::move(waiting_head_);  // the head's takes the embedding's in
+    const Tensor gradient = std::move(output->gradient);
+    Tensor made = embedding_gradient(operators);
+    if (waiting_head_) made = std::move(waiting_head_);  // which took the embedding's in
     operators.give_gradient(embedding_gradient_, std::move(made));
   });
   return stream;
+}
+
+// Of the whole vocabulary, or of a part that is added to a tied head's.
+Tensor AccountOfRun::embedding_gradient(Operators& operators) {
+  const int64_t all = s_.shape.vocab_size, width = s_.shape.hidden_size, tokens = operators.tokens();
+  const int64_t part = waiting_head_ ? ops::tied_part_rows(all, width * s_.stored_bytes) : all;
+  Tensor places, made;
+  if (part < all) {
+    places = operators.take("ids within a part", kTiedPart, {{tokens, "tokens"}, {8, "bytes"}});
+    made = operators.take("gradient of a part of the embedding", kTiedPart,
+                          {{part + 1, "tokens of a part"}, {width, ""}, {s_.stored_bytes, "bytes"}});
+  } else {
+    made = operators.take("gradient of the embedding", kGradient, vocabulary(s_.stored_bytes));
+  }
+  if (s_.cuda && tokens > kUnsortedTokens) {
+    const int64_t sums = tokens + tokens / 10;
+    const Tensor ids = operators.take("sorted ids", kSorted, {{5, "of"}, {tokens, "tokens"}, {8, "bytes"}});
+    const Tensor ends = operators.take("places of partial sums", kSorted, {{sums, "sums"}, {8, "bytes"}});
+    const Tensor counts = operators.take("numbers of partial sums", kSorted, {{2, "of"}, {8, "bytes"}});
+    operators.take("partial sums", kSorted, {{sums, "sums"}, {width, ""}, {4, "bytes"}});
+  }
+  return made;
 }
 
 Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& stream) {

@@ -29,6 +29,7 @@ class AccountOfRun {
   void load_steps();
   void standing(const Target& target, const Workload& workload);
   Value embed(Operators& operators);
+  Tensor embedding_gradient(Operators& operators);
   Value run_layer(Operators& operators, Layer& layer, const Value& stream);
   Value checkpointed(Operators& operators, Layer& layer, const Value& stream);
   Tensor forward(Operators& operators);

@@ -12,6 +12,7 @@
 #include "model/quantized_base.h"
 #include "model/saved_parameters.h"
 #include "ops/attention_segments.h"
+#include "ops/tied_embedding_part.h"
 #include "optim/moment_storage.h"
 #include "plan/analytic.h"
 #include "train/inputs.h"
@@ -66,10 +67,14 @@ class Walk {
     for (int64_t layer = 0; layer < shape_.num_hidden_layers; ++layer)
       needs_gradient = run_layer(layer, needs_gradient);
     head(norm("model.norm", needs_gradient, 1));
-    // The gradient of the embedding: zeros, then a row for each token; a tied head adds its own.
+    // The gradient of the embedding: zeros, then a row for each token, which are read for each part that is added to a
+    // tied head's.
     if (trains_embedding) {
-      move(shape_.vocab_size, {shape_.tie_word_embeddings ? 4 : 1, shape_.hidden_size, stored_});
-      move(tokens_, {3, shape_.hidden_size, stored_});
+      const bool tied = shape_.tie_word_embeddings;
+      const int64_t part = ops::tied_part_rows(shape_.vocab_size, shape_.hidden_size * stored_);
+      const int64_t parts = tied ? (shape_.vocab_size + part - 1) / part : 1;
+      move(shape_.vocab_size, {tied ? 4 : 1, shape_.hidden_size, stored_});
+      move(tokens_, {2 + parts, shape_.hidden_size, stored_});
     }
     if (!first) move(trained_count_, {3, stored_});  // added to the gradients that are there
   }
