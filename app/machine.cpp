@@ -9,7 +9,6 @@
 #include <array>
 #include <charconv>
 #include <fstream>
-#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -24,12 +23,6 @@ namespace {
 constexpr std::array kInstructions{"avx2",        "fma",         "avx512f",        "avx512_vnni",
                                    "avx512_bf16", "avx512_fp16", "avx_ne_convert", "amx_tile",
                                    "amx_bf16",    "amx_int8",    "amx_fp16"};
-
-bool has_any(const Cpu& cpu, std::initializer_list<std::string_view> instructions) {
-  return std::any_of(instructions.begin(), instructions.end(), [&](std::string_view wanted) {
-    return std::find(cpu.instructions.begin(), cpu.instructions.end(), wanted) != cpu.instructions.end();
-  });
-}
 
 // The text of a small system file; empty where there is none.
 std::string system_file(const std::string& path) {
@@ -151,12 +144,12 @@ class Driver {
 
 }  // namespace
 
-// As mkldnn_bf16_device_check and mkldnn_fp16_device_check of LibTorch 2.11 ask for them.
-bool has_narrow_products(const Cpu& cpu, bool half) {
-  return has_any(cpu, {half ? "avx512_fp16" : "avx512f", "avx_ne_convert"});
+bool has_native_bf16(const Cpu& cpu) {
+  constexpr std::array kOfBf16{"avx512_bf16", "amx_bf16", "avx_ne_convert"};
+  return std::any_of(kOfBf16.begin(), kOfBf16.end(), [&](std::string_view wanted) {
+    return std::find(cpu.instructions.begin(), cpu.instructions.end(), wanted) != cpu.instructions.end();
+  });
 }
-
-bool has_native_bf16(const Cpu& cpu) { return has_any(cpu, {"avx512_bf16", "amx_bf16"}); }
 
 Cpu this_cpu() {
   const std::string text = system_file("/proc/cpuinfo");

@@ -14,10 +14,7 @@ struct Cpu {
   std::vector<std::string> instructions;  // of those that matter here: avx2, avx512f, avx512_bf16, amx_bf16, …
 };
 Cpu this_cpu();
-// Whether oneDNN multiplies matrices in BF16 (half: in FP16) on it, if need be through FP32. Where it does not,
-// LibTorch does so without vectors, many times slower than in FP32.
-bool has_narrow_products(const Cpu& cpu, bool half);
-// Whether it multiplies BF16 by instructions of its own.
+// Whether it multiplies BF16, or takes it for FP32, by instructions of its own.
 bool has_native_bf16(const Cpu& cpu);
 
 int64_t total_memory_bytes();

@@ -14,10 +14,10 @@ plan::AskPhantom ask_phantom_children();
 // What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
 config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
 
-// Warns of a run that computes in 16 bits which this CPU emulates.
-void warn_of_emulation(const config::RunConfig& config, const model::ModelShape& shape);
+// Warns of a run that computes in 16 bits for which this CPU has no instructions.
+void warn_of_widening(const config::RunConfig& config, const model::ModelShape& shape);
 // How many times as long products in 16 bits take on this CPU as in FP32: 1 where it has instructions for BF16.
-double slowdown_of_emulation();
+double slowdown_of_widening();
 
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
 // memory that is free on the device now.

@@ -59,7 +59,7 @@ class Planner {
     plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}};
     question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
     question.prove = [this, target](const config::RunConfig& run) { return prove(run, target.capacity_bytes); };
-    if (!gpu_) question.narrow_slowdown = slowdown_of_emulation();
+    if (!gpu_) question.narrow_slowdown = slowdown_of_widening();
     question.throughput = [this](const config::RunConfig& run) {
       return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape)
                   : cpu_throughput(run, inputs_.shape, at::get_num_threads());

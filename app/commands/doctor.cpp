@@ -38,10 +38,8 @@ void examine_cpu(Findings& findings) {
   findings.add("CPU", cpu.model + ", " + std::to_string(cpu.cores) + " cores");
   findings.add("instructions",
                cpu.instructions.empty() ? "none of those that LibTorch has kernels for" : joined(cpu.instructions));
-  const char* emulated = has_narrow_products(cpu, /*half=*/false)
-                             ? "emulated: bf16 saves memory here, not time"
-                             : "emulated: bf16 saves memory here, and takes many times as long as FP32";
-  findings.add("bfloat16", native_bf16 ? "by instructions of the CPU" : emulated);
+  findings.add("bfloat16",
+               native_bf16 ? "by instructions of the CPU" : "through FP32: bf16 saves memory here, not time");
   findings.offers["cpu"] = {
       {"model", cpu.model}, {"cores", cpu.cores}, {"instructions", cpu.instructions}, {"native_bf16", native_bf16}};
 }

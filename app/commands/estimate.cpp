@@ -84,7 +84,7 @@ int run_estimate(const Invocation& invocation) {
   const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
-  if (!gpu) warn_of_emulation(config, inputs.shape);
+  if (!gpu) warn_of_widening(config, inputs.shape);
   const plan::Plan plan =
       gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = invocation.placements}) : plan_for_cpu(subject);
   const plan::Outlook outlook =

@@ -5,6 +5,7 @@
 // interface. But LibTorch lets oneDNN prepare the product, then allocates the scratch memory, and only then touches the
 // matrices: an allocator that throws at that point has learned the size, after some 0.3 ms and without a product.
 #include <ATen/Parallel.h>
+#include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm_ops.h>
 #include <c10/core/CPUAllocator.h>
@@ -108,10 +109,14 @@ class Emptiness {
   void* data_;
 };
 
-// As LibTorch's operator does it on the CPU. mm may have a kernel of fathom's own, which takes its scratch first, too.
+// As LibTorch's operator does it on the CPU. mm and addmm may have kernels of fathom's own, which take their scratch
+// first, too.
 void multiply(const MatrixProduct& product, const at::Tensor& x, const at::Tensor& y, at::Tensor& result) {
-  if (product.batch == 0 && !product.adds) {
-    at::_ops::mm_out::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), x, y, result);
+  const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
+  if (product.batch == 0 && product.adds) {
+    at::_ops::addmm_out::redispatch(cpu, result, x, y, 1, 1, result);
+  } else if (product.batch == 0) {
+    at::_ops::mm_out::redispatch(cpu, x, y, result);
   } else {
     at::native::mkldnn_matmul(x, y, result, 0, 1);
   }
@@ -141,7 +146,7 @@ int64_t ask(const MatrixProduct& product) {
   MatrixProduct sample = product;
   sample.batch = std::min<int64_t>(product.batch, 1);
   for (int64_t* side : {&sample.m, &sample.k, &sample.n}) *side = std::min(*side, kSampleSide);
-  if (sample != product && !ask_at_once(sample)) return 0;
+  if (sample != product && sample.m * sample.k * sample.n > kMostWithoutOneDnn && !ask_at_once(sample)) return 0;
   return ask_at_once(product).value_or(0);
 }
 

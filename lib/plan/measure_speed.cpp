@@ -15,8 +15,7 @@ namespace fathom::plan {
 namespace {
 
 constexpr int64_t kRows = 4, kLength = 128;
-// Plays of a step; the fastest counts: the first takes memory, others wait for their turn on the machine. Where
-// products in 16 bits are emulated one may take half a minute.
+// Plays of a step; the fastest counts: the first takes memory, others wait for their turn on the machine.
 constexpr int kMostPlays = 5;
 constexpr double kLongEnough = 5;  // seconds
 

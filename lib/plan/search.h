@@ -31,7 +31,7 @@ struct Question {
   std::function<Proof(const config::RunConfig&)> prove;
   // Of the hardware in the type in which a run computes; empty, or nullopt for any: ordered by arithmetic alone.
   std::function<std::optional<Throughput>(const config::RunConfig&)> throughput;
-  // How many times as long an operation takes in 16 bits as in FP32, where arithmetic alone decides.
+  // How many times as long a step takes in 16 bits as in FP32, where arithmetic alone decides.
   double narrow_slowdown = 1;
 };
 

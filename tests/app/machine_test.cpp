@@ -23,12 +23,8 @@ TEST(Machine, HasACpuAndMemory) {
 TEST(Machine, SixteenBitsNeedInstructionsOfTheirOwn) {
   const Cpu amx{"", 1, {"avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16"}}, old{"", 1, {"avx2", "fma"}};
   const Cpu without_bf16{"", 1, {"avx2", "avx512f"}}, laptop{"", 1, {"avx2", "avx_ne_convert"}};
-  for (const Cpu& cpu : {amx, laptop}) EXPECT_TRUE(has_narrow_products(cpu, false) && has_narrow_products(cpu, true));
-  EXPECT_TRUE(has_narrow_products(without_bf16, /*half=*/false));
-  EXPECT_FALSE(has_narrow_products(without_bf16, /*half=*/true));
-  EXPECT_FALSE(has_narrow_products(old, false) || has_narrow_products(old, true));
-  EXPECT_TRUE(has_native_bf16(amx));
-  EXPECT_FALSE(has_native_bf16(without_bf16));
+  for (const Cpu& cpu : {amx, laptop}) EXPECT_TRUE(has_native_bf16(cpu));
+  for (const Cpu& cpu : {without_bf16, old}) EXPECT_FALSE(has_native_bf16(cpu));
 }
 
 TEST(Machine, ResidentMemoryFollowsWhatIsTouched) {

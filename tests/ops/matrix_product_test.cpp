@@ -1,4 +1,4 @@
-// LibTorch's products of BF16 matrices where fathom multiplies them: against double precision, in every order of
+// LibTorch's products of matrices in 16 bits where fathom multiplies them: against double precision, in every order of
 // memory, the same bits with any number of threads, and the scratch that is predicted.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -12,6 +12,7 @@
 
 #include "ledger/ledger.h"
 #include "ops/amx_product.h"
+#include "ops/widened_product.h"
 #include "phantom/kernel_scratch.h"
 #include "tests/ops/threads.h"
 
@@ -25,11 +26,11 @@ bool has_amx() { return at::native::cpublas::could_pack(at::kBFloat16); }
 enum class Order { kRows, kColumns, kRowsWithGaps, kColumnsWithGaps };
 constexpr std::array kOrders = {Order::kRows, Order::kColumns, Order::kRowsWithGaps, Order::kColumnsWithGaps};
 
-at::Tensor draw(int64_t rows, int64_t columns, Order order) {
+at::Tensor draw(int64_t rows, int64_t columns, Order order, at::ScalarType type = at::kBFloat16) {
   const bool gaps = order == Order::kRowsWithGaps || order == Order::kColumnsWithGaps;
   const bool transposed = order == Order::kColumns || order == Order::kColumnsWithGaps;
   if (transposed) std::swap(rows, columns);
-  const at::Tensor wide = at::randn({rows, columns + (gaps ? 5 : 0)}).to(at::kBFloat16);
+  const at::Tensor wide = at::randn({rows, columns + (gaps ? 5 : 0)}).to(type);
   const at::Tensor drawn = gaps ? wide.narrow(1, 3, columns) : wide;
   return transposed ? drawn.t() : drawn;
 }
@@ -41,12 +42,15 @@ struct Sides {
 constexpr std::array kSides = {Sides{64, 64, 64},  Sides{511, 129, 67},   Sides{77, 333, 95},
                                Sides{600, 70, 80}, Sides{100, 1000, 700}, Sides{65, 2000, 1100}};
 
-// Of a sum of k products, rounded to BF16: half a unit of the last place, and FP32's error of the sum.
-void expect_product(const at::Tensor& out, const at::Tensor& x, const at::Tensor& y) {
-  const at::Tensor exact = at::mm(x.to(at::kDouble), y.to(at::kDouble));
+// Of a sum of k products, and of `more`, rounded to 16 bits: half a unit of the last place, and FP32's error of the
+// sum.
+void expect_product(const at::Tensor& out, const at::Tensor& x, const at::Tensor& y, const at::Tensor& more = {}) {
+  const double rounding = out.scalar_type() == at::kHalf ? 1.0 / 2048 : 1.0 / 256;
+  at::Tensor exact = at::mm(x.to(at::kDouble), y.to(at::kDouble));
+  if (more.defined()) exact += more;
   const at::Tensor largest = at::mm(x.to(at::kDouble).abs(), y.to(at::kDouble).abs());
   const double fp32 = static_cast<double>(x.size(1)) * std::numeric_limits<float>::epsilon();
-  const at::Tensor allowed = exact.abs() / 256 + largest * fp32;
+  const at::Tensor allowed = exact.abs() * rounding + largest * fp32;
   EXPECT_TRUE(at::all((out.to(at::kDouble) - exact).abs() <= allowed).item<bool>())
       << x.sizes() << " x " << y.sizes() << ", strides " << x.strides() << " and " << y.strides();
 }
@@ -117,6 +121,81 @@ TEST(MatrixProduct, TakesNoMoreThanIsPredicted) {
         EXPECT_LE(taken, predicted) << rows << " of " << m << ", " << k << ", " << n;
       }
     }
+  }
+}
+
+// Of one block, and of several each way with rests.
+constexpr std::array kWidened = {Sides{17, 333, 95}, Sides{1100, 1030, 1030}, Sides{40, 2100, 2}, Sides{1, 5000, 3}};
+constexpr std::array kNarrow = {at::kBFloat16, at::kHalf};
+
+TEST(WidenedProduct, IsRoundedOnceFromTheExactOne) {
+  at::manual_seed(8);
+  for (const at::ScalarType type : kNarrow) {
+    for (const auto& [m, k, n] : kWidened) {
+      for (const Order order : kOrders) {
+        const at::Tensor x = draw(m, k, order, type), y = draw(k, n, kOrders[kOrders.size() - 1 - size_t(order)], type);
+        const at::Tensor all = at::full({n + 2, m + 3}, 7.0, type);
+        const at::Tensor out = all.narrow(0, 1, n).narrow(1, 2, m).t();
+        multiply_widened(x, y, out);
+        expect_product(out, x, y);
+        out.fill_(7.0);
+        EXPECT_TRUE(at::equal(all, at::full_like(all, 7.0))) << "something beside the result was written";
+      }
+    }
+  }
+}
+
+TEST(WidenedProduct, AddsWhatItIsGiven) {
+  at::manual_seed(9);
+  for (const at::ScalarType type : kNarrow) {
+    const at::Tensor x = draw(1100, 1030, Order::kRows, type), y = draw(1030, 37, Order::kColumns, type);
+    const at::Tensor bias_N = draw(1, 37, Order::kRows, type), rows_MN = bias_N.expand({1100, 37});
+    const at::Tensor out = at::empty({1100, 37}, x.options());
+    multiply_widened(x, y, out, &rows_MN, 0.5, 2);
+    expect_product(out, 2 * x, y, 0.5 * bias_N.to(at::kDouble));
+    const at::Tensor before = out.clone();
+    multiply_widened(x, y, out, &out, 1, 1);
+    expect_product(out, x, y, before.to(at::kDouble));
+  }
+}
+
+// Told by the scratch, which LibTorch's own products of such numbers do not take: those of mm and addmm, in each of
+// their forms.
+TEST(WidenedProduct, TakesThePlaceOfLibTorchs) {
+  ledger::Ledger& ledger = ledger::install_cpu();
+  int64_t tried = 0;
+  for (const at::ScalarType type : kNarrow) {
+    if (!widens_products(type)) continue;
+    ++tried;
+    const at::Tensor x = draw(70, 300, Order::kRows, type), y = draw(300, 50, Order::kColumns, type);
+    const at::Tensor bias_N = draw(1, 50, Order::kRows, type).view({-1});
+    at::Tensor out = at::zeros({70, 50}, x.options());
+    const auto expect_taken = [&](bool adds, const auto& multiply) {
+      ledger.label();
+      const at::Tensor result = multiply();
+      constexpr int64_t kBlocks = int64_t{70 * 300 + 300 * 50 + 70 * 50} * 4;
+      EXPECT_EQ(ledger.label().kernel_scratch, kBlocks);
+      expect_product(result, x, y, adds ? bias_N.to(at::kDouble) : at::Tensor());
+      EXPECT_EQ(phantom::matrix_product_scratch_bytes({0, 70, 300, 50, false, true, adds, type}), kBlocks);
+    };
+    expect_taken(false, [&] { return at::mm(x, y); });
+    expect_taken(false, [&] { return at::mm_out(out, x, y); });
+    expect_taken(true, [&] { return at::addmm(bias_N, x, y); });
+    expect_taken(true, [&] { return at::addmm_out(out, bias_N, x, y); });
+    out = bias_N.expand({70, 50}).contiguous();
+    expect_taken(true, [&] { return out.addmm_(x, y); });
+  }
+  if (tried == 0) GTEST_SKIP() << "this processor has instructions for both types of 16 bits";
+}
+
+TEST(WidenedProduct, IsLeftToLibTorchWhereItIsSmall) {
+  ledger::Ledger& ledger = ledger::install_cpu();
+  for (const at::ScalarType type : kNarrow) {
+    const at::Tensor x = draw(16, 16, Order::kRows, type), y = draw(16, 16, Order::kRows, type);
+    ledger.label();
+    const at::Tensor result = at::mm(x, y);
+    EXPECT_EQ(ledger.label().kernel_scratch, 0);
+    expect_product(result, x, y);
   }
 }
 
