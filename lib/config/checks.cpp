@@ -187,11 +187,6 @@ void check_precision(const RunConfig& run, Checker& checker) {
   if (run.fp16 && run.cuda_kernels && all_sound({"fp16", "cuda_kernels"})) {
     checker.refuse("cuda_kernels", {"false with fp16: true", "true", "remove it: these kernels take FP32 and BF16"});
   }
-  const bool autocast = run.bf16 || run.fp16;
-  if (run.dtype == DType::kF16 && !autocast && run.cuda_kernels && all_sound({"dtype", "cuda_kernels"})) {
-    checker.refuse("cuda_kernels",
-                   {"false with dtype: float16", "true", "remove it: these kernels take FP32 and BF16"});
-  }
   if (run.tf32 && run.device == Device::kCpu && all_sound({"tf32", "device"})) {
     checker.refuse("tf32", {"false with device: cpu", "true", "remove it: TF32 is a GPU's"});
   }

@@ -120,7 +120,8 @@ class FileReader {
       const Line first(text, place_of(line));
       recognised_ = format_ == DatasetFormat::kAuto;
       if (recognised_) format_ = recognise(first);
-      if (is_conversation(first, format_) && options_.open_chat) chat_ = options_.open_chat();
+      converses_ = is_conversation(first, format_);
+      if (converses_ && options_.open_chat) chat_ = options_.open_chat();
     });
   }
 
@@ -143,6 +144,7 @@ class FileReader {
           line.fail("is a line of " + std::string(describe(format)) + ", earlier lines are of " +
                     std::string(describe(format_)));
         }
+        if (!converses_ && is_conversation(line, format)) line.fail("is a conversation, earlier lines are texts");
         piece.examples.append(encode_line(line, format, {tokenizer_, chat_ ? &*chat_ : nullptr}, options_));
       } catch (const MissingFromModel&) {
         throw;
@@ -192,6 +194,7 @@ class FileReader {
   int64_t threads_ = 1;
   bool first_ = false;       // a line has been seen
   bool recognised_ = false;  // the format is that of the first line, not the config's
+  bool converses_ = false;   // the first line is a conversation
   DatasetFormat format_;
   std::vector<Place> places_;
   std::vector<uint64_t> hashes_;  // of the examples

@@ -1,6 +1,7 @@
 // What a run's inputs say together.
 #include "train/inputs.h"
 
+#include "base/error.h"
 #include "checkpoint/adapter.h"
 #include "config/precision.h"
 
@@ -10,6 +11,10 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs = read_inputs(config, weights_required);
   const bool may_resume = !config.resume_from_checkpoint.empty();  // then find_resume knows
   if (!config.adapter_name_or_path.empty() && !may_resume) checkpoint::refuse_other_adapter(config, inputs.shape);
+  if (config.cuda_kernels && compute_dtype(config, inputs.shape) == DType::kF16) {
+    throw UsageError("cuda_kernels: true, but this run computes in FP16, and these kernels take FP32 and BF16",
+                     "set cuda_kernels: false, or dtype: bfloat16");
+  }
   return inputs;
 }
 

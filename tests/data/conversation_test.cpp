@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ConversationTest : public ::testing::Test {
  protected:
@@ -158,10 +159,19 @@ TEST_F(ConversationTest, RefusesSettingsAndTemplatesThatDoNotFit) {
 
 TEST_F(ConversationTest, WhatTheModelLacksIsToldOnce) {
   chat_.reset();
-  const std::string message = refusal(std::string(kTwoTurns) + "\n" + kTwoTurns + "\n" + kTwoTurns + "\n");
+  std::string lines;
+  for (int i = 0; i < 20; ++i) lines += std::string(kTwoTurns) + "\n";
+  const std::string message = refusal(lines);
   EXPECT_THAT(message, HasSubstr(file_.string() + ":1: is a conversation"));
   EXPECT_THAT(message, Not(HasSubstr(file_.string() + ":2")));
   EXPECT_THAT(message, Not(HasSubstr("more malformed lines")));
+}
+
+TEST_F(ConversationTest, AConversationAmongTextsIsTheLinesFault) {
+  const std::string text = R"({"prompt": "p", "completion": "c"})";
+  const std::string turns =
+      R"({"prompt": [{"role": "user", "content": "p"}], "completion": [{"role": "assistant", "content": "c"}]})";
+  EXPECT_THAT(refusal(text + "\n" + turns + "\n"), HasSubstr(file_.string() + ":2: is a conversation, earlier"));
 }
 
 }  // namespace

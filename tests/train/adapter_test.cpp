@@ -118,4 +118,13 @@ TEST_F(AdapterTest, other_settings_are_refused_by_name) {
 }
 
 }  // namespace
+TEST_F(AdapterTest, kernels_for_wider_numbers_are_refused_over_a_base_in_fp16) {
+  config::RunConfig run = lora("sixteen");
+  run.cuda_kernels = true;
+  run.dtype = DType::kBF16;
+  open_inputs(run);
+  run.dtype = DType::kF16;
+  EXPECT_THROW(open_inputs(run), UsageError);
+}
+
 }  // namespace fathom::train
