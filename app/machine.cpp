@@ -12,7 +12,6 @@
 #include <iterator>
 #include <set>
 #include <sstream>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -143,13 +142,6 @@ class Driver {
 };
 
 }  // namespace
-
-bool has_native_bf16(const Cpu& cpu) {
-  constexpr std::array kOfBf16{"avx512_bf16", "amx_bf16", "avx_ne_convert"};
-  return std::any_of(kOfBf16.begin(), kOfBf16.end(), [&](std::string_view wanted) {
-    return std::find(cpu.instructions.begin(), cpu.instructions.end(), wanted) != cpu.instructions.end();
-  });
-}
 
 Cpu this_cpu() {
   const std::string text = system_file("/proc/cpuinfo");

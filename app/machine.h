@@ -14,8 +14,6 @@ struct Cpu {
   std::vector<std::string> instructions;  // of those that matter here: avx2, avx512f, avx512_bf16, amx_bf16, …
 };
 Cpu this_cpu();
-// Whether it multiplies BF16, or takes it for FP32, by instructions of its own.
-bool has_native_bf16(const Cpu& cpu);
 
 int64_t total_memory_bytes();
 // What a process here may still take: free memory and caches, less if the container's limit is nearer.

@@ -16,8 +16,8 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
 
 // Warns of a run that computes in 16 bits for which this CPU has no instructions.
 void warn_of_widening(const config::RunConfig& config, const model::ModelShape& shape);
-// How many times as long products in 16 bits take on this CPU as in FP32: 1 where it has instructions for BF16.
-double slowdown_of_widening();
+// Of what the run does in 16 bits, where this CPU has no instructions for them.
+plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const model::ModelShape& shape);
 
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
 // memory that is free on the device now.

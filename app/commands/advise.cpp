@@ -56,10 +56,12 @@ class Planner {
       target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
       target.within_budget = budget > 0;
     }
-    plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}};
+    plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}, {}};
     question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
     question.prove = [this, target](const config::RunConfig& run) { return prove(run, target.capacity_bytes); };
-    if (!gpu_) question.narrow_slowdown = slowdown_of_widening();
+    if (!gpu_) {
+      question.slowdown = [this](const config::RunConfig& run) { return slowdown_on_cpu(run, inputs_.shape); };
+    }
     question.throughput = [this](const config::RunConfig& run) {
       return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape)
                   : cpu_throughput(run, inputs_.shape, at::get_num_threads());

@@ -108,7 +108,7 @@ at::Tensor& addmm_out(const at::Tensor& sum, const at::Tensor& x, const at::Tens
   if (!is_widened_sum(sum, x, y) || !is_product(out, x, y)) return at::cpu::addmm_out(out, sum, x, y, beta, alpha);
   at::assert_no_overlap(out, x);
   at::assert_no_overlap(out, y);
-  if (!out.is_same(sum)) at::assert_no_overlap(out, sum);
+  at::assert_no_partial_overlap(out, sum);
   const at::Tensor expanded = sum.expand(out.sizes());
   multiply_widened(x, y, out, &expanded, beta, alpha);
   return out;
@@ -116,7 +116,7 @@ at::Tensor& addmm_out(const at::Tensor& sum, const at::Tensor& x, const at::Tens
 
 at::Tensor& addmm_in_place(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& beta,
                            const at::Scalar& alpha) {
-  if (!is_widened_sum(sum, x, y)) return at::cpu::addmm_(sum, x, y, beta, alpha);
+  if (!is_widened_sum(sum, x, y) || !is_product(sum, x, y)) return at::cpu::addmm_(sum, x, y, beta, alpha);
   return addmm_out(sum, x, y, beta, alpha, sum);
 }
 

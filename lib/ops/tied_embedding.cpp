@@ -38,7 +38,7 @@ void add_gradient(const at::Tensor& sum_VD, const at::Tensor& gradient_TD, const
 struct EmbedTied : torch::autograd::Function<EmbedTied> {
   static variable_list forward(AutogradContext* context, const at::Tensor& weight_VD, const at::Tensor& ids_BS) {
     context->set_materialize_grads(false);
-    const at::Tensor ids_T = ids_BS.view({-1});
+    const at::Tensor ids_T = ids_BS.reshape({-1});
     context->save_for_backward({ids_T});
     context->saved_data["vocabulary"] = weight_VD.size(0);
     return {at::embedding(weight_VD, ids_T), weight_VD.detach()};

@@ -1,5 +1,6 @@
 // The embedding of a model whose head is the same matrix. Both gradients of that matrix become one without a second of
-// its size: the embedding's, which has rows for the batch's tokens alone, is added to the head's in parts.
+// its size, where that is large: the embedding's, which has rows for the batch's tokens alone, is added to the head's
+// in parts (ops/tied_embedding_part.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,39 +6,18 @@
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/CPUAllocator.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
+
+#include "base/narrow_instructions.h"
 
 namespace fathom::ops {
 namespace {
 
-struct Instructions {
-  bool bf16 = true, fp16 = true;
-};
-
-// Bits of leaf 7 as in Intel's Software Developer's Manual, volume 2A, CPUID.
-Instructions instructions() {
-  Instructions found;
-#if defined(__x86_64__)
-  constexpr unsigned kAvx512Bf16 = 1U << 5, kAmxFp16 = 1U << 21;   // subleaf 1, EAX
-  constexpr unsigned kAvxNeConvert = 1U << 5;                      // subleaf 1, EDX: both types
-  constexpr unsigned kAmxBf16 = 1U << 22, kAvx512Fp16 = 1U << 23;  // subleaf 0, EDX
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0, more_eax = 0, more_edx = 0;
-  __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
-  if (eax >= 1) __get_cpuid_count(7, 1, &more_eax, &ebx, &ecx, &more_edx);
-  const bool converts = (more_edx & kAvxNeConvert) != 0;
-  found.bf16 = converts || (edx & kAmxBf16) != 0 || (more_eax & kAvx512Bf16) != 0;
-  found.fp16 = converts || (edx & kAvx512Fp16) != 0 || (more_eax & kAmxFp16) != 0;
-#endif
-  return found;
-}
-
 // What LibTorch asks before it hands a product to oneDNN.
 bool ask_libtorch(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<bool()>().call();
+  const auto found = c10::Dispatcher::singleton().findSchema({name, ""});
+  return found && found->typed<bool()>().call();
 }
 
 // Of a block at most: wide enough for a product in FP32 at full speed beside the widening of its factors.
@@ -60,10 +39,13 @@ at::Tensor widen(const at::Tensor& block, float* memory) {
 }  // namespace
 
 bool widens_products(at::ScalarType type) {
-  static const Instructions here = instructions();
-  static const bool bf16 = here.bf16 && ask_libtorch("mkldnn::_is_mkldnn_bf16_supported");
-  static const bool fp16 = here.fp16 && ask_libtorch("mkldnn::_is_mkldnn_fp16_supported");
-  return (type == at::kBFloat16 && !bf16) || (type == at::kHalf && !fp16);
+  if (type == at::kBFloat16) {
+    static const bool multiplies = narrow_instructions().bf16 && ask_libtorch("mkldnn::_is_mkldnn_bf16_supported");
+    return !multiplies;
+  }
+  if (type != at::kHalf) return false;
+  static const bool multiplies = narrow_instructions().fp16 && ask_libtorch("mkldnn::_is_mkldnn_fp16_supported");
+  return !multiplies;
 }
 
 void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {

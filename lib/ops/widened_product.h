@@ -1,5 +1,6 @@
-// Products of matrices in 16 bits on processors without instructions for them, which LibTorch multiplies number by
-// number: blocks are widened to FP32, multiplied there by LibTorch's own product, and rounded once.
+// Products of matrices in 16 bits on processors without instructions for them, where LibTorch multiplies number by
+// number: blocks are widened to FP32, multiplied there by LibTorch's own product, and rounded once. Those of batches of
+// matrices and within flash attention stay LibTorch's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +11,9 @@ namespace fathom::ops {
 // (ONEDNN_MAX_CPU_ISA).
 bool widens_products(at::ScalarType type);
 
-// out [m, n] = x [m, k] y [k, n], all of one such type, in any order of memory, with sums in FP32. The scratch is taken
-// from LibTorch's allocator at once, before anything is read, and does not grow with the product beyond a block's.
+// out [m, n] = x [m, k] y [k, n], all of one such type, in any order of memory, no side 0, with sums in FP32. The
+// scratch is taken from LibTorch's allocator at once, before anything is read, and does not grow with the product
+// beyond a block's.
 void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out);
 // As aten::addmm: alpha x y + beta sum. sum: [m, n], which may be out; null with beta 0.
 void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out, const at::Tensor* sum,

@@ -1,5 +1,5 @@
-// Asks oneDNN for the scratch memory of a matrix product: LibTorch is told to multiply matrices that have no bytes, and
-// stopped when it allocates.
+// Asks oneDNN, or fathom's own kernels, for the scratch memory of a matrix product: LibTorch is told to multiply
+// matrices that have no bytes, and stopped when it allocates.
 //
 // oneDNN chooses blocks and buffers by shape, layout, threads and instruction set, and LibTorch's build hides its
 // interface. But LibTorch lets oneDNN prepare the product, then allocates the scratch memory, and only then touches the
@@ -141,7 +141,7 @@ std::optional<int64_t> ask_at_once(const MatrixProduct& product) {
 }
 
 // A large product is asked for only if a small one in its layout was stopped: none may keep the processor for hours and
-// fill the memory with its result.
+// fill the memory with its result. Thin ones, whose sample LibTorch would multiply by itself, cannot.
 int64_t ask(const MatrixProduct& product) {
   MatrixProduct sample = product;
   sample.batch = std::min<int64_t>(product.batch, 1);

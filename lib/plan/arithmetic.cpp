@@ -67,8 +67,8 @@ class Walk {
     for (int64_t layer = 0; layer < shape_.num_hidden_layers; ++layer)
       needs_gradient = run_layer(layer, needs_gradient);
     head(norm("model.norm", needs_gradient, 1));
-    // The gradient of the embedding: zeros, then a row for each token, which are read for each part that is added to a
-    // tied head's.
+    // The gradient of the embedding: zeros, then a row for each token, all of which are handed to LibTorch's operator
+    // for each part that is added to a tied head's.
     if (trains_embedding) {
       const bool tied = shape_.tie_word_embeddings;
       const int64_t part = ops::tied_part_rows(shape_.vocab_size, shape_.hidden_size * stored_);

@@ -22,6 +22,11 @@ struct Proof {
   bool near_limit = false;  // on a GPU: it fits, but the driver's own share beside it is not proved to
 };
 
+// How many times as long operations take.
+struct Slowdown {
+  double matrix = 1, attention = 1;
+};
+
 struct Question {
   const model::ModelShape& shape;
   config::RunConfig run;  // as it is; what the search does not vary stays
@@ -31,8 +36,8 @@ struct Question {
   std::function<Proof(const config::RunConfig&)> prove;
   // Of the hardware in the type in which a run computes; empty, or nullopt for any: ordered by arithmetic alone.
   std::function<std::optional<Throughput>(const config::RunConfig&)> throughput;
-  // How many times as long a step takes in 16 bits as in FP32, where arithmetic alone decides.
-  double narrow_slowdown = 1;
+  // Of a run's operations on this hardware beside those in FP32, where arithmetic alone decides; empty: none.
+  std::function<Slowdown(const config::RunConfig&)> slowdown;
 };
 
 struct Candidate {
@@ -66,6 +71,7 @@ Largest largest_that_fits(Vary vary, const Values& values, const Question& quest
 struct Combination : Candidate {
   std::vector<std::string> techniques;  // their names, one of each group
   Arithmetic arithmetic;                // of one optimizer step with batches of the longest samples
+  double operations = 0;                // of its products, as many as would take as long in FP32
   std::optional<double> seconds;        // expected for such a step
 };
 

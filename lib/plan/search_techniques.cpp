@@ -86,6 +86,9 @@ class TechniqueSearch {
         train::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
     result.arithmetic =
         estimate_arithmetic(question_.shape, run, train::StepShape(run.gradient_accumulation_steps, micro_batch));
+    const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
+    result.operations = slowdown.matrix * static_cast<double>(result.arithmetic.matrix_flops) +
+                        slowdown.attention * static_cast<double>(result.arithmetic.attention_flops);
     const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
     if (throughput) result.seconds = expected_time(result.arithmetic, *throughput).seconds();
     ++advice_.combinations;
@@ -136,12 +139,7 @@ class TechniqueSearch {
   // By time, then by bytes moved, then by the larger micro-batch, which keeps hardware busier, then by the fewest
   // changes to the run as it is.
   bool faster(const Combination& a, const Combination& b) const {
-    const auto time = [this](const Combination& each) {
-      if (by_seconds_) return *each.seconds;
-      const bool narrow = size_of(train::compute_dtype(each.run, question_.shape)) == 2;
-      return (narrow ? question_.narrow_slowdown : 1) *
-             (static_cast<double>(each.arithmetic.matrix_flops) + static_cast<double>(each.arithmetic.attention_flops));
-    };
+    const auto time = [this](const Combination& each) { return by_seconds_ ? *each.seconds : each.operations; };
     if (time(a) != time(b)) return time(a) < time(b);
     if (a.arithmetic.bytes_moved != b.arithmetic.bytes_moved) {
       return a.arithmetic.bytes_moved < b.arithmetic.bytes_moved;

@@ -20,13 +20,6 @@ TEST(Machine, HasACpuAndMemory) {
   EXPECT_GT(memory_limit_bytes().value_or(1), 0);
 }
 
-TEST(Machine, SixteenBitsNeedInstructionsOfTheirOwn) {
-  const Cpu amx{"", 1, {"avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16"}}, old{"", 1, {"avx2", "fma"}};
-  const Cpu without_bf16{"", 1, {"avx2", "avx512f"}}, laptop{"", 1, {"avx2", "avx_ne_convert"}};
-  for (const Cpu& cpu : {amx, laptop}) EXPECT_TRUE(has_native_bf16(cpu));
-  for (const Cpu& cpu : {without_bf16, old}) EXPECT_FALSE(has_native_bf16(cpu));
-}
-
 TEST(Machine, ResidentMemoryFollowsWhatIsTouched) {
   constexpr int64_t kBytes = int64_t{64} << 20;
   constexpr int64_t kSlack = int64_t{4} << 20;

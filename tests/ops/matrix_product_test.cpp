@@ -1,5 +1,5 @@
 // LibTorch's products of matrices in 16 bits where fathom multiplies them: against double precision, in every order of
-// memory, the same bits with any number of threads, and the scratch that is predicted.
+// memory, in tiles the same bits with any number of threads, and the scratch that is predicted.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
@@ -184,6 +184,12 @@ TEST(WidenedProduct, TakesThePlaceOfLibTorchs) {
     expect_taken(true, [&] { return at::addmm_out(out, bias_N, x, y); });
     out = bias_N.expand({70, 50}).contiguous();
     expect_taken(true, [&] { return out.addmm_(x, y); });
+    const at::Tensor more = 0.5 * bias_N.to(at::kDouble);
+    expect_product(at::addmm(bias_N.view({1, 50}), x, y, 0.5, 2), 2 * x, y, more);
+    expect_product(at::addmm_out(out, bias_N, x, y, 0.5, 2), 2 * x, y, more);
+    expect_product(out.fill_(std::numeric_limits<double>::quiet_NaN()).addmm_(x, y, 0, 1), x, y);
+    at::Tensor row_1N = bias_N.view({1, 50}).clone();
+    EXPECT_THROW(row_1N.addmm_(x, y), c10::Error) << "the sum would change its shape";
   }
   if (tried == 0) GTEST_SKIP() << "this processor has instructions for both types of 16 bits";
 }

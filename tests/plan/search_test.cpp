@@ -61,7 +61,7 @@ int64_t formula(const model::ModelShape& shape, const RunConfig& run, const Targ
 // A question whose truth is `true_need` of the formula.
 Question question_about(const model::ModelShape& shape, const RunConfig& run, const Target& target,
                         const std::function<int64_t(int64_t formula)>& true_need) {
-  Question question{shape, run, target, full_batches, {}, {}};
+  Question question{shape, run, target, full_batches, {}, {}, {}};
   question.prove = [=, &shape](const RunConfig& tried) {
     const int64_t need = true_need(formula(shape, tried, target));
     return Proof{need, need <= target.capacity_bytes, false};
@@ -358,12 +358,14 @@ TEST(Search, KeepsWhatItIsToldTo) {
   EXPECT_THAT(nothing.smallest->techniques, Contains("gradient checkpointing"));
 }
 
-TEST(Search, KeepsFromSixteenBitsWhereTheyAreEmulated) {
+TEST(Search, KeepsFromSixteenBitsWhereTheyAreSlow) {
   const model::ModelShape shape = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   Question question = question_about(shape, run, target_with(config::Device::kCpu, 400 * kGiB), as_it_is);
-  question.narrow_slowdown = 16;
+  question.slowdown = [&](const RunConfig& each) {
+    return train::compute_dtype(each, shape) == DType::kF32 ? Slowdown{} : Slowdown{.matrix = 1.1, .attention = 16};
+  };
   const Advice advice = least_time_that_fits(question, {"method"});
   ASSERT_TRUE(advice.best);
   EXPECT_EQ(train::compute_dtype(advice.best->run, shape), DType::kF32);

@@ -34,7 +34,7 @@ class AdviceTable : public ::testing::Test {
   }
 
   const model::ModelShape shape_ = no_shape();
-  plan::Question question_{shape_, {}, {}, {}, {}, {}};
+  plan::Question question_{shape_, {}, {}, {}, {}, {}, {}};
   plan::Combination best_, next_;
   const AdviceSubject subject_{question_, {30 * kGiB, false, false}};
 };
