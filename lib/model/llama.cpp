@@ -218,12 +218,9 @@ LayerContext Llama::State::packed_context(const std::shared_ptr<const ops::Docum
 ops::TiedEmbedding Llama::State::embed(const at::Tensor& ids_BS) const {
   names.forward("model.embed_tokens");
   const bool both_trained = shape.tie_word_embeddings && embedding_VD.requires_grad() && at::GradMode::is_enabled();
-  ops::TiedEmbedding embedded;
-  if (both_trained) {
-    embedded = ops::embed_tied(embedding_VD, ids_BS);
-  } else {
-    embedded = {at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size}), head_VD};
-  }
+  ops::TiedEmbedding embedded =
+      both_trained ? ops::embed_tied(embedding_VD, ids_BS)
+                   : ops::TiedEmbedding{at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size}), head_VD};
   names.backward(embedded.stream_TD, "model.embed_tokens");
   return embedded;
 }

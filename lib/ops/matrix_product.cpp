@@ -1,7 +1,6 @@
 // aten::mm and aten::addmm of 16 bits on CPUs where fathom multiplies better than LibTorch: in AMX's tiles, or through
 // FP32 where the processor has no instructions for them. Whoever multiplies large matrices there, multiplies so. An
 // operator of LibTorch stays what is counted, measured and played on the phantom device.
-#include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
@@ -73,8 +72,8 @@ bool is_widened(const at::Tensor& x, const at::Tensor& y) {
 }
 
 at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {
-  const bool tiles = are_factors(x, y) && fits_tiles(x, y);
-  if (!tiles && !(are_factors(x, y) && is_widened(x, y))) return at::cpu::mm(x, y);
+  const bool factors = are_factors(x, y), tiles = factors && fits_tiles(x, y);
+  if (!tiles && !(factors && is_widened(x, y))) return at::cpu::mm(x, y);
   at::Tensor out = at::empty({x.size(0), y.size(1)}, x.options());
   tiles ? multiply_in_tiles(x, y, out) : multiply_widened(x, y, out);
   return out;

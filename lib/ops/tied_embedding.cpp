@@ -14,6 +14,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+at::Tensor whole_gradient(const at::Tensor& gradient_TD, const at::Tensor& ids_T, int64_t vocabulary) {
+  return at::embedding_dense_backward(gradient_TD, ids_T, vocabulary, /*padding_idx=*/-1, false);
+}
+
 // Rows [first, first + count) of the embedding's gradient. Other ids stand for the row behind the last, which is left
 // out as padding is.
 at::Tensor part_of_gradient(const at::Tensor& gradient_TD, const at::Tensor& ids_T, int64_t first, int64_t count) {
@@ -26,7 +30,7 @@ void add_gradient(const at::Tensor& sum_VD, const at::Tensor& gradient_TD, const
   const int64_t vocabulary = sum_VD.size(0);
   const int64_t part = tied_part_rows(vocabulary, sum_VD.size(1) * sum_VD.element_size());
   if (part == vocabulary) {
-    sum_VD.add_(at::embedding_dense_backward(gradient_TD, ids_T, vocabulary, /*padding_idx=*/-1, false));
+    sum_VD.add_(whole_gradient(gradient_TD, ids_T, vocabulary));
     return;
   }
   for (int64_t first = 0; first < vocabulary; first += part) {
@@ -49,8 +53,7 @@ struct EmbedTied : torch::autograd::Function<EmbedTied> {
     const at::Tensor &of_stream_TD = gradients[0], &of_head_VD = gradients[1];
     if (!of_stream_TD.defined()) return {of_head_VD, at::Tensor()};
     if (!of_head_VD.defined()) {
-      const int64_t vocabulary = context->saved_data["vocabulary"].toInt();
-      return {at::embedding_dense_backward(of_stream_TD, ids_T, vocabulary, /*padding_idx=*/-1, false), at::Tensor()};
+      return {whole_gradient(of_stream_TD, ids_T, context->saved_data["vocabulary"].toInt()), at::Tensor()};
     }
     add_gradient(of_head_VD, of_stream_TD, ids_T);
     return {of_head_VD, at::Tensor()};

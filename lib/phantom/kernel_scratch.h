@@ -3,9 +3,9 @@
 //
 // Measured with 1 and 2 threads on x86-64 with AVX512_BF16 (AMD EPYC, Zen 4; LibTorch 2.11), and with AMX besides
 // (Intel Xeon); on the former also with oneDNN held to AVX2 and AVX512, with LibTorch's kernels for AVX2 and for no
-// extension, and with the branch of flash attention that AMX turns on. No
-// other processor was measured. With one thread the figures are the kernels' own; with more, the buffers of all
-// threads count as if they were taken at once, which is how they overlap in the worst case.
+// extension, and with the branch of flash attention that AMX turns on. No other processor was measured. With one thread
+// the figures are the kernels' own; with more, the buffers of all threads count as if they were taken at once, which is
+// how they overlap in the worst case.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/rounding.h"
 #include "config/precision.h"
 #include "model/fake_quantization.h"
 #include "model/quantized_base.h"
@@ -72,7 +73,7 @@ class Walk {
     if (trains_embedding) {
       const bool tied = shape_.tie_word_embeddings;
       const int64_t part = ops::tied_part_rows(shape_.vocab_size, shape_.hidden_size * stored_);
-      const int64_t parts = tied ? (shape_.vocab_size + part - 1) / part : 1;
+      const int64_t parts = tied ? divide_up(shape_.vocab_size, part) : 1;
       move(shape_.vocab_size, {tied ? 4 : 1, shape_.hidden_size, stored_});
       move(tokens_, {2 + parts, shape_.hidden_size, stored_});
     }
@@ -181,7 +182,7 @@ class Walk {
     if (picks && input_needs) move(tokens_, {width, computed_});
     if (computed_ != stored_) move(product({width, vocabulary}), {stored_ + computed_});
     if (!trained || computed_ != 2) return;
-    const int64_t chunks = chunk == 0 ? 0 : (rows + chunk - 1) / chunk, wide = 4;
+    const int64_t chunks = chunk == 0 ? 0 : divide_up(rows, chunk), wide = 4;
     if (stored_ == wide || chunks > 1) move(product({width, vocabulary}), {chunks, 2 * computed_ + 2 * wide});
     if (stored_ != wide && chunks > 1) move(product({width, vocabulary}), {stored_ + wide});
   }

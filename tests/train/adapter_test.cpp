@@ -117,7 +117,6 @@ TEST_F(AdapterTest, other_settings_are_refused_by_name) {
   EXPECT_THROW(open_inputs(second), Error);
 }
 
-}  // namespace
 TEST_F(AdapterTest, kernels_for_wider_numbers_are_refused_over_a_base_in_fp16) {
   config::RunConfig run = lora("sixteen");
   run.cuda_kernels = true;
@@ -127,4 +126,5 @@ TEST_F(AdapterTest, kernels_for_wider_numbers_are_refused_over_a_base_in_fp16) {
   EXPECT_THROW(open_inputs(run), UsageError);
 }
 
+}  // namespace
 }  // namespace fathom::train
