@@ -63,9 +63,7 @@ void refuse_taken_folder(const config::RunConfig& config, bool phantom) {
 
 Descriptor prepare_run_folder(const config::RunConfig& config, bool resumes, bool phantom) {
   const std::filesystem::path folder = config.output_dir;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "choose another output_dir");
+  create_folders(folder, "choose another output_dir");
   Descriptor held = lock(folder);
   refuse_taken(config, resumes, phantom);
   remove_unfinished_writes(folder);

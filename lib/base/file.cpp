@@ -117,6 +117,12 @@ void remove_unfinished_writes(const fs::path& folder) {
   }
 }
 
+void create_folders(const fs::path& folder, const std::string& remedy) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw Error("cannot create " + folder.string() + ": " + failed.message(), remedy);
+}
+
 void sync_path(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) throw_system_error("open", path, errno);

@@ -15,6 +15,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 // Removes from a folder the temporary files of such writes whose processes were killed; this process must not be
 // writing there. What cannot be read stays.
 void remove_unfinished_writes(const std::filesystem::path& folder);
+// Makes a folder and those above it, where they are not there. remedy: as an Error's.
+void create_folders(const std::filesystem::path& folder, const std::string& remedy);
 // fsync of a file or folder that was written by other means.
 void sync_path(const std::filesystem::path& path);
 

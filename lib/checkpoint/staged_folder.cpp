@@ -14,13 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNameAnother = "name another folder";
 constexpr int64_t kBesideWeights = 64 << 20;  // a tokenizer's files, at most
-
-void create_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw Error("cannot create " + folder.string() + ": " + error.message(), "name another folder");
-}
 
 }  // namespace
 
@@ -47,11 +42,11 @@ StagedFolder::StagedFolder(const fs::path& out, const std::string& what, int64_t
     throw Error(out_.string() + " exists", "name a folder that does not exist, or an empty one");
   }
   const fs::path parent = out_.parent_path();
-  create_folder(parent);
+  create_folders(parent, kNameAnother);
   staging_ = parent / std::string(".").append(out_.filename().string()).append(".partial");
   fs::remove_all(staging_);
   require_room(parent, what, checked_add(weight_bytes, kBesideWeights, "size of the model"));
-  create_folder(staging_);
+  create_folders(staging_, kNameAnother);
 }
 
 StagedFolder::~StagedFolder() {

@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::Property;
 using ::testing::ThrowsMessage;
 
 class FileTest : public ::testing::Test {
@@ -137,6 +136,16 @@ TEST_F(FileTest, ReleasedBytesLeaveMemoryAndStayReadable) {
   EXPECT_LE(resident_file_pages() - before, pages / 10);
   EXPECT_EQ(count(), static_cast<std::ptrdiff_t>(kSize));
   file.release(0, 10);  // no whole page: nothing to do
+}
+
+TEST_F(FileTest, MakesFoldersAndSaysWhyItCannot) {
+  create_folders(folder_ / "a" / "b", "");
+  create_folders(folder_ / "a" / "b", "");  // it is there
+  EXPECT_TRUE(fs::is_directory(folder_ / "a" / "b"));
+  write_file_atomically(folder_ / "x", "");
+  EXPECT_THAT([&] { create_folders(folder_ / "x" / "y", "name another folder"); },
+              ThrowsMessage<Error>("cannot create " + (folder_ / "x" / "y").string() +
+                                   ": Not a directory; name another folder"));
 }
 
 }  // namespace
