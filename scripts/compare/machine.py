@@ -1,5 +1,6 @@
 """What machine a measurement was made on: the processor, its instruction sets for matrix products, memory, load."""
 
+import json
 import os
 import pathlib
 import platform
@@ -34,10 +35,16 @@ def describe():
     }
 
 
+def build_facts(binary):
+    """What the program was built from: "commit", and "sources", a hash of the program's files alone."""
+    try:
+        return json.loads((pathlib.Path(binary).resolve().parent / "lib/built_from.json").read_text())
+    except (OSError, ValueError):
+        return {"commit": "unknown", "sources": "unknown"}
+
+
 def fathom_version(binary):
-    """What `fathom --version` says, and the commit of the working tree."""
+    """What `fathom --version` says, and what it was built from."""
     said = subprocess.run([binary, "--version"], capture_output=True, text=True).stdout.strip().splitlines()
-    commit = subprocess.run(
-        ["git", "-C", pathlib.Path(__file__).parent, "describe", "--always", "--dirty"], capture_output=True, text=True
-    ).stdout.strip()
-    return f"{said[0] if said else 'fathom'} ({commit or 'no commit'})"
+    built = build_facts(binary)
+    return f"{said[0] if said else 'fathom'} (commit {built['commit']}, sources {built['sources']})"
