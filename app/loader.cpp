@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <thread>
 #include <vector>
 
 #include "app/allocator_settings.h"
@@ -99,6 +101,24 @@ void load_stubs(const Invocation& invocation) {
   phantom::load_stubs(library_folder() / "fathom-phantom", gpu);
 }
 
+// Tasks that the machine runs at this moment besides this one; 0 where it does not say.
+int64_t running_elsewhere() {
+  std::ifstream load("/proc/loadavg");
+  std::string average;
+  int64_t running = 1;
+  load >> average >> average >> average >> running;
+  return running - 1;
+}
+
+// libgomp's threads wait for each other by spinning, some 300,000 rounds before they sleep. Where another process has
+// the core that a thread is waited for on, that is milliseconds at every operator. 10,000 rounds are as fast on an idle
+// machine; on a busy one 1,000 are faster still (benchmarks/busy-machine.md). libgomp reads this as LibTorch is opened.
+void choose_waiting() {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  const bool busy = 2 * running_elsewhere() >= static_cast<int64_t>(std::thread::hardware_concurrency());
+  ::setenv("GOMP_SPINCOUNT", busy ? "1000" : "10000", /*overwrite=*/0);
+}
+
 // Every phantom GPU maps memory. Where this machine has no GPU at all LibTorch will say so.
 bool maps_memory(const Invocation& invocation) {
   if (invocation.device != config::Device::kCuda || invocation.phantom_gpu) return true;
@@ -133,6 +153,7 @@ TorchFolder find_torch() {
 int run_in_engine(const Invocation& invocation) {
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
+  choose_waiting();
   if (cuda || invocation.gpu) {
     check_allocator_settings();
     choose_allocator_settings(maps_memory(invocation));

@@ -1,0 +1,32 @@
+// How LibTorch's threads wait for each other: as the program chooses before it opens libgomp, or as the user says.
+#include <gmock/gmock.h>
+
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class Waiting : public ProgramTest {
+ protected:
+  // What libgomp says of itself.
+  std::string settings(const std::string& environment) {
+    const std::string model = std::string(FATHOM_SOURCE_DIR) + "/data/model";
+    const Outcome outcome =
+        run("estimate '" + model + "' max_length=16", "OMP_DISPLAY_ENV=verbose " + environment + " ");
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.errors;
+  }
+};
+
+TEST_F(Waiting, SpinsForAShortWhileUnlessTheUserSaysHowLong) {
+  EXPECT_THAT(settings("env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY"),
+              AnyOf(HasSubstr("GOMP_SPINCOUNT = '1000'"), HasSubstr("GOMP_SPINCOUNT = '10000'")));
+  EXPECT_THAT(settings("GOMP_SPINCOUNT=77"), HasSubstr("GOMP_SPINCOUNT = '77'"));
+  EXPECT_THAT(settings("OMP_WAIT_POLICY=passive"), HasSubstr("GOMP_SPINCOUNT = '0'"));
+}
+
+}  // namespace
+}  // namespace fathom
