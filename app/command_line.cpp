@@ -88,6 +88,8 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
   train->add_option("--placement", invocation.placement)->group("");
   train->add_option("--segments", invocation.segments)->group("");
   train->add_option("--trace", invocation.trace)->group("");
+  train->add_option("--profile", invocation.profile, "Also a trace of three steps by LibTorch's profiler, for Perfetto")
+      ->type_name("FILE.json");
   train->add_flag("--force", invocation.force, "Also what is predicted not to fit");
   add_overrides(train, raw);
 

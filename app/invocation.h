@@ -30,6 +30,7 @@ struct Invocation {
   uint64_t placement = 0;                      // train on a phantom GPU: where its segments lie,
   std::filesystem::path segments;              //   or the trace of a run whose segments lie there
   std::filesystem::path trace;                 // train on CUDA: a file for the allocator's events; empty: none
+  std::filesystem::path profile;               // train: a file for LibTorch's profile of a few steps; empty: none
   bool force = false;                          // train: also what is predicted not to fit
 
   // estimate

@@ -12,6 +12,7 @@
 #include "app/run_folder.h"
 #include "app/run_report.h"
 #include "app/session.h"
+#include "app/step_profile.h"
 #include "app/step_times.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -36,10 +37,12 @@ namespace {
 // the checkpoint, when there is something to write: by then the checkpoint has been loaded.
 class Recorder {
  public:
-  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times)
+  Recorder(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume, StepTimes& times,
+           StepProfile& profile)
       : folder_(config.output_dir),
         for_tensorboard_(config.report_to == config::ReportTo::kTensorBoard),
-        times_(times) {
+        times_(times),
+        profile_(profile) {
     if (resume && train::continues_in_place(config, resume)) {
       keep_bytes_ = train::observer_state(*resume).value("metrics_bytes", int64_t{0});
       keep_event_bytes_ = train::observer_state(*resume).value("event_bytes", int64_t{0});
@@ -64,6 +67,7 @@ class Recorder {
 
  private:
   void step(const train::StepReport& report) {
+    profile_.after_step(report.step, report.total_steps);
     times_.add(report.step, report.seconds);
     report::Progress progress;
     progress.step = report.step;
@@ -128,6 +132,7 @@ class Recorder {
   std::filesystem::path folder_;
   bool for_tensorboard_;
   StepTimes& times_;
+  StepProfile& profile_;
   int64_t keep_bytes_ = 0, keep_event_bytes_ = 0;  // of existing files: what the checkpoint knew of
   std::optional<report::MetricsFile> metrics_;
   std::optional<report::EventFile> events_;
@@ -212,7 +217,8 @@ int run_train(const Invocation& invocation) {
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   std::cout << times.forecast() << std::flush;
-  Recorder recorder(config, resume, times);
+  StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
+  Recorder recorder(config, resume, times, profile);
   const int64_t resident_before = resident_bytes();
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
 

@@ -43,6 +43,18 @@ output_dir: out
   }
 };
 
+TEST_F(Train, ProfilesThreeStepsWithoutChangingWhatTheyTake) {
+  const Outcome outcome = run("train run.yaml --profile profile.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
+  const Json profile = read_json(folder_ / "profile.json");
+  int64_t clippings = 0;
+  for (const Json& event : profile.at("traceEvents")) clippings += event.value("name", "") == "aten::clamp_max_";
+  EXPECT_EQ(clippings, 3);
+
+  EXPECT_EQ(run("train run.yaml output_dir=other --profile .").status, 2);
+}
+
 TEST_F(Train, IsMeasuredAsPlanned) {
   for (const std::string settings :
        {"dtype=float32", "bf16=true", "method=lora", "method=lora bf16=true lora_dropout=0.1",
