@@ -29,6 +29,9 @@ def parse_arguments():
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--gradient-checkpointing", action="store_true")
+    parser.add_argument("--adapter", help="folder of a PEFT adapter to go on from, instead of a new one")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile")
+    parser.add_argument("--warm-up", type=int, default=0, help="steps that mean_step_seconds leaves out")
     return parser.parse_args()
 
 
@@ -77,20 +80,26 @@ def load_model(arguments, torch):
     if arguments.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if arguments.method == "lora":
-        from peft import LoraConfig, get_peft_model
+        from peft import LoraConfig, PeftModel, get_peft_model
 
         if arguments.gradient_checkpointing:
             model.enable_input_require_grads()
-        model = get_peft_model(
-            model,
-            LoraConfig(r=8, lora_alpha=8, lora_dropout=0.0, task_type="CAUSAL_LM", target_modules=["q_proj", "v_proj"]),
-        )
+        if arguments.adapter:
+            model = PeftModel.from_pretrained(model, arguments.adapter, is_trainable=True)
+        else:
+            options = {"r": 8, "lora_alpha": 8, "lora_dropout": 0.0, "target_modules": ["q_proj", "v_proj"]}
+            model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **options))
     model.train()
-    return model
+    return torch.compile(model) if arguments.compile else model
 
 
 def train(arguments, torch, model, metrics):
-    """Runs the steps; returns seconds and losses of each."""
+    """Runs the steps; returns seconds and losses of each, and the mean seconds of a step after the warm-up.
+
+    On a GPU, as in Trainer, no step waits for the device: seconds of single steps are the host's, and losses are read
+    at the end.
+    """
+    on_gpu = arguments.device == "cuda"
     with open(arguments.ids) as lines:
         examples = [json.loads(line) for line in lines]
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -104,6 +113,10 @@ def train(arguments, torch, model, metrics):
     )
     seconds, losses = [], []
     for step in range(arguments.steps):
+        if step == arguments.warm_up:
+            if on_gpu:
+                torch.cuda.synchronize()
+            timed_from = time.perf_counter()
         start = time.perf_counter()
         rows = [examples[(step * arguments.batch + row) % len(examples)] for row in range(arguments.batch)]
         ids = torch.tensor([row["input_ids"] for row in rows], device=arguments.device)
@@ -114,13 +127,23 @@ def train(arguments, torch, model, metrics):
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         model.zero_grad()
-        losses.append(loss.item())
-        if arguments.device == "cuda":
-            torch.cuda.synchronize()
+        losses.append(loss.detach() if on_gpu else loss.item())
         seconds.append(time.perf_counter() - start)
-        metrics.write(json.dumps({"step": step + 1, "loss": losses[-1], "step_seconds": seconds[-1]}) + "\n")
-        metrics.flush()
-    return seconds, losses
+        if not on_gpu:
+            write_step(metrics, step, losses[-1], seconds[-1])
+    if on_gpu:
+        torch.cuda.synchronize()
+    mean = (time.perf_counter() - timed_from) / (arguments.steps - arguments.warm_up)
+    if on_gpu:
+        losses = [loss.item() for loss in losses]
+        for step, loss in enumerate(losses):
+            write_step(metrics, step, loss, seconds[step])
+    return seconds, losses, mean
+
+
+def write_step(metrics, step, loss, seconds):
+    metrics.write(json.dumps({"step": step + 1, "loss": loss, "step_seconds": seconds}) + "\n")
+    metrics.flush()
 
 
 def main():
@@ -140,9 +163,10 @@ def main():
     model = load_model(arguments, torch)
     uncounted = uncounted_weights(model, counter) if counter else 0
     with open(arguments.metrics, "w") as metrics:
-        seconds, losses = train(arguments, torch, model, metrics)
+        seconds, losses, mean = train(arguments, torch, model, metrics)
     summary = {
         "step_seconds": seconds,
+        "mean_step_seconds": mean,
         "losses": losses,
         "parameters": sum(p.numel() for p in model.parameters()),
         "base_parameters": sum(p.numel() for name, p in model.named_parameters() if ".lora_" not in name),
