@@ -2,10 +2,9 @@
 #include "config/checks.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <initializer_list>
 #include <iterator>
-#include <utility>
 
 #include "config/keys.h"
 #include "config/names.h"
@@ -108,9 +107,10 @@ void check_conditions(const RunConfig& run, Checker& checker) {
     const bool switched_off =
         checker.position_of(condition.governor).on_command_line && !checker.position_of(condition.key).on_command_line;
     if (switched_off) continue;
-    const Key* governor = find_key(condition.governor);
+    const std::string value = find_key(condition.governor)->get(run);
     checker.refuse(condition.key, {"this key only with " + std::string(condition.needed),
-                                   std::string(condition.governor) + ": " + governor->get(run),
+                                   value == "null" ? "no " + std::string(condition.governor)
+                                                   : std::string(condition.governor) + ": " + value,
                                    "remove it, or set " + std::string(condition.needed)});
   }
 }
@@ -128,98 +128,132 @@ void check_evaluation(const RunConfig& run, Purpose purpose, Checker& checker) {
   }
 }
 
-// A base has one format; the later of two keys is refused.
-void check_base(const RunConfig& run, Checker& checker) {
-  const std::pair<std::string_view, bool> formats[] = {
-      {"load_in_8bit", run.load_in_8bit}, {"load_in_4bit", run.load_in_4bit}, {"load_in_fp8", run.load_in_fp8}};
-  std::string_view first;
-  for (const auto& [key, on] : formats) {
-    if (!on) continue;
-    if (first.empty()) {
-      first = key;
-    } else if (checker.sound(first) && checker.sound(key)) {
-      checker.refuse(key, {"false with " + std::string(first) + ": true", "true", "remove one of them"});
-    }
-  }
-}
+// `key` must be as `expected` says; `broken` tells when it is not. Only where the keys of `beside` are sound
+// themselves.
+struct Exclusion {
+  std::string_view key;
+  std::array<std::string_view, 2> beside;
+  std::string_view expected;
+  std::string_view remedy;
+  bool (*broken)(const RunConfig&);
+};
 
-// What is rounded is a weight in numbers, with its adapter merged into it.
-void check_qat(const RunConfig& run, Checker& checker) {
-  if (run.qat == Qat::kNone || !checker.sound("qat")) return;
-  const std::string with_qat = " with qat: " + std::string(name_of(run.qat));
-  const std::pair<std::string_view, bool> stored[] = {
-      {"load_in_8bit", run.load_in_8bit}, {"load_in_4bit", run.load_in_4bit}, {"load_in_fp8", run.load_in_fp8}};
-  for (const auto& [key, on] : stored) {
-    if (on && checker.sound(key)) {
-      checker.refuse(key, {"false" + with_qat, "true", "remove it: qat rounds weights that it has in numbers"});
-    }
-  }
-  const bool drops = run.method == Method::kLora && run.lora_dropout > 0;
-  if (drops && checker.sound("lora_dropout")) {
-    checker.refuse("lora_dropout", {"0" + with_qat, find_key("lora_dropout")->get(run),
-                                    "remove it: the adapter is merged before it is rounded, and has no input to drop"});
-  }
-}
+constexpr auto kIsFp16 = [](const RunConfig& run) { return run.dtype == DType::kF16; };
 
-// Weights are trained in FP32, or in BF16 without autocast; two formats of 16 bits do not meet.
-void check_precision(const RunConfig& run, Checker& checker) {
-  const auto all_sound = [&](std::initializer_list<std::string_view> keys) {
-    return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) { return checker.sound(key); });
-  };
-  const bool full = run.method == Method::kFull;
-  if (run.bf16 && run.fp16 && all_sound({"bf16", "fp16"})) {
-    checker.refuse("fp16", {"false with bf16: true", "true", "remove one of them"});
-  }
-  if (full && run.dtype == DType::kF16 && all_sound({"dtype", "method"})) {
-    checker.refuse("dtype", {"float32 or bfloat16 with method: full", "float16",
-                             "remove it: fp16: true multiplies in float16 over weights in float32"});
-  }
-  if (full && run.bf16 && run.dtype == DType::kBF16 && all_sound({"bf16", "dtype", "method"})) {
-    checker.refuse("bf16", {"false with dtype: bfloat16 and method: full", "true",
-                            "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone"});
-  }
-  if (run.bf16 && run.dtype == DType::kF16 && all_sound({"bf16", "dtype", "method"})) {
-    checker.refuse("bf16", {"false with dtype: float16", "true", "write fp16: true, or dtype: bfloat16"});
-  }
-  if (run.fp16 && run.dtype == DType::kBF16 && all_sound({"fp16", "dtype"})) {
-    checker.refuse("fp16", {"false with dtype: bfloat16", "true", "write bf16: true, or dtype: float32"});
-  }
-  if (run.fp16 && run.cuda_kernels && all_sound({"fp16", "cuda_kernels"})) {
-    checker.refuse("cuda_kernels", {"false with fp16: true", "true", "remove it: these kernels take FP32 and BF16"});
-  }
-  if (run.tf32 && run.device == Device::kCpu && all_sound({"tf32", "device"})) {
-    checker.refuse("tf32", {"false with device: cpu", "true", "remove it: TF32 is a GPU's"});
-  }
-}
+constexpr Exclusion kExclusions[] = {
+    // A base has one format.
+    {"load_in_4bit",
+     {"load_in_8bit"},
+     "false with load_in_8bit: true",
+     "remove one of them",
+     [](const RunConfig& run) { return run.load_in_4bit && run.load_in_8bit; }},
+    {"load_in_fp8",
+     {"load_in_8bit"},
+     "false with load_in_8bit: true",
+     "remove one of them",
+     [](const RunConfig& run) { return run.load_in_fp8 && run.load_in_8bit; }},
+    {"load_in_fp8",
+     {"load_in_4bit"},
+     "false with load_in_4bit: true",
+     "remove one of them",
+     [](const RunConfig& run) { return run.load_in_fp8 && run.load_in_4bit; }},
+    // What is rounded is a weight in numbers, with its adapter merged into it.
+    {"load_in_8bit",
+     {"qat"},
+     "false with qat: int8 or int4",
+     "remove it: qat rounds weights that it has in numbers",
+     [](const RunConfig& run) { return run.load_in_8bit && kIsQat(run); }},
+    {"load_in_4bit",
+     {"qat"},
+     "false with qat: int8 or int4",
+     "remove it: qat rounds weights that it has in numbers",
+     [](const RunConfig& run) { return run.load_in_4bit && kIsQat(run); }},
+    {"load_in_fp8",
+     {"qat"},
+     "false with qat: int8 or int4",
+     "remove it: qat rounds weights that it has in numbers",
+     [](const RunConfig& run) { return run.load_in_fp8 && kIsQat(run); }},
+    {"lora_dropout",
+     {"qat"},
+     "0 with qat: int8 or int4",
+     "remove it: the adapter is merged before it is rounded, and has no input to drop",
+     [](const RunConfig& run) { return kIsLora(run) && run.lora_dropout > 0 && kIsQat(run); }},
+    // Weights that are rounded in a way of their own need an optimizer that rounds them so.
+    {"master_weights",
+     {"optim"},
+     "none with optim: sgd, adafactor or lion",
+     "remove it, or set optim: adamw, adamw_8bit or adamw_bf16",
+     [](const RunConfig& run) { return run.master_weights != MasterWeights::kNone && !kIsAdamW(run); }},
+    {"validation_split",
+     {"validation_file"},
+     "0 beside validation_file",
+     "remove one of them",
+     [](const RunConfig& run) { return run.validation_split > 0 && !run.validation_file.empty(); }},
+    {"group_by_length",
+     {"packing"},
+     "false with packing: true",
+     "remove it: packed rows have no padding",
+     [](const RunConfig& run) { return run.group_by_length && run.packing; }},
+    {"pad_to_multiple_of",
+     {"packing"},
+     "0 with packing: true",
+     "remove it: packed rows have no padding",
+     [](const RunConfig& run) { return run.pad_to_multiple_of > 0 && run.packing; }},
+    {"assistant_only_loss",
+     {"completion_only_loss"},
+     "false beside completion_only_loss: true",
+     "remove one of them",
+     [](const RunConfig& run) { return run.assistant_only_loss && run.completion_only_loss == true; }},
+    {"group_by_length",
+     {"shuffle"},
+     "false with shuffle: false",
+     "remove one of them",
+     [](const RunConfig& run) { return run.group_by_length && !run.shuffle; }},
+    // Weights are trained in FP32, or in BF16 without autocast; two formats of 16 bits do not meet.
+    {"fp16",
+     {"bf16"},
+     "false with bf16: true",
+     "remove one of them",
+     [](const RunConfig& run) { return run.bf16 && run.fp16; }},
+    {"dtype",
+     {"method"},
+     "float32 or bfloat16 with method: full",
+     "remove it: fp16: true multiplies in float16 over weights in float32",
+     [](const RunConfig& run) { return kIsFull(run) && kIsFp16(run); }},
+    {"bf16",
+     {"dtype", "method"},
+     "false with dtype: bfloat16 and method: full",
+     "remove dtype for float32 weights under autocast, or bf16 for weights in bfloat16 alone",
+     [](const RunConfig& run) { return kIsFull(run) && run.bf16 && kStoresBf16(run); }},
+    {"bf16",
+     {"dtype", "method"},
+     "false with dtype: float16",
+     "write fp16: true, or dtype: bfloat16",
+     [](const RunConfig& run) { return run.bf16 && kIsFp16(run); }},
+    {"fp16",
+     {"dtype"},
+     "false with dtype: bfloat16",
+     "write bf16: true, or dtype: float32",
+     [](const RunConfig& run) { return run.fp16 && kStoresBf16(run); }},
+    {"cuda_kernels",
+     {"fp16"},
+     "false with fp16: true",
+     "remove it: these kernels take FP32 and BF16",
+     [](const RunConfig& run) { return run.fp16 && run.cuda_kernels; }},
+    {"tf32",
+     {"device"},
+     "false with device: cpu",
+     "remove it: TF32 is a GPU's",
+     [](const RunConfig& run) { return run.tf32 && run.device == Device::kCpu; }},
+};
 
-// Weights that are rounded in a way of their own need an optimizer that rounds them so.
-void check_masters(const RunConfig& run, Checker& checker) {
-  if (run.master_weights == MasterWeights::kNone || is_adamw(run.optim)) return;
-  if (!checker.sound("master_weights") || !checker.sound("optim")) return;
-  checker.refuse("master_weights",
-                 {"none with optim: " + std::string(name_of(run.optim)), std::string(name_of(run.master_weights)),
-                  "remove it, or set optim: adamw, adamw_8bit or adamw_bf16"});
-}
-
-void check_data(const RunConfig& run, Checker& checker) {
-  const auto both_sound = [&](std::string_view a, std::string_view b) { return checker.sound(a) && checker.sound(b); };
-  if (run.validation_split > 0 && !run.validation_file.empty() && both_sound("validation_split", "validation_file")) {
-    checker.refuse("validation_split",
-                   {"0 beside validation_file", find_key("validation_split")->get(run), "remove one of them"});
-  }
-  if (run.packing && run.group_by_length && both_sound("packing", "group_by_length")) {
-    checker.refuse("group_by_length", {"false with packing: true", "true", "remove it: packed rows have no padding"});
-  }
-  if (run.packing && run.pad_to_multiple_of > 0 && both_sound("packing", "pad_to_multiple_of")) {
-    checker.refuse("pad_to_multiple_of", {"0 with packing: true", find_key("pad_to_multiple_of")->get(run),
-                                          "remove it: packed rows have no padding"});
-  }
-  if (run.assistant_only_loss && run.completion_only_loss == true &&
-      both_sound("assistant_only_loss", "completion_only_loss")) {
-    checker.refuse("assistant_only_loss", {"false beside completion_only_loss: true", "true", "remove one of them"});
-  }
-  if (run.group_by_length && !run.shuffle && both_sound("group_by_length", "shuffle")) {
-    checker.refuse("group_by_length", {"false with shuffle: false", "true", "remove one of them"});
+void check_exclusions(const RunConfig& run, Checker& checker) {
+  for (const Exclusion& exclusion : kExclusions) {
+    const auto sound = [&](std::string_view key) { return key.empty() || checker.sound(key); };
+    const bool all_sound = sound(exclusion.key) && std::all_of(exclusion.beside.begin(), exclusion.beside.end(), sound);
+    if (!all_sound || !exclusion.broken(run)) continue;
+    checker.refuse(exclusion.key,
+                   {std::string(exclusion.expected), find_key(exclusion.key)->get(run), std::string(exclusion.remedy)});
   }
 }
 
@@ -230,15 +264,22 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_needs(run, purpose, checker);
   check_conditions(run, checker);
   check_evaluation(run, purpose, checker);
-  check_base(run, checker);
-  check_qat(run, checker);
-  check_masters(run, checker);
-  check_data(run, checker);
+  check_exclusions(run, checker);
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",
                    {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
   }
-  check_precision(run, checker);
+}
+
+std::string rules_page() {
+  std::string page;
+  for (const Condition& condition : kConditions) {
+    page.append("- `").append(condition.key).append("` only with `").append(condition.needed).append("`.\n");
+  }
+  for (const Exclusion& exclusion : kExclusions) {
+    page.append("- `").append(exclusion.key).append("` is ").append(exclusion.expected).append(".\n");
+  }
+  return page;
 }
 
 bool applies(std::string_view key, const RunConfig& run) {

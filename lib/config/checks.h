@@ -22,6 +22,10 @@ constexpr bool is_adamw(Optimizer optimizer) {
   return optimizer == Optimizer::kAdamW || optimizer == Optimizer::kAdamW8bit || optimizer == Optimizer::kAdamWBf16;
 }
 
+// The rules as lines of Markdown, for docs/config.md: which keys mean nothing beside others, and which exclude each
+// other.
+std::string rules_page();
+
 // False for keys whose value cannot matter in this run: lora_r with method: full, save_steps with save_strategy: no.
 bool applies(std::string_view key, const RunConfig& run);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "config/checks.h"
 #include "config/keys.h"
 
 namespace fathom::config {
@@ -28,6 +29,30 @@ Paths are relative to the folder in which fathom is started.
 This page is written by `build/fathom --help-config > docs/config.md`.
 )";
 
+constexpr const char* kRules = R"(
+## Rules between keys
+
+A config that breaks one is refused, with the line of the key. Of flags `only with` means their being given at all; the command
+line may switch the other key off.
+
+)";
+
+constexpr const char* kRulesOfFiles =
+    R"(- `eval_strategy` other than no and `eval_on_start` only with `validation_file` or `validation_split`.
+- `warmup_steps` is a whole number, or a share below 1.
+
+And those that the files decide:
+
+- A model stored in codes (a folder of `quantize`) is trained with `method: lora` alone, without `random_init`, `qat` and
+  projections in `modules_to_save`; `load_in_8bit`, `load_in_4bit` and `load_in_fp8` are then its own format or absent.
+- `modules_to_save` names no module that gets an adapter, and trains nothing in float16: its type follows `dtype`, and the
+  checkpoint's where that is not set.
+- `completion_only_loss: true` needs completions, or `labels` beside `input_ids`; `assistant_only_loss: true` needs
+  conversations; every file has at least one sample with a token that counts within `max_length`.
+- `adapter_name_or_path` needs the same `lora_r`, `lora_alpha`, `use_rslora`, `target_modules` and `modules_to_save` as here.
+- `cuda_kernels` needs a GPU, and a program that was built with nvcc.
+)";
+
 }  // namespace
 
 std::string keys_page() {
@@ -42,7 +67,7 @@ std::string keys_page() {
     page.append("| `").append(key.name).append("` | ").append(key.type).append(" | ");
     page.append(quotes).append(default_of(key)).append(quotes).append(" | ").append(key.meaning).append(" |\n");
   }
-  return page;
+  return page + kRules + rules_page() + kRulesOfFiles;
 }
 
 std::string keys_help() {
