@@ -103,10 +103,6 @@ CASES = [
 ]
 
 
-def cases(quick=False):
-    return [case for case in CASES if case.shape == "odd" or not quick]
-
-
 def write_inputs(folder):
     """A folder with a config.json for each shape, and files of ids."""
     for name, shape in SHAPES.items():

@@ -1,0 +1,130 @@
+"""The same computation on the GPU and on the CPU in FP32, by LibTorch's operators and by fathom's own kernels.
+
+Both start from the same bytes: weights, and where there is one the adapter, are drawn and trained for a step on the CPU and
+loaded by each, so that neither a generator nor B = 0 hides a difference. AdamW does not see the size of a gradient; SGD
+without clipping does.
+"""
+
+import array
+import dataclasses
+import json
+import pathlib
+import struct
+
+from compare.rows import Row
+from gpu import cases
+from gpu.session import ROOT, Unit, UnitFailed, read_steps
+
+IDS = "1,5,9,2,7,7,3,11,30,4"
+LOGIT_TOLERANCE = 1e-4  # of the largest logit
+LOSS_TOLERANCE = 1e-4  # relative; sums in another order, a few steps long
+SGD = ("optim=sgd", "max_grad_norm=0", "learning_rate=1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    title: str
+    method: str
+    settings: tuple = ()
+    own_kernels: bool = False
+
+
+TRAININGS = [
+    Training("losses, full", "full"),
+    Training("losses, LoRA", "lora"),
+    Training("losses, full, SGD", "full", SGD),
+    Training("losses, LoRA, SGD", "lora", SGD),
+    Training("losses by fathom's kernels, full", "full", own_kernels=True),
+    Training("losses by fathom's kernels, LoRA", "lora", own_kernels=True),
+    Training("losses by fathom's kernels, LoRA, SGD", "lora", SGD, own_kernels=True),
+]
+
+
+def units(session):
+    kernels = Unit("parity/kernels", "fathom's kernels against PyTorch in FP64", 15, lambda: kernels_alone(session))
+    logits = Unit("parity/logits", "logits of data/model, share of the largest", 10, lambda: logits_difference(session))
+    trainings = [training_unit(training, session) for training in TRAININGS]
+    return trainings if session.phantom else [kernels, logits, *trainings]  # a phantom computes nothing to compare
+
+
+def training_unit(training, session):
+    key = "parity/" + "-".join(
+        [training.method, *(["sgd"] if training.settings else []), *(["own"] if training.own_kernels else [])]
+    )
+    return Unit(key, training.title + ", relative", 15, lambda: loss_difference(training, session))
+
+
+def within(difference, allowed, session):
+    """The verdict; a phantom, whose values are zeros, gets none."""
+    found = {"difference": difference, "allowed": allowed}
+    return found if session.phantom else {**found, "passed": difference <= allowed, "wrong": []}
+
+
+def kernels_alone(session):
+    """Each kernel by itself, over shapes and types, in a Python that has torch."""
+    script = pathlib.Path(__file__).with_name("kernels_against_torch.py")
+    library = session.fathom.parent / "lib/libfathom_cuda_kernels.so"
+    if not library.exists():
+        raise UnitFailed(f"{library} was not built: nvcc 13 was not found")
+    document = json.loads(session.call([session.peer_python, script, library], 120))
+    wrong = [
+        f"{row['what']}: {row['difference']:.1e}" for row in document["rows"] if not row["difference"] <= row["allowed"]
+    ]
+    return {"passed": not wrong, "wrong": wrong, **document}
+
+
+def read_float32(file):
+    """All numbers of a safetensors file that holds FP32 tensors only, in the order of the file."""
+    data = pathlib.Path(file).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    types = {entry["dtype"] for name, entry in json.loads(data[8 : 8 + length]).items() if name != "__metadata__"}
+    if types != {"F32"}:
+        raise UnitFailed(f"{file} holds {', '.join(sorted(types))}, not F32")
+    numbers = array.array("f")
+    numbers.frombytes(data[8 + length :])
+    return numbers
+
+
+def logits_difference(session):
+    """The largest difference of a logit between the devices, as a share of the largest."""
+    logits = {}
+    for device in ("cpu", "cuda"):
+        out = session.work / f"logits-{device}.safetensors"
+        asked = ["--ids", IDS, "--out", out, f"device={device}", "dtype=float32"]
+        session.call([session.fathom, "logits", ROOT / "data/model", *asked], 120)
+        logits[device] = read_float32(out)
+    if len(logits["cpu"]) != len(logits["cuda"]):
+        raise UnitFailed("the devices gave different numbers of logits")
+    largest = max(map(abs, logits["cpu"]))
+    difference = max(abs(a - b) for a, b in zip(logits["cpu"], logits["cuda"], strict=True)) / largest
+    return within(difference, LOGIT_TOLERANCE, session)
+
+
+def trained_for_a_step(method, session, *settings):
+    """A folder of weights, or of an adapter, from the CPU."""
+    folder = session.work / f"parity-{method}-start"
+    if not folder.exists():
+        config = cases.write_config(cases.Case("odd", Row(method, "fp32")), session.work, folder, "cpu")
+        session.train(config, "max_steps=1", "learning_rate=0.01", *settings, options=[])
+    return folder
+
+
+def loss_difference(training, session):
+    """The largest relative difference of a loss of a short training."""
+    base = trained_for_a_step("full", session)
+    settings = [f"model_name_or_path={base}", "random_init=false"]
+    if training.method == "lora":
+        adapter = trained_for_a_step("lora", session, *settings)
+        settings.append(f"adapter_name_or_path={adapter}")
+    losses = {}
+    for device in ("cpu", "cuda"):
+        own = f"cuda_kernels={'true' if training.own_kernels and device == 'cuda' else 'false'}"
+        run = session.work / f"parity-{device}"
+        config = cases.write_config(cases.Case("odd", Row(training.method, "fp32")), session.work, run, device)
+        options = [] if device == "cpu" else None
+        session.call(["rm", "-rf", run], 20)
+        session.train(config, *settings, *training.settings, own, options=options)
+        losses[device] = [step["loss"] for step in read_steps(run)]
+    moved = abs(losses["cpu"][0] - losses["cpu"][-1]) / losses["cpu"][0]
+    difference = max(abs(a - b) / abs(a) for a, b in zip(losses["cpu"], losses["cuda"], strict=True))
+    return {**within(difference, LOSS_TOLERANCE, session), "moved": moved, "losses": losses}
