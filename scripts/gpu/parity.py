@@ -18,7 +18,8 @@ from gpu.session import ROOT, Unit, UnitFailed, read_steps
 IDS = "1,5,9,2,7,7,3,11,30,4"
 LOGIT_TOLERANCE = 1e-4  # of the largest logit
 LOSS_TOLERANCE = 1e-4  # relative; sums in another order, a few steps long
-SGD = ("optim=sgd", "max_grad_norm=0", "learning_rate=1")
+# Stable here; a gradient 1 % too large moves a loss by 1.8e-4 of it.
+SGD = ("optim=sgd", "max_grad_norm=0", "learning_rate=0.02")
 
 
 @dataclasses.dataclass(frozen=True)
