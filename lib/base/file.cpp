@@ -10,13 +10,13 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/system_error.h"
 
 namespace fathom {
 namespace {
@@ -24,11 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void throw_system_error(const char* action, const fs::path& path, int code) {
-  std::string remedy;
-  if (code == ENOENT) remedy = "check the path";
-  if (code == EACCES || code == EPERM) remedy = "check the permissions";
-  if (code == ENOSPC) remedy = "free some space on that disk";
-  throw Error(std::string("cannot ") + action + " '" + path.string() + "': " + std::strerror(code), remedy);
+  throw system_error(std::string("cannot ") + action + " '" + path.string() + "'", code);
 }
 
 struct stat status_of(const Descriptor& file, const fs::path& path) {

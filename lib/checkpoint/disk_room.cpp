@@ -4,10 +4,10 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/system_error.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -27,7 +27,7 @@ int64_t checkpoint_bytes(const NamedTensors& parameters, const NamedTensors& opt
 int64_t free_bytes(const std::filesystem::path& folder) {
   struct statvfs disk {};
   if (::statvfs(folder.c_str(), &disk) != 0) {
-    throw Error("cannot ask how much is free on the disk of " + folder.string() + ": " + std::strerror(errno));
+    throw system_error("cannot ask how much is free on the disk of " + folder.string(), errno);
   }
   if (disk.f_blocks == 0 || disk.f_frsize == 0) return INT64_MAX;  // some network file systems count nothing
   return disk.f_bavail > INT64_MAX / disk.f_frsize ? INT64_MAX : static_cast<int64_t>(disk.f_bavail * disk.f_frsize);

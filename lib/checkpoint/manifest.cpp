@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <set>
 
 #include "base/descriptor.h"
@@ -14,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/system_error.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -76,9 +76,9 @@ FileRecord write_new(const fs::path& folder, const std::string& name, std::strin
   const fs::path path = folder / name;
   fs::create_directories(path.parent_path());
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) throw Error("cannot create '" + path.string() + "': " + std::strerror(errno));
+  if (!file.is_open()) throw system_error("cannot create '" + path.string() + "'", errno);
   if (!write_whole(file, content.data(), content.size())) {
-    throw Error("cannot write '" + path.string() + "': " + std::strerror(errno));
+    throw system_error("cannot write '" + path.string() + "'", errno);
   }
   return {name, static_cast<int64_t>(content.size()), hash_bytes(content.data(), content.size())};
 }

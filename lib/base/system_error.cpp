@@ -1,0 +1,56 @@
+// The table of remedies.
+#include "base/system_error.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/bytes.h"
+
+namespace fathom {
+
+std::string remedy_for(int code) {
+  switch (code) {
+    case ENOENT:
+      return "check the path";
+    case EACCES:
+    case EPERM:
+      return "check the permissions";
+    case EROFS:
+      return "choose a folder that can be written";
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space on that disk, or choose another";
+    case EFBIG:
+      return "the size of files is limited here: raise the limit (ulimit -f)";
+    case EMFILE:
+    case ENFILE:
+      return "raise the number of files that may be open (ulimit -n)";
+    case ENOMEM: {
+      const std::string space = describe_address_space();
+      return space.empty() ? "free some memory" : space;
+    }
+    case EAGAIN: {  // of a thread or a process that cannot start
+      const std::string space = describe_address_space();
+      return "raise the number of processes and threads (ulimit -u, or pids.max of the cgroup)" +
+             (space.empty() ? "" : ", or what follows: " + space);
+    }
+    default:
+      return "";
+  }
+}
+
+Error system_error(const std::string& what, int code) {
+  return Error(what + ": " + std::strerror(code), remedy_for(code));
+}
+
+std::string describe_address_space() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return "this process's address space is limited to " + format_bytes(static_cast<int64_t>(limit.rlim_cur)) +
+         ", and libraries and reserved room take 2.5 GiB of it beside the memory that is planned: raise that limit "
+         "(ulimit -v), and bound memory by memory_budget or a cgroup";
+}
+
+}  // namespace fathom
