@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/finite.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "checkpoint/disk_room.h"
@@ -97,6 +98,18 @@ void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, 
   sync_path(output_dir);
 }
 
+// A run of an earlier version may have saved what its last update broke.
+void refuse_not_finite(const fs::path& weights) {
+  const weights::SafetensorsFile file(weights);
+  for (const weights::TensorInfo& tensor : file.tensors()) {
+    if (!all_finite(file.data(tensor), tensor.dtype, tensor.bytes)) {
+      throw Error(weights.string() + ": the weights of " + tensor.name + " are not finite: nothing can go on from them",
+                  "take an earlier checkpoint, or start anew with a lower learning_rate");
+    }
+    file.release(tensor);
+  }
+}
+
 }  // namespace
 
 Snapshot on_host(Snapshot snapshot) {
@@ -179,6 +192,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
        {weights_file_name(is_adapter_ ? kAdapter : kWhole), std::string(kOptimizerName), std::string(kStateName)}) {
     if (!manifest.lists(name)) throw Error(folder_.string() + ": the manifest does not list " + name);
   }
+  refuse_not_finite(folder_ / weights_file_name(is_adapter_ ? kAdapter : kWhole));
   state_ = read_json(folder_ / kStateName);
   if (!state_.is_object()) throw Error((folder_ / kStateName).string() + ": expected an object");
 }

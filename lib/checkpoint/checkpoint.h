@@ -34,7 +34,8 @@ Snapshot on_host(Snapshot snapshot);
 // they lie and copies others one at a time to the host; after the last it calls state_was_read, where files that the
 // state refers to must be synced unless they are already: the tensors may change from then on. One of the same step is
 // replaced. Removes what killed saves left behind, and, once the new one is safe, the oldest checkpoints beyond
-// save_total_limit (0: keeps all). Throws Error, before anything is written, if the disk has no room for it.
+// save_total_limit (0: keeps all). Throws Error, before anything is written, if the disk has no room for it, and before
+// anything is replaced or removed, if a weight is not finite.
 std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step, const Snapshot& snapshot,
                            const ModelFiles& files, int64_t save_total_limit,
                            const std::function<void()>& state_was_read = nullptr);
@@ -51,7 +52,8 @@ bool is_set_aside(const std::filesystem::path& folder);
 // A checkpoint that was found whole.
 class Checkpoint {
  public:
-  // Reads the manifest and verifies size and hash of every file; throws Error that says what is damaged or missing.
+  // Reads the manifest and verifies size and hash of every file, and that all weights are finite; throws Error that
+  // says what is damaged, missing or not.
   explicit Checkpoint(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }

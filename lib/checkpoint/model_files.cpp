@@ -142,7 +142,8 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
   }
   FileRecord weights;
   weights.name = weights_file_name(files);
-  weights.hash = weights::write_safetensors(folder / weights.name, stored_tensors(parameters, files));
+  weights.hash =
+      weights::write_safetensors(folder / weights.name, stored_tensors(parameters, files), weights::Numbers::kFinite);
   weights.bytes = static_cast<int64_t>(fs::file_size(folder / weights.name));
   written.push_back(std::move(weights));
   return written;

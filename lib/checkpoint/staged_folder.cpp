@@ -66,7 +66,7 @@ void StagedFolder::add_copies(const fs::path& folder, const std::vector<std::str
 }
 
 void StagedFolder::add_weights(const std::string& name, const std::vector<weights::TensorSource>& tensors) {
-  weights::write_safetensors(staging_ / name, tensors);
+  weights::write_safetensors(staging_ / name, tensors, weights::Numbers::kFinite);
   add_written(name);
 }
 

@@ -30,6 +30,7 @@ class StagedFolder {
   void add(const std::string& name, std::string_view content);
   // Those of the files that the folder has and that are not here yet.
   void add_copies(const std::filesystem::path& folder, const std::vector<std::string>& names);
+  // Throws Error for weights that are not all finite.
   void add_weights(const std::string& name, const std::vector<weights::TensorSource>& tensors);
   // A file that the caller wrote to path().
   void add_written(const std::string& name) { files_.push_back({name, 0, ""}); }

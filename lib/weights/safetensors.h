@@ -55,10 +55,14 @@ struct TensorSource {
   const std::byte* data = nullptr;  // contiguous; null: `read` gives the bytes
 };
 
+enum class Numbers { kAny, kFinite };
+
 // Writes the file; neither syncs it nor renames it: the caller does that with the folder it stages. Tensors are ordered
 // by dtype size descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the
-// file, computed while writing.
-std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors);
+// file, computed while writing. kFinite: throws Error at the first NaN or infinity, which is looked for in what lies in
+// the processor's cache for the hash anyway; no second pass over memory.
+std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
+                              Numbers numbers = Numbers::kAny);
 // The size of that file.
 int64_t safetensors_bytes(const std::vector<TensorSource>& tensors);
 

@@ -4,22 +4,25 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/finite.h"
 #include "base/hash.h"
+#include "base/system_error.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
 
 namespace fathom::weights {
 namespace {
 
+constexpr DType kBytes = DType::kU8;  // what is always finite
+
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-  throw Error(path.string() + ": " + what + " failed: " + std::strerror(errno), "Is there space left on the disk?");
+  throw system_error(path.string() + ": " + what + " failed", errno);
 }
 
 // A new file, and the hash of all that was written into it.
@@ -30,9 +33,15 @@ class HashedFile {
     if (!file_.is_open()) fail(path_, "creating");
   }
 
-  // In pieces that stay in the processor's cache between the hash and the write.
-  void write(const std::byte* data, int64_t size) {
-    for (; size > 0; data += kPiece, size -= kPiece) write_piece(data, static_cast<size_t>(std::min(size, kPiece)));
+  // In pieces that stay in the processor's cache between the look, the hash and the write. False: it ended before one
+  // that holds a number of this type which is not finite.
+  bool write(const std::byte* data, int64_t size, DType type) {
+    for (; size > 0; data += kPiece, size -= kPiece) {
+      const int64_t piece = std::min(size, kPiece);
+      if (!all_finite(data, type, piece)) return false;
+      write_piece(data, static_cast<size_t>(piece));
+    }
+    return true;
   }
   std::string hash() const { return hasher_.digest(); }
 
@@ -104,17 +113,22 @@ std::string file_start(const std::filesystem::path& path, const std::vector<Slot
 
 }  // namespace
 
-std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors) {
+std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
+                              Numbers numbers) {
   const std::vector<Slot> slots = lay_out(path, tensors);
   const std::string start = file_start(path, slots);
   HashedFile file(path);
-  file.write(reinterpret_cast<const std::byte*>(start.data()), static_cast<int64_t>(start.size()));
+  file.write(reinterpret_cast<const std::byte*>(start.data()), std::ssize(start), kBytes);
   int64_t largest = 0;
   for (const Slot& slot : slots) largest = std::max(largest, slot.source->data == nullptr ? slot.bytes : 0);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(largest));
   for (const Slot& slot : slots) {
     if (slot.source->data == nullptr) slot.source->read(buffer.get(), slot.bytes);
-    file.write(slot.source->data == nullptr ? buffer.get() : slot.source->data, slot.bytes);
+    const std::byte* data = slot.source->data == nullptr ? buffer.get() : slot.source->data;
+    if (!file.write(data, slot.bytes, numbers == Numbers::kFinite ? slot.source->dtype : kBytes)) {
+      throw Error("the weights of " + slot.source->name + " are not finite, and are not kept",
+                  "lower learning_rate, set max_grad_norm, or take a wider dtype: float32, or bfloat16 for float16");
+    }
   }
   return file.hash();
 }

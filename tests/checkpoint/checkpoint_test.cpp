@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstring>
 #include <fstream>
 
 #include "base/error.h"
@@ -118,12 +120,57 @@ TEST_F(CheckpointTest, TheStateMayChangeOnceItWasRead) {
 TEST_F(CheckpointTest, KeepsEveryBitOfOddNumbers) {
   Snapshot saved = snapshot(1);
   const at::Tensor odd = at::arange(0, 65536, at::kInt).to(at::kShort).view(at::kBFloat16);  // all BF16s, NaNs included
-  saved.parameters = {{"w", odd}};
+  saved.optimizer = {{"w", odd}};
+  saved.parameters = {{"w", odd.where(odd.isfinite(), at::zeros_like(odd))}};
   save(output_, 1, saved, files_, 0);
   Snapshot loaded = snapshot(0);
   loaded.parameters = {{"w", at::zeros({65536}, at::kBFloat16)}};
+  loaded.optimizer = {{"w", at::zeros({65536}, at::kBFloat16)}};
   Checkpoint(output_ / "checkpoint-1").copy_into(loaded.parameters, loaded.optimizer);
   EXPECT_EQ(hash_of(loaded), hash_of(saved));
+}
+
+TEST_F(CheckpointTest, KeepsNoWeightsThatAreNotFinite) {
+  save_step(1);
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    for (const size_t parameter : {size_t{0}, size_t{1}}) {
+      Snapshot broken = snapshot(2);
+      broken.parameters[parameter].second.view(-1)[2] = bad;
+      try {
+        save(output_, 2, broken, files_, /*save_total_limit=*/1);
+        ADD_FAILURE() << bad << " was saved";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(),
+                    HasSubstr("the weights of " + broken.parameters[parameter].first + " are not finite"));
+      }
+      EXPECT_THROW(write_model(output_, broken.parameters, files_), Error);
+      EXPECT_EQ(refusal(output_ / "checkpoint-1"), "") << "the one before is not deleted for it";
+      EXPECT_FALSE(fs::exists(output_ / "checkpoint-2"));
+      EXPECT_FALSE(fs::exists(output_ / "model.safetensors"));
+    }
+  }
+}
+
+// Versions before wrote what the last update had left.
+TEST_F(CheckpointTest, GoesOnFromTheNewestThatIsFinite) {
+  save_step(1);
+  const fs::path folder = save_step(2), weights = folder / "model.safetensors";
+  std::string content = read_file(weights);
+  const float bad = std::nanf("");
+  std::memcpy(content.data() + content.size() - 3 * sizeof(uint16_t) - sizeof bad, &bad,
+              sizeof bad);  // last of model.w
+  put(weights, content);
+  Json manifest = read_json(folder / "manifest.json");
+  for (Json& file : manifest["files"]) {
+    if (file["name"] == "model.safetensors") file["hash"] = hash_bytes(content.data(), content.size());
+  }
+  put(folder / "manifest.json", format_json(manifest));
+  EXPECT_THAT(refusal(folder), HasSubstr("the weights of model.w are not finite"));
+  testing::internal::CaptureStderr();
+  const auto found = find_newest(output_);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("skipping checkpoint-2"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->step(), 1);
 }
 
 TEST_F(CheckpointTest, RefusesAnotherRunsTensors) {
