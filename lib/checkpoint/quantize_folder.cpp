@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
 #include "model/quantized_base.h"
@@ -61,6 +62,7 @@ class Quantizer {
         target_(find_target(request.format, shape_)) {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
+    refuse_inside_source();
     if (target_.scheme && shape_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
                       std::string(quant::name_of(shape_.quantized->scheme)),
@@ -92,6 +94,16 @@ class Quantizer {
 
  private:
   // All weights of the decoder, and nothing else: what a decoder does not read is left behind.
+  // What lies in a model's folder belongs to the model: transformers and the hub's cache look there.
+  void refuse_inside_source() const {
+    const std::filesystem::path source = std::filesystem::weakly_canonical(folder_.path());
+    const std::filesystem::path out = tidy_path(std::filesystem::weakly_canonical(request_.out));
+    const bool within = std::mismatch(source.begin(), source.end(), out.begin(), out.end()).first == source.end();
+    if (!within || out == source) return;  // an existing folder is refused where it is made
+    throw Error(out.string() + " lies in the folder of the model itself, " + source.string(),
+                "name a folder beside it");
+  }
+
   void list_items() {
     std::vector<std::string> listed;
     for (const model::ParameterSpec& spec : specs_) {

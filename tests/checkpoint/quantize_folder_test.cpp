@@ -178,6 +178,13 @@ TEST_F(QuantizeFolderTest, refuses_what_would_not_be_a_model) {
   EXPECT_THAT(refusal("nf4"), HasSubstr("is quantized already, in INT8"));
   request_.out = request_.source;
   EXPECT_THROW(quantize("bf16"), Error) << "it exists";
+  for (const char* inside : {"sub", "sub/deeper", "./sub/"}) {
+    request_.out = request_.source / inside;
+    EXPECT_THAT(refusal("bf16"), HasSubstr("lies in the folder of the model itself"));
+    EXPECT_FALSE(fs::exists(request_.source / "sub"));
+  }
+  request_.out = request_.source.string() + "-beside";
+  EXPECT_EQ(refusal("bf16"), "");
 }
 
 }  // namespace
