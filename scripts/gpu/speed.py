@@ -39,9 +39,10 @@ class Comparison:
 
 
 def comparisons():
+    """Those of one model follow each other: its weights are written once."""
     yield Comparison("llama-3.2-1b", Row("full", "bf16"), 4, 2048, seconds=150)
-    yield Comparison("llama-3.1-8b", Row("lora", "bf16"), 2, 2048, repetitions=2, seconds=240)
     yield Comparison("llama-3.2-1b", Row("lora", "autocast"), 4, 2048, seconds=150)
+    yield Comparison("llama-3.1-8b", Row("lora", "bf16"), 2, 2048, repetitions=2, seconds=240)
     for method in METHODS:
         for precision in PRECISIONS:
             yield Comparison("125m", Row(method, precision), 8, 512, seconds=60)
