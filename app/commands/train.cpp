@@ -206,6 +206,7 @@ int run_train(const Invocation& invocation) {
   const config::RunConfig& config = invocation.config;
   refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   const Session session = open_session(invocation);
+  StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   const train::RunInputs inputs = train::open_inputs(config);
   const plan::Plan plan = plan_of(config, inputs, session, invocation);
   std::cout << report::format_memory({plan, std::nullopt}) << std::flush;
@@ -217,7 +218,6 @@ int run_train(const Invocation& invocation) {
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   std::cout << times.forecast() << std::flush;
-  StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   Recorder recorder(config, resume, times, profile);
   const int64_t resident_before = resident_bytes();
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();

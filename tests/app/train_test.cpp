@@ -53,6 +53,7 @@ TEST_F(Train, ProfilesThreeStepsWithoutChangingWhatTheyTake) {
   EXPECT_EQ(clippings, 3);
 
   EXPECT_EQ(run("train run.yaml output_dir=other --profile .").status, 2);
+  EXPECT_FALSE(fs::exists(folder_ / "other"));
 }
 
 TEST_F(Train, IsMeasuredAsPlanned) {
