@@ -196,8 +196,9 @@ def page(facts, results):
         "gradients and optimizer states by element count, the cuBLAS workspace included on both sides. Host time of a "
         "step: median of "
         f"{facts['steps'] - WARM_UP} steps after {WARM_UP}, {facts['repetitions']} run(s) of each side in turn; "
-        "fathom's ledger follows every block, as in any run. Each side's allocator is as it sets it up: "
-        "fathom asks for expandable segments, transformers for nothing.",
+        "fathom's ledger follows every block, as in any run. It has not been held against a GPU, "
+        "whose driver comes on top: on an H100's host steps that wait for the host took several times as long. Each "
+        "side's allocator is as it sets it up: fathom asks for expandable segments, transformers for nothing.",
         "",
         "| | beyond states, MiB: fathom | peer | ratio | fathom's reserved ÷ allocated | the peer's | host ms a step: "
         "fathom | peer | ratio |",
