@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "app/allocator_settings.h"
-#include "app/engine.h"
 #include "app/installation.h"
 #include "app/machine.h"
 #include "base/error.h"
@@ -150,7 +149,7 @@ TorchFolder find_torch() {
   throw Error("LibTorch 2.11 is not on this machine: " + tried, kRemedy);
 }
 
-int run_in_engine(const Invocation& invocation) {
+EngineMain* load_engine(const Invocation& invocation) {
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
   choose_waiting();
@@ -175,7 +174,9 @@ int run_in_engine(const Invocation& invocation) {
   }
   const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));
   if (engine_main == nullptr) throw Error("libfathom_engine.so is of another version than the program", kOurs);
-  return engine_main(invocation);
+  return engine_main;
 }
+
+int run_in_engine(const Invocation& invocation) { return load_engine(invocation)(invocation); }
 
 }  // namespace fathom::app

@@ -1,0 +1,29 @@
+// Draws from a seed, in words.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/split_mix.h"
+
+namespace fathom::random {
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : random_(seed) {}
+  uint64_t below(uint64_t bound) { return random_.below(bound); }
+  int64_t between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most - least + 1)));
+  }
+  double uniform() { return random_.uniform(); }
+  bool chance(double share) { return random_.uniform() < share; }
+  template <typename T>
+  T one_of(const std::vector<T>& values) {
+    return values[random_.below(values.size())];
+  }
+
+ private:
+  SplitMix64 random_;
+};
+
+}  // namespace fathom::random

@@ -1,0 +1,157 @@
+// Puts a run together: files first, then key by key.
+#include "tests/random/draw.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "config/keys.h"
+#include "tests/random/dice.h"
+#include "tests/random/draw_keys.h"
+#include "tests/random/draw_model.h"
+
+namespace fathom::random {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr int64_t kByteTokens = 259;  // 256 bytes, BOS, EOS, padding
+
+// Any value of the key, whatever stands beside it; "null" where the type does not say one.
+std::string any_value(const config::Key& key, Dice& dice) {
+  if (key.type.starts_with("whole number")) return std::to_string(dice.between(0, 5));
+  if (key.type.starts_with("number")) return dice.one_of<std::string>({"0", "0.25", "1", "1.5"});
+  const Words words = words_of(key);
+  return words.empty() ? "null" : dice.one_of(words);
+}
+
+void check_table() {
+  std::set<std::string_view> known;
+  for (const KeyDraw& each : key_draws()) known.insert(each.key);
+  for (const config::Key& key : config::keys()) {
+    if (known.erase(key.name) == 0) {
+      throw Error("the generator of random runs draws no value for " + std::string(key.name),
+                  "add it to tests/random/draw.cpp");
+    }
+  }
+  if (!known.empty())
+    throw Error("the generator of random runs draws " + std::string(*known.begin()) + ", which is no key");
+}
+
+void draw_files(Draft& draft) {
+  Dice& dice = draft.dice;
+  RandomRun& run = draft.run;
+  run.model = draw_model(dice);
+  const int64_t vocabulary = run.model["vocab_size"].get<int64_t>();
+  if (dice.chance(0.55)) {
+    run.weights = run.model["dtype"].get<std::string>();
+    run.shards = dice.chance(0.2) ? 2 : 1;
+    if (dice.chance(0.2)) run.quantized = dice.one_of<std::string>({"nf4", "int8", "fp8", "int4"});
+  }
+  run.tokenizer = vocabulary >= kByteTokens && dice.chance(0.5);
+  if (run.tokenizer && dice.chance(0.1)) run.added_tokens = vocabulary - kByteTokens + dice.between(1, 9);
+  draft.longest = dice.one_of<int64_t>({9, 17, 33, 33, 64, 65, 129, 200, 257});
+  run.train = draw_samples(dice.between(2, 30), draft.longest, dice);
+  if (dice.chance(0.5))
+    run.validation =
+        draw_samples(dice.between(1, 10), dice.chance(0.7) ? draft.longest : dice.between(2, draft.longest), dice);
+}
+
+const std::map<std::string, std::string>& defaults() {
+  static const std::map<std::string, std::string> all = [] {
+    std::map<std::string, std::string> values;
+    for (const config::Key& key : config::keys()) values[std::string(key.name)] = key.get(config::RunConfig());
+    return values;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(const config::Key& key) {
+  if (key.type == "true or false") return {"true", "false"};
+  if (key.is_text || key.type.find("list") != std::string::npos || key.type.find("number") != std::string::npos ||
+      key.type.find("size") != std::string::npos)
+    return {};
+  std::vector<std::string> words;
+  for (size_t start = 0; start < key.type.size();) {
+    const size_t end = std::min(key.type.find(", ", start), key.type.size());
+    words.push_back(key.type.substr(start, end - start));
+    start = end + 2;
+  }
+  return words;
+}
+
+const std::string& RandomRun::value(const std::string& key) const {
+  const auto found = keys.find(key);
+  return found != keys.end() ? found->second : defaults().at(key);
+}
+
+RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus) {
+  check_table();
+  Dice dice(seed * 0x9e3779b97f4a7c15 + number);
+  Draft draft{{}, dice};
+  if (!gpus.empty()) draft.run.gpu = dice.one_of(gpus);
+  draw_files(draft);
+  if (dice.chance(0.15)) draft.run.resume_at = dice.between(1, 3);
+  for (const KeyDraw& each : key_draws()) {
+    if (const std::optional<std::string> value = each.value(draft)) draft.run.keys[std::string(each.key)] = *value;
+  }
+  RandomRun& run = draft.run;
+  if (run.resume_at > 0) run.keys["max_steps"] = std::to_string(run.resume_at + dice.between(1, 4));
+  // A few break the rules, to see what is said.
+  if (dice.chance(0.04)) {
+    const config::Key& key = config::keys()[dice.below(config::keys().size())];
+    const std::string value = any_value(key, dice);
+    if (value != "null") run.keys[std::string(key.name)] = value;
+  }
+  return run;
+}
+
+namespace {
+
+Json to_json(const std::vector<Sample>& samples) {
+  Json list = Json::array();
+  for (const Sample& sample : samples) list.push_back({sample.length, sample.counted});
+  return list;
+}
+
+std::vector<Sample> samples_from_json(const Json& list) {
+  std::vector<Sample> samples;
+  for (const Json& pair : list) samples.push_back({pair.at(0).get<int64_t>(), pair.at(1).get<int64_t>()});
+  return samples;
+}
+
+}  // namespace
+
+Json to_json(const RandomRun& run) {
+  return {{"keys", run.keys},
+          {"model", run.model},
+          {"weights", run.weights},
+          {"shards", run.shards},
+          {"quantized", run.quantized},
+          {"tokenizer", run.tokenizer},
+          {"added_tokens", run.added_tokens},
+          {"train", to_json(run.train)},
+          {"validation", to_json(run.validation)},
+          {"resume_at", run.resume_at},
+          {"gpu", run.gpu}};
+}
+
+RandomRun run_from_json(const Json& value) {
+  RandomRun run;
+  run.keys = value.at("keys").get<std::map<std::string, std::string>>();
+  run.model = value.at("model");
+  run.weights = value.at("weights");
+  run.shards = value.at("shards");
+  run.quantized = value.at("quantized");
+  run.tokenizer = value.at("tokenizer");
+  run.added_tokens = value.at("added_tokens");
+  run.train = samples_from_json(value.at("train"));
+  run.validation = samples_from_json(value.at("validation"));
+  run.resume_at = value.at("resume_at");
+  run.gpu = value.at("gpu");
+  return run;
+}
+
+}  // namespace fathom::random

@@ -1,0 +1,312 @@
+// How each key is drawn.
+#include "tests/random/draw_keys.h"
+
+#include <algorithm>
+
+namespace fathom::random {
+namespace {
+
+using Words = std::vector<std::string>;
+using Value = std::optional<std::string>;
+
+std::string text_of(bool flag) { return flag ? "true" : "false"; }
+std::string list_of(const Words& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "[" : ", ") + word;
+  return list + "]";
+}
+
+// A flag that is given, on or off, where it may be.
+Value flag(Draft& draft, double share, bool may) {
+  if (!may) return std::nullopt;
+  if (draft.dice.chance(share)) return "true";
+  return draft.dice.chance(0.05) ? Value("false") : std::nullopt;
+}
+
+Value maybe(Draft& draft, double share, const Words& words) {
+  return draft.dice.chance(share) ? Value(draft.dice.one_of(words)) : std::nullopt;
+}
+
+const Words kProjections = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+
+Words some_of(const Words& words, double share, Dice& dice) {
+  Words some;
+  for (const std::string& word : words) {
+    if (dice.chance(share)) some.push_back(word);
+  }
+  return some;
+}
+
+Value draw_target_modules(Draft& draft) {
+  if (!draft.lora() || draft.dice.chance(0.35)) return std::nullopt;
+  if (draft.dice.chance(0.4)) return "all-linear";
+  const Words some = some_of(kProjections, 0.4, draft.dice);
+  return some.empty() ? std::nullopt : Value(list_of(some));
+}
+
+// Modules without an adapter; of codes none can be trained.
+Value draw_modules_to_save(Draft& draft) {
+  if (!draft.lora() || draft.dice.chance(0.65)) return std::nullopt;
+  Words some = some_of({"embed_tokens", "lm_head", "norm"}, 0.5, draft.dice);
+  const std::string& targets = draft.run.value("target_modules");
+  if (!draft.quantized() && targets != "all-linear") {
+    for (const std::string& name : some_of(kProjections, 0.15, draft.dice)) {
+      const bool adapted =
+          targets == "null" ? name == "q_proj" || name == "v_proj" : targets.find(name) != std::string::npos;
+      if (!adapted) some.push_back(name);
+    }
+  }
+  return some.empty() ? std::nullopt : Value(list_of(some));
+}
+
+Value draw_dtype(Draft& draft) {
+  if (draft.dice.chance(0.3)) return std::nullopt;
+  if (draft.lora()) return draft.dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  return draft.dice.one_of<std::string>({"float32", "bfloat16"});
+}
+
+// The type in which weights will be stored, as far as precision has to know it.
+std::string storage(const Draft& draft) {
+  if (!draft.is("dtype", "null")) return draft.run.value("dtype");
+  return draft.lora() ? "unset" : "float32";
+}
+
+Value draw_bf16(Draft& draft) {
+  const std::string stored = storage(draft);
+  return flag(draft, 0.35, stored != "float16" && (draft.lora() || stored != "bfloat16"));
+}
+
+Value draw_fp16(Draft& draft) { return flag(draft, 0.2, !draft.is("bf16", "true") && storage(draft) != "bfloat16"); }
+
+Value draw_master_weights(Draft& draft) {
+  if (draft.lora() || storage(draft) != "bfloat16" || !draft.adamw()) return std::nullopt;
+  return maybe(draft, 0.7, {"fp32", "stochastic", "none"});
+}
+
+Value draw_qat(Draft& draft) {
+  if (draft.quantized() || draft.dice.chance(0.85)) return std::nullopt;
+  return draft.dice.one_of<std::string>({"int8", "int8", "int4", "none"});
+}
+
+Value draw_format(Draft& draft) {
+  const bool bytes = draft.run.tokenizer;
+  if (!bytes || draft.dice.chance(0.3)) return draft.dice.chance(0.5) ? Value("input_ids") : std::nullopt;
+  return draft.dice.one_of<std::string>({"text", "prompt_completion", "alpaca", "messages", "sharegpt"});
+}
+
+Value draw_rows(Draft& draft) {
+  const int64_t most = std::max<int64_t>(1, 700 / draft.longest);
+  return std::to_string(std::min(most, draft.dice.one_of<int64_t>({1, 1, 2, 3, 4, 5, 7, 8})));
+}
+
+Value draw_steps(Draft& draft) {
+  return draft.dice.chance(0.6) ? Value(std::to_string(draft.dice.between(1, 8))) : std::nullopt;
+}
+
+Value draw_epochs(Draft& draft) {
+  if (!draft.is("max_steps", "-1")) return maybe(draft, 0.1, {"1", "2"});
+  return draft.dice.one_of<std::string>({"0.4", "1", "1", "2", "2.5", "3"});
+}
+
+Value draw_save_strategy(Draft& draft) {
+  if (draft.run.resume_at > 0) return "steps";
+  return maybe(draft, 0.6, {"no", "steps", "epoch"});
+}
+
+Value draw_save_steps(Draft& draft) {
+  if (draft.run.resume_at > 0) return std::to_string(draft.run.resume_at);
+  if (!draft.is("save_strategy", "steps")) return std::nullopt;
+  return maybe(draft, 0.7, {"1", "2", "3", "5"});
+}
+
+Value draw_evaluation(Draft& draft) {
+  if (draft.run.validation.empty() && draft.is("validation_split", "0")) return std::nullopt;
+  return maybe(draft, 0.8, {"steps", "epoch", "epoch", "no"});
+}
+
+}  // namespace
+
+const std::vector<KeyDraw>& key_draws() {
+  static const std::vector<KeyDraw> table = {
+      {"model_name_or_path", [](Draft& draft) { return Value(draft.run.quantized.empty() ? "model" : "quantized"); }},
+      {"train_file",
+       [](Draft& draft) {
+         return Value(draft.dice.one_of<std::string>(
+             {"train.jsonl", "train.jsonl", "'part-*.jsonl'", "[part-1.jsonl, part-0.jsonl]"}));
+       }},
+      {"output_dir", [](Draft&) { return Value("out"); }},
+      {"random_init",
+       [](Draft& draft) { return flag(draft, draft.run.weights.empty() ? 1 : 0.05, draft.run.quantized.empty()); }},
+      {"method",
+       [](Draft& draft) {
+         if (!draft.run.quantized.empty()) return Value("lora");
+         return maybe(draft, 0.55, {"lora", "lora", "lora", "lora", "full"});
+       }},
+      {"optim",
+       [](Draft& draft) {
+         return maybe(draft, 0.6, {"adamw", "adamw_8bit", "adamw_bf16", "sgd", "adafactor", "lion"});
+       }},
+      {"dtype", draw_dtype},
+      {"bf16", draw_bf16},
+      {"fp16", draw_fp16},
+      {"tf32", [](Draft& draft) { return flag(draft, 0.1, draft.on_gpu()); }},
+      {"master_weights", draw_master_weights},
+      {"attn_implementation",
+       [](Draft& draft) {
+         return maybe(draft, 0.4, {"flash", "math", "math"});
+       }},
+      // Always given: a machine with a GPU would take it.
+      {"device", [](Draft& draft) { return Value(draft.on_gpu() ? "cuda" : "cpu"); }},
+      {"cuda_kernels", [](Draft& draft) { return flag(draft, 0.2, draft.on_gpu() && !draft.is("fp16", "true")); }},
+      {"num_threads",
+       [](Draft& draft) {
+         return maybe(draft, 0.5, {"0", "1", "2", "2", "3"});
+       }},
+      {"memory_budget",
+       [](Draft& draft) {
+         return maybe(draft, 0.1, {"1GiB", "1GiB", "4GiB", "700MB", "40MiB"});
+       }},
+      {"lora_r",
+       [](Draft& draft) {
+         return draft.lora() ? maybe(draft, 0.7, {"1", "2", "3", "4", "5", "16", "64"}) : std::nullopt;
+       }},
+      {"lora_alpha",
+       [](Draft& draft) {
+         return draft.lora() ? maybe(draft, 0.3, {"0.5", "16", "32"}) : std::nullopt;
+       }},
+      {"load_in_8bit", [](Draft& draft) { return flag(draft, 0.12, draft.lora() && !draft.quantized()); }},
+      {"load_in_4bit", [](Draft& draft) { return flag(draft, 0.15, draft.lora() && !draft.quantized()); }},
+      {"load_in_fp8", [](Draft& draft) { return flag(draft, 0.12, draft.lora() && !draft.quantized()); }},
+      {"bnb_4bit_use_double_quant", [](Draft& draft) { return flag(draft, 0.5, draft.is("load_in_4bit", "true")); }},
+      {"qat", draw_qat},
+      {"qat_activations",
+       [](Draft& draft) {
+         return draft.is("qat", "none") ? std::nullopt : maybe(draft, 0.6, {"int8", "none"});
+       }},
+      {"lora_dropout",
+       [](Draft& draft) {
+         return draft.lora() && draft.is("qat", "none") ? maybe(draft, 0.3, {"0.1", "0.5"}) : std::nullopt;
+       }},
+      {"use_rslora", [](Draft& draft) { return flag(draft, 0.3, draft.lora()); }},
+      {"target_modules", draw_target_modules},
+      {"modules_to_save", draw_modules_to_save},
+      {"adapter_name_or_path",
+       [](Draft& draft) { return draft.lora() ? maybe(draft, 0.15, {"adapter"}) : std::nullopt; }},
+      {"dataset_format", draw_format},
+      {"max_length",
+       [](Draft& draft) {
+         return Value(
+             std::to_string(draft.dice.chance(0.8) ? draft.longest : std::max<int64_t>(3, draft.longest * 2 / 3)));
+       }},
+      {"packing", [](Draft& draft) { return flag(draft, 0.2, true); }},
+      {"pad_to_multiple_of",
+       [](Draft& draft) {
+         return draft.is("packing", "true") ? std::nullopt : maybe(draft, 0.2, {"0", "8", "16", "7"});
+       }},
+      {"shuffle",
+       [](Draft& draft) { return draft.dice.chance(0.25) ? Value(text_of(draft.dice.chance(0.1))) : std::nullopt; }},
+      {"group_by_length",
+       [](Draft& draft) { return flag(draft, 0.25, !draft.is("packing", "true") && !draft.is("shuffle", "false")); }},
+      {"completion_only_loss",
+       [](Draft& draft) {
+         const bool has = draft.is("dataset_format", "prompt_completion") || draft.is("dataset_format", "alpaca");
+         return has ? maybe(draft, 0.4, {"true", "false"}) : std::nullopt;
+       }},
+      {"assistant_only_loss",
+       [](Draft& draft) {
+         return flag(draft, 0.5, draft.is("dataset_format", "messages") || draft.is("dataset_format", "sharegpt"));
+       }},
+      {"per_device_train_batch_size", draw_rows},
+      {"per_device_eval_batch_size", draw_rows},
+      {"gradient_accumulation_steps",
+       [](Draft& draft) {
+         return maybe(draft, 0.4, {"1", "2", "2", "3", "4"});
+       }},
+      {"max_steps", draw_steps},
+      {"num_train_epochs", draw_epochs},
+      {"learning_rate",
+       [](Draft& draft) {
+         return maybe(draft, 0.5, {"1.0e-3", "1.0e-4", "1.0e-6", "0"});
+       }},
+      {"lr_scheduler_type",
+       [](Draft& draft) {
+         return maybe(draft, 0.5, {"constant", "constant_with_warmup", "linear", "cosine"});
+       }},
+      {"warmup_steps",
+       [](Draft& draft) {
+         return maybe(draft, 0.3, {"0", "0.1", "2", "100"});
+       }},
+      {"weight_decay",
+       [](Draft& draft) {
+         return maybe(draft, 0.3, {"0", "0.01", "0.1"});
+       }},
+      {"adam_beta1",
+       [](Draft& draft) {
+         return draft.adamw() || draft.is("optim", "lion") ? maybe(draft, 0.2, {"0", "0.8", "0.95"}) : std::nullopt;
+       }},
+      {"adam_beta2",
+       [](Draft& draft) {
+         return draft.adamw() || draft.is("optim", "lion") ? maybe(draft, 0.2, {"0.95", "0.99"}) : std::nullopt;
+       }},
+      {"adam_epsilon",
+       [](Draft& draft) {
+         return draft.adamw() ? maybe(draft, 0.2, {"1.0e-6", "1.0e-8"}) : std::nullopt;
+       }},
+      {"max_grad_norm",
+       [](Draft& draft) {
+         return maybe(draft, 0.4, {"0", "0.5", "1"});
+       }},
+      {"gradient_checkpointing", [](Draft& draft) { return flag(draft, 0.35, true); }},
+      {"loss_chunk_size",
+       [](Draft& draft) {
+         return maybe(draft, 0.5, {"0", "0", "1", "7", "64", "1024"});
+       }},
+      {"seed",
+       [](Draft& draft) {
+         return maybe(draft, 0.5, {"0", "1", "7", "12345"});
+       }},
+      {"logging_steps",
+       [](Draft& draft) {
+         return maybe(draft, 0.5, {"1", "2", "3"});
+       }},
+      {"validation_file",
+       [](Draft& draft) { return draft.run.validation.empty() ? std::nullopt : Value("validation.jsonl"); }},
+      {"validation_split",
+       [](Draft& draft) {
+         return draft.run.validation.empty() ? maybe(draft, 0.2, {"0.1", "0.3", "0"}) : std::nullopt;
+       }},
+      {"eval_strategy", draw_evaluation},
+      {"eval_steps",
+       [](Draft& draft) {
+         return draft.is("eval_strategy", "steps") ? maybe(draft, 0.8, {"1", "2", "2", "3", "0"}) : std::nullopt;
+       }},
+      {"eval_on_start",
+       [](Draft& draft) {
+         return flag(draft, 0.5, !draft.run.validation.empty() || !draft.is("validation_split", "0"));
+       }},
+      {"save_strategy", draw_save_strategy},
+      {"save_steps", draw_save_steps},
+      {"load_best_model_at_end", [](Draft& draft) { return flag(draft, 0.2, draft.evaluates()); }},
+      {"save_total_limit",
+       [](Draft& draft) {
+         return draft.saves() && draft.run.resume_at == 0 ? maybe(draft, 0.3, {"0", "1", "2"}) : std::nullopt;
+       }},
+      {"save_in_background",
+       [](Draft& draft) {
+         return draft.saves() && draft.dice.chance(0.3) ? Value(text_of(draft.dice.chance(0.2))) : std::nullopt;
+       }},
+      {"early_stopping_patience",
+       [](Draft& draft) {
+         return draft.evaluates() ? maybe(draft, 0.07, {"1", "2", "0"}) : std::nullopt;
+       }},
+      {"report_to",
+       [](Draft& draft) {
+         return maybe(draft, 0.15, {"tensorboard", "none"});
+       }},
+      {"resume_from_checkpoint",
+       [](Draft& draft) { return draft.run.resume_at == 0 ? maybe(draft, 0.03, {"auto"}) : std::nullopt; }},
+  };
+  return table;
+}
+
+}  // namespace fathom::random

@@ -1,0 +1,42 @@
+// The table of keys, each with how its value is drawn beside what was drawn before it. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/random/dice.h"
+#include "tests/random/draw.h"
+
+namespace fathom::random {
+
+// A run while it is drawn: its files, and the keys so far.
+struct Draft {
+  RandomRun run;
+  Dice& dice;
+  int64_t longest = 0;  // length of the data's longest sample
+
+  bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
+  bool lora() const { return is("method", "lora"); }
+  bool on_gpu() const { return !run.gpu.empty(); }
+  bool quantized() const {
+    return is("load_in_8bit", "true") || is("load_in_4bit", "true") || is("load_in_fp8", "true") ||
+           !run.quantized.empty();
+  }
+  bool adamw() const { return run.value("optim").starts_with("adamw"); }
+  bool evaluates() const { return !is("eval_strategy", "no"); }
+  bool saves() const { return !is("save_strategy", "no") || is("load_best_model_at_end", "true"); }
+  int64_t number(const std::string& key) const { return std::stoll(run.value(key)); }
+};
+
+struct KeyDraw {
+  std::string_view key;
+  std::optional<std::string> (*value)(Draft&);  // nothing: the key is not given
+};
+
+// In an order in which each finds what it depends on.
+const std::vector<KeyDraw>& key_draws();
+
+}  // namespace fathom::random

@@ -1,0 +1,107 @@
+// Shapes of all families, small and awkward, a few of everyday width; lengths as data have them.
+#include "tests/random/draw_model.h"
+
+#include <algorithm>
+#include <string>
+
+namespace fathom::random {
+namespace {
+
+void draw_heads(Json& model, Dice& dice) {
+  const auto head_dim = dice.one_of<int64_t>({2, 4, 6, 8, 10, 16, 20, 32, 40, 64, 64, 128});
+  const auto groups = dice.between(1, 3), in_group = dice.between(1, 3);
+  const int64_t heads = head_dim >= 64 ? std::min<int64_t>(groups * in_group, 4) : groups * in_group;
+  const int64_t keys = heads == groups * in_group ? dice.one_of<int64_t>({heads, groups, 1}) : 1;
+  model["num_attention_heads"] = heads;
+  model["num_key_value_heads"] = keys;
+  // A width that is not heads x head_dim needs the key.
+  const bool own_width = dice.chance(0.4);
+  const int64_t width = own_width ? dice.between(9, 300) : heads * head_dim;
+  model["hidden_size"] = width;
+  if (own_width || dice.chance(0.5)) model["head_dim"] = head_dim;
+  model["intermediate_size"] = dice.between(width, 4 * width);
+  if (dice.chance(0.3)) {  // whole groups of 32, as INT4 has them
+    model["head_dim"] = 32;
+    model["hidden_size"] = 32 * dice.between(1, 6);
+    model["intermediate_size"] = 32 * dice.between(1, 12);
+  }
+}
+
+// A shape of everyday width, of few layers.
+void draw_usual_size(Json& model, Dice& dice) {
+  const int64_t head_dim = dice.one_of<int64_t>({64, 64, 128}), heads = dice.between(2, 8);
+  const int64_t keys = heads % 4 == 0 ? dice.one_of<int64_t>({heads, heads / 4}) : heads;
+  model["num_attention_heads"] = heads;
+  model["num_key_value_heads"] = keys;
+  model["head_dim"] = head_dim;
+  model["hidden_size"] = heads * head_dim;
+  model["intermediate_size"] = heads * head_dim * dice.between(2, 4);
+  model["vocab_size"] = dice.one_of<int64_t>({2048, 8192, 32000});
+  model["num_hidden_layers"] = 1;
+}
+
+void draw_window(Json& model, const std::string& family, Dice& dice) {
+  const int64_t window = dice.one_of<int64_t>({1, 7, 16, 17, 64, 90, 256});
+  if (family == "mistral") {
+    model["sliding_window"] = dice.chance(0.2) ? Json(nullptr) : Json(window);
+  } else if (family.starts_with("qwen") && dice.chance(0.5)) {
+    model["use_sliding_window"] = true;
+    model["sliding_window"] = window;
+    model["max_window_layers"] = dice.between(0, model["num_hidden_layers"].get<int64_t>());
+  }
+}
+
+}  // namespace
+
+Json draw_model(Dice& dice) {
+  const auto [family, architecture] =
+      dice.one_of<std::pair<std::string, std::string>>({{"llama", "LlamaForCausalLM"},
+                                                        {"mistral", "MistralForCausalLM"},
+                                                        {"qwen2", "Qwen2ForCausalLM"},
+                                                        {"qwen3", "Qwen3ForCausalLM"}});
+  Json model = {{"architectures", {architecture}}, {"model_type", family}};
+  model["vocab_size"] = dice.one_of<int64_t>({101, 256, 301, 301, 512, 1013, 2048});
+  model["num_hidden_layers"] = dice.between(1, 4);
+  draw_heads(model, dice);
+  if (dice.chance(0.05)) draw_usual_size(model, dice);
+  if (family == "qwen3" && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
+  if (family == "llama") {
+    model["attention_bias"] = dice.chance(0.2);
+    model["mlp_bias"] = dice.chance(0.2);
+  }
+  draw_window(model, family, dice);
+  if (dice.chance(0.1)) {
+    model["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
+                                {"factor", 8.0},           {"low_freq_factor", 1.0},
+                                {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 64}};
+  }
+  model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
+  model["tie_word_embeddings"] = dice.chance(0.5);
+  model["bos_token_id"] = nullptr;
+  model["eos_token_id"] = dice.chance(0.5) ? Json(2) : Json(nullptr);
+  model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  return model;
+}
+
+std::vector<Sample> draw_samples(int64_t count, int64_t longest, Dice& dice) {
+  const int kind = static_cast<int>(dice.between(0, 4));
+  const int64_t other = dice.between(2, longest);
+  std::vector<Sample> samples;
+  const bool every_token = dice.chance(0.3);
+  for (int64_t i = 0; i < count; ++i) {
+    Sample sample;
+    if (kind == 0) sample.length = longest;
+    if (kind == 1) sample.length = dice.between(2, longest);
+    if (kind == 2)
+      sample.length = std::max<int64_t>(
+          2, static_cast<int64_t>(static_cast<double>(longest) * dice.uniform() * dice.uniform() * dice.uniform()));
+    if (kind == 3) sample.length = dice.chance(0.5) ? longest : other;
+    if (kind == 4) sample.length = dice.between(2, std::max<int64_t>(2, longest / 8));
+    sample.counted = every_token ? sample.length : dice.between(1, sample.length);
+    samples.push_back(sample);
+  }
+  if (kind >= 2) samples[dice.below(samples.size())].length = longest;
+  return samples;
+}
+
+}  // namespace fathom::random

@@ -1,0 +1,19 @@
+// What a random run is of: a model's shape and the lengths of its data. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/json.h"
+#include "tests/random/dice.h"
+#include "tests/random/draw.h"
+
+namespace fathom::random {
+
+// A config.json.
+Json draw_model(Dice& dice);
+
+// Lengths as data have them: alike, uniform, with a long tail, of two sizes, with one that is longer than all.
+std::vector<Sample> draw_samples(int64_t count, int64_t longest, Dice& dice);
+
+}  // namespace fathom::random

@@ -1,0 +1,199 @@
+// Files as a user would have them, with random contents of the sizes that a run says.
+#include "tests/random/files.h"
+
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "base/dtype.h"
+#include "base/file.h"
+#include "model/shape.h"
+#include "tests/random/dice.h"
+#include "tokenizer/byte_alphabet.h"
+#include "weights/safetensors.h"
+
+namespace fathom::random {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ---- Weights ----
+
+// Numbers of either sign and of magnitudes about 2^-6; ones for norms.
+std::string random_bytes(const model::ParameterSpec& spec, DType type, Dice& dice) {
+  const bool ones = spec.name.ends_with("norm.weight");
+  std::string bytes;
+  for (int64_t i = 0; i < spec.elements(); ++i) {
+    const uint64_t bits = dice.below(uint64_t{1} << 32);
+    if (type == DType::kF32) {
+      const float value = ones ? 1.0F : (static_cast<float>(bits & 0xffff) / 65536.0F - 0.5F) / 16.0F;
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+      continue;
+    }
+    const auto sign = static_cast<uint16_t>((bits & 1) << 15);
+    uint16_t value = 0;
+    if (type == DType::kBF16) value = ones ? 0x3f80 : static_cast<uint16_t>(sign | 0x3c00 | (bits >> 8 & 0xff));
+    if (type == DType::kF16) value = ones ? 0x3c00 : static_cast<uint16_t>(sign | 0x2400 | (bits >> 8 & 0x3ff));
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return bytes;
+}
+
+void write_weights(const RandomRun& run, const fs::path& folder, Dice& dice) {
+  const model::ModelShape shape = model::parse_model_shape(run.model, "config.json");
+  const DType type = dtype_from_name(run.weights);
+  std::vector<std::vector<weights::TensorSource>> shards(static_cast<size_t>(run.shards));
+  std::vector<std::string> contents;  // of all tensors, which the sources point into
+  const std::vector<model::ParameterSpec> specs = model::parameter_specs(shape);
+  contents.reserve(specs.size());
+  Json map = Json::object();
+  const auto name_of = [&](size_t shard) {
+    return run.shards == 1 ? std::string("model.safetensors") : "model-" + std::to_string(shard + 1) + ".safetensors";
+  };
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const std::string& bytes = contents.emplace_back(random_bytes(specs[i], type, dice));
+    const size_t shard = i * shards.size() / specs.size();
+    weights::TensorSource source;
+    source.name = specs[i].name;
+    source.dtype = type;
+    source.shape = specs[i].shape;
+    source.data = reinterpret_cast<const std::byte*>(bytes.data());
+    shards[shard].push_back(source);
+    map[specs[i].name] = name_of(shard);
+  }
+  for (size_t i = 0; i < shards.size(); ++i) weights::write_safetensors(folder / name_of(i), shards[i]);
+  if (run.shards > 1) {
+    write_file_atomically(folder / "model.safetensors.index.json",
+                          format_json({{"metadata", Json::object()}, {"weight_map", map}}));
+  }
+}
+
+// ---- The tokenizer ----
+
+constexpr const char* kTemplate =
+    "{% for message in messages %}<{{ message.role }}>{% if message.role == 'assistant' %}{% generation %}"
+    "{{ message.content }}</s>{% endgeneration %}{% else %}{{ message.content }}{% endif %}{% endfor %}";
+
+void write_tokenizer(const RandomRun& run, const fs::path& folder) {
+  Json vocabulary = Json::object(), added = Json::array();
+  for (int byte = 0; byte < 256; ++byte) {
+    const char text = static_cast<char>(byte);
+    vocabulary[tokenizer::spelling_of({&text, 1})] = byte;
+  }
+  const auto add = [&](const std::string& content) {
+    added.push_back({{"id", 256 + added.size()},
+                     {"content", content},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  };
+  for (const char* special : {"<s>", "</s>", "<pad>"}) add(special);
+  for (int64_t i = 0; i < run.added_tokens; ++i) add("<added_" + std::to_string(i) + ">");
+  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  write_file_atomically(folder / "tokenizer.json",
+                        format_json({{"version", "1.0"},
+                                     {"truncation", nullptr},
+                                     {"padding", nullptr},
+                                     {"added_tokens", added},
+                                     {"normalizer", nullptr},
+                                     {"pre_tokenizer", bytes},
+                                     {"post_processor", nullptr},
+                                     {"decoder", bytes},
+                                     {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}}));
+  write_file_atomically(
+      folder / "tokenizer_config.json",
+      format_json({{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}, {"chat_template", kTemplate}}));
+}
+
+// ---- The data ----
+
+std::string letters(int64_t count, Dice& dice) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) text += static_cast<char>('a' + dice.below(26));
+  return text;
+}
+
+// The first token never counts, so what counts lies at the end.
+Json token_ids(const Sample& sample, int64_t vocabulary, Dice& dice) {
+  Json ids = Json::array(), labels = Json::array();
+  for (int64_t i = 0; i < sample.length; ++i) {
+    ids.push_back(dice.below(static_cast<uint64_t>(vocabulary)));
+    labels.push_back(i < sample.length - sample.counted ? Json(-100) : ids.back());
+  }
+  if (sample.counted == sample.length) return {{"input_ids", ids}};
+  return {{"input_ids", ids}, {"labels", labels}};
+}
+
+// Of about as many tokens as the sample says, what the format writes between included.
+Json line_of(const RandomRun& run, const Sample& sample, Dice& dice) {
+  const std::string& format = run.value("dataset_format");
+  const int64_t said = std::clamp<int64_t>(sample.counted, 1, std::max<int64_t>(1, sample.length - 2));
+  const int64_t asked = std::max<int64_t>(1, sample.length - 1 - said);
+  if (format == "text") return {{"text", letters(asked + said, dice)}};
+  if (format == "prompt_completion") return {{"prompt", letters(asked, dice)}, {"completion", letters(said, dice)}};
+  if (format == "alpaca") return {{"instruction", letters(asked, dice)}, {"output", letters(said, dice)}};
+  if (format == "messages") {
+    return {{"messages",
+             {{{"role", "user"}, {"content", letters(asked, dice)}},
+              {{"role", "assistant"}, {"content", letters(said, dice)}}}}};
+  }
+  if (format == "sharegpt") {
+    return {
+        {"conversations",
+         {{{"from", "human"}, {"value", letters(asked, dice)}}, {{"from", "gpt"}, {"value", letters(said, dice)}}}}};
+  }
+  return token_ids(sample, run.model["vocab_size"].get<int64_t>(), dice);
+}
+
+std::vector<std::string> lines_of(const RandomRun& run, const std::vector<Sample>& samples, Dice& dice) {
+  std::vector<std::string> lines;
+  for (const Sample& sample : samples) lines.push_back(line_of(run, sample, dice).dump() + "\n");
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines, size_t begin, size_t end) {
+  std::string text;
+  for (size_t i = begin; i < end; ++i) text += lines[i];
+  return text;
+}
+
+// Of a run that makes the adapter which this one continues: one step of the same adapters, on the CPU.
+std::string adapter_yaml(const RandomRun& run) {
+  std::string yaml = "output_dir: adapter\ndevice: cpu\nmax_steps: 1\nsave_strategy: \"no\"\n";
+  for (const char* key : {"model_name_or_path", "random_init", "method", "lora_r", "lora_alpha", "use_rslora",
+                          "target_modules", "modules_to_save", "load_in_8bit", "load_in_4bit", "load_in_fp8",
+                          "train_file", "dataset_format", "max_length"}) {
+    if (run.keys.contains(key)) yaml += std::string(key) + ": " + run.keys.at(key) + "\n";
+  }
+  return yaml;
+}
+
+}  // namespace
+
+std::string to_yaml(const RandomRun& run) {
+  std::string yaml;
+  for (const auto& [key, value] : run.keys) yaml += key + ": " + value + "\n";
+  return yaml;
+}
+
+void write_files(const RandomRun& run, const fs::path& folder) {
+  Dice dice(1);
+  const fs::path model = folder / "model";
+  fs::create_directories(model);
+  write_file_atomically(model / "config.json", format_json(run.model));
+  if (!run.weights.empty()) write_weights(run, model, dice);
+  if (run.tokenizer) write_tokenizer(run, model);
+  const std::vector<std::string> train = lines_of(run, run.train, dice);
+  const size_t half = (train.size() + 1) / 2;
+  write_file_atomically(folder / "train.jsonl", joined(train, 0, train.size()));
+  write_file_atomically(folder / "part-0.jsonl", joined(train, 0, half));
+  write_file_atomically(folder / "part-1.jsonl", joined(train, half, train.size()));
+  const std::vector<std::string> validation = lines_of(run, run.validation, dice);
+  if (!validation.empty()) write_file_atomically(folder / "validation.jsonl", joined(validation, 0, validation.size()));
+  write_file_atomically(folder / "run.yaml", to_yaml(run));
+  if (run.keys.contains("adapter_name_or_path")) write_file_atomically(folder / "adapter.yaml", adapter_yaml(run));
+}
+
+}  // namespace fathom::random

@@ -1,0 +1,41 @@
+// Plays a random run with the program and says what became of it. No torch header.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/random/draw.h"
+#include "tests/random/program.h"
+
+namespace fathom::random {
+
+enum class Verdict {
+  kRefused,     // with an error that names its reason, before the first step
+  kExact,       // every figure as planned, to the byte
+  kBounded,     // a figure that the plan calls a bound was one: never too low, and near enough
+  kEndedEarly,  // by early stopping, below the plan
+  kWrong,       // anything else
+};
+std::string_view name_of(Verdict verdict);
+
+struct Judgement {
+  Verdict verdict = Verdict::kWrong;
+  std::string reason;       // of a refusal: the error; of what is wrong: the figures, or the end of what it said
+  int64_t above_bytes = 0;  // of a bound: how far it lies above what was measured
+  double seconds = 0;       // of all command lines
+};
+
+// How far a bound may lie above what is measured.
+int64_t largest_slack(int64_t measured_bytes);
+
+// What memory.json of a run that ended well says.
+Judgement judge_memory(const Json& memory, bool stopped_early);
+
+// Writes the run into `folder`, which is made and emptied, runs it and, where it says so, continues it.
+Judgement play(const RandomRun& run, Programs& programs, const std::filesystem::path& folder);
+
+// The command lines of a run in its folder, for whoever wants to type them.
+std::vector<std::string> command_lines(const RandomRun& run);
+
+}  // namespace fathom::random

@@ -1,0 +1,45 @@
+// The program with LibTorch already loaded (prestarted.cpp), seen from a test. No torch header.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "phantom/child.h"
+
+namespace fathom::random {
+
+// How a command line ended, and what it said.
+struct Ended {
+  int status = 0;  // of the exit; -1: it was killed
+  int signal = 0;  // by which; 0: none
+  bool late = false;
+  double seconds = 0;
+  int64_t resident_bytes = 0;  // at its largest
+  std::string output, errors;
+};
+
+// Servers of the program, one for each device, started when it is first asked for; one at a time is kept for GPUs.
+class Programs {
+ public:
+  explicit Programs(std::filesystem::path prestarted) : program_(std::move(prestarted)) {}
+  // device: "cpu", or a GPU that the command line plays on a phantom.
+  Ended run(const std::string& device, const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+ private:
+  struct Server {
+    std::string device;
+    std::filesystem::path socket_folder;
+    std::unique_ptr<phantom::Child> child;
+    ~Server();
+  };
+  phantom::Child& server_for(const std::string& device);
+
+  std::filesystem::path program_;
+  std::unique_ptr<Server> cpu_, gpu_;
+};
+
+}  // namespace fathom::random

@@ -1,0 +1,63 @@
+// Draws, plays and judges random runs, for scripts/random_configurations: a JSON object a line on stdout.
+//
+// usage: random_configurations SEED FIRST COUNT FOLDER cpu|GPU...     draws of those numbers, on the CPU or on any of
+// the GPUs
+//        random_configurations --minimise FILE FOLDER                 the run of a file as `run` has it, made small
+#include <algorithm>
+#include <iostream>
+
+#include "base/error.h"
+#include "tests/random/files.h"
+#include "tests/random/judge.h"
+#include "tests/random/minimise.h"
+
+namespace fathom::random {
+namespace {
+
+Json row_of(const RandomRun& run, const Judgement& judgement) {
+  return {{"verdict", name_of(judgement.verdict)}, {"reason", judgement.reason}, {"above_bytes", judgement.above_bytes},
+          {"seconds", judgement.seconds},          {"run", to_json(run)},        {"yaml", to_yaml(run)},
+          {"command_lines", command_lines(run)}};
+}
+
+int draw_and_play(uint64_t seed, uint64_t first, uint64_t count, const std::string& folder,
+                  std::vector<std::string> gpus) {
+  if (gpus == std::vector<std::string>{"cpu"}) gpus.clear();
+  Programs programs(FATHOM_PRESTARTED);
+  std::vector<std::pair<uint64_t, RandomRun>> runs;
+  for (uint64_t number = first; number < first + count; ++number) runs.emplace_back(number, draw(seed, number, gpus));
+  // Another GPU is another server to start.
+  std::stable_sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.second.gpu < b.second.gpu; });
+  for (const auto& [number, run] : runs) {
+    Json row = row_of(run, play(run, programs, folder));
+    row["number"] = number;
+    std::cout << row.dump() << std::endl;
+  }
+  return 0;
+}
+
+int minimise_and_play(const std::string& file, const std::string& folder) {
+  Programs programs(FATHOM_PRESTARTED);
+  const RandomRun run = run_from_json(read_json(file));
+  const auto fails = [&](const RandomRun& smaller) {
+    return play(smaller, programs, folder).verdict == Verdict::kWrong;
+  };
+  if (!fails(run)) throw Error("the run does not fail");
+  const RandomRun smallest = minimise(run, fails);
+  std::cout << row_of(smallest, play(smallest, programs, folder)).dump() << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace fathom::random
+
+int main(int count, char** arguments) try {
+  const std::vector<std::string> words(arguments + 1, arguments + count);
+  if (words.size() == 3 && words[0] == "--minimise") return fathom::random::minimise_and_play(words[1], words[2]);
+  if (words.size() < 5) throw fathom::UsageError("usage: random_configurations SEED FIRST COUNT FOLDER cpu|GPU...");
+  return fathom::random::draw_and_play(std::stoull(words[0]), std::stoull(words[1]), std::stoull(words[2]), words[3],
+                                       {words.begin() + 4, words.end()});
+} catch (const std::exception& error) {
+  std::cerr << error.what() << std::endl;
+  return 1;
+}
