@@ -78,14 +78,16 @@ void warn_of_widening(const config::RunConfig& config, const model::ModelShape& 
       ", which go through FP32: 16 bits save memory here, not time (faster: dtype: float32, without bf16 and fp16)");
 }
 
-plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
-                   const Invocation& invocation) {
+plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
+                   const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
   if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.shape);
   const config::RunConfig planned = planned_config(config, inputs.train);
-  const plan::Subject subject{planned, inputs.shape, *inputs.folder,
-                              plan::make_workload(planned, inputs.shape, train::maximal_steps(planned, inputs.train),
-                                                  train::evaluation_shapes(planned, inputs.validation))};
+  const plan::Subject subject{
+      planned, inputs.shape, *inputs.folder,
+      plan::make_workload(planned, inputs.shape,
+                          train::make_schedule(planned, inputs.shape, inputs.train, inputs.validation, start,
+                                               train::played_on(session.placement.cuda != nullptr)))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();

@@ -21,8 +21,8 @@ plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const model::Mod
 
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
 // memory that is free on the device now.
-plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
-                   const Invocation& invocation);
+plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
+                   const Session& session, const Invocation& invocation);
 // The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has.
 plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room,
                         const plan::AskPhantom& ask = ask_phantom_children());

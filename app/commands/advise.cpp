@@ -19,6 +19,7 @@
 #include "plan/make_plan.h"
 #include "plan/search.h"
 #include "report/advice_table.h"
+#include "train/resume.h"
 
 namespace fathom::app {
 namespace {
@@ -72,7 +73,8 @@ class Planner {
   plan::Workload workload_of(const config::RunConfig& run) { return planned_workload(planned(run)); }
 
  private:
-  using Shapes = std::tuple<int64_t, int64_t, int64_t>;  // rows, accumulated batches, length
+  // What an order rests on and a search varies: rows, accumulated batches, length, rows and cadence of evaluations.
+  using Shapes = std::tuple<int64_t, int64_t, int64_t, int64_t, config::Cadence>;
 
   plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
     const config::RunConfig counted = planned(run);
@@ -85,7 +87,7 @@ class Planner {
   }
 
   plan::Workload planned_workload(const config::RunConfig& run) {
-    return plan::make_workload(run, inputs_.shape, steps_of(run), evaluations_of(run));
+    return plan::make_workload(run, inputs_.shape, schedule_of(run));
   }
 
   config::RunConfig planned(const config::RunConfig& run) {
@@ -93,20 +95,23 @@ class Planner {
     return train::without_late_evaluations(run, cut(inputs_.train, run));
   }
 
-  std::vector<train::StepShape> steps_of(const config::RunConfig& run) {
-    const Shapes key{run.per_device_train_batch_size, run.gradient_accumulation_steps, run.max_length};
-    const auto known = steps_.find(key);
-    if (known != steps_.end()) return known->second;
-    if (has_data()) return steps_[key] = train::maximal_steps(run, cut(inputs_.train, run));
-    const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
-    return steps_[key] = train::maximal_shapes({train::StepShape(run.gradient_accumulation_steps, batch)});
+  const train::Schedule& schedule_of(const config::RunConfig& run) {
+    const Shapes key{run.per_device_train_batch_size, run.gradient_accumulation_steps, run.max_length,
+                     run.per_device_eval_batch_size, run.eval_strategy};
+    const auto known = schedules_.find(key);
+    return known != schedules_.end() ? known->second : schedules_[key] = make_schedule(run);
   }
 
-  std::vector<train::BatchShape> evaluations_of(const config::RunConfig& run) {
-    const Shapes key{run.per_device_eval_batch_size, 1, run.max_length};
-    const auto known = evaluations_.find(key);
-    if (known != evaluations_.end()) return known->second;
-    return evaluations_[key] = train::evaluation_shapes(run, cut(inputs_.validation, run));
+  train::Schedule make_schedule(const config::RunConfig& run) {
+    if (!has_data()) {
+      const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
+      return train::imagined_schedule({train::StepShape(run.gradient_accumulation_steps, batch)}, {});
+    }
+    const auto cut = [&](const data::Dataset& dataset) {
+      return varies_length_ ? dataset.cut(run.max_length) : dataset;
+    };
+    return train::make_schedule(run, inputs_.shape, cut(inputs_.train), cut(inputs_.validation),
+                                train::start_of(run, inputs_, std::nullopt), train::played_on(gpu_.has_value()));
   }
 
   const data::Dataset& cut(const data::Dataset& dataset, const config::RunConfig& run) {
@@ -120,8 +125,7 @@ class Planner {
   std::optional<config::GpuSpec> gpu_;
   plan::AskPhantom ask_;
   data::Dataset cut_;  // the last one
-  std::map<Shapes, std::vector<train::StepShape>> steps_;
-  std::map<Shapes, std::vector<train::BatchShape>> evaluations_;
+  std::map<Shapes, train::Schedule> schedules_;
 };
 
 // The shortest length that leaves every file an example to learn from.

@@ -18,6 +18,7 @@
 #include "report/estimate_table.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
+#include "train/resume.h"
 
 namespace fathom::app {
 namespace {
@@ -26,14 +27,16 @@ namespace {
 plan::Workload full_batches(const config::RunConfig& config, const model::ModelShape& shape) {
   const train::BatchShape batch =
       train::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
-  return plan::make_workload(config, shape,
-                             train::maximal_shapes({train::StepShape(config.gradient_accumulation_steps, batch)}), {});
+  return plan::make_workload(
+      config, shape, train::imagined_schedule({train::StepShape(config.gradient_accumulation_steps, batch)}, {}));
 }
 
-plan::Workload workload_of(const config::RunConfig& config, const train::RunInputs& inputs) {
+plan::Workload workload_of(const config::RunConfig& config, const train::RunInputs& inputs, bool on_gpu) {
   if (inputs.train.empty()) return full_batches(config, inputs.shape);
-  return plan::make_workload(config, inputs.shape, train::maximal_steps(config, inputs.train),
-                             train::evaluation_shapes(config, inputs.validation));
+  return plan::make_workload(
+      config, inputs.shape,
+      train::make_schedule(config, inputs.shape, inputs.train, inputs.validation,
+                           train::start_of(config, inputs, std::nullopt), train::played_on(on_gpu)));
 }
 
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
@@ -80,10 +83,10 @@ int run_estimate(const Invocation& invocation) {
   const int64_t program_bytes = resident_bytes();
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   if (invocation.attention) return print_attention(invocation, session, inputs.shape);
-  const config::RunConfig planned = planned_config(config, inputs.train);
-  const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs)};
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
+  const config::RunConfig planned = planned_config(config, inputs.train);
+  const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs, gpu.has_value())};
   if (!gpu) warn_of_widening(config, inputs.shape);
   const plan::Plan plan =
       gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = invocation.placements}) : plan_for_cpu(subject);

@@ -208,12 +208,12 @@ int run_train(const Invocation& invocation) {
   const Session session = open_session(invocation);
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   const train::RunInputs inputs = train::open_inputs(config);
-  const plan::Plan plan = plan_of(config, inputs, session, invocation);
+  const auto resume = train::find_resume(config, inputs, session.phantom);
+  if (resume) log_info("resuming from " + resume->folder().string());
+  const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
   std::cout << report::format_memory({plan, std::nullopt}) << std::flush;
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
-  const auto resume = train::find_resume(config, inputs, session.phantom);
-  if (resume) log_info("resuming from " + resume->folder().string());
   const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);

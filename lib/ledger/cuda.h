@@ -24,6 +24,9 @@ class CudaDevice {
   };
   virtual Statistics statistics() const = 0;
   virtual void reset_peaks() = 0;
+  // A hash of the caching allocator's segments and of the blocks in them, in use and free: where it is equal, the same
+  // requests are answered alike.
+  virtual uint64_t layout() const = 0;
   // Claims the cuBLAS and cuBLASLt workspaces that exist now as Component::kKernels.
   virtual void claim_workspaces() = 0;
   virtual void clear_workspaces() = 0;

@@ -43,19 +43,23 @@ PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
   const auto start = std::chrono::steady_clock::now();
   try {
     answer.attention_kernel = attention_kernel(config, shape, placement_.device);  // allocates to find out
-    DryRun played = dry_run(config, shape, &folder, question.workload, placement_);
+    const Workload workload = make_workload(config, shape, question.schedule);
+    const auto read_peaks = [&] {
+      const ledger::CudaDevice::Statistics statistics = placement_.cuda->statistics();
+      answer.requested = statistics.peak_requested;
+      answer.allocated = statistics.peak_allocated;
+      answer.reserved = statistics.peak_reserved;
+    };
+    DryRun played = dry_run(config, shape, &folder, workload, placement_, read_peaks);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;
+    answer.exact = played.exact;
     if (question.timeline) answer.timeline = std::move(played.timeline);
   } catch (const c10::OutOfMemoryError& error) {
     answer.out_of_memory = error.what_without_backtrace();
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const ledger::CudaDevice::Statistics statistics = placement_.cuda->statistics();
-  answer.requested = statistics.peak_requested;
-  answer.allocated = statistics.peak_allocated;
-  answer.reserved = statistics.peak_reserved;
   return answer;
 }
 

@@ -1,7 +1,12 @@
 // The dry run: load, the steps that matter, evaluation, save, on hardware that is not there.
 #include "plan/dry_run.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -26,24 +31,6 @@ std::vector<data::Batch> batches_of(const std::vector<train::BatchShape>& shapes
   batches.reserve(shapes.size());
   for (const train::BatchShape& shape : shapes) batches.push_back(shape_only(shape));
   return batches;
-}
-
-void play(train::Trainer& trainer, const train::StepShape& step, double learning_rate, DryRun& result) {
-  const std::vector<data::Batch> batches = batches_of(step);
-  ledger::Memory previous = trainer.step(batches, learning_rate).memory;
-  result.memory.merge(previous);
-  for (int repetition = 1; repetition < kMostRepetitions; ++repetition) {
-    const ledger::Memory current = trainer.step(batches, learning_rate).memory;
-    result.memory.merge(current);
-    result.steps_played += 1;
-    if (current == previous) {
-      result.steps_played += 1;
-      return;
-    }
-    previous = current;
-  }
-  throw Error("the dry run of a step did not settle in " + std::to_string(kMostRepetitions) + " repetitions",
-              "this is a defect of the program; please report the config");
 }
 
 Arithmetic count_step(train::Trainer& trainer, const train::StepShape& step, const config::RunConfig& config) {
@@ -73,10 +60,90 @@ Arithmetic count_whole_step(train::Trainer& trainer, train::StepShape step, cons
   return sum;
 }
 
+// Goes through a schedule, and plays of it what may be new.
+class Player {
+ public:
+  Player(const train::Schedule& schedule, double learning_rate, train::Trainer& trainer, DryRun& result)
+      : schedule_(schedule), learning_rate_(learning_rate), trainer_(trainer), result_(result) {
+    actual_ = reached_ = observe();
+  }
+
+  void play() {
+    for (const int32_t event : schedule_.events) happen(event);
+    result_.exact = schedule_.all_events || (schedule_.all_shapes && nothing_is_new());
+  }
+
+ private:
+  using State = uint64_t;  // of the device's memory: in equal ones the same requests have the same answers
+
+  // Live bytes are all that a CPU's allocator tells.
+  State observe() const {
+    const train::Placement& placement = trainer_.placement();
+    return placement.cuda != nullptr ? placement.cuda->layout() : static_cast<State>(placement.ledger->live_bytes());
+  }
+
+  // The batches of an evaluation are events of their own, beside those of the schedule.
+  static int32_t event_of_batch(int32_t batch) { return train::Schedule::kEvaluation - 1 - batch; }
+
+  void happen(int32_t event) {
+    if (event != train::Schedule::kEvaluation) return pass(event);
+    for (const int32_t batch : schedule_.evaluation_order) pass(event_of_batch(batch));
+  }
+
+  void pass(int32_t event) {
+    if (const auto known = known_.find({reached_, event}); known != known_.end()) {
+      reached_ = known->second;
+      skipped_.push_back(event);
+    } else {
+      for (const int32_t missed : std::exchange(skipped_, {})) take(missed);
+      take(event);
+      reached_ = actual_;
+    }
+    if (reached_ == actual_) skipped_.clear();
+  }
+
+  void take(int32_t event) {
+    const State before = actual_;
+    if (event >= 0) {
+      const auto batches = batches_of(schedule_.steps[static_cast<size_t>(event)]);
+      result_.memory.merge(trainer_.step(batches, learning_rate_).memory);
+      result_.steps_played += 1;
+    } else {
+      const auto batch = static_cast<size_t>(event_of_batch(event));
+      result_.memory.merge(trainer_.evaluate(batches_of({schedule_.evaluation[batch]})).memory);
+    }
+    actual_ = observe();
+    known_[{before, event}] = actual_;
+  }
+
+  bool nothing_is_new() const {
+    const auto changes_nothing = [&](int32_t event) {
+      const auto known = known_.find({reached_, event});
+      return known != known_.end() && known->second == reached_;
+    };
+    for (int32_t step = 0; step < std::ssize(schedule_.steps); ++step) {
+      if (!changes_nothing(step)) return false;
+    }
+    for (int32_t batch = 0; batch < std::ssize(schedule_.evaluation); ++batch) {
+      if (!changes_nothing(event_of_batch(batch))) return false;
+    }
+    return true;
+  }
+
+  const train::Schedule& schedule_;
+  double learning_rate_;
+  train::Trainer& trainer_;
+  DryRun& result_;
+  std::map<std::pair<State, int32_t>, State> known_;  // what an event makes of a state
+  State actual_ = 0;                                  // of the memory
+  State reached_ = 0;                                 // after all events so far, those included that were not played
+  std::vector<int32_t> skipped_;                      // from the one to the other
+};
+
 }  // namespace
 
 DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, const weights::ModelFolder* folder,
-               const Workload& workload, const train::Placement& placement) {
+               const Workload& workload, const train::Placement& placement, const std::function<void()>& played) {
   DryRun result;
   train::Trainer trainer(config, shape, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(longest_sequence(workload));
@@ -86,20 +153,17 @@ DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, 
     trainer.model().initialise(static_cast<uint64_t>(config.seed));
   }
   result.memory.merge(trainer.loaded());
-  if (config.eval_on_start && !workload.evaluations.empty()) {
-    result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
-  }
-  for (const train::StepShape& step : workload.steps) play(trainer, step, config.learning_rate, result);
-  if (!workload.steps.empty()) {
-    result.arithmetic = count_whole_step(trainer, longest_step(shape, config, workload.steps), config);
-  }
-  // Not where the only evaluation comes before the first step: later ones have the backward pass's workspaces beside
-  // them.
-  if (config.eval_strategy != config::Cadence::kNo && !workload.evaluations.empty()) {
-    result.memory.merge(trainer.evaluate(batches_of(workload.evaluations)).memory);
-  }
+  Player(workload.schedule, config.learning_rate, trainer, result).play();
   result.memory.merge(trainer.saving([] {}));
   result.timeline = placement.ledger->peak_timeline();
+  if (played) played();
+  if (workload.steps.empty()) return result;
+  const train::StepShape longest = longest_step(shape, config, workload.steps);
+  try {
+    result.arithmetic = count_whole_step(trainer, longest, config);
+  } catch (const c10::OutOfMemoryError&) {  // by its one play more than the run has
+    result.arithmetic = estimate_arithmetic(shape, config, longest);
+  }
   return result;
 }
 

@@ -30,6 +30,39 @@ std::vector<train::BatchShape> batches_from_json(const Json& value) {
   return batches;
 }
 
+Json to_json(const train::Schedule& schedule) {
+  Json steps = Json::array();
+  for (const train::StepShape& step : schedule.steps) steps.push_back(to_json(step));
+  return {{"steps", steps},
+          {"evaluation", to_json(schedule.evaluation)},
+          {"evaluation_order", schedule.evaluation_order},
+          {"events", schedule.events},
+          {"all_events", schedule.all_events},
+          {"all_shapes", schedule.all_shapes}};
+}
+
+// Throws Error for an event that is none.
+void check_index(int32_t index, int32_t least, size_t count) {
+  if (index < least || index >= static_cast<int64_t>(count)) {
+    throw Error("the question to a phantom GPU names event " + std::to_string(index) + " of " + std::to_string(count));
+  }
+}
+
+train::Schedule schedule_from_json(const Json& value) {
+  train::Schedule schedule;
+  for (const Json& step : value.at("steps")) schedule.steps.push_back(batches_from_json(step));
+  schedule.evaluation = batches_from_json(value.at("evaluation"));
+  schedule.evaluation_order = value.at("evaluation_order").get<std::vector<int32_t>>();
+  schedule.events = value.at("events").get<std::vector<int32_t>>();
+  schedule.all_events = value.at("all_events").get<bool>();
+  schedule.all_shapes = value.at("all_shapes").get<bool>();
+  for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
+  for (const int32_t event : schedule.events) {
+    check_index(event, train::Schedule::kEvaluation, schedule.steps.size());
+  }
+  return schedule;
+}
+
 Json to_json(const Arithmetic& arithmetic) {
   return {{"matrix_flops", arithmetic.matrix_flops},
           {"attention_flops", arithmetic.attention_flops},
@@ -45,17 +78,13 @@ Arithmetic arithmetic_from_json(const Json& value) {
 }  // namespace
 
 Json to_json(const PhantomQuestion& question) {
-  Json steps = Json::array();
-  for (const train::StepShape& step : question.workload.steps) steps.push_back(to_json(step));
   return {{"config", question.config},
           {"added_tokens", question.added_tokens},
           {"memory_bytes", question.memory_bytes},
           {"taken_bytes", question.taken_bytes},
           {"placement", question.placement},
           {"timeline", question.timeline},
-          {"steps", steps},
-          {"evaluations", to_json(question.workload.evaluations)},
-          {"capacity_tokens", question.workload.capacity_tokens}};
+          {"schedule", to_json(question.schedule)}};
 }
 
 PhantomQuestion question_from_json(const Json& value) try {
@@ -66,9 +95,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.taken_bytes = value.value("taken_bytes", int64_t{0});
   question.placement = value.at("placement").get<uint64_t>();
   question.timeline = value.at("timeline").get<bool>();
-  for (const Json& step : value.at("steps")) question.workload.steps.push_back(batches_from_json(step));
-  question.workload.evaluations = batches_from_json(value.at("evaluations"));
-  question.workload.capacity_tokens = value.at("capacity_tokens").get<int64_t>();
+  question.schedule = schedule_from_json(value.at("schedule"));
   return question;
 } catch (const nlohmann::json::exception& error) {
   throw Error(std::string("the question to a phantom GPU has another form than expected: ") + error.what());
@@ -86,6 +113,7 @@ Json to_json(const PhantomAnswer& answer) {
   value["memory"] = ledger::to_json(answer.memory);
   value["arithmetic"] = to_json(answer.arithmetic);
   value["steps_played"] = answer.steps_played;
+  value["exact"] = answer.exact;
   value["seconds"] = answer.seconds;
   if (!answer.timeline.blocks.empty()) value["timeline"] = ledger::to_json(answer.timeline);
   return value;
@@ -105,6 +133,7 @@ PhantomAnswer answer_from_json(const Json& value) try {
   answer.memory = ledger::memory_from_json(value.at("memory"));
   answer.arithmetic = arithmetic_from_json(value.at("arithmetic"));
   answer.steps_played = value.at("steps_played").get<int64_t>();
+  answer.exact = value.at("exact").get<bool>();
   answer.seconds = value.at("seconds").get<double>();
   if (value.contains("timeline")) answer.timeline = ledger::timeline_from_json(value.at("timeline"));
   return answer;

@@ -22,7 +22,7 @@ struct PhantomQuestion {
   bool timeline = false;     // whether the answer shall have it: it is the larger part of an answer
   std::string config;        // YAML
   int64_t added_tokens = 0;  // as ModelShape has them: the child does not open the tokenizer
-  Workload workload;         // its steps, evaluations and capacity
+  train::Schedule schedule;  // what is played
 };
 
 struct PhantomAnswer {
@@ -31,9 +31,10 @@ struct PhantomAnswer {
   ledger::Timeline timeline;
   Arithmetic arithmetic;
   int64_t steps_played = 0;
+  bool exact = false;  // as DryRun says it
   double seconds = 0;
   std::string attention_kernel;
-  int64_t requested = 0, allocated = 0, reserved = 0;  // peaks of the caching allocator, bytes
+  int64_t requested = 0, allocated = 0, reserved = 0;  // peaks of the caching allocator, bytes; of such a run too
 };
 
 // gpu is not part of it: the child is told when it starts.

@@ -7,8 +7,9 @@ namespace fathom::plan {
 
 Fit fit_of(const Plan& plan) {
   if (missing_bytes(plan) > 0) return Fit::kDoesNotFit;
-  if (!plan.gpu || plan.target.within_budget) return Fit::kFits;  // memory_budget bounds the allocator alone
-  const int64_t share = plan.gpu->overhead.value_or(kUncertainBytes);
+  if (!plan.gpu) return Fit::kFits;
+  // memory_budget bounds the allocator alone.
+  const int64_t share = plan.target.within_budget ? 0 : plan.gpu->overhead.value_or(kUncertainBytes);
   return plan.gpu->reserved_range.highest <= plan.target.capacity_bytes - share ? Fit::kFits : Fit::kUncertain;
 }
 

@@ -44,7 +44,7 @@ PhantomQuestion question_of(const Subject& subject, const GpuRoom& room) {
   question.taken_bytes = room.taken_bytes;
   question.config = config::to_yaml(subject.config);
   question.added_tokens = subject.shape.added_tokens;
-  question.workload = subject.workload;
+  question.schedule = subject.workload.schedule;
   return question;
 }
 
@@ -125,6 +125,12 @@ Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask
   bytes.reserved = answer.reserved;
   bytes.allocated_range = {bytes.allocated, bytes.allocated};
   bytes.reserved_range = {bytes.reserved, bytes.reserved};
+  if (!answer.exact) {
+    bytes.bound = true;
+    const auto bound = [](int64_t played) { return played + std::max(kBoundBytes, played / kBoundPart); };
+    bytes.allocated_range.highest = bound(bytes.allocated);
+    bytes.reserved_range.highest = bound(bytes.reserved);
+  }
   question.timeline = false;
   for (const PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {

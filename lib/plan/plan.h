@@ -11,7 +11,7 @@
 #include "ledger/timeline.h"
 #include "plan/arithmetic.h"
 #include "quant/layout.h"
-#include "train/steps.h"
+#include "train/schedule.h"
 
 namespace fathom::plan {
 
@@ -30,7 +30,8 @@ struct Target {
 
 // What is played: the sizes that decide about memory besides the model's own.
 struct Workload {
-  std::vector<train::StepShape> steps;         // the shapes that can make the run's maxima (train::maximal_shapes)
+  train::Schedule schedule;                    // what the dry run plays
+  std::vector<train::StepShape> steps;         // of it, the shapes that make the maxima (train::maximal_shapes)
   std::vector<train::BatchShape> evaluations;  // likewise for evaluation; empty: none
   int64_t capacity_tokens = 0;        // of one slot of the ring of batches: rows x length of the largest batch of all
   int64_t parameters = 0;             // elements of all weights, adapters included
@@ -62,6 +63,9 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
+// How far the caching allocator's bytes of a long run may exceed those of its representatives.
+inline constexpr int64_t kBoundBytes = int64_t{24} << 20, kBoundPart = 64;
+
 // What LibTorch's caching allocator made of the requests, over several placements of its segments in the address space.
 struct GpuBytes {
   int64_t requested = 0;      // peak of the bytes asked for: the same in every placement
@@ -69,7 +73,10 @@ struct GpuBytes {
   int64_t reserved = 0;       // peak, in the first placement
   ByteRange allocated_range;  // over all placements
   ByteRange reserved_range;
-  int64_t placements = 1;     // tried
+  int64_t placements = 1;  // tried
+  // The dry run played representatives of a long run: the upper ends of both ranges are bounds, which lie kBoundBytes
+  // above what those took, or a kBoundPart-th of it if that is more.
+  bool bound = false;
   bool fits = true;           // the run ended within the GPU's capacity
   int64_t missing_bytes = 0;  // when it does not fit: lowest reserved without a limit, less the capacity
                               // (at least 1: running out is what counts, whatever the difference)
@@ -84,7 +91,7 @@ struct Plan {
   ledger::Memory dry_run;       // without limit, where the GPU's capacity ran out
   ledger::Timeline timeline;    // of the step with the largest peak, as played
   Arithmetic arithmetic;        // of the step with the most of it, as played
-  int64_t steps_played = 0;     // optimizer steps until two successive ones of the same shapes agreed
+  int64_t steps_played = 0;     // optimizer steps that the dry run took
   double seconds = 0;           // that the dry run took
   std::optional<GpuBytes> gpu;  // for CUDA targets only
 };

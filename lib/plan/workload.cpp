@@ -2,6 +2,7 @@
 #include "plan/workload.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bytes.h"
 #include "model/fake_quantization.h"
@@ -12,17 +13,17 @@
 
 namespace fathom::plan {
 
-Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape,
-                       const std::vector<train::StepShape>& steps, const std::vector<train::BatchShape>& evaluations) {
+Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape, train::Schedule schedule) {
   model::refuse_training_codes(shape, config);
   Workload workload;
-  workload.steps = steps;
-  if (config.eval_strategy != config::Cadence::kNo || config.eval_on_start) {
-    std::vector<train::StepShape> single;
-    single.reserve(evaluations.size());
-    for (const train::BatchShape& batch : evaluations) single.push_back({batch});
-    for (const train::StepShape& step : train::maximal_shapes(single)) workload.evaluations.push_back(step.front());
+  workload.steps = train::maximal_shapes(schedule.steps, shape.sliding_window);
+  std::vector<train::StepShape> single;
+  single.reserve(schedule.evaluation.size());
+  for (const train::BatchShape& batch : schedule.evaluation) single.push_back({batch});
+  for (const train::StepShape& step : train::maximal_shapes(single, shape.sliding_window)) {
+    workload.evaluations.push_back(step.front());
   }
+  workload.schedule = std::move(schedule);
   const auto widen = [&](const train::BatchShape& batch) {
     workload.capacity_tokens =
         std::max(workload.capacity_tokens, checked_multiply(batch.rows, batch.length, "batch size × length"));

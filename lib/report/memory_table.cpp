@@ -104,7 +104,8 @@ std::string allocator_table(const plan::GpuBytes& gpu, const plan::Measured* mea
   Table table(columns);
   const auto add = [&](const std::string& title, int64_t bytes, const plan::ByteRange& range,
                        const std::optional<int64_t>& seen) {
-    const std::string between = range.lowest == range.highest
+    const std::string between = gpu.bound && range.lowest != range.highest ? "at most " + format_count(range.highest)
+                                : range.lowest == range.highest
                                     ? format_count(range.lowest)
                                     : format_count(range.lowest) + " … " + format_count(range.highest);
     Cells cells = {title, format_count(bytes), format_bytes(bytes), between};

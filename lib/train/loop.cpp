@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -12,12 +13,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "checkpoint/adapter.h"
-#include "ledger/memory_json.h"
 #include "optim/schedule.h"
 #include "train/base_identity.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
 #include "train/resume.h"
+#include "train/schedule.h"
 
 namespace fathom::train {
 namespace {
@@ -30,6 +31,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 struct Counters {
   int64_t step = 0;
   int64_t tokens = 0;      // of the run so far
+  int64_t peak_bytes = 0;  // likewise, the largest live bytes
   double window_loss = 0;  // sum over the target tokens since the last logged step
   int64_t window_targets = 0;
   int64_t window_steps = 0, window_clipped = 0;  // steps since the last logged one, and those that were clipped
@@ -63,7 +65,6 @@ class Loop {
   void save();
   void take_best();
   int64_t saves_to_come() const;
-  bool at_cadence(config::Cadence cadence, int64_t every) const;
   bool best_is_elsewhere() const;
   double epoch() const;
   Json state() const;
@@ -133,6 +134,7 @@ void Loop::take_step() {
   result_.memory.merge(step.memory);
   counters_.step += 1;
   counters_.tokens += step.token_count;
+  counters_.peak_bytes = std::max(counters_.peak_bytes, result_.memory.peak);
   count_in_window(step);
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
@@ -141,7 +143,7 @@ void Loop::take_step() {
                        counters_.window_loss / static_cast<double>(counters_.window_targets), rate, step.gradient_norm,
                        static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps),
                        trainer_.loss_scale(), step.token_count, counters_.tokens, seconds_since(start),
-                       trainer_.placement().ledger->live_bytes(), result_.memory.peak, logged});
+                       trainer_.placement().ledger->live_bytes(), counters_.peak_bytes, logged});
   }
   if (!logged) return;
   counters_.window_loss = 0;
@@ -173,18 +175,6 @@ void Loop::evaluate() {
   }
 }
 
-bool Loop::at_cadence(config::Cadence cadence, int64_t every) const {
-  switch (cadence) {
-    case config::Cadence::kNo:
-      return false;
-    case config::Cadence::kSteps:
-      return counters_.step % every == 0;
-    case config::Cadence::kEpoch:
-      return counters_.step % order_.steps_per_epoch() == 0 || counters_.step == order_.total_steps();
-  }
-  return false;
-}
-
 bool Loop::best_is_elsewhere() const {
   std::error_code absent;
   return best_folder_ != config_.output_dir && !std::filesystem::equivalent(best_folder_, config_.output_dir, absent);
@@ -200,6 +190,7 @@ Json Loop::state() const {
           {"date", inputs_.date},
           {"step", counters_.step},
           {"tokens", counters_.tokens},
+          {"peak_bytes", std::max(counters_.peak_bytes, result_.memory.peak)},
           {"window_loss", counters_.window_loss},
           {"window_targets", counters_.window_targets},
           {"window_steps", counters_.window_steps},
@@ -210,7 +201,6 @@ Json Loop::state() const {
           {"best_folder", best_is_elsewhere() ? Json(std::filesystem::absolute(best_folder_).string()) : Json()},
           {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
           {"position", {{"epoch", position.epoch}, {"index", position.index}}},
-          {"memory", ledger::to_json(result_.memory)},
           {"optimizer_steps", trainer_.optimizer().steps()},
           {"loss_scale", trainer_.loss_scale() ? trainer_.loss_scale()->to_json() : Json()},
           {"random", random_state(trainer_.placement().device)},
@@ -236,16 +226,18 @@ int64_t Loop::saves_to_come() const {
 void Loop::restore(const checkpoint::Checkpoint& resume) {
   const Json& state = resume.state();
   resume.copy_into(checkpoints_.parameters(), trainer_.optimizer().state());
-  result_.memory.merge(ledger::memory_from_json(state.at("memory")));
-  counters_.step = state.at("step").get<int64_t>();
+  const Start start = start_of(config_, inputs_, resume);
+  counters_.step = start.step;
   counters_.tokens = state.at("tokens").get<int64_t>();
+  counters_.peak_bytes = state.value("peak_bytes", int64_t{0});  // earlier versions had none
   counters_.window_loss = state.at("window_loss").get<double>();
   counters_.window_targets = state.at("window_targets").get<int64_t>();
   counters_.window_steps = state.at("window_steps").get<int64_t>();
   counters_.window_clipped = state.at("window_clipped").get<int64_t>();
   if (!state.at("first_evaluation").is_null()) result_.first_evaluation = state.at("first_evaluation").get<double>();
+  evaluation_due_ = start.evaluation_due;
   restore_evaluations(resume);
-  order_.seek({state.at("position").at("epoch").get<int64_t>(), state.at("position").at("index").get<int64_t>()});
+  order_.seek(start.position);
   trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
   const Json loss_scale = state.value("loss_scale", Json());  // earlier versions had none
   if (loss_scale.is_object()) trainer_.set_loss_scale(optim::LossScale::from_json(loss_scale));
@@ -260,7 +252,6 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
 void Loop::restore_evaluations(const checkpoint::Checkpoint& resume) {
   const Json& state = resume.state();
   history_.restore(state.at("evaluations"));
-  evaluation_due_ = state.value("evaluation_due", false) && !inputs_.validation.empty();
   if (history_.best() && !inputs_.validation.empty() &&
       state.value("validation", validation_fingerprint_) != validation_fingerprint_) {
     log_warning("the validation data are not those of " + resume.folder().string() +
@@ -302,7 +293,7 @@ void Loop::evaluate_and_save() {
   improved_ = false;
   if (evaluation_due_ && interrupt_.signal() == 0) evaluate();
   if (counters_.step == 0) return;
-  if (at_cadence(config_.save_strategy, config_.save_steps) || (improved_ && config_.load_best_model_at_end)) save();
+  if (saves_after(config_, order_, counters_.step) || (improved_ && config_.load_best_model_at_end)) save();
 }
 
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
@@ -313,7 +304,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && interrupt_.signal() == 0) {
     take_step();
     checkpoints_.report_finished();
-    evaluation_due_ = at_cadence(config_.eval_strategy, evaluation_steps(config_));
+    evaluation_due_ = evaluates_after(config_, order_, counters_.step);
     evaluate_and_save();
   }
   result_.steps = counters_.step;

@@ -55,8 +55,8 @@ struct Observer {
 };
 
 struct RunResult {
-  ledger::Memory memory;                                    // of load, steps, evaluations and saves
-  int64_t steps = 0;                                        // done in all
+  ledger::Memory memory;  // of load, and of the steps, evaluations and saves of this process
+  int64_t steps = 0;      // done in all
   std::optional<double> first_evaluation, last_evaluation;  // losses
   std::optional<BestEvaluation> best;                       // of all after the first step
   std::optional<optim::LossScale> loss_scale;               // at the end, where products are in FP16

@@ -144,6 +144,15 @@ bool continues_in_place(const config::RunConfig& config, const std::optional<che
                                                 config.output_dir, absent));
 }
 
+Start start_of(const config::RunConfig& config, const RunInputs& inputs,
+               const std::optional<checkpoint::Checkpoint>& resume) {
+  if (!resume) return {.evaluation_due = config.eval_on_start};
+  const Json &state = resume->state(), &position = state.at("position");
+  return {.step = state.at("step").get<int64_t>(),
+          .position = {position.at("epoch").get<int64_t>(), position.at("index").get<int64_t>()},
+          .evaluation_due = state.value("evaluation_due", false) && !inputs.validation.empty()};
+}
+
 Json observer_state(const checkpoint::Checkpoint& checkpoint) { return checkpoint.state().at("observer"); }
 
 }  // namespace fathom::train

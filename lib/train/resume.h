@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "train/inputs.h"
+#include "train/schedule.h"
 
 namespace fathom::train {
 
@@ -20,6 +21,9 @@ std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& confi
 // Whether the run goes on in the folder that the checkpoint is in, as with `auto`. From another one it starts a folder
 // of its own.
 bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume);
+// Where a run begins that continues from this checkpoint, or from none.
+Start start_of(const config::RunConfig& config, const RunInputs& inputs,
+               const std::optional<checkpoint::Checkpoint>& resume);
 // What Observer::state returned when the checkpoint was saved.
 Json observer_state(const checkpoint::Checkpoint& checkpoint);
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "train/frontier.h"
 
 namespace fathom::train {
 namespace {
@@ -30,78 +31,6 @@ BatchShape shape_of(const config::RunConfig& config, const data::Dataset& datase
 
 constexpr int64_t kMostDocuments = 1'000'000;  // of a batch that only its size describes
 
-// What of a packed batch decides about memory besides its tokens: the borders on the device and the flash kernel's
-// padding follow the number of documents, temporaries the longest, math attention's probabilities the squares.
-struct DocumentsSummary {
-  explicit DocumentsSummary(const std::vector<int64_t>& lengths) : count(static_cast<int64_t>(lengths.size())) {
-    for (const int64_t length : lengths) {
-      longest = std::max(longest, length);
-      squares = checked_add(squares, checked_multiply(length, length, "squares of lengths"), "squares of lengths");
-    }
-  }
-  bool covers(const DocumentsSummary& small) const {
-    return count >= small.count && longest >= small.longest && squares >= small.squares;
-  }
-  int64_t count, longest = 0, squares = 0;
-};
-
-// The shapes that no other exceeds in rows, length, targets and documents, in the order of their first appearance.
-class Frontier {
- public:
-  void add(const BatchShape& shape) {
-    const Member added(shape);
-    if (std::any_of(members_.begin(), members_.end(), [&](const Member& other) { return other.covers(added); })) return;
-    std::erase_if(members_, [&](const Member& other) { return added.covers(other); });
-    members_.push_back(added);
-  }
-  std::vector<BatchShape> shapes() const {
-    std::vector<BatchShape> shapes;
-    for (const Member& member : members_) shapes.push_back(member.shape);
-    return shapes;
-  }
-
- private:
-  struct Member {
-    explicit Member(const BatchShape& shape_in) : shape(shape_in), documents(shape_in.document_lengths) {}
-    // Where every token counts the loss takes the rows as they are, without a copy of those that do.
-    bool gathers() const { return shape.targets < shape.rows * shape.length; }
-    bool covers(const Member& small) const {
-      return shape.rows >= small.shape.rows && shape.length >= small.shape.length &&
-             shape.targets >= small.shape.targets && (gathers() || !small.gathers()) &&
-             documents.covers(small.documents);
-    }
-    BatchShape shape;
-    DocumentsSummary documents;
-  };
-  std::vector<Member> members_;
-};
-
-class StepFrontier {
- public:
-  void add(const StepShape& step) {
-    first_.add(step.front());
-    for (size_t i = 1; i < step.size(); ++i) later_.add(step[i]);
-  }
-  std::vector<StepShape> steps() const {
-    const std::vector<BatchShape> first = first_.shapes(), later = later_.shapes();
-    std::vector<StepShape> steps;
-    for (size_t i = 0; i < std::max(first.size(), later.size()); ++i) {
-      StepShape& step = steps.emplace_back(StepShape{first[std::min(i, first.size() - 1)]});
-      if (!later.empty()) step.push_back(later[std::min(i, later.size() - 1)]);
-    }
-    return steps;
-  }
-
- private:
-  Frontier first_, later_;
-};
-
-StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset) {
-  StepShape shape;
-  for (const std::vector<int64_t>& rows : order.next()) shape.push_back(shape_of(config, dataset, rows));
-  return shape;
-}
-
 }  // namespace
 
 BatchShape whole_batch(int64_t rows, int64_t length, bool packed) {
@@ -121,6 +50,12 @@ int64_t longest_sequence(const BatchShape& batch) {
   return *std::max_element(batch.document_lengths.begin(), batch.document_lengths.end());
 }
 
+StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset) {
+  StepShape shape;
+  for (const std::vector<int64_t>& rows : order.next()) shape.push_back(shape_of(config, dataset, rows));
+  return shape;
+}
+
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
   StepOrder order(config, dataset);
   std::vector<StepShape> shapes;
@@ -134,17 +69,13 @@ std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const
   return shapes;
 }
 
-std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps) {
-  StepFrontier frontier;
-  for (const StepShape& step : steps) frontier.add(step);
-  return steps.empty() ? std::vector<StepShape>{} : frontier.steps();
-}
-
-std::vector<StepShape> maximal_steps(const config::RunConfig& config, const data::Dataset& dataset) {
-  StepOrder order(config, dataset);
-  StepFrontier frontier;
-  for (int64_t step = 0; step < order.total_steps(); ++step) frontier.add(next_shape(config, order, dataset));
-  return frontier.steps();
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window) {
+  StepFrontier frontier(window);
+  int64_t event = 0;
+  for (const StepShape& step : steps) frontier.add(step, event++);
+  std::vector<StepShape> maximal;
+  for (StepFrontier::Member& member : frontier.members()) maximal.push_back(std::move(member.step));
+  return maximal;
 }
 
 }  // namespace fathom::train

@@ -24,17 +24,15 @@ BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
 // Tokens of the longest sequence in which tokens see each other: a row, or a document of a packed one.
 int64_t longest_sequence(const BatchShape& batch);
 
+// The shapes of the next step; moves the position.
+StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset);
 // The shapes of every step of the run, in order, from the lengths of the examples alone.
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset);
 // The shapes of an evaluation pass over the dataset, in order.
 std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset);
 
-// Steps that make a run's maxima of memory, of all that are given. A step's memory is decided by its first micro-batch,
-// before there are gradients, and by each later one on its own; of those, only shapes that no other exceeds in rows,
-// length and targets count; of packed ones also in the number of documents, the longest of them, and the sum of their
-// squares. The steps returned are made up of these shapes: one micro-batch each, or a first and a later one.
-std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps);
-// The same for the steps of a run, from the lengths of its examples, without keeping them all.
-std::vector<StepShape> maximal_steps(const config::RunConfig& config, const data::Dataset& dataset);
+// Of all that are given, the steps that make a run's maxima of live bytes, made up of shapes that no other exceeds
+// (train/frontier.h): one micro-batch each, or a first and a later one. window: of the model's attention, 0 for none.
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window = 0);
 
 }  // namespace fathom::train

@@ -60,10 +60,14 @@ class AllocatorSettingsTest : public ProgramTest {
                       {"taken_bytes", taken_bytes},
                       {"placement", 0},
                       {"timeline", false},
-                      {"steps", Json::array({Json::array({batch(4, 300)}), Json::array({batch(4, 211)}),
-                                             Json::array({batch(2, 300), batch(4, 100)})})},
-                      {"evaluations", Json::array()},
-                      {"capacity_tokens", 1200}},
+                      {"schedule",
+                       {{"steps", Json::array({Json::array({batch(4, 300)}), Json::array({batch(4, 211)}),
+                                               Json::array({batch(2, 300), batch(4, 100)})})},
+                        {"evaluation", Json::array()},
+                        {"evaluation_order", Json::array()},
+                        {"events", {0, 0, 0, 1, 1, 1, 2, 2, 2}},
+                        {"all_events", true},
+                        {"all_shapes", true}}}},
                      std::chrono::minutes(2));
   }
   Bytes bytes_with(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {

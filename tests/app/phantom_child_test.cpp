@@ -39,9 +39,13 @@ class PhantomChild : public ProgramTest {
             {"memory_bytes", int64_t{80} << 30},
             {"placement", 0},
             {"timeline", false},
-            {"steps", Json::array({Json::array({micro_batch, micro_batch})})},
-            {"evaluations", Json::array({batch(2, 100)})},
-            {"capacity_tokens", rows * length}};
+            {"schedule",
+             {{"steps", Json::array({Json::array({micro_batch, micro_batch})})},
+              {"evaluation", Json::array({batch(2, 100)})},
+              {"evaluation_order", {0}},
+              {"events", {0, 0, 0, 0, -1}},
+              {"all_events", true},
+              {"all_shapes", true}}}};
   }
   static Json changed(Json question, const Json& changes) {
     question.update(changes);

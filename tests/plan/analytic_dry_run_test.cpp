@@ -96,7 +96,7 @@ double relative(int64_t figure, int64_t reference) {
 
 TEST_P(AnalyticDryRun, AreClose) {
   const Case& each = GetParam();
-  const Workload workload = make_workload(each.config, each.shape, {each.step}, {});
+  const Workload workload = make_workload(each.config, each.shape, train::imagined_schedule({each.step}, {}));
   Target target = cpu_target();
   target.attention_kernel =
       each.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
@@ -128,7 +128,8 @@ TEST(AnalyticDryRunOfSteps, HasThePositionsOfTheLongestSequence) {
   config::RunConfig config;
   config.random_init = true;
   const Workload workload =
-      make_workload(config, grouped_shape(), {{train::whole_batch(9, 60)}, {train::whole_batch(1, 300)}}, {});
+      make_workload(config, grouped_shape(),
+                    train::imagined_schedule({{train::whole_batch(9, 60)}, {train::whole_batch(1, 300)}}, {}));
   Target target = cpu_target();
   target.attention_kernel = "flash attention";
   const Analytic analytic = estimate_analytic(grouped_shape(), config, target, workload);

@@ -24,7 +24,8 @@ train::StepShape step_of(train::StepShape step) {
 }
 
 Arithmetic played(const config::RunConfig& config, const model::ModelShape& shape, const train::StepShape& step) {
-  return dry_run_cpu(config, shape, nullptr, make_workload(config, shape, {step}, {})).arithmetic;
+  return dry_run_cpu(config, shape, nullptr, make_workload(config, shape, train::imagined_schedule({step}, {})))
+      .arithmetic;
 }
 
 void expect_near(int64_t figure, int64_t by_hand, const char* what) {

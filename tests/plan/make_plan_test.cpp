@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "phantom/gpu.h"
 #include "plan/dry_run.h"
+#include "plan/fit.h"
 #include "tests/train/tiny.h"
 
 namespace fathom::plan {
@@ -37,13 +38,15 @@ class PlanGpu : public testing::Test {
     const config::RunConfig config = train::testing::tiny_config();
     const model::ModelShape shape = train::testing::tiny_shape();
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
-    const Subject subject{config, shape, folder, make_workload(config, shape, {{train::whole_batch(2, 8)}}, {})};
+    const Subject subject{config, shape, folder,
+                          make_workload(config, shape, train::imagined_schedule({{train::whole_batch(2, 8)}}, {}))};
     const GpuRoom room{.gpu = gpu_, .taken_bytes = taken_bytes_, .placements = placements};
     return plan_gpu(subject, room, [&](const PhantomQuestion& question) {
       const std::lock_guard lock(mutex_);
       asked_.push_back(question);
       PhantomAnswer answer;
       answer.requested = 500;
+      answer.exact = exact_;
       answer.reserved = reserved(question.placement);
       answer.allocated = answer.reserved - 100;
       answer.memory.peak = 500;
@@ -55,6 +58,7 @@ class PlanGpu : public testing::Test {
   std::filesystem::path path_;
   config::GpuSpec gpu_;
   int64_t taken_bytes_ = 0;
+  bool exact_ = true;
   std::mutex mutex_;
   std::vector<PhantomQuestion> asked_;
 };
@@ -125,18 +129,32 @@ TEST_F(PlanGpu, HandsOnWhyThereIsNoAnswer) {
   EXPECT_THAT(error_of([](uint64_t) { return phantom::kUnlimitedBytes + 1; }), HasSubstr("more than any GPU"));
 }
 
+// Of a long run representatives are played: what they reserved is no promise, the upper end of the range is.
+TEST_F(PlanGpu, BoundsWhatRepresentativesReserved) {
+  exact_ = false;
+  const int64_t played = int64_t{8} << 30;
+  gpu_.memory_bytes = int64_t{80} << 30;
+  const Plan bounded = plan(1, [&](uint64_t) { return played; });
+  EXPECT_TRUE(bounded.gpu->bound);
+  EXPECT_EQ(bounded.gpu->reserved_range, (ByteRange{played, played + played / kBoundPart}));
+  EXPECT_EQ(fit_of(bounded), Fit::kFits);
+  gpu_.memory_bytes = played + played / (2 * kBoundPart);
+  const Plan near = plan(1, [&](uint64_t) { return played; });
+  EXPECT_EQ(fit_of(near), Fit::kUncertain);
+}
+
 TEST(Exchange, CarriesQuestionsAndAnswers) {
   PhantomQuestion question;
   question.config = "method: lora\n";
   question.memory_bytes = int64_t{80} << 30;
   question.placement = 7;
   question.timeline = true;
-  question.workload.steps = {{{4, 128, 500}, {2, 64, 1}}, {{1, 9, 8}}};
-  question.workload.evaluations = {{3, 5, 12}};
-  question.workload.capacity_tokens = 512;
+  question.schedule = train::imagined_schedule({{{4, 128, 500}, {2, 64, 1}}, {{1, 9, 8}}}, {{3, 5, 12}});
   const Json said = to_json(question);
   EXPECT_EQ(to_json(question_from_json(said)), said);
-  EXPECT_EQ(question_from_json(said).workload.steps, question.workload.steps);
+  EXPECT_EQ(question_from_json(said).schedule, question.schedule);
+  question.schedule.events.push_back(2);
+  EXPECT_THROW(question_from_json(to_json(question)), Error);
   EXPECT_THROW(question_from_json(Json::object()), Error);
 
   PhantomAnswer answer;

@@ -108,7 +108,13 @@ void add(std::vector<Figure>& figures, const ledger::ComponentBytes& bytes, cons
 }  // namespace
 
 Workload workload_of(const MatrixRun& run) {
-  return make_workload(run.config, run.shape, train::maximal_shapes(run.steps), run.evaluations);
+  train::Schedule schedule =
+      train::imagined_schedule(train::maximal_shapes(run.steps, run.shape.sliding_window), run.evaluations);
+  if (!run.evaluations.empty()) {
+    if (run.config.eval_strategy == config::Cadence::kNo) schedule.events.pop_back();
+    if (run.config.eval_on_start) schedule.events.insert(schedule.events.begin(), train::Schedule::kEvaluation);
+  }
+  return make_workload(run.config, run.shape, std::move(schedule));
 }
 
 ledger::Memory predict(const MatrixRun& run) {

@@ -88,7 +88,8 @@ TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
   train::testing::cpu_ledger();
   std::vector<train::StepShape> steps = {{packed({33, 5, 1, 2, 18}), packed({60})}, {packed({7, 7, 7, 7, 7, 7, 7, 7})}};
   if (!GetParam().packing) steps = {{train::whole_batch(3, 19), train::whole_batch(1, 50)}};
-  const Workload workload = make_workload(config, shape, train::maximal_shapes(steps), {steps[0][0]});
+  const Workload workload =
+      make_workload(config, shape, train::imagined_schedule(train::maximal_shapes(steps), {steps[0][0]}));
   const DryRun played = dry_run_cpu(config, shape, nullptr, workload);
   const ledger::Memory& dry = played.memory;
   const ledger::Memory real = measure(config, shape, steps, workload);
@@ -163,7 +164,7 @@ Lengths drawn(SplitMix64& random) {
 ledger::Memory dry_run_of(const config::RunConfig& config, const model::ModelShape& shape, const Lengths& lengths) {
   train::BatchShape batch = packed(lengths);
   batch.targets = 30;
-  Workload workload = make_workload(config, shape, {{batch}}, {batch});
+  Workload workload = make_workload(config, shape, train::imagined_schedule({{batch}}, {batch}));
   workload.capacity_tokens = 128;
   workload.evaluations.push_back(train::whole_batch(1, 64, true));  // the same rotary tables for all
   return dry_run_cpu(config, shape, nullptr, workload).memory;

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "tests/train/order_cases.h"
 
 namespace fathom::train {
@@ -33,17 +31,6 @@ TEST(MaximalShapes, KeepsTheMostTargetsWhereNoLongerBatchHasAsMany) {
   // Where every token counts the rows are not copied: another that copies as many may take more.
   EXPECT_EQ(maximal_shapes({{{1, 8, 8}}, {{1, 8, 7}}, {{1, 7, 7}}}),
             (std::vector<StepShape>{{{1, 8, 8}}, {{1, 8, 7}}}));
-}
-
-TEST(MaximalSteps, OfRaggedDataWithAccumulationAreFew) {
-  std::vector<int64_t> lengths;
-  std::mt19937 random(9);
-  for (int i = 0; i < 10000; ++i) lengths.push_back(1 + random() % 900);
-  const data::Dataset dataset = dataset_of(lengths);
-  const config::RunConfig config = config_of(2, 8, 3);
-  const std::vector<StepShape> maximal = maximal_steps(config, dataset);
-  EXPECT_LE(maximal.size(), 12u);  // lengths, and the targets of both rows
-  EXPECT_EQ(maximal, maximal_shapes(step_shapes(config, dataset)));
 }
 
 TEST(StepShapes, LengthsAreRoundedUpAndPackedOnesEndToEnd) {

@@ -30,6 +30,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/split_mix.h"
 #include "ledger/cuda/cublas_workspaces.h"
 #include "ledger/cuda/trace.h"
 
@@ -111,6 +112,18 @@ class Device final : public CudaDevice {
   }
 
   void reset_peaks() override { caching::resetPeakStats(kDevice); }
+
+  uint64_t layout() const override {
+    SplitMix64 hash(0);
+    const auto mix = [&hash](uint64_t value) { hash = SplitMix64(hash.next() ^ value); };
+    for (const caching::SegmentInfo& segment : caching::snapshot().segments) {
+      if (segment.device != kDevice) continue;
+      mix(segment.address);
+      mix(reinterpret_cast<uint64_t>(segment.stream));
+      for (const caching::BlockInfo& block : segment.blocks) mix(2 * block.size + (block.allocated ? 1 : 0));
+    }
+    return hash.next();
+  }
 
   // Waits for no one: a thread that runs out of memory may be adding a workspace.
   void claim_workspaces() override {

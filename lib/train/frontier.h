@@ -1,0 +1,69 @@
+// Of many batch shapes, those that can make the maxima of live bytes. No torch header.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "train/steps.h"
+
+namespace fathom::train {
+
+// Keeps the shapes that no other exceeds in rows, length and targets; of packed ones also in the number of documents,
+// the longest of them, and the sum of their squares: borders on the device and the flash kernel's padding follow the
+// number, temporaries the longest, math attention's probabilities the squares.
+class Frontier {
+ public:
+  // window: of the model's attention, 0 for none: sequences within it take other kernels than those beyond, so that
+  // neither stands for the other. by_size: a shape stands only for those with as many tokens and targets, to a power of
+  // two, and for small ones to the token: kernels, and the pool of an allocator, are chosen by size.
+  explicit Frontier(int64_t window = 0, bool by_size = false) : window_(window), by_size_(by_size) {}
+
+  struct Member {
+    BatchShape shape;
+    int64_t first = 0;   // the event at which it came first
+    bool again = false;  // it came once more
+  };
+  void add(const BatchShape& shape, int64_t event = 0);
+  // In the order in which they came first.
+  std::vector<Member> members() const;
+
+ private:
+  struct Documents {
+    explicit Documents(const std::vector<int64_t>& lengths);
+    int64_t count, longest = 0, squares = 0;
+  };
+  struct Candidate {
+    explicit Candidate(Member member_in) : member(std::move(member_in)), documents(member.shape.document_lengths) {}
+    bool covers(const Candidate& small) const;
+    Member member;
+    Documents documents;
+  };
+  using Class = std::tuple<bool, int64_t, int64_t>;
+  Class class_of(const BatchShape& shape) const;
+
+  int64_t window_;
+  bool by_size_;
+  std::map<Class, std::vector<Candidate>> classes_;
+};
+
+// The same for steps: a step's memory is decided by its first micro-batch, before there are gradients, and by each
+// later one on its own.
+class StepFrontier {
+ public:
+  explicit StepFrontier(int64_t window = 0, bool by_size = false) : first_(window, by_size), later_(window, by_size) {}
+  void add(const StepShape& step, int64_t event = 0);
+  struct Member {
+    StepShape step;  // one micro-batch, or a first and a later one
+    int64_t first = 0;
+    bool again = false;
+  };
+  // In the order in which they came first.
+  std::vector<Member> members() const;
+
+ private:
+  Frontier first_, later_;
+};
+
+}  // namespace fathom::train
