@@ -18,6 +18,7 @@ namespace fathom::config {
 namespace {
 
 constexpr int64_t kLargestInteger = std::numeric_limits<int32_t>::max();
+constexpr double kLargestNumber = std::numeric_limits<float>::max();
 
 bool is_plain_scalar(const Value& value) { return value.kind == Value::Kind::kScalar && !value.quoted; }
 
@@ -120,10 +121,14 @@ Read<int64_t> read_integer(const Value& value, const Range& range) {
 }
 
 Read<double> read_number(const Value& value, const Range& range) {
-  const Mismatch mismatch{"a number, " + in_words(range), describe(value), remedy_for_quotes(value)};
+  Mismatch mismatch{"a number, " + in_words(range), describe(value), remedy_for_quotes(value)};
   if (!is_plain_scalar(value)) return mismatch;
   const auto number = parse_number(value.text);
   if (!number || !inside(range, *number)) return mismatch;
+  if (std::abs(*number) > kLargestNumber) {
+    mismatch.remedy = "no number here is above 3.4e38, the largest of float32, in which it is computed with";
+    return mismatch;
+  }
   return *number == 0 ? 0.0 : *number;  // no -0
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "config/checks.h"
+#include "config/keys.h"
 
 namespace fathom::config {
 namespace {
@@ -194,6 +195,17 @@ TEST(Load, NumbersAreDecimalAndInRange) {
     EXPECT_THAT(problems(std::string("learning_rate: ") + text), HasSubstr("learning_rate: expected a number")) << text;
   }
   EXPECT_EQ(parse("learning_rate: 0\n").learning_rate, 0);
+  // LibTorch takes them as float32, and says no more than that it cannot.
+  for (const Key& key : keys()) {
+    if (!key.type.starts_with("number")) continue;
+    for (const char* text : {"1e300", "3.5e38", "1.7976931348623157e308"}) {
+      EXPECT_THAT(problems("method: lora\n" + std::string(key.name) + ": " + text + "\n"),
+                  HasSubstr(std::string(key.name) + ": expected a number"))
+          << text;
+    }
+  }
+  EXPECT_THAT(problems("learning_rate: 1e300\n"), HasSubstr("no number here is above 3.4e38"));
+  EXPECT_EQ(parse("learning_rate: 3.4e38\n").learning_rate, 3.4e38);
   EXPECT_THAT(problems("lora_dropout: 1.0\nmethod: lora\n"), HasSubstr("at least 0 and below 1"));
   EXPECT_THAT(problems("num_train_epochs: 0\n"), HasSubstr("above 0"));
   EXPECT_EQ(parse("gradient_accumulation_steps: 100000\n").gradient_accumulation_steps, 100000);
