@@ -8,6 +8,7 @@
 
 #include "app/calibrations.h"
 #include "plan/outlook.h"
+#include "report/progress.h"
 
 namespace fathom::app {
 namespace {
@@ -25,18 +26,25 @@ std::string line(const char* format, auto... values) {
   return text.data();
 }
 
-std::string duration(double seconds) { return seconds < 1 ? line("%.1f ms", 1e3 * seconds) : line("%.2f s", seconds); }
+std::string duration(double seconds) {
+  if (seconds >= 60) return report::format_duration(seconds);
+  return seconds < 1 ? line("%.1f ms", 1e3 * seconds) : line("%.2f s", seconds);
+}
+
+constexpr const char* kUnknown = "no time is known to expect of this device: `fathom doctor --calibrate` measures it";
 
 }  // namespace
 
 StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session)
     : config_(config),
       shape_(inputs.shape),
+      phantom_(session.phantom),
       throughput_(throughput_of(config, inputs.shape, session)),
       steps_(train::step_shapes(config, inputs.train)) {}
 
 std::string StepTimes::forecast() const {
-  if (!throughput_ || steps_.empty()) return "";
+  if (steps_.empty() || phantom_) return "";
+  if (!throughput_) return std::string(kUnknown).replace(0, 1, "N") + ".\n";
   const plan::ExpectedRun run = plan::expected_run(shape_, config_, steps_, *throughput_);
   return "Expected, by " + throughput_->source + ": " + duration(run.seconds / static_cast<double>(run.steps)) +
          " a step, " + duration(run.seconds) + " for all " + std::to_string(run.steps) + " steps.\n";
@@ -63,7 +71,7 @@ std::string StepTimes::comparison() const {
   if (all.steps == 0) return "";
   const auto mean = [&](double sum) { return duration(sum / static_cast<double>(all.steps)); };
   std::string text = "Steps took " + mean(all.measured) + " on average";
-  if (!throughput_) return text + "; no time is known to expect of this device.\n";
+  if (!throughput_) return text + (phantom_ ? "" : std::string("; ") + kUnknown) + ".\n";
   text += ", " + mean(all.expected) + " were expected";
   return text + line(": %+.1f %%.\n", 100 * (all.expected / all.measured - 1));
 }

@@ -19,7 +19,7 @@ class StepTimes {
   // What is expected of the session's device: as calibrated for the CPU, as listed for a GPU; of a phantom nothing.
   StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session);
 
-  // One line, or nothing where nothing is expected: "Expected: …".
+  // One line: "Expected, by …", or how an expectation can be had; nothing of a phantom.
   std::string forecast() const;
   // A step has been done. step: counted from 1, over resumed runs too.
   void add(int64_t step, double seconds) { measured_.emplace_back(step, seconds); }
@@ -39,6 +39,7 @@ class StepTimes {
 
   const config::RunConfig& config_;
   const model::ModelShape& shape_;
+  bool phantom_;
   std::optional<plan::Throughput> throughput_;
   std::vector<train::StepShape> steps_;
   std::vector<std::pair<int64_t, double>> measured_;

@@ -1,8 +1,10 @@
 // `fathom train`: plan, run, and set what was measured beside what was predicted.
 #include <ATen/Parallel.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
 #include "app/commands.h"
@@ -29,6 +31,7 @@
 #include "report/progress.h"
 #include "report/tensorboard.h"
 #include "train/loop.h"
+#include "train/step_order.h"
 
 namespace fathom::app {
 namespace {
@@ -178,14 +181,55 @@ Json memory_of(const plan::Comparison& comparison, const Invocation& invocation,
   return memory;
 }
 
+// Launchers of many processes (torchrun, Open MPI) start each with the number of them.
+void refuse_many_processes() {
+  for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || std::atoll(value) <= 1) continue;
+    throw UsageError(std::string(name) + " is " + value +
+                         ": a launcher has started several processes for one run, and " +
+                         "fathom trains in one process on one device",
+                     std::string("start fathom without it, or unset ") + name);
+  }
+}
+
+// What is about to be done, in the numbers that a user thinks in.
+std::string describe_run(const config::RunConfig& config, const train::RunInputs& inputs,
+                         const std::optional<checkpoint::Checkpoint>& resume) {
+  const train::StepOrder order(config, inputs.train);
+  const auto counted = [](int64_t count, const std::string& what) {
+    return format_count(count) + " " + what + (count == 1 ? "" : "s");
+  };
+  std::array<char, 32> epochs{};
+  std::snprintf(epochs.data(), epochs.size(), "%.4g",
+                static_cast<double>(order.total_steps()) / static_cast<double>(order.steps_per_epoch()));
+  std::string text = "Training on " + counted(inputs.train.size(), "sample") + ", " +
+                     counted(order.steps_per_epoch(), "step") + " an epoch: " + counted(order.total_steps(), "step") +
+                     ", " + epochs.data() + " epoch" + (order.total_steps() == order.steps_per_epoch() ? "" : "s");
+  if (resume) text += "; " + format_count(resume->step()) + " of them are done";
+  return text + ".\n";
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void print_outcome(const train::RunResult& result, bool takes_best) {
+// The first evaluation, and that of the final weights. What is not as one expects is said: a first one that came after
+// some steps, final weights that were not evaluated.
+void print_evaluations(const train::RunResult& result, const train::EvaluatedStep& first,
+                       const train::EvaluatedStep& last) {
+  const bool is_best = result.best && result.best->step == result.kept_step;
+  const train::EvaluatedStep& kept = is_best ? *result.best : last;
+  const std::string since = first.step > 0 ? " after step " + std::to_string(first.step) : "";
+  const std::string until = kept.step == result.kept_step ? "" : " after step " + std::to_string(kept.step);
+  std::printf("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
+              100 * (kept.loss / first.loss - 1));
+  if (!until.empty()) std::printf("the final weights, of step %ld, were not evaluated\n", result.kept_step);
+}
+
+void print_outcome(const train::RunResult& result) {
   if (result.first_evaluation && result.last_evaluation) {
-    std::printf("evaluation loss: %.4f -> %.4f (%+.1f %%)\n", *result.first_evaluation, *result.last_evaluation,
-                100 * (*result.last_evaluation / *result.first_evaluation - 1));
+    print_evaluations(result, *result.first_evaluation, *result.last_evaluation);
   }
   if (result.loss_scale) {
     std::printf("loss scale: %g at the end; skipped %ld of %ld steps, whose gradients overflowed\n",
@@ -194,9 +238,8 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
   if (result.stopped_early)
     std::printf("stopped after step %ld: no evaluation was better for too long\n", result.steps);
   if (!result.best) return;
-  const bool took_best = takes_best && result.best_is_lost.empty();
   std::printf("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
-              took_best ? ", whose weights are the final ones" : "");
+              result.best->step == result.kept_step ? ", whose weights are the final ones" : "");
 }
 
 }  // namespace
@@ -204,6 +247,7 @@ void print_outcome(const train::RunResult& result, bool takes_best) {
 int run_train(const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
   const config::RunConfig& config = invocation.config;
+  refuse_many_processes();
   refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   const Session session = open_session(invocation);
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
@@ -217,8 +261,9 @@ int run_train(const Invocation& invocation) {
   const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
-  std::cout << times.forecast() << std::flush;
+  std::cout << describe_run(config, inputs, resume) << times.forecast() << std::flush;
   Recorder recorder(config, resume, times, profile);
+  keep_within_budget(invocation, session);
   const int64_t resident_before = resident_bytes();
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
 
@@ -244,11 +289,11 @@ int run_train(const Invocation& invocation) {
   if (resume && resume->step() == result.steps) {
     std::cout << resume->folder().string() << " is of the last step: none was left to run, and nothing to measure\n";
   } else {
-    std::cout << report::format_memory(comparison) << "\n"
+    std::cout << report::format_memory(comparison, result.stopped_early) << "\n"
               << report::format_rules(comparison, /*all=*/false) << "\n"
               << times.comparison();
   }
-  if (!session.phantom) print_outcome(result, config.load_best_model_at_end);  // a phantom's losses are zeros
+  if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
   std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
               config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());
   if (result.best_is_lost.empty()) return 0;

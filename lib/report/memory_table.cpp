@@ -231,7 +231,7 @@ class Differences {
 
 }  // namespace
 
-std::string describe_agreement(const Memory& dry_run, const Memory& measured) {
+std::string describe_agreement(const Memory& dry_run, const Memory& measured, bool ended_early) {
   Differences differences;
   differences.compare("peak", dry_run.peak, measured.peak);
   differences.compare("at the peak", dry_run.at_peak, measured.at_peak);
@@ -253,6 +253,10 @@ std::string describe_agreement(const Memory& dry_run, const Memory& measured) {
   std::string text =
       differences.count() == 0
           ? "Dry run and measured are equal to the byte: the peak, every component at it and at its own maximum"
+      : ended_early && measured.peak <= dry_run.peak
+          ? "The run ended before the last step of its plan, and not every batch that was planned for came (measured − "
+            "dry run, in bytes): " +
+                differences.text()
           : "Dry run and measured differ (measured − dry run, in bytes): " + differences.text();
   if (differences.count() == 0 && !compared.empty()) text += ", and the phases " + compared;
   text += ".";
@@ -260,7 +264,7 @@ std::string describe_agreement(const Memory& dry_run, const Memory& measured) {
   return text + "\n";
 }
 
-std::string format_memory(const plan::Comparison& comparison) {
+std::string format_memory(const plan::Comparison& comparison, bool ended_early) {
   const plan::Plan& plan = comparison.plan;
   const plan::Measured* measured = comparison.measured ? &*comparison.measured : nullptr;
   const Memory* memory = measured ? &measured->memory : nullptr;
@@ -275,7 +279,7 @@ std::string format_memory(const plan::Comparison& comparison) {
   if (plan.target.phantom) {
     text << "Measured on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing.\n";
   }
-  text << describe_rest(plan, *measured) << describe_agreement(plan.dry_run, *memory);
+  text << describe_rest(plan, *measured) << describe_agreement(plan.dry_run, *memory, ended_early);
   return text.str();
 }
 

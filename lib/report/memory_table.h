@@ -10,11 +10,12 @@ namespace fathom::report {
 // "equal to the byte …" or where and by how much the two differ: the peak, each component at the peak and at its own
 // maximum, each phase's peak and end. Phases that only one of the two has seen are named. Kernel scratch is not
 // compared.
-std::string describe_agreement(const ledger::Memory& dry_run, const ledger::Memory& measured);
+// ended_early: the run took fewer steps than its plan has; that it needed less is then no fault of the plan.
+std::string describe_agreement(const ledger::Memory& dry_run, const ledger::Memory& measured, bool ended_early = false);
 
 // Everything: what was played, bytes per component and per phase (analytic | dry run | measured | difference), the
 // caching allocator's bytes for a GPU, whether it fits, and how dry run and measurement agree. Without a measurement
 // its columns are left out, and analytic is compared with the dry run.
-std::string format_memory(const plan::Comparison& comparison);
+std::string format_memory(const plan::Comparison& comparison, bool ended_early = false);
 
 }  // namespace fathom::report

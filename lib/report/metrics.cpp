@@ -7,18 +7,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/system_error.h"
 
 namespace fathom::report {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw Error(path.string() + ": " + what + ": " + std::strerror(errno),
-              "Check the disk's space and the folder's rights.");
+  throw system_error(path.string() + ": " + what, errno);
 }
 
 // Checks what the checkpoint left and cuts the file there.

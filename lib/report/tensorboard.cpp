@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/system_error.h"
 
 namespace fathom::report {
 namespace {
@@ -66,8 +67,7 @@ std::string version_record(double wall_time) {
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw Error(path.string() + ": " + what + ": " + std::strerror(errno),
-              "Check the disk's space and the folder's rights.");
+  throw system_error(path.string() + ": " + what, errno);
 }
 
 // Whether a record ends at `position`, going from one to the next.

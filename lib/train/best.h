@@ -8,7 +8,7 @@
 
 namespace fathom::train {
 
-struct BestEvaluation {
+struct EvaluatedStep {
   int64_t step = 0;
   double loss = 0;
 };
@@ -20,7 +20,7 @@ class EvaluationHistory {
 
   // Whether the loss is below all before; one that is not finite never is.
   bool add(int64_t step, double loss);
-  const std::optional<BestEvaluation>& best() const { return best_; }
+  const std::optional<EvaluatedStep>& best() const { return best_; }
   bool out_of_patience() const { return patience_ > 0 && without_improvement_ >= patience_; }
   // The next evaluation counts as the first.
   void forget() { *this = EvaluationHistory(patience_); }
@@ -31,7 +31,7 @@ class EvaluationHistory {
 
  private:
   int64_t patience_;
-  std::optional<BestEvaluation> best_;
+  std::optional<EvaluatedStep> best_;
   int64_t without_improvement_ = 0;
 };
 

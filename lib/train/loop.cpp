@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/bytes.h"
@@ -64,6 +65,8 @@ class Loop {
   void evaluate();
   void save();
   void take_best();
+  void require_updates() const;
+  double window_mean() const;
   int64_t saves_to_come() const;
   bool best_is_elsewhere() const;
   double epoch() const;
@@ -115,6 +118,12 @@ void Loop::count_in_window(const StepResult& step) {
   counters_.window_clipped += clipped ? 1 : 0;
 }
 
+// Not a number where every step of the window was skipped.
+double Loop::window_mean() const {
+  if (counters_.window_targets == 0) return std::numeric_limits<double>::quiet_NaN();
+  return counters_.window_loss / static_cast<double>(counters_.window_targets);
+}
+
 void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   std::vector<data::Batch> batches;
@@ -139,8 +148,7 @@ void Loop::take_step() {
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
   if (observer_.on_step) {
-    observer_.on_step({counters_.step, order_.total_steps(), epoch(),
-                       counters_.window_loss / static_cast<double>(counters_.window_targets), rate, step.gradient_norm,
+    observer_.on_step({counters_.step, order_.total_steps(), epoch(), window_mean(), rate, step.gradient_norm,
                        static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps),
                        trainer_.loss_scale(), step.token_count, counters_.tokens, seconds_since(start),
                        trainer_.placement().ledger->live_bytes(), counters_.peak_bytes, logged});
@@ -160,9 +168,11 @@ void Loop::evaluate() {
       trainer_.evaluate(std::ssize(rows), batch_at, [this] { return interrupt_.signal() != 0; });
   result_.memory.merge(evaluation.memory);
   if (!evaluation.complete) return;
+  if (!std::isfinite(evaluation.loss))
+    trainer_.require_finite_weights("after step " + std::to_string(counters_.step) + " ");
   evaluation_due_ = false;
-  if (!result_.first_evaluation) result_.first_evaluation = evaluation.loss;
-  result_.last_evaluation = evaluation.loss;
+  result_.last_evaluation = {counters_.step, evaluation.loss};
+  if (!result_.first_evaluation) result_.first_evaluation = result_.last_evaluation;
   // As in transformers, the evaluation before the first step is no candidate.
   improved_ = counters_.step > 0 && history_.add(counters_.step, evaluation.loss);
   if (improved_) best_folder_ = config_.output_dir;
@@ -199,7 +209,8 @@ Json Loop::state() const {
           {"evaluation_due", evaluation_due_},
           {"best_step", keeps_best && !best_is_elsewhere() ? Json(history_.best()->step) : Json()},
           {"best_folder", best_is_elsewhere() ? Json(std::filesystem::absolute(best_folder_).string()) : Json()},
-          {"first_evaluation", result_.first_evaluation ? Json(*result_.first_evaluation) : Json()},
+          {"first_evaluation", result_.first_evaluation ? Json(result_.first_evaluation->loss) : Json()},
+          {"first_evaluation_step", result_.first_evaluation ? Json(result_.first_evaluation->step) : Json()},
           {"position", {{"epoch", position.epoch}, {"index", position.index}}},
           {"optimizer_steps", trainer_.optimizer().steps()},
           {"loss_scale", trainer_.loss_scale() ? trainer_.loss_scale()->to_json() : Json()},
@@ -234,8 +245,11 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   counters_.window_targets = state.at("window_targets").get<int64_t>();
   counters_.window_steps = state.at("window_steps").get<int64_t>();
   counters_.window_clipped = state.at("window_clipped").get<int64_t>();
-  if (!state.at("first_evaluation").is_null()) result_.first_evaluation = state.at("first_evaluation").get<double>();
   evaluation_due_ = start.evaluation_due;
+  if (state.at("first_evaluation").is_number()) {
+    const Json step = state.value("first_evaluation_step", Json());  // earlier versions had none
+    result_.first_evaluation = {step.is_number() ? step.get<int64_t>() : 0, state.at("first_evaluation").get<double>()};
+  }
   restore_evaluations(resume);
   order_.seek(start.position);
   trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
@@ -273,6 +287,7 @@ void Loop::restore_evaluations(const checkpoint::Checkpoint& resume) {
 // last step stay: better than no model.
 void Loop::take_best() {
   result_.best = history_.best();
+  result_.kept_step = counters_.step;
   if (!config_.load_best_model_at_end || !result_.best || result_.best->step == counters_.step) return;
   try {
     const checkpoint::Checkpoint best(checkpoint::folder_of(best_folder_, result_.best->step));
@@ -283,9 +298,20 @@ void Loop::take_best() {
                   std::to_string(result_.best->loss));
     }
     best.copy_into(checkpoints_.parameters());
+    result_.kept_step = result_.best->step;
   } catch (const Error& error) {
     result_.best_is_lost = error.what();
   }
+}
+
+// In FP16 a run whose every step was skipped has trained nothing, and its model is the one that it began with.
+void Loop::require_updates() const {
+  if (!trainer_.loss_scale() || counters_.step == 0 || trainer_.optimizer().steps() > 0) return;
+  throw Error(
+      "no loss scale was found: all " + std::to_string(counters_.step) +
+          " steps were skipped, because their loss or gradients were not finite in FP16, and nothing was trained",
+      "write bf16: true instead of fp16: true, or take more than 16 steps: each halves the scale, until one fits or "
+      "none is left");
 }
 
 // What is due between two steps.
@@ -314,6 +340,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();
   checkpoints_.finish();
   if (result_.signal != 0) return result_;
+  require_updates();
   take_best();
   result_.memory.merge(checkpoints_.write_model());
   return result_;

@@ -57,9 +57,10 @@ struct Observer {
 struct RunResult {
   ledger::Memory memory;  // of load, and of the steps, evaluations and saves of this process
   int64_t steps = 0;      // done in all
-  std::optional<double> first_evaluation, last_evaluation;  // losses
-  std::optional<BestEvaluation> best;                       // of all after the first step
-  std::optional<optim::LossScale> loss_scale;               // at the end, where products are in FP16
+  std::optional<EvaluatedStep> first_evaluation, last_evaluation;
+  std::optional<EvaluatedStep> best;           // of all after the first step
+  int64_t kept_step = 0;                       // after which the weights were as the final ones are
+  std::optional<optim::LossScale> loss_scale;  // at the end, where products are in FP16
   // Why the final weights are those of the last step although load_best_model_at_end asked for the best; else empty.
   std::string best_is_lost;
   bool stopped_early = false;  // because no evaluation was better for too long

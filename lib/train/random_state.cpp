@@ -14,6 +14,18 @@ namespace {
 
 const at::Generator& default_generator(at::Device device) { return at::globalContext().defaultGenerator(device); }
 
+// The generator reads word `next` without asking, and makes new words when `left` has come down to 0. Each number moves
+// both by one, so that their sum stays. LibTorch's own is_valid would let it read behind the last word.
+void require_sound(const at::mt19937_data_pod& engine) {
+  const bool fresh = engine.left_ == 1 && engine.next_ == 0;
+  const bool under_way = engine.left_ >= 1 && engine.left_ <= at::MERSENNE_STATE_N &&
+                         engine.next_ == static_cast<uint32_t>(at::MERSENNE_STATE_N + 1 - engine.left_);
+  if (engine.seeded_ && (fresh || under_way)) return;
+  throw Error("the saved random state is none that a generator has: next is " + std::to_string(engine.next_) +
+                  ", left is " + std::to_string(engine.left_),
+              "the checkpoint was changed after it was saved; resume from another");
+}
+
 }  // namespace
 
 Json random_state(at::Device device) {
@@ -49,6 +61,7 @@ void restore_random_state(at::Device device, const Json& state) {
   if (words.size() != engine.state_.size())
     throw Error("the saved random state has " + std::to_string(words.size()) + " words");
   std::copy(words.begin(), words.end(), engine.state_.begin());
+  require_sound(engine);
   at::mt19937 restored;
   restored.set_data(engine);
   auto* cpu = at::check_generator<at::CPUGeneratorImpl>(generator);

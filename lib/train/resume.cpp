@@ -1,15 +1,25 @@
 // Decides whether a run may continue from a checkpoint, and from which.
 #include "train/resume.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "checkpoint/adapter.h"
 #include "config/keys.h"
 #include "config/load.h"
+#include "config/value.h"
+#include "optim/schedule.h"
 #include "train/base_identity.h"
+#include "train/step_order.h"
 
 namespace fathom::train {
 namespace {
@@ -30,28 +40,115 @@ std::string default_of(const std::string& key) {
   return known == nullptr ? "unset" : known->get(config::RunConfig());
 }
 
-// The settings that differ between two runs, as "max_steps: 8 (there 6)". One that a run does not have, of an earlier
-// version, was as its default.
-std::string differing_settings(const std::string& here, const std::string& there) {
+// What decides how long the run is and at which rates, and nothing else: it may change when a run goes on.
+constexpr std::array<std::string_view, 5> kRateKeys{"num_train_epochs", "max_steps", "learning_rate",
+                                                    "lr_scheduler_type", "warmup_steps"};
+
+bool is_rate_key(std::string_view key) { return std::find(kRateKeys.begin(), kRateKeys.end(), key) != kRateKeys.end(); }
+
+struct Difference {
+  std::string key, here, there;
+};
+
+// One that a run does not have, of an earlier version, was as its default.
+std::vector<Difference> differing_settings(const std::string& here, const std::string& there) {
   std::map<std::string, std::string> ours = settings_of(here);
   const std::map<std::string, std::string> theirs = settings_of(there);
   for (const auto& [key, value] : theirs) ours.try_emplace(key, default_of(key));
-  std::string text;
+  std::vector<Difference> differences;
   for (const auto& [key, value] : ours) {
     const auto other = theirs.find(key);
     const std::string was = other == theirs.end() ? default_of(key) : other->second;
-    if (value == was) continue;
-    text.append(text.empty() ? "" : ", ").append(key).append(": ").append(value).append(" (there ").append(was);
-    text.append(")");
+    if (value != was) differences.push_back({key, value, was});
+  }
+  return differences;
+}
+
+// "max_steps: 8 (there 6), seed: 1 (there 2)"
+std::string in_words(const std::vector<Difference>& differences) {
+  std::string text;
+  for (const Difference& each : differences) {
+    text.append(text.empty() ? "" : ", ").append(each.key).append(": ").append(each.here);
+    text.append(" (there ").append(each.there).append(")");
   }
   return text;
 }
 
+// The config as it was when the checkpoint was saved, of which only rate keys may differ from the one of now.
+config::RunConfig as_it_was(config::RunConfig config, const std::vector<Difference>& differences) {
+  for (const Difference& each : differences) {
+    config::Value value;
+    value.kind = config::Value::Kind::kScalar;
+    value.text = each.there;
+    if (config::find_key(each.key)->set(config, value)) {
+      throw Error("the checkpoint's settings have " + each.key + ": " + each.there + ", which is no value of it");
+    }
+  }
+  return config;
+}
+
+// The rate of each step of a run.
+class Rates {
+ public:
+  Rates(const config::RunConfig& config, const data::Dataset& dataset)
+      : config_(config), total_steps_(StepOrder(config, dataset).total_steps()) {}
+  int64_t total_steps() const { return total_steps_; }
+  double of(int64_t updates) const {
+    return config_.learning_rate *
+           optim::schedule_factor(config_.lr_scheduler_type, updates, total_steps_, config_.warmup_steps);
+  }
+
+ private:
+  const config::RunConfig& config_;
+  int64_t total_steps_;
+};
+
+std::string rate_in_words(double rate) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", rate);
+  return text.data();
+}
+
+// What becomes of a run that goes on with other rates than it began with, or for longer.
+void tell_of_other_rates(const checkpoint::Checkpoint& found, const config::RunConfig& config,
+                         const data::Dataset& dataset, const std::vector<Difference>& differences) {
+  if (differences.empty()) return;
+  const config::RunConfig former = as_it_was(config, differences);
+  const Rates before(former, dataset), after(config, dataset);
+  const int64_t step = found.step(), updates = found.state().value("optimizer_steps", step);
+  if (after.total_steps() < step) {
+    throw UsageError(found.folder().string() + " is of step " + format_count(step) + ", and with " +
+                         in_words(differences) + " the run ends after step " + format_count(after.total_steps()),
+                     "raise max_steps or num_train_epochs, or name an earlier checkpoint");
+  }
+  bool as_planned_so = true;
+  for (int64_t update = 0; update < updates && as_planned_so; ++update) {
+    as_planned_so = before.of(update) == after.of(update);
+  }
+  const std::string goes_on = "the run goes on to step " + format_count(after.total_steps()) +
+                              " (before: " + format_count(before.total_steps()) + ") with " + in_words(differences);
+  if (as_planned_so) {
+    log_info(goes_on + ": its steps so far are those of a run that was begun so");
+    return;
+  }
+  log_warning(
+      goes_on + ": its " + format_count(updates) +
+      " updates so far had other rates than these settings would have given them, so that it is not the run that "
+      "was begun so. The next rate is " +
+      rate_in_words(after.of(updates)) + "; the last one was " +
+      rate_in_words(updates > 0 ? before.of(updates - 1) : 0) + ", and by the settings of before the next would be " +
+      rate_in_words(before.of(updates)));
+}
+
 void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
-  const std::string differing = differing_settings(steps_identity(config), found.state().value("config", ""));
-  if (!differing.empty()) {
-    throw UsageError(found.folder().string() + " was saved under other settings: " + differing + remedy);
+  std::vector<Difference> rates = differing_settings(steps_identity(config), found.state().value("config", "")), others;
+  const auto border =
+      std::stable_partition(rates.begin(), rates.end(), [](const Difference& each) { return is_rate_key(each.key); });
+  others.assign(border, rates.end());
+  rates.erase(border, rates.end());
+  if (!others.empty()) {
+    throw UsageError(found.folder().string() + " was saved under other settings: " + in_words(others) + remedy);
   }
   const std::string base = base_identity(config, *inputs.folder);
   if (found.state().value("base", base) != base) {
@@ -65,6 +162,7 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
                      " or its tokenizer has changed" +
                      remedy);
   }
+  tell_of_other_rates(found, config, inputs.train, rates);
 }
 
 // With `auto` and no sound checkpoint a run starts anew: only where that loses nothing.

@@ -15,7 +15,8 @@ namespace fathom::train {
 // to resume from yet. Changes nothing on disk. Throws Error or UsageError if a named one is missing or damaged; if
 // `auto` finds only damaged ones, or a finished model without checkpoints; if it was saved under another config in a
 // key that decides about the steps, or on other data; if a phantom's run would continue a real one or the other way
-// round.
+// round. What decides about the number of steps and their rates alone may differ, unless the run would be over: what
+// becomes of it then is logged.
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
                                                   bool phantom);
 // Whether the run goes on in the folder that the checkpoint is in, as with `auto`. From another one it starts a folder
@@ -27,7 +28,7 @@ Start start_of(const config::RunConfig& config, const RunInputs& inputs,
 // What Observer::state returned when the checkpoint was saved.
 Json observer_state(const checkpoint::Checkpoint& checkpoint);
 
-// The config as YAML without the keys that may change between a run and its continuation: what decides about the steps.
+// The config as YAML without the keys that decide nothing about the steps.
 std::string steps_identity(config::RunConfig config);
 
 }  // namespace fathom::train

@@ -103,7 +103,13 @@ void RunCheckpoints::finish() {
 }
 
 ledger::Memory RunCheckpoints::write_model() {
-  return trainer_.saving([&] { checkpoint::write_model(config_.output_dir, parameters(), files_); });
+  return trainer_.saving([&] {
+    try {
+      checkpoint::write_model(config_.output_dir, parameters(), files_);
+    } catch (const std::exception& error) {
+      throw Error(std::string("the final model could not be written: ") + error.what());
+    }
+  });
 }
 
 checkpoint::NamedTensors RunCheckpoints::parameters() const {

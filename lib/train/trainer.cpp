@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "base/finite.h"
 #include "base/log.h"
 #include "config/precision.h"
 #include "model/fake_quantization.h"
@@ -86,7 +88,15 @@ class EvaluationProgress {
   bool shown_ = false;
 };
 
-bool is_finite(const at::Tensor& tensor) { return std::isfinite(tensor.detach().to(at::kFloat).norm().item<double>()); }
+// By the largest magnitude: a norm of finite numbers may overflow. Takes no memory on the CPU.
+bool is_finite(const at::Tensor& tensor) {
+  if (tensor.is_cpu() && tensor.is_contiguous()) {
+    return all_finite(static_cast<const std::byte*>(tensor.const_data_ptr()), ops::dtype_of(tensor.scalar_type()),
+                      static_cast<int64_t>(tensor.nbytes()));
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  return std::isfinite(at::linalg_vector_norm(tensor.detach(), infinity).item<double>());
+}
 
 }  // namespace
 
@@ -234,18 +244,25 @@ ledger::Memory Trainer::saving(const std::function<void()>& save) {
   return label(placement_);
 }
 
-void Trainer::fail_not_finite(double loss, double gradient_norm) const {
-  std::string remedy = "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
-  if (loss_scale_) {
-    remedy =
-        "FP16 ends at 65504, and the loss scale is down to 1: write bf16: true instead of fp16: true, or " + remedy;
-  }
+std::string Trainer::remedy_for_not_finite() const {
+  const std::string remedy =
+      "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
+  if (!loss_scale_ || loss_scale_->can_back_off()) return remedy;
+  return "FP16 ends at 65504, and the loss scale is down to 1: write bf16: true instead of fp16: true, or " + remedy;
+}
+
+void Trainer::require_finite_weights(const std::string& when) const {
   for (const model::Parameter& parameter : evaluator_->model().parameters()) {
     if (parameter.tensor.element_size() == 1) continue;  // codes: their scales tell
     if (is_finite(parameter.tensor)) continue;
-    throw Error("the weights of " + parameter.name + " are not finite",
-                parameter.trained ? remedy : "they came so from the base's files; get those again");
+    throw Error(when + "the weights of " + parameter.name + " are not finite",
+                parameter.trained ? remedy_for_not_finite() : "they came so from the base's files; get those again");
   }
+}
+
+void Trainer::fail_not_finite(double loss, double gradient_norm) const {
+  require_finite_weights();
+  const std::string remedy = remedy_for_not_finite();
   if (!std::isfinite(loss))
     throw Error("the loss is " + std::to_string(loss) + " although all weights are finite", remedy);
   for (const model::Parameter& parameter : trained_) {

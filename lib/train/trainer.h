@@ -106,6 +106,9 @@ class Trainer {
     return evaluator_->evaluate(count, batch_at, stop);
   }
   Evaluation evaluate(std::span<const data::Batch> batches) { return evaluator_->evaluate(batches); }
+  // Throws Error, naming the first parameter that is not finite and a remedy, unless all are. `when` begins the
+  // message. Reads every weight: for where there is reason to doubt.
+  void require_finite_weights(const std::string& when = "") const;
   // Runs `save` as the save phase; returns its memory.
   ledger::Memory saving(const std::function<void()>& save);
 
@@ -113,6 +116,7 @@ class Trainer {
   at::Tensor accumulate(const DeviceBatch& batch, double denominator);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
+  std::string remedy_for_not_finite() const;
   [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
 
   config::RunConfig config_;

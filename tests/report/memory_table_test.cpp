@@ -11,6 +11,7 @@ namespace {
 
 using ledger::Component;
 using ledger::Phase;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -138,6 +139,19 @@ TEST(FormatMemory, MarksAPhaseThatWasNotPlayed) {
   const std::string text = format_memory({example_plan(), measured});
   EXPECT_THAT(text, HasSubstr("save                  —                    0           —           —           —\n"));
   EXPECT_THAT(text, HasSubstr("the phases load, backward. Not compared: save (measured only).\n"));
+}
+
+TEST(DescribeAgreement, ARunThatEndedEarlyHasNotFailedItsPlan) {
+  const ledger::Memory dry_run = example_memory();
+  ledger::Memory measured = dry_run;
+  EXPECT_THAT(describe_agreement(dry_run, measured, true), HasSubstr("equal to the byte"));
+  measured.peak -= 5;
+  EXPECT_THAT(describe_agreement(dry_run, measured, true),
+              AllOf(HasSubstr("The run ended before the last step of its plan"), HasSubstr("peak -5"),
+                    Not(HasSubstr("differ"))));
+  measured.peak += 6;
+  EXPECT_THAT(describe_agreement(dry_run, measured, true), HasSubstr("Dry run and measured differ"))
+      << "more than was planned is no matter of the end";
 }
 
 TEST(DescribeAgreement, NamesEveryKindOfDifference) {

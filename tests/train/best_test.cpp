@@ -52,7 +52,7 @@ class BestTest : public testing::SmallRun {
     config.load_best_model_at_end = true;
     return config;
   }
-  static BestEvaluation best_of(const std::vector<EvaluationReport>& evaluations) {
+  static EvaluatedStep best_of(const std::vector<EvaluationReport>& evaluations) {
     const auto best = std::min_element(evaluations.begin(), evaluations.end(),
                                        [](const auto& a, const auto& b) { return a.loss < b.loss; });
     return {best->step, best->loss};
@@ -74,7 +74,7 @@ TEST_F(BestTest, its_weights_are_the_final_ones) {
   const config::RunConfig config = overfitting("whole");
   std::vector<EvaluationReport> evaluations;
   const RunResult result = run(config, -1, nullptr, &evaluations);
-  const BestEvaluation best = best_of(evaluations);
+  const EvaluatedStep best = best_of(evaluations);
   ASSERT_GT(best.step, 2) << "the loss should fall at first";
   ASSERT_LT(best.step, 14) << "and rise then";
   EXPECT_EQ(result.best->step, best.step);

@@ -71,6 +71,34 @@ TEST_F(LoopTest, ASignalSavesWithinOneStep) {
   EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
 }
 
+TEST_F(LoopTest, ATerminalOrAReaderThatGoesAwaySaves) {
+  for (const auto& [first, second] :
+       {std::pair{SIGHUP, SIGHUP}, {SIGPIPE, SIGPIPE}, {SIGHUP, SIGTERM}, {SIGINT, SIGPIPE}}) {
+    config::RunConfig config = this->config("gone" + std::to_string(first) + "-" + std::to_string(second));
+    config.save_strategy = config::Cadence::kNo;
+    const RunInputs inputs = open_inputs(config);
+    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Observer observer;
+    observer.on_step = [&, first = first, second = second](const StepReport&) {
+      raise(first);
+      raise(second);
+    };
+    const RunResult result = train::run(config, inputs, trainer, std::nullopt, observer);
+    EXPECT_EQ(result.signal, first);
+    EXPECT_EQ(checkpoint::find_newest(config.output_dir)->step(), 1);
+  }
+}
+
+TEST_F(LoopTest, WhatIsIgnoredStaysIgnored) {
+  for (const int signal : {SIGHUP, SIGPIPE}) {
+    const auto before = std::signal(signal, SIG_IGN);
+    const RunResult result = run_until_signal(this->config("ignored" + std::to_string(signal)), 4, signal);
+    std::signal(signal, before);
+    EXPECT_EQ(result.signal, 0);
+    EXPECT_EQ(result.steps, 16);
+  }
+}
+
 TEST_F(LoopTest, ASaveInTheBackgroundChangesNothing) {
   std::vector<std::string> hashes;
   std::vector<ledger::Memory> memories;
@@ -178,13 +206,19 @@ TEST_F(LoopTest, AnotherConfigDoesNotResume) {
   EXPECT_THROW(run(config, 4), Stop);
   config.resume_from_checkpoint = "auto";
   config.learning_rate = 2e-2;
+  config.adam_beta1 = 0.5;
+  config.max_length = 512;
   try {
     run(config);
-    FAIL() << "another learning rate was accepted";
+    FAIL() << "another beta was accepted";
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("learning_rate: 0.02 (there 0.01)"), std::string::npos) << error.what();
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(
+                                  "settings: adam_beta1: 0.5 (there 0.9), max_length: 512 (there 1024); resume with"))
+        << "and what may differ is not named";
   }
   config.learning_rate = 1e-2;
+  config.adam_beta1 = 0.9;
+  config.max_length = 1024;
   config.logging_steps = 1;
   EXPECT_EQ(run(config).steps, 16) << "cadences may change";
 }

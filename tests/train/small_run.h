@@ -60,13 +60,13 @@ class SmallRun : public ::testing::Test {
     return config;
   }
 
-  // Runs to the end, or until SIGTERM comes during a step.
-  RunResult run_until_signal(const config::RunConfig& config, int64_t step) const {
+  // Runs to the end, or until the signal comes during a step.
+  RunResult run_until_signal(const config::RunConfig& config, int64_t step, int signal = SIGTERM) const {
     const RunInputs inputs = open_inputs(config);
     Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
-      if (report.step == step) raise(SIGTERM);
+      if (report.step == step) raise(signal);
     };
     return train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
   }
