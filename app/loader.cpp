@@ -15,6 +15,7 @@
 #include "app/machine.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/system_error.h"
 #include "phantom/gpu.h"
 
 namespace fathom::app {
@@ -83,7 +84,9 @@ void* load(const fs::path& library, int binding, const char* remedy) {
   void* handle = ::dlopen(library.c_str(), binding | RTLD_GLOBAL);
   if (handle == nullptr) {
     const char* reason = ::dlerror();
-    throw Error("cannot load " + library.string() + ": " + (reason != nullptr ? reason : "unknown reason"), remedy);
+    const std::string space = describe_address_space();
+    throw Error("cannot load " + library.string() + ": " + (reason != nullptr ? reason : "unknown reason"),
+                space.empty() ? remedy : space);
   }
   return handle;
 }

@@ -23,6 +23,7 @@ int run(const fathom::app::Invocation& invocation) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  fathom::app::prepare_process();
   try {
     const fathom::app::Parsed parsed = fathom::app::parse_command_line(count, arguments);
     int status = fathom::app::kSuccess;

@@ -1,6 +1,7 @@
 // LibTorch's message, shortened, and the ledger's account.
 #include "app/out_of_memory.h"
 
+#include "base/system_error.h"
 #include "ledger/out_of_memory.h"
 #include "report/refusal.h"
 
@@ -13,7 +14,9 @@ Error explain_out_of_memory(const c10::Error& error, const ledger::Ledger& ledge
     if (!place.empty()) message += "\nIt happened " + place + ".";
     message += "\n\n" + report::format_refusal(*refusal);
   }
-  return Error(message + "\n" + remedy);
+  const bool is_budget = message.find("memory_budget") != std::string::npos;
+  const std::string space = is_budget ? "" : describe_address_space();
+  return Error(message + "\n" + (space.empty() ? remedy : remedy + "\n" + space));
 }
 
 }  // namespace fathom::app

@@ -4,7 +4,9 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 
+#include "app/machine.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace fathom::app {
 namespace {
@@ -16,24 +18,45 @@ ledger::CudaDevice& open_cuda() {
   return *open();
 }
 
+void set_threads(int64_t threads) {
+  if (threads == 0) return;
+  const int64_t cores = this_cpu().cores;
+  if (threads > cores) {
+    log_warning("num_threads is " + std::to_string(threads) + " and this process has " + std::to_string(cores) +
+                (cores == 1 ? " core" : " cores") +
+                ": threads that wait for each other's cores can make a step take many "
+                "times as long; set num_threads: " +
+                std::to_string(cores) + " or less");
+  }
+  at::set_num_threads(static_cast<int>(threads));
+}
+
 }  // namespace
 
 Session open_session(const Invocation& invocation) {
   Session session;
   // On CUDA the CPU's allocator holds only what is read from and written to files.
-  ledger::Ledger& cpu =
-      ledger::install_cpu(invocation.device == config::Device::kCpu ? invocation.config.memory_budget : 0);
-  if (invocation.config.num_threads > 0) at::set_num_threads(static_cast<int>(invocation.config.num_threads));
+  ledger::Ledger& cpu = ledger::install_cpu();
+  set_threads(invocation.config.num_threads);
   session.phantom = invocation.phantom_gpu.has_value();
   if (invocation.device == config::Device::kCuda) {
     ledger::CudaDevice& cuda = open_cuda();
     if (!invocation.trace.empty()) cuda.trace_to(invocation.trace);
-    if (invocation.config.memory_budget > 0) cuda.limit(invocation.config.memory_budget);
     session.placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
   } else {
     session.placement = {at::Device(at::kCPU), &cpu, nullptr};
   }
   return session;
+}
+
+void keep_within_budget(const Invocation& invocation, const Session& session) {
+  const int64_t budget = invocation.config.memory_budget;
+  if (budget == 0) return;
+  if (session.placement.cuda != nullptr) {
+    session.placement.cuda->limit(budget);
+  } else {
+    ledger::install_cpu(budget);
+  }
 }
 
 const ledger::Ledger& ledger_of(const Invocation& invocation) {

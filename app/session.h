@@ -14,9 +14,11 @@ struct Session {
   bool phantom = false;  // the CUDA device is a phantom
 };
 
-// Installs the CPU's ledger, sets the number of threads, opens CUDA if the loader brought it, and holds the device that
-// runs to memory_budget. Call once, before any tensor exists.
+// Installs the CPU's ledger, sets the number of threads (with a warning if they are more than the cores), and opens
+// CUDA if the loader brought it. Call once, before any tensor exists.
 Session open_session(const Invocation& invocation);
+// Holds the device that runs to memory_budget from here on: after planning, which takes a little of its own.
+void keep_within_budget(const Invocation& invocation, const Session& session);
 
 // Of the device that open_session opened.
 const ledger::Ledger& ledger_of(const Invocation& invocation);

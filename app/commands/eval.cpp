@@ -21,6 +21,7 @@ int run_eval(const Invocation& invocation) {
   }
   if (config.validation_split == 0) config.train_file.clear();
   const Session session = open_session(invocation);
+  keep_within_budget(invocation, session);
   const auto [evaluation, taken] = evaluate(config, invocation, session);
   std::printf("loss %.6f\nperplexity %.4f\ntarget tokens %ld\n", evaluation.loss, std::exp(evaluation.loss),
               evaluation.target_count);
