@@ -8,15 +8,14 @@ namespace {
 
 constexpr size_t kLongestMessage = 1000;
 
-// Of a text that an untrusted template wrote: its start, not cut inside a character.
+}  // namespace
+
 std::string shortened(const std::string& text) {
   if (text.size() <= kLongestMessage) return text;
   size_t end = kLongestMessage;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "…";
 }
-
-}  // namespace
 
 void fail_at(const std::string& origin, int line, const std::string& what) {
   throw Error(origin + ":" + std::to_string(line) + ": " + shortened(what));
@@ -26,6 +25,11 @@ void Meter::fail(const std::string& what) const { fail_at(origin_, line_, what);
 
 void Meter::fail_steps() const {
   fail("the template takes more than " + std::to_string(limits_.steps) + " steps for this conversation");
+}
+
+void Meter::visit(size_t bytes) {
+  step(1 + static_cast<int64_t>(bytes / 2));
+  make(4 * bytes);
 }
 
 void Meter::make(size_t bytes) {

@@ -29,6 +29,9 @@ class Meter {
     if ((steps_ += count) > limits_.steps) fail_steps();
   }
   void read(size_t bytes) { step(1 + static_cast<int64_t>(bytes / 16)); }  // of text that is searched or compared
+  // Of text whose characters are looked up or rewritten one by one, which takes some 20 ns each and, as code points,
+  // four times its memory.
+  void visit(size_t bytes);
   void make(size_t bytes);
   // One level of statements, expressions and macros while it lives.
   class Level {
@@ -57,6 +60,8 @@ class Meter {
   int line_ = 1;
 };
 
+// A text that an untrusted template wrote, as part of a message: its start, not cut inside a character.
+std::string shortened(const std::string& text);
 // An error of a template: "origin:line: what".
 [[noreturn]] void fail_at(const std::string& origin, int line, const std::string& what);
 

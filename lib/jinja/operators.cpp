@@ -12,11 +12,12 @@ namespace fathom::jinja {
 namespace {
 
 Value missing_attribute(const Value& object, const std::string& name) {
-  return Value::undefined("'" + type_name(object) + " object' has no attribute '" + name + "'");
+  return Value::undefined("'" + type_name(object) + " object' has no attribute '" + shortened(name) + "'");
 }
 
 Value unsafe_attribute(const Value& object, const std::string& name) {
-  return Value::undefined("access to attribute '" + name + "' of '" + type_name(object) + "' object is unsafe.");
+  return Value::undefined("access to attribute '" + shortened(name) + "' of '" + type_name(object) +
+                          "' object is unsafe.");
 }
 
 // What getattr finds: a method, or an attribute of a namespace or loop.
@@ -168,6 +169,7 @@ Value get_slice(const Value& object, const Value& start, const Value& stop, cons
       const size_t to = byte_of_character(*text, std::max(bounds.start, bounds.stop));
       return make_text(text->substr(from, to - from), meter);
     }
+    meter.visit(text->size());
     const std::vector<char32_t> characters = to_characters(*text);
     std::string part;
     for (int64_t at : positions(bounds, size, meter)) append_character(part, characters[at]);

@@ -106,7 +106,7 @@ Value last(const Value& operand, CallArguments arguments, Meter& meter) {
 Value reverse(const Value& operand, CallArguments arguments, Meter& meter) {
   const Signature none("reverse", std::move(arguments), {}, meter);
   if (const std::string* text = operand.text()) {
-    meter.make(4 * text->size());
+    meter.visit(text->size());
     std::vector<char32_t> characters = to_characters(*text);
     std::string result;
     for (auto character = characters.rbegin(); character != characters.rend(); ++character)

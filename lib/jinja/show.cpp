@@ -24,6 +24,7 @@ class Writer {
   void repr(const Value& value) {
     meter_.step();
     if (const std::string* text = value.text()) {
+      meter_.visit(text->size());
       write((value.is<Markup>() ? "Markup(" : "") + text_repr(*text) + (value.is<Markup>() ? ")" : ""));
       return;
     }
@@ -120,6 +121,7 @@ class JsonWriter {
     return float_repr(number);
   }
   void string(const std::string& text) {
+    meter_.visit(text.size());
     std::string out = "\"";
     for (char32_t c : to_characters(text)) append(out, c);
     write(out + "\"");
@@ -232,7 +234,10 @@ std::string float_repr(double value) {
 }
 
 std::string to_text(const Value& value, Meter& meter) {
-  if (const std::string* text = value.text()) return *text;
+  if (const std::string* text = value.text()) {
+    meter.read(text->size());
+    return *text;
+  }
   if (value.is<Undefined>()) return "";
   return to_repr(value, meter);
 }

@@ -43,7 +43,11 @@ bool is_same(const Value& value, const Value& other, Meter& meter) {
   return type_name(value) == type_name(other) && equal(value, other, meter);
 }
 
-bool has_class(const Value& value, Class wanted, Meter& meter) { return is_class(to_text(value, meter), wanted); }
+bool has_class(const Value& value, Class wanted, Meter& meter) {
+  const std::string text = to_text(value, meter);
+  meter.visit(text.size());
+  return is_class(text, wanted);
+}
 
 template <Comparison comparison>
 bool compared(const Value& value, const Value& argument, Meter& meter) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/meter.h"
+
 namespace fathom::jinja {
 
 bool is_ascii(std::string_view text);
@@ -21,7 +23,7 @@ bool is_space(char32_t character);  // str.isspace
 enum class Ends { kBoth, kLeft, kRight };
 std::string_view strip(std::string_view text, Ends ends);
 std::string_view strip(std::string_view text, Ends ends, std::string_view characters);
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends = false);
+std::vector<std::string_view> split_lines(std::string_view text, Meter& meter, bool keep_ends = false);
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);

@@ -20,7 +20,7 @@ template <std::string (*change)(std::string_view)>
 Value changed(const Value& operand, CallArguments arguments, Meter& meter) {
   const Signature none("the filter", std::move(arguments), {}, meter);
   const std::string text = to_text(operand, meter);
-  meter.make(4 * text.size());
+  meter.visit(text.size());
   return like(operand, change(text), meter);
 }
 
@@ -50,7 +50,7 @@ std::string titled(std::string_view text) {
 Value title_filter(const Value& operand, CallArguments arguments, Meter& meter) {
   const Signature none("title", std::move(arguments), {}, meter);
   const std::string text = to_text(operand, meter);
-  meter.make(4 * text.size());
+  meter.visit(4 * text.size());  // words of one letter take as long
   return make_text(titled(text), meter);
 }
 
@@ -80,8 +80,7 @@ Value indent(const Value& operand, CallArguments arguments, Meter& meter) {
   const std::string text = *operand.text() + "\n";  // so that a text without a line has one
   std::string result = signature.flag(1, false) ? margin : "";
   bool first = true;
-  meter.make(text.size());
-  for (std::string_view line : split_lines(text)) {
+  for (std::string_view line : split_lines(text, meter)) {
     meter.make(margin.size() + 1);
     if (!first) result += '\n';
     if (!first && (!line.empty() || signature.flag(2, false))) result += margin;
@@ -106,7 +105,7 @@ Value escape(const Value& operand, CallArguments arguments, Meter& meter) {
   if (operand.is<Markup>()) return operand;
   std::string result;
   const std::string text = to_text(operand, meter);
-  meter.make(text.size());
+  meter.make(6 * text.size());  // of quotes
   for (char c : text) {
     constexpr std::pair<char, std::string_view> kEntities[] = {
         {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};

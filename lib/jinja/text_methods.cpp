@@ -37,7 +37,7 @@ void charge_backward(View text, View part, Meter& meter) {
 }
 
 // str.split() without a separator: runs of blanks. limit < 0: all.
-std::vector<View> split_blanks(View text, int64_t limit, bool from_right) {
+std::vector<View> split_blanks(View text, int64_t limit, bool from_right, Meter& meter) {
   std::vector<View> parts;
   const Ends before = from_right ? Ends::kRight : Ends::kLeft;
   View rest = strip(text, before);
@@ -54,6 +54,7 @@ std::vector<View> split_blanks(View text, int64_t limit, bool from_right) {
       if (strip(rest.substr(start, size), Ends::kLeft).empty()) break;
       cut = from_right ? start : start + size;
     }
+    meter.make(sizeof(View));
     parts.push_back(from_right ? rest.substr(cut) : rest.substr(0, cut));
     rest = strip(from_right ? rest.substr(0, cut) : rest.substr(cut), before);
   }
@@ -61,12 +62,13 @@ std::vector<View> split_blanks(View text, int64_t limit, bool from_right) {
   return parts;
 }
 
-std::vector<View> split_at(View text, View separator, int64_t limit) {
+std::vector<View> split_at(View text, View separator, int64_t limit, Meter& meter) {
   std::vector<View> parts;
   size_t begin = 0;
   for (size_t at = 0; limit < 0 || static_cast<int64_t>(parts.size()) < limit; begin = at + separator.size()) {
     at = find_text(text, separator, begin);
     if (at == kNone) break;
+    meter.make(sizeof(View));
     parts.push_back(text.substr(begin, at - begin));
   }
   parts.push_back(text.substr(begin));
@@ -74,11 +76,12 @@ std::vector<View> split_at(View text, View separator, int64_t limit) {
 }
 
 // The last `limit` separators of all, found from the right as Python finds them.
-std::vector<View> split_at_right(View text, View separator, int64_t limit) {
+std::vector<View> split_at_right(View text, View separator, int64_t limit, Meter& meter) {
   std::vector<View> parts;
   while (limit < 0 || static_cast<int64_t>(parts.size()) < limit) {
     const size_t at = text.rfind(separator);
     if (at == kNone) break;
+    meter.make(sizeof(View));
     parts.push_back(text.substr(at + separator.size()));
     text = text.substr(0, at);
   }
@@ -92,11 +95,13 @@ Value split(View text, const std::string& name, CallArguments arguments, Meter& 
   const int64_t limit = signature.integer(1, -1);
   meter.make(text.size());
   const bool from_right = name == "rsplit";
-  if (!signature.has(0) || signature.value(0).is<None>()) return list_of(split_blanks(text, limit, from_right), meter);
+  if (!signature.has(0) || signature.value(0).is<None>())
+    return list_of(split_blanks(text, limit, from_right, meter), meter);
   const std::string separator = signature.text(0);
   if (separator.empty()) meter.fail(name + ": empty separator");
   if (from_right) charge_backward(text, separator, meter);
-  return list_of(from_right ? split_at_right(text, separator, limit) : split_at(text, separator, limit), meter);
+  return list_of(from_right ? split_at_right(text, separator, limit, meter) : split_at(text, separator, limit, meter),
+                 meter);
 }
 
 Value strip_method(View text, const std::string& name, CallArguments arguments, Meter& meter) {
@@ -161,7 +166,12 @@ Value count(View text, CallArguments arguments, Meter& meter) {
   const auto part = part_of(text, signature, meter);
   if (!part) return Value(Value::Data(int64_t{0}));
   if (wanted.empty()) return Value(Value::Data(count_characters(part->text) + 1));
-  return Value(Value::Data(static_cast<int64_t>(split_at(part->text, wanted, -1).size()) - 1));
+  int64_t found = 0;
+  for (size_t at = 0; (at = find_text(part->text, wanted, at)) != kNone; at += wanted.size()) {
+    meter.step();
+    ++found;
+  }
+  return Value(Value::Data(found));
 }
 
 Value join(const std::string& separator, CallArguments arguments, Meter& meter) {
@@ -217,7 +227,7 @@ std::optional<Value> without_arguments(const std::string& text, const std::strin
                                                  {"isdecimal", Class::kDecimal}, {"isalnum", Class::kAlnum},
                                                  {"isspace", Class::kSpace},     {"isupper", Class::kUpper},
                                                  {"islower", Class::kLower}};
-  meter.make(4 * text.size());
+  meter.visit(text.size());
   for (const auto& [known, change] : kCases) {
     if (name == known) return make_text(change(text), meter);
   }
@@ -279,7 +289,7 @@ Value call_text_method(const Value& receiver, const std::string& name, CallArgum
   if (name == "format") return make_text(format_braces(text, arguments, meter), meter);
   if (name == "splitlines") {
     const Signature signature(name, std::move(arguments), {"keepends"}, meter);
-    return list_of(split_lines(text, signature.flag(0, false)), meter);
+    return list_of(split_lines(text, meter, signature.flag(0, false)), meter);
   }
   if (name == "replace") {
     const Signature signature(name, std::move(arguments), {"old", "new", "count"}, meter);
