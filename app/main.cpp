@@ -1,13 +1,12 @@
 // The program: reads the command line, then runs the command here or in the engine.
-#include <cstdio>
 #include <exception>
-#include <iostream>
 
 #include "app/command_line.h"
 #include "app/commands.h"
 #include "app/exit_status.h"
 #include "app/loader.h"
 #include "base/error.h"
+#include "base/output.h"
 
 namespace {
 
@@ -30,9 +29,9 @@ int main(int count, char** arguments) {
     if (parsed.invocation) {
       status = run(*parsed.invocation);
     } else {
-      std::fputs(parsed.text.c_str(), stdout);
+      fathom::print(parsed.text);
     }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()) {
+    if (!fathom::all_is_printed()) {
       throw fathom::Error("the results could not be written to stdout", "is the disk full?");
     }
     return status;

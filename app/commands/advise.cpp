@@ -2,7 +2,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "app/planning.h"
 #include "app/session.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "plan/bound.h"
 #include "plan/dry_run.h"
 #include "plan/fit.h"
@@ -167,9 +167,9 @@ void advise_value(plan::Vary vary, Planner& planner, const plan::Question& quest
   const plan::Largest largest =
       plan::largest_that_fits(vary, {lowest, limit_of(vary, planner, question.run)}, question);
   if (json) {
-    std::cout << format_json(report::largest_json(subject, vary, largest));
+    print(format_json(report::largest_json(subject, vary, largest)));
   } else {
-    std::cout << report::format_largest(subject, vary, largest);
+    print(report::format_largest(subject, vary, largest));
   }
 }
 
@@ -187,9 +187,9 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
       plan::remedies(question.shape, question.run, question.target, planner.workload_of(question.run));
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (invocation.json) {
-    std::cout << format_json(report::advice_json(subject, advice, other, alone));
+    print(format_json(report::advice_json(subject, advice, other, alone)));
   } else {
-    std::cout << report::format_advice(subject, advice, other, alone);
+    print(report::format_advice(subject, advice, other, alone));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/session.h"
+#include "base/output.h"
 #include "plan/answer.h"
 
 namespace fathom::app {
@@ -12,7 +13,7 @@ namespace fathom::app {
 int run_answer_plan(const Invocation& invocation) {
   plan::PhantomGpuPlayer player(open_session(invocation).placement);
   for (std::string line; player.can_go_on() && std::getline(std::cin, line);) {
-    std::cout << player.answer(parse_json(line, "stdin")).dump() << std::endl;
+    print(player.answer(parse_json(line, "stdin", SIZE_MAX)).dump() + "\n");
   }
   return 0;
 }

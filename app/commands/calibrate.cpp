@@ -3,7 +3,6 @@
 #include <array>
 #include <chrono>
 #include <ctime>
-#include <iostream>
 
 #include "app/calibrations.h"
 #include "app/commands.h"
@@ -12,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "phantom/child.h"
 #include "plan/measure_overhead.h"
 #include "plan/measure_speed.h"
@@ -78,7 +78,7 @@ int run_calibrate(const Invocation& invocation) {
     const std::filesystem::path file = plan::save_calibration(calibration_folder(), calibration);
     json.push_back(to_json(calibration));
     if (invocation.json) return;
-    std::cout << report::format_calibration(calibration) << "Kept in " << file.string() << std::endl;
+    print(report::format_calibration(calibration) + "Kept in " + file.string() + "\n");
   };
   if (invocation.phantom_gpu) {
     keep(calibrate_gpu("phantom " + invocation.phantom_gpu->name, invocation));
@@ -86,13 +86,13 @@ int run_calibrate(const Invocation& invocation) {
     keep(calibrate_cpu(invocation));
     if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) keep(calibrate_gpu(gpus.front().name, invocation));
   }
-  if (invocation.json) std::cout << format_json(json);
+  if (invocation.json) print(format_json(json));
   return 0;
 }
 
 int run_answer_overhead(const Invocation& invocation) {
   const Session session = open_session(invocation);
-  std::cout << Json{{"bytes", plan::measure_overhead(invocation.config, session.placement)}}.dump() << std::endl;
+  print(Json{{"bytes", plan::measure_overhead(invocation.config, session.placement)}}.dump() + "\n");
   return 0;
 }
 

@@ -1,6 +1,5 @@
 // `fathom doctor`: what this machine offers to a run, and what is missing.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "app/commands.h"
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/narrow_instructions.h"
+#include "base/output.h"
 
 namespace fathom::app {
 namespace {
@@ -126,8 +126,7 @@ int run_doctor(const Invocation& invocation) {
   examine_gpus(findings);
   findings.offers["missing"] = findings.missing;
   findings.offers["not_there"] = findings.absent;
-  const std::string text = invocation.json ? format_json(findings.offers) : as_text(findings);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(invocation.json ? format_json(findings.offers) : as_text(findings));
   return findings.missing.empty() ? kSuccess : kFailure;
 }
 

@@ -1,8 +1,6 @@
 // `fathom estimate`: what a run will take, before it runs.
 #include <ATen/Parallel.h>
 
-#include <iostream>
-
 #include "app/calibrations.h"
 #include "app/commands.h"
 #include "app/machine.h"
@@ -10,6 +8,7 @@
 #include "app/run_report.h"
 #include "app/session.h"
 #include "base/bytes.h"
+#include "base/output.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
 #include "plan/outlook.h"
@@ -61,8 +60,8 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
 }
 
 int print_parameters(const Invocation& invocation) {
-  std::cout << (invocation.json ? format_json(report::parameters_json(invocation.parameters))
-                                : report::format_parameters(invocation.parameters));
+  print(invocation.json ? format_json(report::parameters_json(invocation.parameters))
+                        : report::format_parameters(invocation.parameters));
   return 0;
 }
 
@@ -70,7 +69,7 @@ int print_parameters(const Invocation& invocation) {
 int print_attention(const Invocation& invocation, const Session& session, const model::ModelShape& shape) {
   const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
   const auto points = plan::attention_curve(invocation.config, shape, session.placement, limits);
-  std::cout << (invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));
+  print(invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));
   return 0;
 }
 
@@ -96,12 +95,16 @@ int run_estimate(const Invocation& invocation) {
   json.update(report::outlook_json(plan, outlook));
   if (!invocation.page.empty()) write_plan_page(config, plan, json, invocation.page);
   if (invocation.json) {
-    std::cout << format_json(json);
+    print(format_json(json));
   } else {
-    std::cout << report::format_memory({plan, std::nullopt}) << "\n"
-              << report::format_rules({plan, std::nullopt}, invocation.explain)
-              << report::format_outlook(plan, outlook);
-    if (invocation.explain) std::cout << "\n" << report::format_derivation(plan.analytic);
+    print(report::format_memory({plan, std::nullopt}));
+    print("\n");
+    print(report::format_rules({plan, std::nullopt}, invocation.explain));
+    print(report::format_outlook(plan, outlook));
+    if (invocation.explain) {
+      print("\n");
+      print(report::format_derivation(plan.analytic));
+    }
   }
   return 0;
 }

@@ -1,4 +1,5 @@
 // `fathom eval`: loss and perplexity of a model on a file.
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -8,6 +9,7 @@
 #include "app/session.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/output.h"
 
 namespace fathom::app {
 
@@ -23,8 +25,10 @@ int run_eval(const Invocation& invocation) {
   const Session session = open_session(invocation);
   keep_within_budget(invocation, session);
   const auto [evaluation, taken] = evaluate(config, invocation, session);
-  std::printf("loss %.6f\nperplexity %.4f\ntarget tokens %ld\n", evaluation.loss, std::exp(evaluation.loss),
-              evaluation.target_count);
+  std::array<char, 96> result{};
+  std::snprintf(result.data(), result.size(), "loss %.6f\nperplexity %.4f\n", evaluation.loss,
+                std::exp(evaluation.loss));
+  print(result.data() + ("target tokens " + std::to_string(evaluation.target_count) + "\n"));
   log_info(format_count(std::llround(static_cast<double>(evaluation.target_count) / taken.count())) +
            " target tokens per second, peak " + format_bytes(evaluation.memory.peak));
   return 0;

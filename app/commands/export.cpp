@@ -1,9 +1,8 @@
 // `fathom export`: a run, a checkpoint or an adapter as a folder for transformers or PEFT.
 #include "checkpoint/export.h"
 
-#include <cstdio>
-
 #include "app/commands.h"
+#include "base/output.h"
 
 namespace fathom::app {
 
@@ -14,7 +13,7 @@ int run_export(const Invocation& invocation) {
   request.merge = invocation.merge;
   request.base = invocation.base;
   const std::string what = checkpoint::export_model(request);
-  std::printf("%s: %s\n", invocation.out.c_str(), what.c_str());
+  print(invocation.out.string() + ": " + what + "\n");
   return 0;
 }
 

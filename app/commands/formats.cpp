@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "base/bytes.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "quant/int4.h"
 #include "quant/layout.h"
 #include "quant/stored_number.h"
@@ -185,8 +186,7 @@ std::string as_text(const Invocation& invocation) {
 }  // namespace
 
 int run_formats(const Invocation& invocation) {
-  const std::string text = invocation.json ? as_json(invocation) : as_text(invocation);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(invocation.json ? as_json(invocation) : as_text(invocation));
   return 0;
 }
 

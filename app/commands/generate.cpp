@@ -2,16 +2,12 @@
 // escaped.
 #include "train/generate.h"
 
-#include <unistd.h>
-
-#include <iostream>
-
 #include "app/commands.h"
 #include "app/commands/hold_chat.h"
 #include "app/model.h"
 #include "app/session.h"
 #include "base/error.h"
-#include "base/terminal.h"
+#include "base/output.h"
 #include "ops/autocast.h"
 #include "ops/tf32.h"
 #include "tokenizer/stream_decoder.h"
@@ -71,12 +67,11 @@ int run_generate(const Invocation& invocation) {
   for (const std::string& prompt : invocation.prompts) {
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);
     auto show = [&](const std::string& text) {
-      const std::string line = invocation.prompts.size() > 1 ? on_one_line(text) : text;
-      std::cout << fit_for(STDOUT_FILENO, line) << std::flush;
+      print_verbatim(invocation.prompts.size() > 1 ? on_one_line(text) : text);
     };
     train::generate(model, prompt_ids(*inputs.tokenizer, prompt), options, [&](int32_t id) { show(decoder.push(id)); });
     show(decoder.finish());
-    std::cout << std::endl;
+    print("\n");
   }
   return 0;
 }

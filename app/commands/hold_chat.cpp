@@ -6,7 +6,8 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "base/terminal.h"
+#include "base/log.h"
+#include "base/output.h"
 #include "chat/dialogue.h"
 #include "chat/end_token.h"
 #include "tokenizer/stream_decoder.h"
@@ -28,7 +29,7 @@ void hold_chat(model::Llama& model, const train::RunInputs& inputs, train::Gener
     tokenizer::StreamDecoder decoder(*inputs.tokenizer);
     std::string said;
     const auto show = [&](const std::string& text) {
-      std::cout << fit_for(STDOUT_FILENO, text) << std::flush;
+      print_verbatim(text);
       said += text;
     };
     // The template writes BOS and the like itself.
@@ -38,7 +39,7 @@ void hold_chat(model::Llama& model, const train::RunInputs& inputs, train::Gener
     return said;
   };
   const chat::DialogueOptions dialogue{system_prompt, ::isatty(STDIN_FILENO) == 1};
-  chat::hold_dialogue(*chat_template, dialogue, std::cin, std::cout, std::cerr, answer);
+  chat::hold_dialogue(*chat_template, dialogue, std::cin, {print, log_error}, answer);
 }
 
 }  // namespace fathom::app

@@ -1,13 +1,10 @@
 // `fathom inspect PATH`: what is inside, as a table or as JSON.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 
 #include "app/commands.h"
 #include "app/contents.h"
 #include "base/bytes.h"
-#include "base/terminal.h"
+#include "base/output.h"
 #include "report/table.h"
 
 namespace fathom::app {
@@ -65,8 +62,7 @@ std::string as_json(const Contents& contents) {
 
 int run_inspect(const Invocation& invocation) {
   const Contents contents = read_contents(invocation.subject);
-  const std::string text = fit_for(STDOUT_FILENO, invocation.json ? as_json(contents) : as_text(contents));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(invocation.json ? as_json(contents) : as_text(contents));
   return 0;
 }
 

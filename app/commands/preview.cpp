@@ -1,16 +1,13 @@
 // `fathom preview CONFIG`: the samples as they are trained on, what of them counts for the loss, and how they are
 // batched.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "app/commands.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/terminal.h"
+#include "base/output.h"
 #include "data/packing.h"
 #include "data/segments.h"
 #include "train/inputs.h"
@@ -138,18 +135,19 @@ std::string batches_text(const config::RunConfig& config, const Batches& batches
   return text + ", " + percent(batches.positions - batches.tokens, batches.positions) + " of them padding\n";
 }
 
-std::string sample_text(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer, bool colour) {
-  std::string text = "\nsample " + std::to_string(row) + ": " + format_count(dataset.length(row)) + " tokens, " +
-                     format_count(dataset.target_count(row)) + " targets\n";
+void print_sample(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer) {
+  print("\nsample " + std::to_string(row) + ": " + format_count(dataset.length(row)) + " tokens, " +
+        format_count(dataset.target_count(row)) + " targets\n");
   for (const data::Segment& segment : data::segments_of(dataset.example(row), tokenizer)) {
-    const std::string shown = shown_in_terminal(segment.text);  // of strangers, in a pager or an editor, too
     if (segment.counts) {
-      text += shown;
+      print(segment.text);
+    } else if (output_takes_colour()) {
+      print_dim(segment.text);
     } else {
-      text += colour ? "\033[2m" + shown + "\033[0m" : "⟦" + shown + "⟧";
+      print("⟦" + segment.text + "⟧");
     }
   }
-  return text + "\n";
+  print("\n");
 }
 
 Json dataset_json(const data::Dataset& dataset) {
@@ -179,15 +177,6 @@ Json sample_json(const data::Dataset& dataset, int64_t row, const tokenizer::Tok
           {"labels", example.labels}};
 }
 
-bool stdout_takes_colour() {
-  const char* terminal = std::getenv("TERM");
-  const char* no_colour = std::getenv("NO_COLOR");
-  return ::isatty(STDOUT_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb" &&
-         (no_colour == nullptr || *no_colour == '\0');
-}
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 }  // namespace
 
 int run_preview(const Invocation& invocation) {
@@ -208,16 +197,16 @@ int run_preview(const Invocation& invocation) {
     if (config.packing) json["pass"]["bins"] = batches.bins;
     json["shown"] = Json::array();
     for (const int64_t row : rows) json["shown"].push_back(sample_json(inputs.train, row, tokenizer));
-    print(fit_for(STDOUT_FILENO, format_json(json)));
+    print(format_json(json));
     return 0;
   }
-  const bool colour = stdout_takes_colour();
   print(summary_text("train", inputs.train));
   if (!inputs.validation.empty()) print(summary_text("validation", inputs.validation));
   print(histogram_text(histogram(inputs.train)) + batches_text(config, batches));
-  print(colour ? "\nsamples in the order of the run; \033[2mdim\033[0m tokens do not count for the loss\n"
-               : "\nsamples in the order of the run; tokens in ⟦⟧ do not count for the loss\n");
-  for (const int64_t row : rows) print(sample_text(inputs.train, row, tokenizer, colour));
+  print("\nsamples in the order of the run; ");
+  if (output_takes_colour()) print_dim("dim");
+  print(output_takes_colour() ? " tokens do not count for the loss\n" : "tokens in ⟦⟧ do not count for the loss\n");
+  for (const int64_t row : rows) print_sample(inputs.train, row, tokenizer);
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "checkpoint/quantize_folder.h"
 #include "report/table.h"
 
@@ -146,9 +147,7 @@ int run_quantize(const Invocation& invocation) {
   const QuantizeReport report = checkpoint::quantize_folder(
       {config.model_name_or_path, invocation.out, invocation.format, 5'000'000'000, show_progress});
   if (losses) losses->after = loss_of(invocation.out);
-  const std::string text =
-      invocation.json ? as_json(report, invocation.out, losses) : as_text(report, invocation.out, losses);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(invocation.json ? as_json(report, invocation.out, losses) : as_text(report, invocation.out, losses));
   return 0;
 }
 

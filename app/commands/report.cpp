@@ -1,9 +1,8 @@
 // `fathom report RUN`: the page of a run anew, from the files in its folder.
-#include <cstdio>
-
 #include "app/commands.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "page/page.h"
 #include "page/snapshot.h"
 
@@ -13,7 +12,7 @@ int run_report(const Invocation& invocation) {
   const page::RunRecord record = page::read_run_record(invocation.subject);
   const std::filesystem::path out = invocation.out.empty() ? invocation.subject / "report.html" : invocation.out;
   write_file_atomically(out, page::report_page(record));
-  std::printf("report: %s\n", out.c_str());
+  print("report: " + out.string() + "\n");
   if (invocation.snapshot.empty()) return 0;
 
   const std::optional<ledger::Timeline>& timeline = record.measured ? record.measured : record.predicted;
@@ -22,7 +21,8 @@ int run_report(const Invocation& invocation) {
                 "run `fathom train` again; it leaves one");
   }
   write_file_atomically(invocation.snapshot, page::snapshot_pickle(*timeline));
-  std::printf("snapshot (%s): %s\n", record.measured ? "measured" : "predicted", invocation.snapshot.c_str());
+  print(std::string("snapshot (") + (record.measured ? "measured" : "predicted") +
+        "): " + invocation.snapshot.string() + "\n");
   return 0;
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 
 #include "app/commands.h"
 #include "app/machine.h"
@@ -20,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "ledger/out_of_memory.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
@@ -214,6 +214,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Numbers and words of our own, of at most 160 characters.
+template <typename... Values>
+void print_line(const char* format, Values... values) {
+  std::array<char, 160> line{};
+  std::snprintf(line.data(), line.size(), format, values...);
+  print(line.data());
+}
+
 // The first evaluation, and that of the final weights. What is not as one expects is said: a first one that came after
 // some steps, final weights that were not evaluated.
 void print_evaluations(const train::RunResult& result, const train::EvaluatedStep& first,
@@ -222,9 +230,9 @@ void print_evaluations(const train::RunResult& result, const train::EvaluatedSte
   const train::EvaluatedStep& kept = is_best ? *result.best : last;
   const std::string since = first.step > 0 ? " after step " + std::to_string(first.step) : "";
   const std::string until = kept.step == result.kept_step ? "" : " after step " + std::to_string(kept.step);
-  std::printf("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
+  print_line("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
               100 * (kept.loss / first.loss - 1));
-  if (!until.empty()) std::printf("the final weights, of step %ld, were not evaluated\n", result.kept_step);
+  if (!until.empty()) print_line("the final weights, of step %ld, were not evaluated\n", result.kept_step);
 }
 
 void print_outcome(const train::RunResult& result) {
@@ -232,13 +240,12 @@ void print_outcome(const train::RunResult& result) {
     print_evaluations(result, *result.first_evaluation, *result.last_evaluation);
   }
   if (result.loss_scale) {
-    std::printf("loss scale: %g at the end; skipped %ld of %ld steps, whose gradients overflowed\n",
-                result.loss_scale->value(), result.loss_scale->skipped_steps(), result.steps);
+    print_line("loss scale: %g at the end; skipped %ld of %ld steps, whose gradients overflowed\n",
+               result.loss_scale->value(), result.loss_scale->skipped_steps(), result.steps);
   }
-  if (result.stopped_early)
-    std::printf("stopped after step %ld: no evaluation was better for too long\n", result.steps);
+  if (result.stopped_early) print_line("stopped after step %ld: no evaluation was better for too long\n", result.steps);
   if (!result.best) return;
-  std::printf("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
+  print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
               result.best->step == result.kept_step ? ", whose weights are the final ones" : "");
 }
 
@@ -255,13 +262,13 @@ int run_train(const Invocation& invocation) {
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
   const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
-  std::cout << report::format_memory({plan, std::nullopt}) << std::flush;
+  print(report::format_memory({plan, std::nullopt}));
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
   const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
   write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
-  std::cout << describe_run(config, inputs, resume) << times.forecast() << std::flush;
+  print(describe_run(config, inputs, resume) + times.forecast());
   Recorder recorder(config, resume, times, profile);
   keep_within_budget(invocation, session);
   const int64_t resident_before = resident_bytes();
@@ -287,15 +294,14 @@ int run_train(const Invocation& invocation) {
   const double seconds = seconds_since(start);
   write_run_report(config, comparison, memory_of(comparison, invocation, inputs.shape, session, times), seconds);
   if (resume && resume->step() == result.steps) {
-    std::cout << resume->folder().string() << " is of the last step: none was left to run, and nothing to measure\n";
+    print(resume->folder().string() + " is of the last step: none was left to run, and nothing to measure\n");
   } else {
-    std::cout << report::format_memory(comparison, result.stopped_early) << "\n"
-              << report::format_rules(comparison, /*all=*/false) << "\n"
-              << times.comparison();
+    print(report::format_memory(comparison, result.stopped_early) + "\n" +
+          report::format_rules(comparison, /*all=*/false) + "\n" + times.comparison());
   }
   if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
-  std::printf("%s: %s\nreport: %s\n", config.method == config::Method::kFull ? "model" : "adapter",
-              config.output_dir.c_str(), (std::filesystem::path(config.output_dir) / "report.html").c_str());
+  print((config.method == config::Method::kFull ? "model: " : "adapter: ") + config.output_dir +
+        "\nreport: " + (std::filesystem::path(config.output_dir) / "report.html").string() + "\n");
   if (result.best_is_lost.empty()) return 0;
   log_error("the final weights are those of the last step, " + std::to_string(result.steps) +
             ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <string>
 
@@ -23,7 +22,7 @@ void write_line(std::string_view label, const char* colour, std::string_view lin
   if (progress_shown) text += "\r\033[K";
   progress_shown = false;
   if (!label.empty()) text += live ? colour + std::string(label) + "\033[0m" : std::string(label);
-  text += fit_for(STDERR_FILENO, line);
+  text += shown_in_terminal(line);
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -31,12 +30,7 @@ void write_line(std::string_view label, const char* colour, std::string_view lin
 
 }  // namespace
 
-bool terminal_is_live() {
-  const char* terminal = std::getenv("TERM");
-  const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb" &&
-         (no_colour == nullptr || *no_colour == '\0');
-}
+bool terminal_is_live() { return takes_colour(STDERR_FILENO); }
 
 void log_info(std::string_view line) { write_line("", "", line); }
 void log_warning(std::string_view line) { write_line("warning: ", "\033[33m", line); }

@@ -1,4 +1,5 @@
-// Lines on stderr for people; results go to stdout and never through here.
+// Lines on stderr for people, shown as shown_in_terminal() shows them: the only way there. Results go to stdout by
+// base/output.h.
 #pragma once
 
 #include <string_view>

@@ -2,7 +2,6 @@
 #include "chat/dialogue.h"
 
 #include <istream>
-#include <ostream>
 
 #include "base/error.h"
 
@@ -18,11 +17,11 @@ Json first_messages(const DialogueOptions& options) {
 }  // namespace
 
 void hold_dialogue(const ChatTemplate& chat_template, const DialogueOptions& options, std::istream& input,
-                   std::ostream& output, std::ostream& errors, const Answer& answer) {
+                   const Screen& screen, const Answer& answer) {
   Json messages = first_messages(options);
   std::string line;
   while (true) {
-    if (options.interactive) output << "> " << std::flush;
+    if (options.interactive) screen.show("> ");
     if (!std::getline(input, line)) break;
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (line == "/exit") break;
@@ -38,12 +37,12 @@ void hold_dialogue(const ChatTemplate& chat_template, const DialogueOptions& opt
       messages.push_back({{"role", "assistant"}, {"content", said}});
     } catch (const Error& error) {
       if (!options.interactive) throw;
-      errors << error.what() << std::endl;
+      screen.show_error(error.what());
       messages = before;
     }
-    output << std::endl;
+    screen.show("\n");
   }
-  if (options.interactive) output << std::endl;
+  if (options.interactive) screen.show("\n");
 }
 
 }  // namespace fathom::chat

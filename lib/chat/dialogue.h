@@ -1,9 +1,10 @@
-// A conversation over two streams: a line in is a turn, what the model answers goes out.
+// A conversation: a line in is a turn, what the model answers goes out.
 #pragma once
 
 #include <functional>
 #include <iosfwd>
 #include <string>
+#include <string_view>
 
 #include "chat/chat_template.h"
 
@@ -17,9 +18,15 @@ struct DialogueOptions {
 // Writes the answer to a prompt, the conversation so far as the template has it, and returns it.
 using Answer = std::function<std::string(const std::string& prompt)>;
 
-// Until the input ends or a line says /exit; /reset forgets what was said. Blank lines are passed over. errors: where a
-// person is told why a turn failed, which is then as if it had not been; not interactive, the Error is thrown.
+// Where a person reads: text as it comes, and why a turn failed.
+struct Screen {
+  std::function<void(std::string_view text)> show;
+  std::function<void(std::string_view line)> show_error;
+};
+
+// Until the input ends or a line says /exit; /reset forgets what was said. Blank lines are passed over. A turn that
+// failed is as if it had not been, and the screen shows why; not interactive, the Error is thrown.
 void hold_dialogue(const ChatTemplate& chat_template, const DialogueOptions& options, std::istream& input,
-                   std::ostream& output, std::ostream& errors, const Answer& answer);
+                   const Screen& screen, const Answer& answer);
 
 }  // namespace fathom::chat

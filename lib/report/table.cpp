@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/terminal.h"
+
 namespace fathom::report {
 namespace {
 
@@ -82,6 +84,8 @@ void Table::add_row(std::vector<std::string> cells) {
     throw std::logic_error("a table row has " + std::to_string(cells.size()) + " cells for " +
                            std::to_string(columns_.size()) + " columns");
   }
+  // Here, so that columns are as wide as what is shown.
+  for (std::string& cell : cells) cell = shown_in_terminal(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -16,5 +16,13 @@ TEST(Log, LinesArePlainWhereStderrIsNoTerminal) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "loading\nwarning: slow\nerror: broken\n");
 }
 
+TEST(Log, ShowsControlCharactersInLogFilesToo) {
+  ::testing::internal::CaptureStderr();
+  log_info("a\x1b[2J");
+  log_warning("b\x07");
+  log_error("c\u202E");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "a\\x1b[2J\nwarning: b\\x07\nerror: c\\u202e\n");
+}
+
 }  // namespace
 }  // namespace fathom

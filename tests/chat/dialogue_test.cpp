@@ -26,15 +26,14 @@ struct Held {
 Held hold(const std::string& lines, const DialogueOptions& options) {
   Held held;
   std::istringstream input(lines);
-  std::ostringstream output, errors;
-  hold_dialogue(kTemplate, options, input, output, errors, [&](const std::string& prompt) {
+  const Screen screen{[&](std::string_view text) { held.output += text; },
+                      [&](std::string_view line) { held.errors += line; }};
+  hold_dialogue(kTemplate, options, input, screen, [&](const std::string& prompt) {
     held.prompts.push_back(prompt);
     const std::string said = "r" + std::to_string(held.prompts.size());
-    output << said;
+    held.output += said;
     return said;
   });
-  held.output = output.str();
-  held.errors = errors.str();
   return held;
 }
 
@@ -52,7 +51,7 @@ TEST(Dialogue, ResetsAndExits) {
 TEST(Dialogue, TakesBackATurnThatFailed) {
   const Held held = hold("one\nbad\ntwo\n", {"", true});
   EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:two;a:"));
-  EXPECT_EQ(held.errors, "t:1: bad turn\n");
+  EXPECT_EQ(held.errors, "t:1: bad turn");
   EXPECT_EQ(held.output, "> r1\n> \n> r2\n> \n");
   EXPECT_THROW(hold("bad\n", {}), Error);
 }
