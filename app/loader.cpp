@@ -65,10 +65,12 @@ std::string objection(const fs::path& folder) {
   return "";
 }
 
-// Where python3 would import torch from, without importing it; empty if it would not.
+// Where python3 would import torch from, without importing it; empty if it would not. From /: the working directory,
+// where Python looks first, may hold anybody's torch, and its library would be run.
 fs::path python_torch() {
   constexpr const char* kCommand =
-      "python3 -c 'import importlib.util as u; s = u.find_spec(\"torch\"); print(s.origin if s else \"\")' 2>/dev/null";
+      "cd / && python3 -c 'import importlib.util as u; s = u.find_spec(\"torch\"); print(s.origin if s else \"\")' "
+      "2>/dev/null";
   FILE* pipe = ::popen(kCommand, "re");
   if (pipe == nullptr) return {};
   std::string output;

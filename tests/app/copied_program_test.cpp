@@ -50,6 +50,16 @@ TEST_F(CopiedProgram, RunsWithTheLibTorchOfPython) {
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
 }
 
+// Python looks for modules where it is started; that may be anybody's folder.
+TEST_F(CopiedProgram, DoesNotTakeLibTorchFromTheWorkingDirectory) {
+  write("torch/__init__.py", "");
+  write("torch/version.py", "__version__ = '2.11.0'\n");
+  write("torch/lib/libtorch_cpu.so", "planted");
+  const Outcome outcome = estimate("PATH=/usr/local/bin:/usr/bin:/bin ");
+  EXPECT_THAT(outcome.errors, ::testing::Not(HasSubstr((folder_ / "torch").string())));
+  EXPECT_THAT(outcome.errors, ::testing::Not(HasSubstr("libtorch_cpu.so")));
+}
+
 TEST_F(CopiedProgram, SaysWhatWasTriedWithoutLibTorch) {
   write("bin/python3", "#!/bin/sh\nexit 1\n");
   fs::permissions(folder_ / "bin/python3", fs::perms::owner_all);
