@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -106,12 +106,14 @@ void load_stubs(const Invocation& invocation) {
 }
 
 // Tasks that the machine runs at this moment besides this one; 0 where it does not say.
-int64_t running_elsewhere() {
-  std::ifstream load("/proc/loadavg");
+int64_t running_elsewhere() try {
+  std::istringstream load(read_file("/proc/loadavg"));
   std::string average;
   int64_t running = 1;
   load >> average >> average >> average >> running;
   return running - 1;
+} catch (const Error&) {
+  return 0;
 }
 
 // libgomp's threads wait for each other by spinning, some 300,000 rounds before they sleep. Where another process has

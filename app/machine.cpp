@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -91,11 +90,7 @@ void visit_limits(const Visit& visit) {
 }
 
 // Under WSL the driver says that it maps memory, but refuses the way in which LibTorch asks for it.
-bool is_windows_subsystem() {
-  std::ifstream release("/proc/sys/kernel/osrelease");
-  std::string name;
-  return std::getline(release, name) && name.find("microsoft") != std::string::npos;
-}
+bool is_windows_subsystem() { return system_file("/proc/sys/kernel/osrelease").find("microsoft") != std::string::npos; }
 
 // The driver's interface, as far as it is needed here (cuda.h).
 class Driver {

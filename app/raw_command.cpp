@@ -47,7 +47,7 @@ std::vector<std::string> read_prompts(const RawCommand& raw) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     if (!text.empty()) prompts.push_back(text);
   } else {
-    std::istringstream lines(read_file(raw.prompts_file));
+    std::istringstream lines(read_file(raw.prompts_file, size_t{256} << 20));
     for (std::string line; std::getline(lines, line);) {
       if (!line.empty()) prompts.push_back(line);
     }

@@ -17,6 +17,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/system_error.h"
+#include "base/truncation.h"
 
 namespace fathom {
 namespace {
@@ -30,10 +31,20 @@ namespace fs = std::filesystem;
 struct stat status_of(const Descriptor& file, const fs::path& path) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) throw_system_error("inspect", path, errno);
-  if (S_ISDIR(status.st_mode)) throw Error("'" + path.string() + "' is a folder, not a file", "name a file");
   return status;
 }
 
+void refuse_irregular(const fs::path& path, mode_t mode, const char* remedy) {
+  if (S_ISREG(mode)) return;
+  const char* kind = S_ISDIR(mode)    ? "a folder"
+                     : S_ISFIFO(mode) ? "a pipe"
+                     : S_ISSOCK(mode) ? "a socket"
+                     : S_ISLNK(mode)  ? "a link"
+                                      : "a device";
+  throw Error("'" + path.string() + "' is " + kind + ", not a file", remedy);
+}
+
+constexpr const char* kReplaced = "name a file to write, new or to be replaced";
 constexpr std::string_view kStaging = ".tmp-";  // and the number of the process
 
 // The process that wrote a temporary file of this name; nothing where the name is not one.
@@ -57,15 +68,34 @@ fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.
 
 }  // namespace
 
+Descriptor open_to_read(const fs::path& path) {
+  constexpr const char* kRemedy = "name a file, or put what comes from there into one first";
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) throw_system_error("open", path, errno);
+  refuse_irregular(path, status.st_mode, kRemedy);
+  // Should something else have taken its place, or a file of /proc wait for something: neither may hang.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.is_open()) throw_system_error("open", path, errno);
+  refuse_irregular(path, status_of(file, path).st_mode, kRemedy);
+  return file;
+}
+
+Descriptor open_to_write(const fs::path& path, int flags) {
+  refuse_to_replace(path);
+  Descriptor file(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
+  if (!file.is_open()) throw_system_error("write", path, errno);
+  refuse_irregular(path, status_of(file, path).st_mode, kReplaced);
+  return file;
+}
+
 std::string read_file(const fs::path& path, size_t limit) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) throw_system_error("open", path, errno);
+  const Descriptor file = open_to_read(path);
   const struct stat status = status_of(file, path);
   const auto throw_too_large = [&] {
     throw Error("'" + path.string() + "' is larger than " + format_bytes(static_cast<int64_t>(limit)),
                 "is this the right file?");
   };
-  if (S_ISREG(status.st_mode) && static_cast<size_t>(status.st_size) > limit) throw_too_large();
+  if (static_cast<size_t>(status.st_size) > limit) throw_too_large();
   // The size is only a hint: files of /proc say 0, and a file may grow while it is read.
   std::string content;
   size_t used = 0;
@@ -85,7 +115,13 @@ std::string read_file(const fs::path& path, size_t limit) {
   return content;
 }
 
+void refuse_to_replace(const fs::path& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) == 0) refuse_irregular(path, status.st_mode, kReplaced);
+}
+
 void write_file_atomically(const fs::path& path, std::string_view content) {
+  refuse_to_replace(path);
   const fs::path staging = path.string() + std::string(kStaging) + std::to_string(::getpid());
   ::unlink(staging.c_str());
   try {
@@ -126,15 +162,13 @@ void sync_path(const fs::path& path) {
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) throw_system_error("open", path, errno);
-  const struct stat status = status_of(file, path);
-  if (!S_ISREG(status.st_mode)) throw Error("'" + path.string() + "' is not a regular file", "name a regular file");
-  size_ = static_cast<size_t>(status.st_size);
+  const Descriptor file = open_to_read(path);
+  size_ = static_cast<size_t>(status_of(file, path).st_size);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapped == MAP_FAILED) throw_system_error("map", path, errno);
   data_ = static_cast<const std::byte*>(mapped);
+  watch_for_truncation(data_, size_, path_.string());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -154,7 +188,9 @@ void MappedFile::release(size_t first, size_t count) const {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  watch_no_longer(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 }  // namespace fathom

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_reason.h"
 
 namespace fathom {
 namespace {
@@ -71,6 +72,8 @@ Prepared replace_constants(std::string_view text) {
 // duplicate keys silently and searches all earlier keys of an object for each new one.
 class Builder : public nlohmann::json_sax<Json> {
  public:
+  explicit Builder(size_t most_values) : values_left_(most_values) {}
+
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
@@ -104,7 +107,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
-    const std::string message = error.what();
+    const std::string message = reason_of(error);
     const size_t start = message.find(": ");
     return fail(start == std::string::npos ? message : message.substr(start + 2));
   }
@@ -138,10 +141,13 @@ class Builder : public nlohmann::json_sax<Json> {
     return &object.back().second;
   }
   bool add(Json value) {
+    if (values_left_-- == 0) return fail_values();
     place(std::move(value));
     return true;
   }
+  bool fail_values() { return fail("more values than any file of its kind has"); }
   bool open(Json value) {
+    if (values_left_-- == 0) return fail_values();
     if (frames_.size() >= kDeepest) return fail("nested deeper than " + std::to_string(kDeepest) + " levels");
     Json* placed = place(std::move(value));
     frames_.push_back({placed, "", {}});
@@ -155,6 +161,7 @@ class Builder : public nlohmann::json_sax<Json> {
   Json root_;
   std::vector<Frame> frames_;  // a frame's value stays where it is: its parent grows only after it is closed
   std::string error_;
+  size_t values_left_;
 };
 
 // Tells how far the lexer has read, which the parser says of its own errors only.
@@ -200,14 +207,14 @@ std::string position_in(std::string_view text, size_t offset) {
 
 }  // namespace
 
-Json parse_json(std::string_view text, std::string_view origin) {
+Json parse_json(std::string_view text, std::string_view origin, size_t most_values) {
   Prepared prepared;
   std::string_view prepared_text = text;
   if (has_constants(text)) {
     prepared = replace_constants(text);
     prepared_text = prepared.text;
   }
-  Builder builder;
+  Builder builder(most_values);
   size_t read = 0;
   const CountingIterator begin{prepared_text.data(), &read};
   const CountingIterator end{prepared_text.data() + prepared_text.size(), &read};
@@ -217,6 +224,12 @@ Json parse_json(std::string_view text, std::string_view origin) {
 }
 
 Json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }
+
+std::string reason_of(const nlohmann::json::exception& error) {
+  const std::string message = error.what();
+  const size_t end = message.find("] ");
+  return message.starts_with("[json.exception.") && end != std::string::npos ? message.substr(end + 2) : message;
+}
 
 std::string format_json(const Json& value) {
   return value.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_reason.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
 #include "model/fake_quantization.h"
@@ -61,7 +62,8 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   if (config.lora_r < 1 || config.lora_r > 65536) throw Error(origin + ": r is " + std::to_string(config.lora_r));
   return config;
 } catch (const nlohmann::json::exception& error) {
-  throw Error((folder / "adapter_config.json").string() + ": " + error.what(), "expected PEFT's adapter_config.json");
+  throw Error((folder / "adapter_config.json").string() + ": " + reason_of(error),
+              "expected PEFT's adapter_config.json");
 }
 
 void refuse_untied(const std::filesystem::path& folder, const model::ModelShape& shape) {

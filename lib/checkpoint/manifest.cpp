@@ -75,8 +75,7 @@ void verify(const fs::path& folder, const FileRecord& record) {
 FileRecord write_new(const fs::path& folder, const std::string& name, std::string_view content) {
   const fs::path path = folder / name;
   fs::create_directories(path.parent_path());
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.is_open()) throw system_error("cannot create '" + path.string() + "'", errno);
+  const Descriptor file = open_to_write(path, O_WRONLY | O_TRUNC);
   if (!write_whole(file, content.data(), content.size())) {
     throw system_error("cannot write '" + path.string() + "'", errno);
   }
@@ -109,7 +108,9 @@ bool Manifest::lists(const std::string& name) const {
 Manifest read_and_verify_manifest(const fs::path& folder) {
   const fs::path path = folder / kManifestName;
   if (!fs::is_regular_file(path)) damaged(folder, "has no manifest.json: it was not written to its end");
-  const Json json = read_json(path);
+  const std::string text = read_file(path);
+  if (!text.ends_with('\n')) damaged(path, "was not written to its end");
+  const Json json = parse_json(text, path.string());
   if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
   if (const int64_t version = size_member(json, "version", path); version != kVersion) {
     throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads version 1",

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ops/scalar_type.h"
+#include "weights/companion.h"
 #include "weights/hub.h"
 #include "weights/safetensors.h"
 
@@ -138,7 +139,7 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
   const FileText description = description_of(parameters, files);
   std::vector<FileRecord> written = {write_new(folder, description.name, description.text)};
   for (const std::string& name : copied_files(files)) {
-    written.push_back(write_new(folder, name, read_file(files.source / name)));
+    written.push_back(write_new(folder, name, weights::read_companion(files.source, name)));
   }
   FileRecord weights;
   weights.name = weights_file_name(files);
@@ -151,7 +152,7 @@ std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTen
 
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
   int64_t bytes = std::ssize(description_of(parameters, files).text);
-  for (const std::string& name : copied_files(files)) bytes += static_cast<int64_t>(fs::file_size(files.source / name));
+  for (const std::string& name : copied_files(files)) bytes += weights::companion_bytes(files.source, name);
   return checked_add(bytes, weights::safetensors_bytes(stored_tensors(parameters, files)), "size of the model");
 }
 
@@ -164,6 +165,10 @@ void write_model(const fs::path& output_dir, const NamedTensors& parameters, con
     sync_files(staging, written);
     for (const FileRecord& file : written) {
       const fs::path target = output_dir / file.name;
+      if (fs::is_symlink(target.parent_path()) && target.parent_path() != output_dir) {
+        throw Error("'" + target.parent_path().string() + "' is a link, not a folder",
+                    "remove it, or choose another output_dir");
+      }
       fs::create_directories(target.parent_path());
       fs::rename(staging / file.name, target);
     }

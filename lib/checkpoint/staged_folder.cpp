@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "checkpoint/disk_room.h"
+#include "weights/companion.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -61,7 +62,7 @@ void StagedFolder::add(const std::string& name, std::string_view content) {
 void StagedFolder::add_copies(const fs::path& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const bool there = !fs::exists(folder / name) || fs::exists(staging_ / name);
-    if (!there) add(name, read_file(folder / name));
+    if (!there) add(name, weights::read_companion(folder, name));
   }
 }
 

@@ -9,25 +9,18 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace fathom::data {
 namespace {
 
-constexpr size_t kLongestLine = size_t{1} << 30;
-
-[[noreturn]] void throw_system_error(const char* action, const std::filesystem::path& path) {
-  throw Error(std::string("cannot ") + action + " '" + path.string() + "': " + std::strerror(errno),
-              errno == ENOENT ? "check the path" : "");
-}
+constexpr size_t kLongestLine = size_t{1} << 27;
 
 }  // namespace
 
 BlockReader::BlockReader(const std::filesystem::path& file, size_t block_bytes)
     : path_(file), block_bytes_(block_bytes) {
-  if (std::filesystem::is_directory(file))
-    throw Error("'" + file.string() + "' is a folder, not a file", "name a file");
-  file_ = Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_.is_open()) throw_system_error("open", file);
+  file_ = open_to_read(file);
   struct stat status = {};
   if (::fstat(file_.get(), &status) == 0) file_bytes_ = static_cast<uint64_t>(status.st_size);
   ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -40,7 +33,7 @@ size_t BlockReader::fill(size_t bytes) {
   while (got < bytes) {
     const ssize_t now = ::read(file_.get(), buffer_.data() + used + got, bytes - got);
     if (now < 0 && errno == EINTR) continue;
-    if (now < 0) throw_system_error("read", path_);
+    if (now < 0) throw Error("cannot read '" + path_.string() + "': " + std::strerror(errno));
     if (now == 0) break;
     got += static_cast<size_t>(now);
   }
@@ -59,7 +52,7 @@ std::string_view BlockReader::next() {
       return std::string_view(buffer_).substr(0, given_);
     }
     if (buffer_.size() > kLongestLine) {
-      throw Error(path_.string() + ": has a line of more than 1 GiB", "is this a file of JSON lines?");
+      throw Error(path_.string() + ": has a line of more than 128 MiB", "is this a file of JSON lines?");
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "ledger/memory_json.h"
 
 #include "base/error.h"
+#include "base/json_reason.h"
 
 namespace fathom::ledger {
 namespace {
@@ -46,7 +47,7 @@ Memory memory_from_json(const Json& value) try {
   }
   return memory;
 } catch (const nlohmann::json::exception& error) {
-  throw Error(std::string("a record of memory has another form than expected: ") + error.what());
+  throw Error(std::string("a record of memory has another form than expected: ") + reason_of(error));
 }
 
 }  // namespace fathom::ledger

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/json_reason.h"
 
 namespace fathom::ledger {
 namespace {
@@ -83,7 +84,7 @@ Timeline timeline_from_json(const Json& value) try {
   for (const Json& block : value.at("blocks")) timeline.blocks.push_back(block_from_json(block, timeline));
   return timeline;
 } catch (const nlohmann::json::exception& error) {
-  throw Error(std::string("a timeline has another form than expected: ") + error.what());
+  throw Error(std::string("a timeline has another form than expected: ") + reason_of(error));
 }
 
 }  // namespace fathom::ledger

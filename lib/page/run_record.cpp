@@ -8,6 +8,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_reason.h"
+#include "base/log.h"
 
 namespace fathom::page {
 namespace {
@@ -17,7 +19,8 @@ using ledger::Timeline;
 
 // Far above what a run writes: a folder that exceeds them is none of ours.
 constexpr size_t kLargestText = size_t{64} << 20;
-constexpr size_t kLargestTimelines = size_t{1} << 30;
+constexpr size_t kLargestTimelines = size_t{256} << 20, kMostTimelineValues = size_t{16} << 20;
+constexpr size_t kMostBlocks = kMostTimelineValues / 20;  // of 9 values each, in two timelines
 constexpr int64_t kLargestEvents = int64_t{1} << 24;
 constexpr int kKnownSchema = 1;
 
@@ -55,14 +58,14 @@ std::optional<Timeline> timeline_of(const Json& file, const char* key) {
   return timeline;
 }
 
-Json parse_object(const fs::path& file, size_t limit) {
-  Json value = parse_json(read_file(file, limit), file.string());
+Json parse_object(const fs::path& file, size_t limit, size_t most_values = kMostJsonValues) {
+  Json value = parse_json(read_file(file, limit), file.string(), most_values);
   if (!value.is_object()) refuse(file, "expected a JSON object");
   return value;
 }
 
 void read_timelines(const fs::path& file, RunRecord& record) try {
-  const Json timelines = parse_object(file, kLargestTimelines);
+  const Json timelines = parse_object(file, kLargestTimelines, kMostTimelineValues);
   record.predicted = timeline_of(timelines, "predicted");
   record.measured = timeline_of(timelines, "measured");
 } catch (const Error& error) {
@@ -109,7 +112,7 @@ void read_metrics(const fs::path& file, RunRecord& record) {
     try {
       read_metrics_line(parse_json(std::string_view(text).substr(begin, end - begin), file.string()), record);
     } catch (const nlohmann::json::exception& error) {
-      refuse(file, "line " + std::to_string(number) + ": " + error.what());
+      refuse(file, "line " + std::to_string(number) + ": " + reason_of(error));
     }
     begin = end + 1;
   }
@@ -169,8 +172,18 @@ RunRecord read_run_record(const fs::path& folder) {
 
 void write_timelines(const fs::path& folder, const Timeline& predicted, const Timeline* measured) {
   Json timelines = Json::object();
-  if (!predicted.blocks.empty()) timelines["predicted"] = ledger::to_json(predicted);
-  if (measured != nullptr && !measured->blocks.empty()) timelines["measured"] = ledger::to_json(*measured);
+  const auto add = [&](const char* name, const Timeline& timeline) {
+    if (timeline.blocks.empty()) return;
+    if (timeline.blocks.size() <= kMostBlocks) {
+      timelines[name] = ledger::to_json(timeline);
+    } else {
+      log_warning("timeline.json and the page are without the " + std::string(name) + " step: it has " +
+                  format_count(std::ssize(timeline.blocks)) + " allocations, and a page draws at most " +
+                  format_count(kMostBlocks));
+    }
+  };
+  add("predicted", predicted);
+  if (measured != nullptr) add("measured", *measured);
   write_file_atomically(folder / "timeline.json",
                         timelines.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -151,7 +151,7 @@ struct Child::State {
   }
   Json parsed(std::string_view text) const {
     try {
-      return parse_json(text, "the answer of the child process " + name);
+      return parse_json(text, "the answer of the child process " + name, SIZE_MAX);  // of this program
     } catch (const Error& wrong) {
       throw Error(wrong.what() + last_words());
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_reason.h"
 #include "ledger/memory_json.h"
 
 namespace fathom::plan {
@@ -98,7 +99,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.schedule = schedule_from_json(value.at("schedule"));
   return question;
 } catch (const nlohmann::json::exception& error) {
-  throw Error(std::string("the question to a phantom GPU has another form than expected: ") + error.what());
+  throw Error(std::string("the question to a phantom GPU has another form than expected: ") + reason_of(error));
 }
 
 Json to_json(const PhantomAnswer& answer) {
@@ -138,7 +139,7 @@ PhantomAnswer answer_from_json(const Json& value) try {
   if (value.contains("timeline")) answer.timeline = ledger::timeline_from_json(value.at("timeline"));
   return answer;
 } catch (const nlohmann::json::exception& error) {
-  throw Error(std::string("the answer of a phantom GPU has another form than expected: ") + error.what());
+  throw Error(std::string("the answer of a phantom GPU has another form than expected: ") + reason_of(error));
 }
 
 }  // namespace fathom::plan

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/system_error.h"
 
@@ -39,8 +40,7 @@ void cut(int file, const std::filesystem::path& path, int64_t keep_bytes) {
 }  // namespace
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t keep_bytes)
-    : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)), bytes_(keep_bytes) {
-  if (!file_.is_open()) fail(path_, "cannot be opened for writing");
+    : path_(path), file_(open_to_write(path, O_RDWR | O_APPEND)), bytes_(keep_bytes) {
   cut(file_.get(), path_, keep_bytes);
 }
 

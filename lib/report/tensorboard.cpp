@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/system_error.h"
 
 namespace fathom::report {
@@ -108,9 +109,8 @@ std::string event_record(double wall_time, int64_t step, const Scalars& scalars)
 
 EventFile::EventFile(const std::filesystem::path& output_dir, int64_t keep_bytes)
     : path_(output_dir / "events.out.tfevents.fathom"),
-      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
+      file_(open_to_write(path_, O_RDWR | O_APPEND)),
       bytes_(keep_bytes) {
-  if (!file_.is_open()) fail(path_, "cannot be opened for writing");
   if (!ends_a_record(file_.get(), keep_bytes)) {
     throw Error(
         path_.string() + ": was changed since the checkpoint, when it had " + std::to_string(keep_bytes) + " bytes",

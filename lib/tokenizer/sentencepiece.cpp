@@ -16,7 +16,7 @@
 namespace fathom::tokenizer {
 namespace {
 
-constexpr size_t kMaxModelBytes = size_t{1} << 28;
+constexpr size_t kMaxModelBytes = size_t{1} << 25;   // the largest in use have 5 MB
 constexpr std::string_view kBlank = "\xe2\x96\x81";  // "▁" U+2581
 
 // Appends text with `from` replaced by `to`; origins learns where the bytes came from.

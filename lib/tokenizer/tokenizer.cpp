@@ -1,9 +1,10 @@
 // Chooses the engine for a folder's tokenizer.
 #include "tokenizer/tokenizer.h"
 
-#include <fstream>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer_json.h"
@@ -14,8 +15,8 @@ namespace {
 // A SentencePiece model is a protocol buffer whose first field holds the pieces. Some folders have tiktoken's list of
 // tokens under the same name, which is text.
 bool is_sentencepiece(const std::filesystem::path& model) {
-  std::ifstream file(model, std::ios::binary);
-  return file.get() == 0x0A;
+  char first = 0;
+  return ::read(open_to_read(model).get(), &first, 1) == 1 && first == 0x0A;
 }
 
 }  // namespace

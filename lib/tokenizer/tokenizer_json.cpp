@@ -13,12 +13,12 @@
 #include "tokenizer/normal_form.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/tokenizer_json_parts.h"
+#include "weights/companion.h"
 #include "tokenizer/utf8.h"
 
 namespace fathom::tokenizer {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 28;
 constexpr size_t kMaxAddedTokenBytes = 1024;
 constexpr size_t kKeptPieces = size_t{1} << 16;  // a workspace that grew beyond gives its memory back
 
@@ -51,7 +51,7 @@ class Workspaces {
 };
 
 Json read_tokenizer_json(const std::filesystem::path& path) {
-  Json json = parse_json(read_file(path, kMaxFileBytes), path.string());
+  Json json = parse_json(read_file(path, weights::kLargestCompanion), path.string());
   if (!json.is_object() || !json.contains("model")) throw Error(path.string() + ": expected an object with a model");
   return json;
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "weights/companion.h"
 
 namespace fathom::train {
 namespace {
@@ -31,8 +32,9 @@ std::string tokens_identity(const fs::path& folder, const std::string& date) {
   bool writes_date = false;
   for (const auto& [name, has_template] : kFiles) {
     const bool there = fs::exists(folder / name);
-    identity += there ? hash_file(folder / name) : "-";
-    writes_date |= there && has_template && read_file(folder / name).find("strftime_now") != std::string::npos;
+    const std::string text = there ? read_file(folder / name, weights::kLargestCompanion) : "";
+    identity += there ? hash_bytes(text.data(), text.size()) : "-";
+    writes_date |= has_template && text.find("strftime_now") != std::string::npos;
   }
   if (writes_date) identity += date;
   return hash_bytes(identity.data(), identity.size());

@@ -11,6 +11,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/finite.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/system_error.h"
 #include "weights/safetensors.h"
@@ -29,9 +30,7 @@ constexpr DType kBytes = DType::kU8;  // what is always finite
 class HashedFile {
  public:
   explicit HashedFile(const std::filesystem::path& path)
-      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (!file_.is_open()) fail(path_, "creating");
-  }
+      : path_(path), file_(open_to_write(path, O_WRONLY | O_TRUNC)) {}
 
   // In pieces that stay in the processor's cache between the look, the hash and the write. False: it ended before one
   // that holds a number of this type which is not finite.
@@ -142,8 +141,7 @@ int64_t safetensors_bytes(const std::vector<TensorSource>& tensors) {
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSource>& tensors)
-    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-  if (!file_.is_open()) fail(path_, "creating");
+    : path_(path), file_(open_to_write(path, O_WRONLY | O_TRUNC)) {
   const std::vector<Slot> slots = lay_out(path, tensors);
   const std::string start = file_start(path, slots);
   write_at(0, start.data(), std::ssize(start));

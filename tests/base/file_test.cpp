@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,17 +92,86 @@ TEST_F(FileTest, FailuresNamePathAndReason) {
   EXPECT_THAT([&] { read_file(folder_ / "none"); }, ThrowsMessage<Error>(HasSubstr("/none': No such file")));
   EXPECT_THAT([&] { read_file(folder_); }, ThrowsMessage<Error>(HasSubstr("is a folder")));
   EXPECT_THAT([&] { MappedFile file(folder_); }, ThrowsMessage<Error>(HasSubstr("is a folder")));
-  EXPECT_THAT([&] { MappedFile file("/dev/zero"); }, ThrowsMessage<Error>(HasSubstr("not a regular file")));
+  EXPECT_THAT([&] { MappedFile file("/dev/zero"); }, ThrowsMessage<Error>(HasSubstr("is a device")));
   EXPECT_THAT([&] { write_file_atomically(folder_ / "none" / "x", ""); },
               ThrowsMessage<Error>(HasSubstr("No such file")));
   EXPECT_THAT([&] { sync_path(folder_ / "none"); }, ThrowsMessage<Error>(HasSubstr("No such file")));
+}
+
+// What stands in the place of a file and is none, by what errors call it.
+std::vector<std::pair<fs::path, std::string>> irregular(const fs::path& folder) {
+  EXPECT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link to a pipe");
+  fs::create_symlink("/dev/zero", folder / "link to a device");
+  fs::create_directory(folder / "folder");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  (folder / "socket").string().copy(address.sun_path, sizeof address.sun_path - 1);
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return {{folder / "pipe", "pipe"}, {folder / "link to a pipe", "pipe"}, {folder / "link to a device", "device"},
+          {"/dev/zero", "device"},   {folder / "folder", "folder"},       {folder / "socket", "socket"}};
+}
+
+TEST_F(FileTest, OnlyRegularFilesAreRead) {
+  for (const auto& [path, kind] : irregular(folder_)) {
+    const auto refused = ThrowsMessage<Error>(HasSubstr("is a " + kind + ", not a file"));
+    EXPECT_THAT(([&, where = path] { read_file(where); }), refused) << path;
+    EXPECT_THAT(([&, where = path] { MappedFile file(where); }), refused) << path;
+    EXPECT_THAT(([&, where = path] { open_to_read(where); }), refused) << path;
+  }
+  fs::create_symlink("/proc/self/status", folder_ / "link");
+  EXPECT_THAT(read_file(folder_ / "link"), HasSubstr("VmRSS"));
+}
+
+TEST_F(FileTest, OnlyRegularFilesAreReplaced) {
+  auto paths = irregular(folder_);
+  std::erase_if(
+      paths, [](const auto& entry) { return entry.second == "device" || entry.first.filename() == "link to a pipe"; });
+  write_file_atomically(folder_ / "kept", "kept");
+  for (const char* target : {"/dev/null", "kept", "nothing"}) {
+    const fs::path link = folder_ / (std::string("link to ") + fs::path(target).filename().string());
+    fs::create_symlink(target, link);
+    paths.emplace_back(link, "link");
+  }
+  for (const auto& [path, kind] : paths) {
+    const auto before = fs::symlink_status(path).type();
+    const auto refused = ThrowsMessage<Error>(HasSubstr("is a " + kind + ", not a file"));
+    EXPECT_THAT(([&, where = path] { write_file_atomically(where, "new"); }), refused) << path;
+    EXPECT_THAT(([&, where = path] { open_to_write(where, O_WRONLY | O_TRUNC); }), refused) << path;
+    EXPECT_EQ(fs::symlink_status(path).type(), before) << path;
+  }
+  EXPECT_EQ(read_file(folder_ / "kept"), "kept");
+  EXPECT_FALSE(fs::exists(folder_ / "nothing"));
+  EXPECT_THAT([&] { write_file_atomically("/dev/null", "new"); }, ThrowsMessage<Error>(HasSubstr("is a device")));
+}
+
+TEST_F(FileTest, AFileTruncatedWhileItIsReadEndsTheProcessWithAnError) {
+  const auto read_truncated = [&] {
+    write_file_atomically(folder_ / "x\x1b[2J", std::string(1 << 20, 'x'));
+    const MappedFile file(folder_ / "x\x1b[2J");
+    fs::resize_file(folder_ / "x\x1b[2J", 4096);
+    volatile std::byte last = file.data()[file.size() - 1];
+    (void)last;
+  };
+  EXPECT_EXIT(read_truncated(), ::testing::ExitedWithCode(1), "error: '.*x.x1b.2J' was truncated by another process");
+}
+
+TEST_F(FileTest, OtherBusErrorsStayWhatTheyWere) {
+  const auto raise_elsewhere = [&] {
+    write_file_atomically(folder_ / "x", "x");
+    const MappedFile file(folder_ / "x");
+    ::raise(SIGBUS);
+    ::raise(SIGBUS);  // the first gave the signal back to the system
+  };
+  EXPECT_EXIT(raise_elsewhere(), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(FileTest, TheLimitIsKept) {
   write_file_atomically(folder_ / "x", "12345");
   EXPECT_EQ(read_file(folder_ / "x", 5), "12345");
   EXPECT_THAT([&] { read_file(folder_ / "x", 4); }, ThrowsMessage<Error>(HasSubstr("larger than 4 B")));
-  EXPECT_THAT([] { read_file("/dev/zero", 100); }, ThrowsMessage<Error>(HasSubstr("larger than 100 B")));
+  EXPECT_THAT([] { read_file("/proc/self/status", 100); }, ThrowsMessage<Error>(HasSubstr("larger than 100 B")));
 }
 
 TEST_F(FileTest, MapsMoveTheirContent) {

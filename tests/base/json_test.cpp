@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/json_reason.h"
 
 namespace fathom {
 namespace {
@@ -142,6 +143,23 @@ TEST(Json, MutatedTextsAreReadOrRefusedAtAPlaceInside) {
     ASSERT_EQ(std::sscanf(error.c_str(), "f.json:%d:%d: ", &line, &column), 2) << error;
     ASSERT_GE(column, 1);
     ASSERT_LE(static_cast<size_t>(line - 1 + column), text.size() + 2) << error << "\n" << text;
+  }
+}
+
+TEST(Json, BoundsTheValuesThatAShortTextMakes) {
+  EXPECT_EQ(parse_json("[1,[2],{}]", "t", 5).size(), 3U);
+  EXPECT_THROW(parse_json("[1,[2],{}]", "t", 4), Error);
+  std::string text = "[";
+  for (size_t i = 0; i < kMostJsonValues; ++i) text += "[],";
+  EXPECT_THROW(parse_json(text + "0]", "t"), Error);
+}
+
+TEST(Json, TellsWhyAValueDoesNotFitWithoutTheLibrarysName) {
+  try {
+    Json("text").get<int>();
+    FAIL();
+  } catch (const nlohmann::json::exception& error) {
+    EXPECT_EQ(reason_of(error), "type must be number, but is string");
   }
 }
 

@@ -203,8 +203,10 @@ TEST_F(CheckpointTest, RefusesAnyDamage) {
       put(entry.path(), changed);
       EXPECT_NE(refusal(folder), "") << entry.path() << " at " << at;
     }
-    put(entry.path(), content.substr(0, content.size() / 2));
-    EXPECT_NE(refusal(folder), "") << entry.path();
+    for (const size_t size : {content.size() / 2, content.size() - 1}) {
+      put(entry.path(), content.substr(0, size));
+      EXPECT_NE(refusal(folder), "") << entry.path() << " cut to " << size;
+    }
     fs::remove(entry.path());
     EXPECT_NE(refusal(folder), "") << entry.path();
     put(entry.path(), content);

@@ -84,6 +84,23 @@ TEST_F(ModelFilesTest, CopiesEveryChatTemplate) {
   EXPECT_THROW(Checkpoint{checkpoint}, Error) << "what was copied is verified";
 }
 
+TEST_F(ModelFilesTest, CarriesNoPrivateFileAlong) {
+  std::ofstream(root_ / "private") << "secret";
+  const at::Tensor weight = at::zeros({1});
+  for (const char* name : {"merges.txt", "generation_config.json", "chat_template.jinja"}) {
+    fs::create_symlink("../private", root_ / "base" / name);
+    const auto refused = testing::ThrowsMessage<Error>(testing::HasSubstr("leads out of its folder"));
+    EXPECT_THAT([&] { model_bytes({{"model.norm.weight", weight}}, files_); }, refused) << name;
+    EXPECT_THAT([&] { write_model(root_ / "run", {{"model.norm.weight", weight}}, files_); }, refused) << name;
+    EXPECT_TRUE(names().empty()) << name;
+    fs::remove(root_ / "base" / name);
+  }
+  put("additional_chat_templates/rag.jinja", "x");
+  fs::create_directory_symlink(root_ / "base", root_ / "run/additional_chat_templates");
+  EXPECT_THROW(write_model(root_ / "run", {{"model.norm.weight", weight}}, files_), Error);
+  EXPECT_FALSE(fs::exists(root_ / "base/rag.jinja"));
+}
+
 TEST_F(ModelFilesTest, KeepsTheSpellingOfTheType) {
   put("config.json", R"({"torch_dtype": "float32"})");
   write_model(root_ / "run", {{"w", at::zeros({1}, at::kBFloat16)}}, files_);

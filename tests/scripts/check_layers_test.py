@@ -41,6 +41,16 @@ class CheckLayers(unittest.TestCase):
                      lib__plan__layers_dot_h='// Layers.\n#include "phantom/device.h"\n',
                      lib__plan__analytic_step_dot_cpp='// A formula.\n#include "plan/layers.h"\n')
 
+    def test_finds_what_writes_past_the_escape(self):
+        self.refused("lib/report/w.cpp: std::cout: results leave by print()",
+                     lib__report__w_dot_cpp='// W.\n// std::cerr is fine here\nvoid w() { f("stderr"); std::cout << 1; }\n')
+        self.refused("app/w.cpp: printf(", app__w_dot_cpp='// W.\nvoid w() { std::snprintf(a, 1, "x"); std::printf("x"); }\n')
+
+    def test_finds_what_opens_files_by_itself(self):
+        for code in ("int f = ::open(p, 0);", "std::ifstream f(p);", "FILE* f = std::fopen(p, m);"):
+            self.refused("lib/report/o.cpp: ", lib__report__o_dot_cpp=f"// O.\n{code}\n")
+        self.assertEqual(self.check(lib__report__o_dot_cpp="// O.\nauto f = Tokenizer::open(p);\n"), (0, ""))
+
     def test_finds_a_back_edge(self):
         self.refused("lib/base/b.h: includes report/t.h, but 'report' is below 'base'",
                      lib__base__b_dot_h='// B.\n#include "report/t.h"\n', lib__report__t_dot_h="// T.\n")
