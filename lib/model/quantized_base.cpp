@@ -63,18 +63,19 @@ void refuse_training_codes(const ModelShape& shape, const config::RunConfig& run
 
 quant::Scheme int4_scheme(const ModelShape& shape) {
   const std::vector<ParameterSpec> specs = parameter_specs(shape);
-  for (const quant::Scheme scheme :
-       {quant::Scheme::kInt4Group128, quant::Scheme::kInt4Group64, quant::Scheme::kInt4Group32}) {
-    const int64_t group = quant::block_of(scheme);
-    const bool fits = std::all_of(specs.begin(), specs.end(), [&](const ParameterSpec& spec) {
-      return !is_quantizable(spec, /*trained=*/false) || spec.shape[1] % group == 0;
+  const auto first_odd_row = [&](quant::Scheme scheme) {
+    return std::find_if(specs.begin(), specs.end(), [&](const ParameterSpec& spec) {
+      return is_quantizable(spec, /*trained=*/false) && spec.shape[1] % quant::block_of(scheme) != 0;
     });
-    if (fits) return scheme;
+  };
+  for (const quant::Scheme scheme : quant::kInt4Schemes) {
+    if (first_odd_row(scheme) == specs.end()) return scheme;
   }
-  throw Error("INT4 needs rows of projections that are multiples of 32; config.json makes hidden_size " +
-                  std::to_string(shape.hidden_size) + ", intermediate_size " + std::to_string(shape.intermediate_size) +
-                  " and heads of " + std::to_string(shape.num_attention_heads * shape.head_dim) + " numbers in all",
-              "choose another format");
+  const quant::Scheme smallest = *std::rbegin(quant::kInt4Schemes);
+  const ParameterSpec& odd = *first_odd_row(smallest);
+  throw UsageError(std::string("INT4 takes rows of whole groups, of ") + std::to_string(quant::block_of(smallest)) +
+                       " numbers at least, but " + odd.name + " has rows of " + std::to_string(odd.shape[1]),
+                   "take INT8 or NF4, which take rows of any length (qat: int8; quantize --format int8 or nf4)");
 }
 
 bool is_quantizable(const ParameterSpec& spec, bool trained) {

@@ -18,8 +18,8 @@ std::optional<quant::Scheme> base_scheme(const ModelShape& shape, const config::
 // Throws UsageError for a run that would train, or draw at random, what its folder stores quantized.
 void refuse_training_codes(const ModelShape& shape, const config::RunConfig& run);
 
-// INT4 with the largest of the groups 128, 64 and 32 that divides every row of every projection. Throws Error where
-// none does.
+// INT4 with the largest of the groups 128, 64, 32 and 16 that divides every row of every projection. Throws UsageError,
+// naming the first matrix that has other rows, where none does.
 quant::Scheme int4_scheme(const ModelShape& shape);
 
 // Projections of decoder layers are, unless they are trained; embedding, head, norms and biases stay as they are.

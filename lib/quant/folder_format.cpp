@@ -11,8 +11,7 @@ namespace {
 
 constexpr const char* kKnown =
     "known are bitsandbytes (INT8, NF4) and compressed-tensors (FP8 and INT8 by row or tensor, INT4 in groups of 128, "
-    "64 "
-    "or 32); of another, take the folder before it was quantized, and `fathom quantize` or load_in_4bit";
+    "64, 32 or 16); of another, take the folder before it was quantized, and `fathom quantize` or load_in_4bit";
 
 std::string shown(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
@@ -108,9 +107,9 @@ Scheme parse_packed(const Section& weights) {
   weights.expect("type", "int");
   weights.expect("strategy", "group");
   const Json* size = weights.find("group_size");
-  if (size == nullptr || !size->is_number_integer()) weights.refuse("group_size", "expected 128, 64 or 32");
+  if (size == nullptr || !size->is_number_integer()) weights.refuse("group_size", "expected 128, 64, 32 or 16");
   const auto scheme = int4_of_group(size->get<int64_t>());
-  if (!scheme) weights.refuse("group_size", "expected 128, 64 or 32, got " + shown(*size));
+  if (!scheme) weights.refuse("group_size", "expected 128, 64, 32 or 16, got " + shown(*size));
   if (const Json* order = weights.find("actorder"); order != nullptr && *order != "weight" && *order != "static") {
     weights.refuse("actorder", shown(*order) + " is not supported");
   }

@@ -30,12 +30,14 @@ int64_t block_of(Scheme scheme) {
       return 64;
     case Scheme::kInt4Group32:
       return 32;
+    case Scheme::kInt4Group16:
+      return 16;
   }
   return 0;
 }
 
 std::optional<Scheme> int4_of_group(int64_t values) {
-  for (const Scheme scheme : {Scheme::kInt4Group128, Scheme::kInt4Group64, Scheme::kInt4Group32}) {
+  for (const Scheme scheme : kInt4Schemes) {
     if (block_of(scheme) == values) return scheme;
   }
   return std::nullopt;
@@ -57,6 +59,8 @@ std::string_view name_of(Scheme scheme) {
       return "INT4, groups of 64";
     case Scheme::kInt4Group32:
       return "INT4, groups of 32";
+    case Scheme::kInt4Group16:
+      return "INT4, groups of 16";
   }
   return "";
 }

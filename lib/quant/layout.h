@@ -15,7 +15,12 @@ enum class Scheme {
   kInt4Group128,    // quant/int4.h, a scale for each 128 values of a row; rows end with a group
   kInt4Group64,
   kInt4Group32,
+  kInt4Group16,
 };
+
+// Of the largest groups first. The layout on disk (quant/folder_format.h) takes rows of whole groups alone.
+inline constexpr Scheme kInt4Schemes[] = {Scheme::kInt4Group128, Scheme::kInt4Group64, Scheme::kInt4Group32,
+                                          Scheme::kInt4Group16};
 
 constexpr bool has_row_scales(Scheme scheme) { return scheme == Scheme::kInt8 || scheme == Scheme::kFp8; }
 constexpr bool is_nf4(Scheme scheme) { return scheme == Scheme::kNf4 || scheme == Scheme::kNf4DoubleQuant; }
@@ -23,7 +28,7 @@ constexpr bool is_int4(Scheme scheme) { return !has_row_scales(scheme) && !is_nf
 
 // Values in row-major order that share a scale; 0 where a row does.
 int64_t block_of(Scheme scheme);
-// INT4 with groups of so many values; nothing for other than 128, 64 and 32.
+// INT4 with groups of so many values; nothing for other than 128, 64, 32 and 16.
 std::optional<Scheme> int4_of_group(int64_t values);
 
 // "INT8", "FP8", "NF4", "NF4, double quantization", "INT4, groups of 128".

@@ -131,8 +131,16 @@ TEST(QuantizedFolders, have_the_largest_group_that_fits) {
   EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group64);
   shape.intermediate_size = 160;
   EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group32);
+  shape.intermediate_size = 688;  // the shipped model's
+  EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group16);
   shape.intermediate_size = 100;
-  EXPECT_THROW(int4_scheme(shape), Error);
+  try {
+    int4_scheme(shape);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("of 16 numbers at least, but model.layers.0.mlp.down_proj.weight has rows of 100"));
+  }
 }
 
 }  // namespace

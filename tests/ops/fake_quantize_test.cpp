@@ -146,11 +146,11 @@ TEST_P(FakeQuantized, agrees_with_the_true_function_where_weights_and_steps_grow
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, FakeQuantized,
-                         testing::Values(Scheme::kInt8, Scheme::kInt4Group32, Scheme::kInt4Group128),
+                         testing::Values(Scheme::kInt8, Scheme::kInt4Group16, Scheme::kInt4Group32,
+                                         Scheme::kInt4Group128),
                          [](const auto& info) {
-                           return info.param == Scheme::kInt8          ? "int8"
-                                  : info.param == Scheme::kInt4Group32 ? "int4_32"
-                                                                       : "int4_128";
+                           return quant::is_int4(info.param) ? "int4_" + std::to_string(quant::block_of(info.param))
+                                                             : std::string("int8");
                          });
 
 TEST(FakeQuantize, is_what_autograd_makes_of_the_formulas) {

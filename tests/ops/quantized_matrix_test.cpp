@@ -28,10 +28,12 @@ struct Sizes {
 // Whole blocks, blocks across the ends of rows, a short last block, an odd number of values, more than one part.
 constexpr Sizes kSizes[] = {{3, 128}, {5, 96}, {7, 51}, {1, 1}, {130, 9000}, {65, 33}};
 constexpr Sizes kSizesOfGroups[] = {{3, 128}, {5, 96}, {1, 32}, {70, 16384}};
-constexpr Scheme kSchemes[] = {Scheme::kInt8, Scheme::kFp8, Scheme::kNf4, Scheme::kNf4DoubleQuant,
-                               Scheme::kInt4Group32};
+constexpr Sizes kSizesOfSmallGroups[] = {{3, 48}, {9, 688}, {1, 16}};
+constexpr Scheme kSchemes[] = {Scheme::kInt8,           Scheme::kFp8,         Scheme::kNf4,
+                               Scheme::kNf4DoubleQuant, Scheme::kInt4Group32, Scheme::kInt4Group16};
 
 std::span<const Sizes> sizes_of(Scheme scheme) {
+  if (scheme == Scheme::kInt4Group16) return kSizesOfSmallGroups;
   return quant::is_int4(scheme) ? std::span<const Sizes>(kSizesOfGroups) : kSizes;
 }
 

@@ -31,7 +31,7 @@ Json changed(Scheme scheme, const std::string& pointer, const Json& value) {
 
 TEST(FolderFormat, is_read_as_it_is_written) {
   for (const Scheme scheme : {Scheme::kInt8, Scheme::kFp8, Scheme::kNf4, Scheme::kNf4DoubleQuant, Scheme::kInt4Group128,
-                              Scheme::kInt4Group64, Scheme::kInt4Group32}) {
+                              Scheme::kInt4Group64, Scheme::kInt4Group32, Scheme::kInt4Group16}) {
     EXPECT_EQ(parse_quantization_config(quantization_config(scheme), "config.json"), format_of(scheme));
   }
 }
@@ -70,9 +70,10 @@ TEST(FolderFormat, is_refused_where_it_is_unknown) {
   EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/input_activations", {{"dynamic", false}})), HasSubstr("dynamic"));
   EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/weights/strategy", "block")), HasSubstr("\"block\""));
   EXPECT_THAT(refusal(changed(Scheme::kFp8, group + "/weights/symmetric", false)), HasSubstr("symmetric"));
-  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/group_size", 16)),
-              HasSubstr("128, 64 or 32, got 16"));
-  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/group_size", "32")), HasSubstr("128, 64 or 32"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/group_size", 8)),
+              HasSubstr("128, 64, 32 or 16, got 8"));
+  EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/group_size", "32")),
+              HasSubstr("128, 64, 32 or 16"));
   EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/num_bits", 3)), HasSubstr("expected 4, got 3"));
   EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, group + "/weights/actorder", "group")), HasSubstr("actorder"));
   EXPECT_THAT(refusal(changed(Scheme::kInt4Group32, "/config_groups", Json::object())), HasSubstr("one group"));
