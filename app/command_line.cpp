@@ -94,8 +94,10 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
   add_overrides(train, raw);
 
   CLI::App* eval = app.add_subcommand("eval", "Loss and perplexity on validation_file");
-  add_subject(eval, raw.subject, "CONFIG", "A YAML file");
+  add_subject(eval, raw.subject, "CONFIG|RUN",
+              "A YAML file, whose model is scored, or a run's folder: what it trained");
   add_use(eval, raw);
+  add_json(eval, raw);
   add_overrides(eval, raw);
 
   CLI::App* preview = app.add_subcommand("preview", "The samples as they are trained on, and what counts for the loss");
@@ -145,14 +147,22 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   Invocation& invocation = raw.invocation;
   CLI::App* generate = app.add_subcommand(
       "generate", "Text from a prompt, which is read from stdin if none is given, or a conversation");
-  add_subject(generate, raw.subject, "MODEL", "A model folder");
+  add_subject(generate, raw.subject, "MODEL|RUN", "A model's folder, a run's, or an adapter's, whose base is found");
   add_use(generate, raw);
   CLI::Option* prompt = generate->add_option("--prompt", raw.prompt, "The prompt")->type_name("TEXT");
   CLI::Option* prompts = generate->add_option("--prompts", raw.prompts_file, "A file of prompts, one a line")
                              ->type_name("FILE")
                              ->excludes(prompt);
+  generate->add_option("--prompt-format", raw.prompt_format, "How prompts are put; auto: as the run was trained")
+      ->type_name("auto|plain|alpaca|chat")
+      ->check(CLI::IsMember({"auto", "plain", "alpaca", "chat"}).description(""))
+      ->capture_default_str();
+  generate->add_option("--stop", invocation.stops, "A text at which an answer ends; may be given again")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
   CLI::Option* chat =
-      generate->add_flag("--chat", invocation.chat, "A conversation: each line of stdin is a turn; /reset, /exit")
+      generate->add_flag("--chat", invocation.chat, "A conversation: each line of stdin is a turn; /help")
           ->excludes(prompt)
           ->excludes(prompts);
   generate->add_option("--system", invocation.system_prompt, "The conversation's system message")
@@ -180,7 +190,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   add_overrides(generate, raw);
 
   CLI::App* logits = app.add_subcommand("logits", "Raw logits as safetensors, to compare with other implementations");
-  add_subject(logits, raw.subject, "MODEL", "A model folder");
+  add_subject(logits, raw.subject, "MODEL|RUN", "A model's folder, a run's, or an adapter's, whose base is found");
   add_use(logits, raw);
   logits->add_option("--ids", raw.ids, "Token ids")->type_name("1,2,3")->required();
   logits->add_option("--out", invocation.out, "The file to write")->type_name("F")->required();

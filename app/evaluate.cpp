@@ -24,7 +24,7 @@ MeasuredEvaluation evaluate(const config::RunConfig& config, const Invocation& i
   train::Evaluator evaluator(config, inputs.shape, options, capacity_tokens, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
   const auto start = std::chrono::steady_clock::now();
-  MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at)};
+  MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at), inputs.validation.size()};
   measured.taken = std::chrono::steady_clock::now() - start;
   return measured;
 }

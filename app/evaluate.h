@@ -11,6 +11,7 @@ namespace fathom::app {
 
 struct MeasuredEvaluation {
   train::Evaluation evaluation;
+  int64_t samples = 0;
   std::chrono::duration<double> taken{};  // by the evaluation alone: data and weights were read before
 };
 // Of config.model_name_or_path, with the invocation's adapter and --activations, on the config's validation rows.

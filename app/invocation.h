@@ -9,6 +9,7 @@
 
 #include "config/devices.h"
 #include "config/run_config.h"
+#include "data/prompt_form.h"
 #include "plan/cost.h"
 #include "plan/search.h"
 
@@ -60,6 +61,8 @@ struct Invocation {
   int64_t top_k = 0;       // 0: no limit
   double top_p = 1;
   uint64_t seed = 42;
+  data::PromptForm prompt_form = data::PromptForm::kPlain;  // generate: how they are put to the model
+  std::vector<std::string> stops;                           // generate: texts at which an answer ends, not part of it
   bool chat = false;          // generate: a conversation over stdin and stdout instead of prompts,
   std::string system_prompt;  //   with this system message; empty: none
   std::vector<int64_t> ids;   // logits: at least one

@@ -13,10 +13,12 @@
 
 #include "app/installation.h"
 #include "app/machine.h"
+#include "app/used_model.h"
 #include "base/bytes.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "config/load.h"
 #include "weights/hub.h"
 
@@ -197,12 +199,68 @@ void read_formats(RawCommand& raw) {
     throw UsageError("--largest: expected a number above 0 that no other exceeds, got '" + raw.largest + "'");
 }
 
+// How prompts are put to the model, told where that is not as they stand.
+data::PromptForm prompt_form_of(const RawCommand& raw, const UsedModel& used,
+                                const std::optional<config::RunConfig>& run) {
+  using data::PromptForm;
+  if (raw.prompt_format == "alpaca") return PromptForm::kAlpaca;
+  if (raw.prompt_format == "chat") return PromptForm::kChat;
+  if (raw.prompt_format == "plain" || raw.invocation.chat || !run) return PromptForm::kPlain;
+  const std::string where = used.run.parent_path().string();
+  const auto form = data::prompt_form_of(*run);
+  if (!form) {
+    log_warning("the data of " + where +
+                " cannot be read, so that prompts are taken as they stand; if it was trained "
+                "on instructions or conversations, add --prompt-format alpaca or chat");
+  } else if (*form != PromptForm::kPlain) {
+    const std::string words = *form == PromptForm::kAlpaca ? "inside alpaca's words" : "by the chat template";
+    log_info("prompts are put as " + where + " was trained, " + words + "; --prompt-format plain: as they stand");
+  }
+  return form.value_or(PromptForm::kPlain);
+}
+
+// The model that `generate` or `logits` is to use.
+void read_used_model(RawCommand& raw) {
+  Invocation& invocation = raw.invocation;
+  UsedModel used = find_used_model(raw.subject);
+  if (!used.adapter.empty() && !invocation.adapter.empty()) {
+    throw UsageError("--adapter " + invocation.adapter.string() + " beside " + raw.subject + ", which is an adapter",
+                     "leave --adapter out, or name the base model before it");
+  }
+  const std::string model = used.model;
+  if (!invocation.adapter.empty()) used = find_used_model(invocation.adapter.string());
+  const std::optional<config::RunConfig> run = run_behind(used);
+  const bool is_subjects = invocation.adapter.empty();
+  if (is_subjects) invocation.adapter = used.adapter;
+  invocation.config =
+      config::config_of_model(model, run && is_subjects ? with_storage_of(*run, raw.overrides) : raw.overrides);
+  if (invocation.command == "generate") invocation.prompt_form = prompt_form_of(raw, used, run);
+}
+
+// What a run trained, on what it is evaluated on.
+void read_evaluated_run(RawCommand& raw) {
+  Invocation& invocation = raw.invocation;
+  const UsedModel used = find_used_model(raw.subject);
+  if (used.run.empty()) {
+    throw UsageError(raw.subject + " has no config.yaml, and is no run's folder",
+                     "name a YAML file, and the model with model_name_or_path=" + raw.subject);
+  }
+  std::vector<std::string> overrides = raw.overrides;
+  overrides.insert(overrides.begin(), "model_name_or_path=" + used.model);
+  if (used.adapter.empty()) overrides.emplace_back("random_init=false");
+  if (invocation.adapter.empty()) invocation.adapter = used.adapter;
+  invocation.config = config::load_config(used.run, overrides, config::Purpose::kEvaluate);
+}
+
 void read_config(RawCommand& raw) {
   Invocation& invocation = raw.invocation;
   const std::string& command = invocation.command;
   if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
-  if (command == "eval")
+  if (command == "eval" && std::filesystem::is_directory(raw.subject)) {
+    read_evaluated_run(raw);
+  } else if (command == "eval") {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
+  }
   if (command == "preview") {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
   }
@@ -215,7 +273,8 @@ void read_config(RawCommand& raw) {
   if (plans && !invocation.model_alone) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
   }
-  if (invocation.model_alone || command == "generate" || command == "logits" || command == "quantize") {
+  if (command == "generate" || command == "logits") read_used_model(raw);
+  if (invocation.model_alone || command == "quantize") {
     invocation.config = config::config_of_model(raw.subject, raw.overrides);
   }
   if (!raw.evaluated.empty()) invocation.config.validation_file = {raw.evaluated};

@@ -15,6 +15,7 @@ struct RawCommand {
   std::string subject;  // CONFIG or MODEL
   std::vector<std::string> overrides;
   std::string prompt, prompts_file;
+  std::string prompt_format = "auto";  // generate: plain, alpaca, chat; auto: as the run that trained the model
   std::string ids;
   std::string gpu, phantom_gpu;  // names in configs/gpus.yaml
   std::string gpu_memory;        // in place of that GPU's

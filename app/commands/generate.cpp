@@ -2,7 +2,10 @@
 // escaped.
 #include "train/generate.h"
 
+#include <optional>
+
 #include "app/commands.h"
+#include "app/commands/answer.h"
 #include "app/commands/hold_chat.h"
 #include "app/model.h"
 #include "app/session.h"
@@ -10,13 +13,17 @@
 #include "base/output.h"
 #include "ops/autocast.h"
 #include "ops/tf32.h"
-#include "tokenizer/stream_decoder.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
 namespace {
 
-std::vector<int32_t> prompt_ids(const tokenizer::Tokenizer& tokenizer, const std::string& prompt) {
+std::vector<int32_t> prompt_ids(const tokenizer::Tokenizer& tokenizer, const std::string& prompt,
+                                const std::optional<chat::ChatTemplate>& chat_template) {
+  if (chat_template) {  // which writes BOS and the like itself
+    const Json turn = {{"role", "user"}, {"content", prompt}};
+    return tokenizer.encode(chat_template->render(Json::array({turn}), true).text);
+  }
   std::vector<int32_t> ids = tokenizer.encode(prompt);
   const bool present = !ids.empty() && tokenizer.bos_id && ids.front() == *tokenizer.bos_id;
   if (tokenizer.adds_bos && tokenizer.bos_id && !present) ids.insert(ids.begin(), *tokenizer.bos_id);
@@ -63,14 +70,20 @@ int run_generate(const Invocation& invocation) {
   options.stop_ids = train::stop_ids(inputs);
   ops::use_tf32(config.tf32, session.placement.device);
   const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(config));
-  if (invocation.chat) hold_chat(model, inputs, options, invocation.system_prompt);
+  if (invocation.chat) hold_chat(model, inputs, options, invocation.stops, invocation.system_prompt);
+  std::vector<std::string> stops = invocation.stops;
+  std::optional<chat::ChatTemplate> chat_template;
+  if (invocation.prompt_form == data::PromptForm::kChat) {
+    chat_template = open_chat_template(*inputs.folder);
+    add_ends_of_turns(*chat_template, *inputs.tokenizer, options, stops);
+  }
+  const bool in_alpacas_words = invocation.prompt_form == data::PromptForm::kAlpaca;
   for (const std::string& prompt : invocation.prompts) {
-    tokenizer::StreamDecoder decoder(*inputs.tokenizer);
-    auto show = [&](const std::string& text) {
+    const std::string put = in_alpacas_words ? data::alpaca_prompt(prompt, "") : prompt;
+    const auto show = [&](const std::string& text) {
       print_verbatim(invocation.prompts.size() > 1 ? on_one_line(text) : text);
     };
-    train::generate(model, prompt_ids(*inputs.tokenizer, prompt), options, [&](int32_t id) { show(decoder.push(id)); });
-    show(decoder.finish());
+    write_answer(model, *inputs.tokenizer, prompt_ids(*inputs.tokenizer, put, chat_template), options, stops, show);
     print("\n");
   }
   return 0;

@@ -6,6 +6,7 @@
 
 #include "chat/border.h"
 #include "data/conversation.h"
+#include "data/prompt_form.h"
 
 namespace fathom::data {
 namespace {
@@ -76,15 +77,6 @@ Example encode_prompt_completion(const Tokenizer& tokenizer, const std::string& 
   std::fill(example.labels.begin(), example.labels.begin() + (border - example.ids.begin()),
             static_cast<int32_t>(kIgnored));
   return example;
-}
-
-// The prompt of Stanford Alpaca (Taori et al., 2023), which the models trained on such data know.
-std::string alpaca_prompt(const std::string& instruction, const std::string& input) {
-  std::string prompt = "Below is an instruction that describes a task";
-  if (!input.empty()) prompt += ", paired with an input that provides further context";
-  prompt += ". Write a response that appropriately completes the request.\n\n### Instruction:\n" + instruction;
-  if (!input.empty()) prompt += "\n\n### Input:\n" + input;
-  return prompt + "\n\n### Response:";
 }
 
 // The template writes BOS and ends of turns itself. A token counts if one of its bytes lies in a range.

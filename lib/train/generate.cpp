@@ -48,7 +48,7 @@ int32_t choose_token(const std::vector<float>& logits_V, const GenerationOptions
 }
 
 std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& prompt, const GenerationOptions& options,
-                              const std::function<void(int32_t)>& on_token) {
+                              const std::function<bool(int32_t)>& on_token) {
   const auto length = static_cast<int64_t>(prompt.size());
   if (prompt.empty()) throw Error("the prompt is empty and the tokenizer adds no BOS", "give a prompt");
   if (options.max_new_tokens > model.shape().max_position_embeddings - length) {
@@ -71,7 +71,7 @@ std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& p
     const int32_t id = choose_token(to_host(logits_BV.select(0, 0)), options, random.uniform());
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;
     output.push_back(id);
-    if (on_token) on_token(id);
+    if (on_token && !on_token(id)) break;
     input = {id};
   }
   return output;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@ namespace fathom::chat {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const ChatTemplate kTemplate(
     "{% for m in messages %}{% if m.content == 'bad' %}{{ raise_exception('bad turn') }}{% endif %}"
@@ -23,17 +25,26 @@ struct Held {
   std::vector<std::string> prompts;
 };
 
-Held hold(const std::string& lines, const DialogueOptions& options) {
+// most: so many bytes of a prompt fit.
+Held hold(const std::string& lines, const DialogueOptions& options, size_t most = 1000) {
   Held held;
   std::istringstream input(lines);
   const Screen screen{[&](std::string_view text) { held.output += text; },
                       [&](std::string_view line) { held.errors += line; }};
-  hold_dialogue(kTemplate, options, input, screen, [&](const std::string& prompt) {
+  const ReadLine read_line = [&]() -> std::optional<std::string> {
+    std::string line;
+    return std::getline(input, line) ? std::optional(line) : std::nullopt;
+  };
+  DialogueModel model;
+  model.fits = [&](const std::string& prompt) { return prompt.size() <= most; };
+  model.answer = [&](const std::string& prompt) {
+    if (prompt.size() > most) throw Error("too long");
     held.prompts.push_back(prompt);
     const std::string said = "r" + std::to_string(held.prompts.size());
     held.output += said;
     return said;
-  });
+  };
+  hold_dialogue(kTemplate, options, read_line, screen, model);
   return held;
 }
 
@@ -52,8 +63,28 @@ TEST(Dialogue, TakesBackATurnThatFailed) {
   const Held held = hold("one\nbad\ntwo\n", {"", true});
   EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:two;a:"));
   EXPECT_EQ(held.errors, "t:1: bad turn");
-  EXPECT_EQ(held.output, "> r1\n> \n> r2\n> \n");
+  EXPECT_EQ(held.output, "r1\n\nr2\n");
   EXPECT_THROW(hold("bad\n", {}), Error);
+}
+
+TEST(Dialogue, TellsItsCommandsAndTakesNoneForATurn) {
+  const Held held = hold("/help\none\n/hepl\n/etc/hosts\n", {});
+  EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:/etc/hosts;a:"));
+  EXPECT_THAT(held.errors, HasSubstr("/reset  forgets what was said\n"));
+  EXPECT_THAT(held.errors, HasSubstr("there is no /hepl; commands are\n"));
+}
+
+TEST(Dialogue, LeavesOutTheOldestTurnsWhereTheModelIsFull) {
+  const Held held = hold("one\ntwo\nthree\nfour\n", {"s"}, 26);
+  EXPECT_THAT(held.prompts, ElementsAre("s:s;u:one;a:", "s:s;u:one;a:r1;u:two;a:", "s:s;u:two;a:r2;u:three;a:",
+                                        "s:s;u:three;a:r3;u:four;a:"));
+  EXPECT_EQ(held.errors, "(the conversation is longer than the model's positions: its oldest turns are left out)\n");
+}
+
+TEST(Dialogue, ATurnThatIsTooLongAloneIsRefusedAndTakenBack) {
+  const Held held = hold("one\n" + std::string(30, 'x') + "\ntwo\n", {"", true}, 24);
+  EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:two;a:"));
+  EXPECT_THAT(held.errors, HasSubstr("too long\n"));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// Tokens to text, text to what may be shown.
+#include "app/commands/answer.h"
+
+#include "chat/stop_texts.h"
+#include "tokenizer/stream_decoder.h"
+
+namespace fathom::app {
+
+std::string write_answer(model::Llama& model, const tokenizer::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
+                         const train::GenerationOptions& options, const std::vector<std::string>& stops,
+                         const std::function<void(const std::string&)>& show) {
+  tokenizer::StreamDecoder decoder(tokenizer);
+  chat::StopTexts stop(stops);
+  std::string said;
+  const auto take = [&](const std::string& text) {
+    if (text.empty()) return;
+    said += text;
+    show(text);
+  };
+  train::generate(model, prompt, options, [&](int32_t id) {
+    take(stop.push(decoder.push(id)));
+    return !stop.has_ended();
+  });
+  take(stop.push(decoder.finish()));
+  take(stop.finish());
+  return said;
+}
+
+}  // namespace fathom::app

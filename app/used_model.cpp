@@ -1,0 +1,101 @@
+// By the files in the folder.
+#include "app/used_model.h"
+
+#include <algorithm>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "config/keys.h"
+#include "config/load.h"
+
+namespace fathom::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCheckpoint = "checkpoint-";
+
+// "checkpoint-372" of a run's folder, of the largest number; nothing if there is none.
+std::optional<fs::path> newest_checkpoint(const fs::path& run) {
+  std::optional<fs::path> newest;
+  double steps = -1;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(run, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kCheckpoint)) continue;
+    const auto number = parse_count(name.substr(kCheckpoint.size()));
+    if (!number || *number <= steps) continue;
+    steps = *number;
+    newest = entry.path();
+  }
+  return newest;
+}
+
+// The config.yaml of the run that a folder belongs to; empty if there is none.
+fs::path run_of(const fs::path& folder) {
+  const fs::path tidy = tidy_path(folder);
+  const bool is_checkpoint = tidy.filename().string().starts_with(kCheckpoint);
+  const fs::path config = (is_checkpoint ? tidy.parent_path() : folder) / "config.yaml";
+  return fs::exists(config) ? config : fs::path();
+}
+
+std::string base_of(const fs::path& adapter) {
+  const fs::path path = adapter / "adapter_config.json";
+  const Json settings = read_json(path);
+  const bool names = settings.is_object() && settings.contains("base_model_name_or_path") &&
+                     settings["base_model_name_or_path"].is_string();
+  const std::string base = names ? settings["base_model_name_or_path"].get<std::string>() : "";
+  if (base.empty()) {
+    throw UsageError(path.string() + ": names no base_model_name_or_path",
+                     "name the base model, and the adapter with --adapter " + adapter.string());
+  }
+  if (fs::path(base).is_absolute() && !fs::exists(base)) {
+    throw UsageError(path.string() + ": its base model, " + base + ", is not there",
+                     "name the base model where it is, and the adapter with --adapter " + adapter.string());
+  }
+  return base;
+}
+
+}  // namespace
+
+UsedModel find_used_model(const std::string& subject) {
+  const fs::path folder = subject;
+  std::error_code absent;
+  if (!fs::is_directory(folder, absent)) return {subject, {}, {}};
+  const fs::path run = run_of(folder);
+  if (fs::exists(folder / "config.json")) return {subject, {}, run};
+  if (fs::exists(folder / "adapter_config.json")) return {base_of(folder), folder, run};
+  if (fs::exists(folder / "config.yaml")) {
+    const auto checkpoint = newest_checkpoint(folder);
+    throw UsageError(
+        subject + " is the folder of a run that has no final model",
+        checkpoint ? "name its newest checkpoint, " + checkpoint->string() : "train it: it has no checkpoint either");
+  }
+  return {subject, {}, {}};
+}
+
+std::optional<config::RunConfig> run_behind(const UsedModel& used) {
+  if (used.run.empty()) return std::nullopt;
+  try {
+    return config::load_config(used.run, {}, config::Purpose::kEstimate);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> with_storage_of(const config::RunConfig& run, std::vector<std::string> overrides) {
+  constexpr const char* kKeys[] = {"method",      "load_in_8bit", "load_in_4bit",
+                                   "load_in_fp8", "qat",          "bnb_4bit_use_double_quant"};
+  const config::RunConfig defaults;
+  for (const std::string name : kKeys) {
+    const config::Key& key = *config::find_key(name);
+    const bool given = std::any_of(overrides.begin(), overrides.end(),
+                                   [&](const std::string& text) { return text.starts_with(name + "="); });
+    if (!given && key.get(run) != key.get(defaults)) overrides.push_back(name + "=" + key.get(run));
+  }
+  return overrides;
+}
+
+}  // namespace fathom::app
