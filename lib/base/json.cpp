@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/json_reason.h"
 
 namespace fathom {
@@ -223,7 +224,11 @@ Json parse_json(std::string_view text, std::string_view origin, size_t most_valu
   throw Error(std::string(origin) + ":" + position_in(text, offset) + ": not valid JSON: " + builder.error());
 }
 
-Json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }
+Json read_json(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  refuse_other_kind(path, text, "JSON");
+  return parse_json(text, path.string());
+}
 
 std::string reason_of(const nlohmann::json::exception& error) {
   const std::string message = error.what();

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "base/terminal.h"
@@ -33,7 +35,14 @@ void write_line(std::string_view label, const char* colour, std::string_view lin
 bool terminal_is_live() { return takes_colour(STDERR_FILENO); }
 
 void log_info(std::string_view line) { write_line("", "", line); }
-void log_warning(std::string_view line) { write_line("warning: ", "\033[33m", line); }
+void log_warning(std::string_view line) {
+  static std::set<std::string, std::less<>> told;  // files may be opened twice, before and after
+  {
+    const std::lock_guard lock(log_mutex);
+    if (!told.emplace(line).second) return;
+  }
+  write_line("warning: ", "\033[33m", line);
+}
 void log_error(std::string_view line) { write_line("error: ", "\033[31m", line); }
 
 void log_progress(std::string_view line) {

@@ -7,7 +7,7 @@
 namespace fathom {
 
 void log_info(std::string_view line);     // "line"
-void log_warning(std::string_view line);  // "warning: line"
+void log_warning(std::string_view line);  // "warning: line", once for each line in the life of the process
 void log_error(std::string_view line);    // "error: line"
 // True if stderr is a terminal that takes colour and progress lines (not TERM=dumb, NO_COLOR empty).
 bool terminal_is_live();

@@ -123,7 +123,7 @@ class TurnFinder {
         origin_ + ": message " + std::to_string(i + 1) +
             " is written differently when more messages follow it, so that what the assistant says cannot be told from "
             "the rest",
-        "Mark it in the template with {% generation %} … {% endgeneration %}, or train without assistant_only_loss.");
+        "mark it in the template with {% generation %} … {% endgeneration %}, or train without assistant_only_loss");
   }
 
   const Json& messages_;

@@ -110,12 +110,15 @@ void load_adapter(const std::filesystem::path& folder, const model::Llama& model
     const weights::TensorInfo* info = file.find(weights_prefix(files) + parameter.name);
     if (info == nullptr) throw Error(origin + ": holds no tensor for " + parameter.name, remedy);
     known.insert(info->name);
-    if (parameter.tensor.sizes() != at::IntArrayRef(info->shape) || !is_floating(info->dtype) ||
-        size_of(info->dtype) < 2) {
-      throw Error(origin + ": '" + info->name + "' is " + std::string(dtype_name(info->dtype)) +
-                      c10::str(at::IntArrayRef(info->shape)) + ", but the model needs numbers of 16 bits or more in " +
-                      c10::str(parameter.tensor.sizes()),
+    const std::string name = origin + ": '" + info->name + "'";
+    if (parameter.tensor.sizes() != at::IntArrayRef(info->shape)) {
+      throw Error(name + " is " + c10::str(at::IntArrayRef(info->shape)) + ", but on this model it would be " +
+                      c10::str(parameter.tensor.sizes()) + ": the adapter was made for another",
                   remedy);
+    }
+    if (!is_floating(info->dtype) || size_of(info->dtype) < 2) {
+      throw Error(name + " is stored as " + std::string(dtype_name(info->dtype)) + "; expected FP32, BF16 or FP16",
+                  "save the adapter in one of these");
     }
     void* bytes = const_cast<std::byte*>(file.data(*info));
     parameter.tensor.copy_(at::from_blob(bytes, info->shape, at::TensorOptions(ops::scalar_type(info->dtype))));

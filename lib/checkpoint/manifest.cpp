@@ -114,7 +114,7 @@ Manifest read_and_verify_manifest(const fs::path& folder) {
   if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
   if (const int64_t version = size_member(json, "version", path); version != kVersion) {
     throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads version 1",
-                "Use the version of fathom that wrote it.");
+                "use the version of fathom that wrote it");
   }
   Manifest manifest;
   manifest.step = size_member(json, "step", path);

@@ -39,7 +39,7 @@ std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, c
 
 void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& destinations, const std::string& prefix) {
   const std::string origin = file.path().string();
-  const std::string remedy = "Resume with the model, method and adapters of the run that saved it.";
+  const std::string remedy = "resume with the model, method and adapters of the run that saved it";
   std::set<std::string> wanted;
   for (const auto& [name, tensor] : destinations) {
     const weights::TensorInfo* info = file.find(prefix + name);

@@ -66,7 +66,7 @@ class Quantizer {
     if (target_.scheme && shape_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
                       std::string(quant::name_of(shape_.quantized->scheme)),
-                  "Name the folder before it was quantized: rounding twice loses more.");
+                  "name the folder before it was quantized: rounding twice loses more");
     }
     list_items();
     report_.bytes_before = folder_.total_bytes();

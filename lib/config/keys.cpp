@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/dtype.h"
+#include "base/nearest.h"
 #include "config/names.h"
 #include "config/text.h"
 #include "config/value.h"
@@ -101,7 +102,11 @@ Key paths(std::string_view name, const std::string& type, std::vector<std::strin
 template <typename T, size_t N>
 Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names, std::string_view meaning) {
   std::string type;
-  for (const auto& entry : names) type += (type.empty() ? "" : ", ") + std::string(entry.second);
+  std::vector<std::string_view> words;
+  for (const auto& entry : names) {
+    type += (type.empty() ? "" : ", ") + std::string(entry.second);
+    words.push_back(entry.second);
+  }
   Key key = make_key(name, type, member, meaning);
   key.set = [=, &names](RunConfig& run, const Value& value) -> std::optional<Mismatch> {
     for (const auto& [candidate, word] : names) {
@@ -109,7 +114,8 @@ Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names
       run.*member = candidate;
       return std::nullopt;
     }
-    return Mismatch{"one of " + type, describe(value), ""};
+    const std::string_view meant = value.kind == Value::Kind::kScalar ? nearest_word(value.text, words) : "";
+    return Mismatch{"one of " + type, describe(value), meant.empty() ? "" : "write " + std::string(meant)};
   };
   key.get = [=, &names](const RunConfig& run) { return std::string(name_in(names, run.*member)); };
   return key;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "config/checks.h"
 #include "config/foreign.h"
 #include "config/keys.h"
@@ -111,6 +112,53 @@ RunConfig assemble(const std::vector<Entry>& entries, const std::vector<std::str
   return assembly.finish(purpose);
 }
 
+// The word after the command is key=value, or a data file, or a folder.
+void refuse_other_subjects(const std::filesystem::path& path) {
+  constexpr const char* kExpected = ": expected a YAML file of key: value lines";
+  const std::string name = path.string();
+  const size_t equals = name.find('=');
+  std::error_code absent;
+  if (std::filesystem::is_directory(path, absent)) {
+    throw UsageError(name + " is a folder" + kExpected, "write model_name_or_path: " + name + " into one");
+  }
+  if (equals != std::string::npos && find_key(name.substr(0, equals)) != nullptr &&
+      !std::filesystem::exists(path, absent)) {
+    throw UsageError(printable(name) + " stands where the config belongs" + kExpected,
+                     "name that first, and key=value after it; the file may be empty");
+  }
+}
+
+// Lines that begin with objects are data.
+void refuse_other_kinds(const std::filesystem::path& path, std::string_view text) {
+  constexpr std::string_view kExpected = "YAML, a file of key: value lines";
+  try {
+    refuse_other_kind(path, text, kExpected);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+  const size_t end = text.find('\n'), next = text.find_first_not_of(" \t\r\n", end);
+  const bool is_object =
+      text.starts_with('{') && end != std::string_view::npos && text.substr(0, end).find('}') != std::string_view::npos;
+  const bool has_another = next != std::string_view::npos && text[next] == '{';
+  if (path.extension() == ".jsonl" || (is_object && has_another)) {
+    throw UsageError(path.string() + ": holds data, JSON lines; expected " + std::string(kExpected),
+                     "name the config first, and the data in it or behind it: train_file=" + path.string());
+  }
+}
+
+std::string read_config_file(const std::filesystem::path& path) {
+  refuse_other_subjects(path);
+  std::string text;
+  try {
+    text = read_file(path, kLargestYaml);
+  } catch (const Error& error) {
+    if (path.extension() == ".jsonl") refuse_other_kinds(path, "");  // too large for a config
+    throw UsageError(error.what());
+  }
+  refuse_other_kinds(path, text);
+  return text;
+}
+
 }  // namespace
 
 RunConfig parse_config(std::string_view yaml, const std::string& file, const std::vector<std::string>& overrides,
@@ -120,13 +168,7 @@ RunConfig parse_config(std::string_view yaml, const std::string& file, const std
 }
 
 RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::string>& overrides, Purpose purpose) {
-  std::string text;
-  try {
-    text = read_file(yaml, kLargestYaml);
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
-  return parse_config(text, yaml.string(), overrides, purpose);
+  return parse_config(read_config_file(yaml), yaml.string(), overrides, purpose);
 }
 
 RunConfig config_of_model(const std::string& model_name_or_path, const std::vector<std::string>& overrides,

@@ -76,4 +76,10 @@ std::string printable(std::string_view text) {
   return length < text.size() ? result + "…" : result;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
 }  // namespace fathom::config

@@ -15,5 +15,7 @@ bool is_printable_text(std::string_view text);
 std::string quote(std::string_view text);
 // Text of a stranger for a message: control characters replaced, cut at 64 bytes.
 std::string printable(std::string_view text);
+// ASCII letters made small, the rest as it is.
+std::string lower_case(std::string_view text);
 
 }  // namespace fathom::config

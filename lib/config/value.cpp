@@ -61,6 +61,18 @@ std::string integer_remedy(const Value& value) {
   return plain == value.text ? "" : "write " + plain;
 }
 
+// Names with blanks or commas between as a list, without blanks: a shell takes it for one word.
+std::string as_list(std::string_view text) {
+  constexpr std::string_view kBetween = " \t,";
+  std::string list;
+  for (size_t start = text.find_first_not_of(kBetween); start != std::string_view::npos;) {
+    const size_t end = text.find_first_of(kBetween, start);
+    list.append(list.empty() ? "" : ",").append(text.substr(start, end - start));
+    start = text.find_first_not_of(kBetween, end);
+  }
+  return "[" + printable(list) + "]";
+}
+
 }  // namespace
 
 std::string describe(const Value& value) {
@@ -167,9 +179,7 @@ Read<std::vector<std::string>> read_paths(const Value& value, const std::string&
 }
 
 Read<std::vector<std::string>> read_names(const Value& value, const std::string& expected) {
-  if (value.kind == Value::Kind::kScalar) {
-    return Mismatch{expected, describe(value), "write [" + printable(value.text) + "]"};
-  }
+  if (value.kind == Value::Kind::kScalar) return Mismatch{expected, describe(value), "write " + as_list(value.text)};
   if (value.kind != Value::Kind::kList || value.items.empty()) {
     return Mismatch{expected, value.kind == Value::Kind::kList ? "an empty list" : describe(value), ""};
   }
@@ -178,6 +188,9 @@ Read<std::vector<std::string>> read_names(const Value& value, const std::string&
   for (const Value& item : value.items) {
     const bool name = item.kind == Value::Kind::kScalar && !item.text.empty() && is_printable_text(item.text);
     if (!name) return Mismatch{expected, describe(item) + " in the list", ""};
+    if (!item.quoted && item.text.find(' ') != std::string::npos) {
+      return Mismatch{expected, describe(item) + " in the list", "put commas between: " + as_list(item.text)};
+    }
     if (!seen.insert(item.text).second) {
       return Mismatch{expected, describe(item) + " twice", "remove one of them"};
     }

@@ -115,7 +115,7 @@ void Sampler::seek(Position position) {
   if (position.epoch < 0 || position.index < 0 || position.index >= examples_) {
     throw Error("position " + std::to_string(position.epoch) + ":" + std::to_string(position.index) +
                     " does not exist in " + std::to_string(examples_) + " examples",
-                "Has the training file changed since the checkpoint was saved?");
+                "has the training file changed since the checkpoint was saved?");
   }
   position_ = position;
 }

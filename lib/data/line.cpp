@@ -13,6 +13,9 @@ struct KnownFormat {
   std::string_view words;
   const char* first;
   const char* second;  // null: one key is enough
+  bool is_whole_in(const Line& line) const {
+    return line.value.contains(first) && (second == nullptr || line.value.contains(second));
+  }
 };
 
 constexpr KnownFormat kFormats[] = {
@@ -24,13 +27,52 @@ constexpr KnownFormat kFormats[] = {
     {DatasetFormat::kAlpaca, "instruction and output", "instruction", "output"},
 };
 
+// Keys of other tools' data, and the filter of jq that gives them ours; empty: there is none.
+struct OtherKeys {
+  const char* first;
+  const char* second;
+  std::string_view filter;
+};
+
+constexpr OtherKeys kOtherKeys[] = {
+    {"question", "answer", "{prompt: .question, completion: .answer}"},
+    {"question", "response", "{prompt: .question, completion: .response}"},
+    {"query", "response", "{prompt: .query, completion: .response}"},
+    {"prompt", "response", "{prompt, completion: .response}"},
+    {"prompt", "answer", "{prompt, completion: .answer}"},
+    {"instruction", "response", "{instruction, input: .context, output: .response}"},
+    {"instruction", "completion", "{prompt: .instruction, completion}"},
+    {"input", "output", "{prompt: .input, completion: .output}"},
+    {"content", "content", "{text: .content}"},
+    {"dialog", "dialog", "{messages: .dialog}"},
+    {"conversation", "conversation", "{messages: .conversation}"},
+};
+
+// Two answers to choose between, or one with a verdict.
+[[noreturn]] void refuse_preferences(const Line& line, const std::string& keys) {
+  line.fail("is preference data (" + keys + "), and there is no DPO or the like here",
+            "write the good answers alone, as completion beside their prompt or as messages");
+}
+
+void refuse_other_keys(const Line& line) {
+  for (const OtherKeys& other : kOtherKeys) {
+    if (!line.value.contains(other.first) || !line.value.contains(other.second)) continue;
+    const bool is_one = other.first == std::string_view(other.second);
+    line.fail("has " + std::string(other.first) + (is_one ? "" : " and " + std::string(other.second)) +
+                  ", the keys of no format that can be read",
+              "rename them: jq -c '" + std::string(other.filter) + "' OLD > NEW");
+  }
+}
+
 // The parser counts lines of its text, which has but one: "file:7:1:18" is column 18 of line 7.
 Json parse_line(std::string_view text, const std::string& where) {
   try {
     return parse_json(text, where);
   } catch (const Error& error) {
     const std::string message = error.what(), first_line = where + ":1:";
-    throw Error(message.starts_with(first_line) ? where + ":" + message.substr(first_line.size()) : message);
+    const bool encoded = message.find("UTF-8") != std::string::npos;
+    throw Error(message.starts_with(first_line) ? where + ":" + message.substr(first_line.size()) : message,
+                encoded ? "convert the file from its encoding: iconv -f ISO-8859-1 -t UTF-8 OLD > NEW" : "");
   }
 }
 
@@ -65,17 +107,26 @@ DatasetFormat recognise(const Line& line) {
     const bool second = known.second != nullptr && line.value.contains(known.second);
     if (known.second == nullptr ? first : first || second) found.push_back(&known);
   }
+  const bool is_whole = found.size() == 1 && found[0]->is_whole_in(line);
+  if (!is_whole && line.value.contains("chosen") && line.value.contains("rejected")) {
+    refuse_preferences(line, "chosen, rejected");
+  }
+  const auto label = line.value.find("label");
+  if (label != line.value.end() && label->is_boolean() && line.value.contains("completion")) {
+    refuse_preferences(line, "completion, label");
+  }
+  if (!is_whole && found.size() < 2) refuse_other_keys(line);
   if (found.empty()) line.fail("has the keys of no format that can be read", "these are: " + all);
   if (found.size() > 1) {
     line.fail("mixes " + std::string(found[0]->words) + " with " + std::string(found[1]->words),
               "name what is meant with dataset_format, or remove the other keys");
   }
   const KnownFormat& known = *found[0];
-  if (known.second != nullptr && !line.value.contains(known.first)) {
-    line.fail("has " + std::string(known.second) + " but no " + known.first);
-  }
-  if (known.second != nullptr && !line.value.contains(known.second)) {
-    line.fail("has " + std::string(known.first) + " but no " + known.second);
+  if (!is_whole) {
+    const bool first = line.value.contains(known.first);
+    line.fail(
+        std::string("has ") + (first ? known.first : known.second) + " but no " + (first ? known.second : known.first),
+        "name what the lines hold with dataset_format, or add the key");
   }
   return known.format;
 }

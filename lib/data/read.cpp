@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "data/block_reader.h"
 #include "data/encode.h"
+#include "data/source.h"
 #include "data/token_file.h"
 
 namespace fathom::data {
@@ -99,7 +100,8 @@ class FileReader {
       show_progress(bytes, blocks.file_bytes());
     }
     if (malformed_ > 0) complain();
-    if (!first_) throw Error(file_.string() + ": holds no examples");
+    if (!first_)
+      throw Error(file_.string() + ": holds no examples", "write one JSON object on each line (docs/data.md)");
   }
 
   std::vector<Place> take_places() { return std::move(places_); }
@@ -113,26 +115,16 @@ class FileReader {
 
   // The first line says of what format the file is.
   void find_first(std::string_view block, int64_t number) {
+    if (number == 1) refuse_other_files(file_, block);
     for_each_line(block, number, [this](std::string_view text, int64_t line) {
       if (first_) return;
       first_ = true;
-      refuse_array(text);
       const Line first(text, place_of(line));
       recognised_ = format_ == DatasetFormat::kAuto;
       if (recognised_) format_ = recognise(first);
       converses_ = is_conversation(first, format_);
       if (converses_ && options_.open_chat) chat_ = options_.open_chat();
     });
-  }
-
-  // One file as one list, as Alpaca and ShareGPT were first published.
-  void refuse_array(std::string_view first_line) const {
-    constexpr const char* kBlanks = " \t\r";
-    const size_t start = first_line.find_first_not_of(kBlanks), next = first_line.find_first_not_of(kBlanks, start + 1);
-    if (first_line[start] != '[' || (next != std::string_view::npos && first_line[next] != '{')) return;
-    throw Error(
-        file_.string() + ": is a JSON array; expected one object on each line",
-        "convert it: jq -c '.[]' " + file_.filename().string() + " > " + file_.stem().string() + "-lines.jsonl");
   }
 
   void encode(Piece& piece) const {
@@ -249,6 +241,15 @@ KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* t
   return std::move(*kept);
 }
 
+int64_t count_empty(const Dataset& dataset, const tokenizer::Tokenizer* tokenizer) {
+  if (tokenizer == nullptr || !tokenizer->eos_id) return 0;
+  int64_t count = 0;
+  for (int64_t row = 0; row < dataset.size(); ++row) {
+    if (dataset.target_count(row) == 1 && dataset.example(row).labels.back() == *tokenizer->eos_id) ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer* tokenizer,
@@ -266,9 +267,11 @@ FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer
   }();
   result.examples = std::ssize(kept.places);
   result.duplicates = kept.duplicates;
-  result.dataset = Dataset(std::move(kept.tokens), std::move(kept.places)).cut(options.max_length);
+  const Dataset whole(std::move(kept.tokens), std::move(kept.places));
+  result.empty = count_empty(whole, tokenizer);
+  result.dataset = whole.cut(options.max_length);
   if (result.dataset.empty()) {
-    throw Error(file.string() + ": no example has a token to learn", "Raise max_length or look at the labels.");
+    throw Error(file.string() + ": no example has a token to learn", "raise max_length, or look at the labels");
   }
   return result;
 }

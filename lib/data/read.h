@@ -33,6 +33,7 @@ struct FileExamples {
   Dataset dataset;         // cut to max_length
   int64_t examples = 0;    // before
   int64_t duplicates = 0;  // examples that are equal to an earlier one of the file
+  int64_t empty = 0;       // examples with nothing to learn but the token that ends them: their answer is empty
   std::string not_kept;    // why the tokens lie in memory although a cache_folder was given; else empty
 };
 

@@ -11,8 +11,8 @@ std::string module_of(const std::string& parameter) { return parameter.substr(0,
 
 [[noreturn]] void refuse_unknown(const std::string& name) {
   throw UsageError("modules_to_save: '" + name + "' matches no module with weights of its own",
-                   "Name embed_tokens, lm_head, norm (all norms), input_layernorm, post_attention_layernorm, q_norm, "
-                   "k_norm, or a projection without an adapter.");
+                   "name embed_tokens, lm_head, norm (all norms), input_layernorm, post_attention_layernorm, q_norm, "
+                   "k_norm, or a projection without an adapter");
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::set<std::string> saved_parameters(const ModelShape& shape, const std::vecto
       if (name.empty() || !module.ends_with(name)) return;
       if (adapted.contains(module)) {
         throw UsageError("modules_to_save: '" + name + "' matches " + module + ", which gets an adapter",
-                         "Take it out of modules_to_save or of target_modules.");
+                         "take it out of modules_to_save or of target_modules");
       }
       matches = true;
       saved.insert(parameter);

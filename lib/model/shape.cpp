@@ -102,7 +102,7 @@ std::vector<std::string> adapted_modules(const ModelShape& shape, const std::vec
   for (size_t index = 0; index < wanted.size(); ++index) {
     if (matched[index]) continue;
     throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
-                     "Name q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear alone.");
+                     "name q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear alone");
   }
   return modules;
 }

@@ -30,8 +30,13 @@ at::Tensor stored_tensor(const ParameterSpec& spec, int64_t added, const weights
   std::vector<int64_t> expected = spec.shape;
   expected[0] -= added;
   if (expected != info.shape) {
-    throw Error(where + spec.name + " is " + shape_text(info.shape) + ", but config.json makes it " +
-                shape_text(expected));
+    const bool by_token = spec.name == "model.embed_tokens.weight" || spec.name == "lm_head.weight";
+    const bool other_rows = by_token && info.shape.size() == 2 && info.shape[1] == expected[1];
+    throw Error(
+        where + spec.name + " is " + shape_text(info.shape) + ", but config.json makes it " + shape_text(expected),
+        other_rows ? "set vocab_size in config.json to " + std::to_string(info.shape[0]) +
+                         ", or take the config.json that belongs to the weights"
+                   : "take the config.json that belongs to the weights");
   }
   if (!is_floating(info.dtype) || size_of(info.dtype) < 2) {
     throw Error(where + spec.name + " is stored as " + std::string(safetensors_name(info.dtype)),

@@ -125,8 +125,8 @@ void admit(const c10::OperatorHandle& op) {
   if (served().contains(&op.schema())) return;
   if (!can_answer_shapes(op))
     throw Error("the dry run has no rule for the operator " + c10::toString(op.operator_name()),
-                "Give it a Meta kernel in lib/phantom/meta_rules.cpp, or use an operator whose result's shape does not "
-                "depend on data.");
+                "give it a Meta kernel in lib/phantom/meta_rules.cpp, or use an operator whose result's shape does not "
+                "depend on data");
   served().insert(&op.schema());
 }
 

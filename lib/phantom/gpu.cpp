@@ -27,7 +27,7 @@ void check_memory(const std::string& name, int64_t memory_bytes) {
   if (memory_bytes < 1 || memory_bytes > kUnlimitedBytes) {
     throw Error("the GPU '" + name + "' has " + std::to_string(memory_bytes) + " bytes of memory; expected 1 to " +
                     std::to_string(kUnlimitedBytes),
-                "Correct its entry in the list of GPUs.");
+                "correct its entry in the list of GPUs");
   }
 }
 
@@ -37,12 +37,12 @@ void check(const PhantomGpu& gpu) {
     for (std::string_view capability : kCapabilities) known += (known.empty() ? "" : ", ") + std::string(capability);
     throw Error("the GPU '" + gpu.name + "' has compute capability '" + gpu.compute_capability +
                     "', which no phantom GPU can pretend",
-                "Known are " + known + ".");
+                "known are " + known + ".");
   }
   if (gpu.multiprocessors < 1 || gpu.multiprocessors > 1024) {
     throw Error("the GPU '" + gpu.name + "' has " + std::to_string(gpu.multiprocessors) +
                     " multiprocessors; expected 1 to 1024",
-                "Correct its entry in the list of GPUs.");
+                "correct its entry in the list of GPUs");
   }
   if (!gpu.unlimited) check_memory(gpu.name, gpu.memory_bytes);
 }
@@ -57,7 +57,7 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
     if (void* loaded = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
       dlclose(loaded);
       throw Error(std::string(library) + " is already loaded, so no phantom GPU can take its place",
-                  "Start the process without LD_PRELOAD of CUDA libraries.");
+                  "start the process without LD_PRELOAD of CUDA libraries");
     }
   }
   set_environment("FATHOM_PHANTOM_NAME", gpu.name);
@@ -71,7 +71,7 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu) {
     // Global, so that the symbols are found whatever asks for them; never closed.
     if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
       throw Error("the phantom GPU's library " + path + " cannot be loaded: " + dlerror(),
-                  "Build fathom completely; lib/fathom-phantom belongs beside the binary.");
+                  "build fathom completely; lib/fathom-phantom belongs beside the binary");
     }
   }
 }
@@ -87,7 +87,7 @@ void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement) {
   if (!pretend) throw Error("no phantom GPU is loaded in this process");
   if (!pretend(static_cast<size_t>(memory_bytes), static_cast<size_t>(taken_bytes), placement)) {
     throw Error("the phantom GPU cannot start over with " + std::to_string(memory_bytes) + " bytes of memory",
-                "Either memory of an earlier run is still in use, or `ulimit -v` is too low.");
+                "either memory of an earlier run is still in use, or `ulimit -v` is too low");
   }
 }
 

@@ -16,7 +16,7 @@
 namespace fathom::quant {
 namespace {
 
-constexpr const char* kRemedy = "Quantize the model again, or download the folder again.";
+constexpr const char* kRemedy = "quantize the model again, or download the folder again";
 
 std::string text_of(const std::vector<int64_t>& shape) {
   std::string text = "[";
@@ -75,7 +75,7 @@ class Finder {
         plain ? ", which stores " + name_ + " as " + std::string(safetensors_name(plain->info->dtype)) : "";
     throw Error(folder_.path().string() + ": there is no tensor " + expected.name + found + "; config.json says " +
                     std::string(name_of(format_.scheme)),
-                "All projections of layers must be quantized alike. " + std::string(kRemedy));
+                "all projections of layers must be quantized alike. " + std::string(kRemedy));
   }
   Entry require_one_of(const StoredTensor& expected, const std::vector<DType>& types,
                        const std::vector<std::vector<int64_t>>& shapes) {

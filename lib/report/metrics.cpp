@@ -26,7 +26,7 @@ void cut(int file, const std::filesystem::path& path, int64_t keep_bytes) {
   const auto refuse = [&](const std::string& what) {
     throw Error(path.string() + ": " + what + ", but the checkpoint was saved when it had " +
                     std::to_string(keep_bytes) + " bytes of whole lines.",
-                "Put the file of that run back, or start a new run in another output_dir.");
+                "put the file of that run back, or start a new run in another output_dir");
   };
   struct stat status {};
   if (::fstat(file, &status) != 0) fail(path, "cannot be examined");

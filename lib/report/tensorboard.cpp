@@ -114,7 +114,7 @@ EventFile::EventFile(const std::filesystem::path& output_dir, int64_t keep_bytes
   if (!ends_a_record(file_.get(), keep_bytes)) {
     throw Error(
         path_.string() + ": was changed since the checkpoint, when it had " + std::to_string(keep_bytes) + " bytes",
-        "Put the file of that run back, or remove it and set report_to: none.");
+        "put the file of that run back, or remove it and set report_to: none");
   }
   if (::ftruncate(file_.get(), keep_bytes) != 0) fail(path_, "cannot be cut to its length at the checkpoint");
   if (keep_bytes == 0) write(version_record(now()));

@@ -50,7 +50,7 @@ std::string read_pattern(const Json& part, const std::string& where) {
 PreTokenizer::PreTokenizer(const Json& pre_tokenizer, const std::string& file) {
   read(pre_tokenizer, file + ": pre_tokenizer");
   if (!ends_in_bytes_) {
-    throw Error(file + ": pre_tokenizer: does not end in ByteLevel", "Only byte-level tokenizers are supported.");
+    throw Error(file + ": pre_tokenizer: does not end in ByteLevel", "only byte-level tokenizers are supported");
   }
 }
 
@@ -72,7 +72,7 @@ void PreTokenizer::read(const Json& part, const std::string& where) {
     add(read_flag(part, "individual_digits", false, where) ? R"(\p{N})" : R"(\p{N}+)", Kept::kAll, where);
   } else {
     throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported",
-                "Those that are: Sequence, Split, Digits, ByteLevel.");
+                "those that are: Sequence, Split, Digits, ByteLevel");
   }
 }
 
@@ -92,7 +92,7 @@ void PreTokenizer::read_split(const Json& part, const std::string& where) {
   const bool inverted = read_flag(part, "invert", false, where);
   if (behavior != "Isolated" && behavior != "Removed") {
     throw Error(where + ".behavior: '" + behavior.substr(0, 80) + "' is not supported",
-                "Those that are: Isolated, Removed.");
+                "those that are: Isolated, Removed");
   }
   const Kept removing = inverted ? Kept::kMatches : Kept::kGaps;
   add(read_pattern(part, where), behavior == "Isolated" ? Kept::kAll : removing, where);

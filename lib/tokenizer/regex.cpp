@@ -109,7 +109,7 @@ struct Regex::Search {
 
   [[noreturn]] void fail(const std::string& why) const {
     throw Error(compiled.where + ": the pattern fails on a text of " + std::to_string(text.size()) + " bytes: " + why,
-                "Split the text, or mend the pattern: " + compiled.pattern);
+                "split the text, or mend the pattern: " + compiled.pattern);
   }
 
   // The first match that begins at or behind `from`.

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/offset_map.h"
 #include "tokenizer/special_tokens.h"
@@ -38,7 +39,7 @@ void check_class(const std::string& name, const std::filesystem::path& folder) {
   if (name.empty() || name == "LlamaTokenizer" || name == "LlamaTokenizerFast") return;
   throw Error((folder / "tokenizer_config.json").string() + ": tokenizer_class \"" + name +
                   "\" is not supported with a tokenizer.model",
-              "The class that there is: LlamaTokenizer. A tokenizer.json alone may be of any class.");
+              "the class that there is: LlamaTokenizer. A tokenizer.json alone may be of any class");
 }
 
 class SentencePiece : public Tokenizer {
@@ -97,6 +98,7 @@ SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder
 
 void SentencePiece::load_model() {
   std::string proto = read_file(path_, kMaxModelBytes);
+  refuse_other_kind(path_, proto, "a SentencePiece model");
   // Protocol buffers merge a repeated message field by field, so this sets add_dummy_prefix (field 3 of
   // normalizer_spec, itself field 3) to false: the leading blank is ours to put.
   proto.append("\x1a\x02\x18\x00", 4);
@@ -108,7 +110,7 @@ void SentencePiece::load_model() {
     problem = error.what();
   }
   if (!problem.empty()) {
-    throw Error(path_.string() + ": not a SentencePiece model: " + problem, "Download the file again.");
+    throw Error(path_.string() + ": not a SentencePiece model: " + problem, "download the file again");
   }
   if (model_.unk_id() < 0) throw Error(path_.string() + ": has no unknown piece");
   unknown_ = model_.IdToPiece(model_.unk_id());
@@ -143,7 +145,7 @@ std::optional<int32_t> SentencePiece::resolve(const std::optional<std::string>& 
     id = find_id(*text);
     if (!id) {
       throw Error(path_.string() + ": " + key + " '" + *text + "' is neither a piece of the model nor an added token",
-                  "Add it to added_tokens_decoder of tokenizer_config.json, with an id that the model has.");
+                  "add it to added_tokens_decoder of tokenizer_config.json, with an id that the model has");
     }
   } else if (model_id >= 0) {
     id = model_id;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/byte_level_bpe.h"
 #include "tokenizer/normal_form.h"
@@ -51,7 +52,9 @@ class Workspaces {
 };
 
 Json read_tokenizer_json(const std::filesystem::path& path) {
-  Json json = parse_json(read_file(path, weights::kLargestCompanion), path.string());
+  const std::string text = read_file(path, weights::kLargestCompanion);
+  refuse_other_kind(path, text, "JSON");
+  Json json = parse_json(text, path.string());
   if (!json.is_object() || !json.contains("model")) throw Error(path.string() + ": expected an object with a model");
   return json;
 }
@@ -160,7 +163,7 @@ std::optional<int32_t> TokenizerJson::resolve(const std::optional<std::string>& 
   const std::optional<int32_t> id = added != added_ids_.end() ? added->second : bpe_.vocabulary().find_spelling(*text);
   if (!id) {
     throw Error(file_ + ": " + key + " '" + *text + "' is neither in the vocabulary nor an added token",
-                "Add it to added_tokens, with an id that the model has.");
+                "add it to added_tokens, with an id that the model has");
   }
   if (added == added_ids_.end()) {
     AddedToken token;
@@ -199,7 +202,7 @@ void TokenizerJson::decide_affixes(const TokenizerFiles& files, const Affixes& a
     if (!id) id = affix;
     if (*id != *affix) {
       throw Error(file_ + ": post_processor adds '" + piece(*affix) + "', but " + key + " is '" + piece(*id) + "'",
-                  std::string("Make the two agree, or set add_") + key + " in tokenizer_config.json.");
+                  std::string("make the two agree, or set add_") + key + " in tokenizer_config.json");
     }
     special_.insert(*id);
     return true;

@@ -42,10 +42,14 @@ void tell_losses(const std::string& file, const data::FileExamples& read, int64_
   if (losses.truncated > 0) {
     log_warning(of_all(losses.truncated) + "are longer than max_length " + std::to_string(max_length) +
                 " and were cut: " + format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) +
-                " of them targets");
+                " of them targets; raise max_length, or write what is longer in several lines");
   }
   if (losses.without_target > 0) {
     log_warning(of_all(losses.without_target) + "have no token to learn from and were left out");
+  }
+  if (read.empty > 0) {
+    log_warning(of_all(read.empty) +
+                "have nothing to learn but the token that ends them: their text or answer is empty");
   }
   if (read.duplicates > 0) log_warning(of_all(read.duplicates) + "repeat earlier ones");
 }
@@ -119,7 +123,7 @@ void warn_of_endless_answers(const RunInputs& inputs) {
   log_warning(
       "the loss of none of the first " + format_count(looked_at) +
       " examples counts a token at which generation stops (" + names +
-      "): the model will not learn to end. Raise max_length if ends are cut off, end input_ids with it, or, where "
+      "): the model will not learn to end; raise max_length if ends are cut off, end input_ids with it, or, where "
       "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
 }
 

@@ -24,7 +24,7 @@ void check_plain_name(const std::string& file, const std::string& origin) {
 
 [[noreturn]] void refuse_entry(const std::filesystem::path& index, const std::string& tensor, const std::string& why) {
   throw Error(index.string() + ": tensor '" + tensor + "' " + why,
-              "The index and its shards do not belong together: download the folder again.");
+              "the index and its shards do not belong together: download the folder again");
 }
 
 // Tensor name -> file name.
@@ -62,7 +62,7 @@ bool is_phantom(const std::filesystem::path& folder) {
 void refuse_phantom(const std::filesystem::path& folder) {
   if (!is_phantom(folder)) return;
   throw Error(folder.string() + ": belongs to a run that was played on a phantom GPU; its weights are not real",
-              "Train without --phantom-gpu to make a model.");
+              "train without --phantom-gpu to make a model");
 }
 
 ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_required) : path_(find_model(path)) {
@@ -72,14 +72,14 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
   }
   refuse_phantom(path_);
   if (!std::filesystem::is_directory(path_)) {
-    throw Error(path_.string() + ": not a folder", "Give the path of a model folder in Hugging Face's layout.");
+    throw Error(path_.string() + ": not a folder", "give the path of a model folder in Hugging Face's layout");
   }
   if (!std::filesystem::exists(path_ / "config.json") && std::filesystem::exists(path_ / "adapter_config.json")) {
     throw Error(path_.string() + ": holds an adapter, not a model",
-                "Name its base model, and the adapter with --adapter " + path_.string() + ".");
+                "name its base model, and the adapter with --adapter " + path_.string() + ".");
   }
   if (!std::filesystem::exists(path_ / "config.json")) {
-    throw Error(path_.string() + ": holds no config.json", "Give the path of a model folder in Hugging Face's layout.");
+    throw Error(path_.string() + ": holds no config.json", "give the path of a model folder in Hugging Face's layout");
   }
   config_ = read_json(path_ / "config.json");
   if (std::filesystem::exists(path_ / "generation_config.json")) {
@@ -106,10 +106,10 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
   } else if (weights_required) {
     if (holds_pickled_weights(path_)) {
       throw Error(path_.string() + ": holds pickled weights only, which can run code when read",
-                  "Convert them to safetensors (transformers: save_pretrained).");
+                  "convert them to safetensors (transformers: save_pretrained).");
     }
     throw Error(path_.string() + ": holds neither " + kSingleFile + " nor " + kIndexFile,
-                "Download the weights, or set random_init: true to train from config.json alone.");
+                "download the weights, or set random_init: true to train from config.json alone");
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file_kind.h"
 
 namespace fathom::weights {
 namespace {
@@ -17,7 +18,7 @@ constexpr int64_t kMaxHeaderBytes =
     32 << 20;                          // a tenth of it is much already; the reference implementation takes 100 MB
 constexpr size_t kMaxDimensions = 64;  // as LibTorch
 constexpr size_t kMaxNameBytes = 4096;
-constexpr char kRemedy[] = "The file is damaged or is not safetensors: download or export it again.";
+constexpr char kRemedy[] = "the file is damaged or is not safetensors: download or export it again";
 
 // Receives the header's events one by one, so that depth, duplicates and types are checked before anything is stored.
 // The only shapes that exist: {name: {"dtype": text, "shape": [n...], "data_offsets": [n, n]}} and
@@ -181,19 +182,23 @@ void check_layout(std::vector<TensorInfo>& tensors, int64_t data_bytes, const st
   }
 }
 
-int64_t header_length(const MappedFile& file, const std::string& origin) {
-  if (file.size() < 8) throw Error(origin + ": shorter than the 8 bytes of the header's length", kRemedy);
+// Why the file cannot be one of safetensors: what it is, where its first bytes tell, else `what`.
+[[noreturn]] void refuse_header(const MappedFile& file, const std::string& what) {
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), std::min(file.size(), kFileStart));
+  refuse_other_kind(file.path(), bytes, "safetensors");
+  throw Error(file.path().string() + ": " + what, kRemedy);
+}
+
+int64_t header_length(const MappedFile& file) {
+  if (file.size() < 8) refuse_header(file, "shorter than the 8 bytes of the header's length");
   uint64_t length = 0;
   for (int byte = 7; byte >= 0; --byte) length = length << 8 | std::to_integer<uint64_t>(file.data()[byte]);
   if (length > kMaxHeaderBytes) {
-    throw Error(
-        origin + ": header of " + std::to_string(length) + " bytes (at most " + std::to_string(kMaxHeaderBytes) + ")",
-        kRemedy);
+    refuse_header(file, "header of " + std::to_string(length) + " bytes (at most " + std::to_string(kMaxHeaderBytes) + ")");
   }
   if (length > file.size() - 8) {
-    throw Error(origin + ": truncated: header of " + std::to_string(length) + " bytes in a file of " +
-                    std::to_string(file.size()),
-                kRemedy);
+    refuse_header(
+        file, "truncated: header of " + std::to_string(length) + " bytes in a file of " + std::to_string(file.size()));
   }
   return static_cast<int64_t>(length);
 }
@@ -202,9 +207,9 @@ int64_t header_length(const MappedFile& file, const std::string& origin) {
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path) {
   const std::string origin = path.string();
-  const int64_t length = header_length(file_, origin);
+  const int64_t length = header_length(file_);
   const auto* text = reinterpret_cast<const char*>(file_.data()) + 8;
-  if (length == 0 || text[0] != '{') throw Error(origin + ": the header does not start with '{'", kRemedy);
+  if (length == 0 || text[0] != '{') refuse_header(file_, "the header does not start with '{'");
 
   HeaderReader reader(origin);
   nlohmann::json::sax_parse(text, text + length, &reader);

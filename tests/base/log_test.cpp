@@ -24,5 +24,14 @@ TEST(Log, ShowsControlCharactersInLogFilesToo) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "a\\x1b[2J\nwarning: b\\x07\nerror: c\\u202e\n");
 }
 
+TEST(Log, AWarningIsToldOnce) {
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) log_warning("the same");
+  log_warning("another");
+  log_info("the same");
+  log_info("the same");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "warning: the same\nwarning: another\nthe same\nthe same\n");
+}
+
 }  // namespace
 }  // namespace fathom

@@ -78,13 +78,13 @@ TEST(Dialogue, LeavesOutTheOldestTurnsWhereTheModelIsFull) {
   const Held held = hold("one\ntwo\nthree\nfour\n", {"s"}, 26);
   EXPECT_THAT(held.prompts, ElementsAre("s:s;u:one;a:", "s:s;u:one;a:r1;u:two;a:", "s:s;u:two;a:r2;u:three;a:",
                                         "s:s;u:three;a:r3;u:four;a:"));
-  EXPECT_EQ(held.errors, "(the conversation is longer than the model's positions: its oldest turns are left out)\n");
+  EXPECT_EQ(held.errors, "(the conversation is longer than the model's positions: its oldest turns are left out)");
 }
 
 TEST(Dialogue, ATurnThatIsTooLongAloneIsRefusedAndTakenBack) {
   const Held held = hold("one\n" + std::string(30, 'x') + "\ntwo\n", {"", true}, 24);
   EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:two;a:"));
-  EXPECT_THAT(held.errors, HasSubstr("too long\n"));
+  EXPECT_THAT(held.errors, HasSubstr("too long"));
 }
 
 }  // namespace

@@ -47,13 +47,37 @@ TEST(Foreign, KeysAreToldTheirNameHere) {
     EXPECT_THAT(told(std::string(theirs) + ": 1"), HasSubstr(std::string("here it is ") + ours)) << theirs;
   }
   EXPECT_EQ(told("base_model: m"), "f:1:1: base_model: another tool's name; here it is model_name_or_path");
+  EXPECT_THAT(told("dataset_name: tatsu-lab/alpaca"),
+              HasSubstr("here it is train_file (paths of JSON lines; of a data set on the hub `hf download"));
   EXPECT_THAT(told("warmup_ratio: 0.1"), HasSubstr("warmup_steps (a value below 1 is a share of all steps)"));
 }
 
 TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
-  for (const char* key :
-       {"use_dora", "bnb_4bit_quant_type", "bnb_4bit_compute_dtype", "loss_scale", "fp16_full_eval",
-        "initial_scale_power", "eval_packing", "deterministic", "metric_for_best_model", "strategy"}) {
+  for (const char* key : {"use_dora",
+                          "bnb_4bit_quant_type",
+                          "bnb_4bit_compute_dtype",
+                          "loss_scale",
+                          "fp16_full_eval",
+                          "initial_scale_power",
+                          "eval_packing",
+                          "deterministic",
+                          "metric_for_best_model",
+                          "strategy",
+                          "push_to_hub",
+                          "hub_model_id",
+                          "run_name",
+                          "chat_template",
+                          "template",
+                          "neftune_noise_alpha",
+                          "use_liger_kernel",
+                          "max_samples",
+                          "special_tokens",
+                          "save_only_model",
+                          "stage",
+                          "do_train",
+                          "overwrite_output_dir",
+                          "trust_remote_code",
+                          "rl"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }
@@ -79,6 +103,17 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"qat: true", "write int8 or int4"},
       {"eval_strategy: false", "write no"},
       {"target_modules: q_proj", "write [q_proj]"},
+      {"target_modules: q_proj v_proj", "got 'q_proj v_proj'; write [q_proj,v_proj]"},
+      {"target_modules: q_proj,v_proj , o_proj", "write [q_proj,v_proj,o_proj]"},
+      {"target_modules: [q_proj v_proj]", "got 'q_proj v_proj' in the list; put commas between: [q_proj,v_proj]"},
+      {"modules_to_save: embed_tokens lm_head", "write [embed_tokens,lm_head]"},
+      {"method: dpo", "one of full, lora, got 'dpo'; there is no training on preferences"},
+      {"method: GRPO", "there is no training on preferences"},
+      {"dataset_format: dpo", "there is no training on preferences"},
+      {"lr_scheduler_type: cosine_with_restarts", "not supported; write cosine"},
+      {"lr_scheduler_type: polynomial", "not supported; write linear"},
+      {"lr_scheduler_type: cosin", "got 'cosin'; write cosine"},
+      {"optim: AdamW", "got 'AdamW'; write adamw"},
       {"device: cuda:0", "write cuda"}};
   for (const auto& [line, said] : cases) EXPECT_THAT(told(line), HasSubstr(said)) << line;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "config/checks.h"
 #include "config/keys.h"
 
@@ -331,6 +332,40 @@ TEST(Load, AProblemIsToldOnce) {
   EXPECT_EQ(problems("eval_strategy: sometimes\neval_steps: 5\n"),
             "run.yaml:4:16: eval_strategy: expected one of no, steps, epoch, got 'sometimes'");
   EXPECT_THAT(problems("", {"seed=1", "seed=2"}), HasSubstr("command line: seed: given twice"));
+}
+
+// What stands where the config belongs.
+std::string refused_subject(const std::string& name, const std::string& text) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / name;
+  write_file_atomically(path, text);
+  try {
+    load_config(path, {}, Purpose::kEstimate);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(Load, TellsWhatStandsWhereTheConfigBelongs) {
+  const std::string line = "{\"instruction\": \"a\", \"output\": \"b\"}\n";
+  EXPECT_THAT(refused_subject("alpaca.jsonl", line), HasSubstr("alpaca.jsonl: holds data, JSON lines; expected YAML"));
+  EXPECT_THAT(refused_subject("two.json", line + line), HasSubstr("name the config first, and the data in it"));
+  EXPECT_THAT(refused_subject("one.json", "{\"model_name_or_path\": \"m\"}\n"), "taken");
+  EXPECT_THAT(refused_subject("p.yaml", "PAR1\x15"), HasSubstr("p.yaml: is a Parquet table; expected YAML"));
+  for (const char* name : {"model_name_or_path=m", "."}) {
+    try {
+      load_config(name, {}, Purpose::kTrain);
+      FAIL() << name;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("expected a YAML file of key: value lines; ")) << name;
+    }
+  }
+}
+
+TEST(Load, AKeyWithoutItsGovernorIsToldThatItHasNone) {
+  EXPECT_THAT(
+      problems("master_weights: stochastic\n"),
+      HasSubstr("master_weights: expected this key only with dtype: bfloat16, got no dtype; remove it, or set"));
 }
 
 }  // namespace

@@ -57,5 +57,32 @@ TEST_F(FilesTest, RefusesWhatMatchesNothingOrTwice) {
   EXPECT_THAT(refusal({"a.jsonl", "./a.jsonl"}), HasSubstr("named twice"));
 }
 
+TEST_F(FilesTest, TellsAMissingFolderOfAPattern) {
+  EXPECT_THAT(refusal({"none/*.jsonl"}), HasSubstr("none/*.jsonl: there is no folder " + (folder_ / "none").string()));
+  EXPECT_THAT(refusal({"?/a.jsonl"}), HasSubstr("matches no file"));
+}
+
+std::string refused_name(const std::string& path) {
+  try {
+    find_files({path}, "train_file");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(FilesTest, TellsNamesThatAreNoFilesOfThisMachine) {
+  EXPECT_THAT(refused_name("https://example.org/a.jsonl"),
+              HasSubstr("is a URL; files are read from this machine alone"));
+  EXPECT_THAT(refused_name("s3://bucket/a"), HasSubstr("download it first"));
+  EXPECT_THAT(refused_name("$HOME/a.jsonl"), HasSubstr("a variable of the shell is not replaced here"));
+  EXPECT_THAT(refused_name("tatsu-lab/alpaca"), HasSubstr("`hf download --repo-type dataset tatsu-lab/alpaca"));
+  const std::string a = (folder_ / "a.jsonl").string(), b = (folder_ / "b.jsonl").string();
+  EXPECT_THAT(refused_name(a + " " + b), HasSubstr("write [" + a + "," + b + "]"));
+  for (const std::string& path : {std::string("a/b.jsonl"), folder_.string() + "/none", std::string("none")}) {
+    EXPECT_EQ(refused_name(path), "") << "who opens it says what is wrong";
+  }
+}
+
 }  // namespace
 }  // namespace fathom::data

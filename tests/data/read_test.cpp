@@ -139,8 +139,47 @@ TEST_F(ReadTest, TellsAHandfulOfMalformedLinesAndCountsTheRest) {
 
 TEST_F(ReadTest, AJsonArrayIsToldWithTheWayToConvertIt) {
   for (const char* text : {"[\n{\"text\": \"one\"}\n]\n", "\n  [{\"text\": \"one\"}]"}) {
-    EXPECT_THAT(refusal(text), HasSubstr("data.jsonl: is a JSON array; expected one object on each line")) << text;
+    EXPECT_THAT(refusal(text), HasSubstr("data.jsonl: is a JSON array; expected one JSON object on each line")) << text;
   }
+}
+
+TEST_F(ReadTest, OtherFilesAreToldAsWhatTheyAre) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"PAR1\x15\x04", "is a Parquet table; expected one JSON object on each line; convert it: python3 -c"},
+      {"\x1f\x8b\x08", "is compressed by gzip; expected one JSON object on each line; unpack it: gunzip -k"},
+      {std::string("\xff\xfe{\0", 4), "is a text in UTF-16; expected one JSON object on each line; convert it: iconv"},
+      {"version https://git-lfs.github.com/spec/v1\n", "is a git-lfs pointer, not the file that it stands for"},
+      {"Once upon a time.\n",
+       "is plain text; expected one JSON object on each line; convert it, each line a sample: jq"},
+      {"{\n  \"text\": \"a\"\n}\n",
+       "is JSON over several lines; expected one JSON object on each line; convert it: jq"},
+      {"{\"text\": \"caf\xe9\"}\n", "convert the file from its encoding: iconv -f ISO-8859-1"}};
+  for (const auto& [text, told] : cases) EXPECT_THAT(refusal(text), HasSubstr(told)) << text;
+  EXPECT_EQ(read_dataset(write("\xef\xbb\xbf{\"text\": \"one\"}\r\n"), &bytes_, options_).size(), 1);
+}
+
+TEST_F(ReadTest, OtherToolsKeysAreToldWithTheWayToRenameThem) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"prompt": "p", "chosen": "a", "rejected": "b"})", ":1: is preference data (chosen, rejected)"},
+      {R"({"chosen": [], "rejected": []})", ":1: is preference data (chosen, rejected)"},
+      {R"({"prompt": "p", "completion": "c", "label": true})", ":1: is preference data (completion, label)"},
+      {R"({"question": "q", "answer": "a"})",
+       "has question and answer, the keys of no format that can be read; rename them: jq -c '{prompt: .question, "
+       "completion: .answer}' OLD > NEW"},
+      {R"({"instruction": "i", "response": "r"})", "jq -c '{instruction, input: .context, output: .response}'"},
+      {R"({"prompt": "p", "response": "r"})", "jq -c '{prompt, completion: .response}'"},
+      {R"({"content": "c"})", ":1: has content, the keys of no format"},
+      {R"({"prompt": "p"})", "has prompt but no completion; name what the lines hold with dataset_format"}};
+  for (const auto& [line, told] : cases) EXPECT_THAT(refusal(line), HasSubstr(told)) << line;
+  const std::string labelled = R"({"prompt": "p", "completion": "c", "label": 3})";
+  EXPECT_EQ(read_dataset(write(labelled), &bytes_, options_).size(), 1) << "keys of no format are ignored";
+}
+
+TEST_F(ReadTest, CountsExamplesWithoutAnAnswer) {
+  const std::string lines =
+      "{\"prompt\": \"p\", \"completion\": \"\"}\n{\"prompt\": \"\", \"completion\": \"\"}\n"
+      "{\"prompt\": \"\", \"completion\": \"c\"}\n";
+  EXPECT_EQ(read_file_examples(write(lines), &bytes_, options_).empty, 2);
 }
 
 TEST_F(ReadTest, TheFormatCanBeNamed) {

@@ -24,7 +24,7 @@ constexpr char kName[] = "model.layers.0.mlp.up_proj.weight";
 constexpr int64_t kRows = 6, kColumns = 128;
 constexpr Scheme kSchemes[] = {Scheme::kInt8,           Scheme::kFp8,          Scheme::kNf4,
                                Scheme::kNf4DoubleQuant, Scheme::kInt4Group128, Scheme::kInt4Group64,
-                               Scheme::kInt4Group32};
+                               Scheme::kInt4Group32,    Scheme::kInt4Group16};
 
 struct Matrix {
   std::vector<std::byte> codes;
@@ -97,7 +97,7 @@ TEST_P(Stored, is_refused_without_any_one_of_its_tensors) {
     } catch (const Error& error) {
       EXPECT_THAT(error.what(),
                   AllOf(HasSubstr(folder.path().string()), HasSubstr("there is no tensor " + whole[missing].name),
-                        HasSubstr("Quantize the model again")));
+                        HasSubstr("quantize the model again")));
     }
   }
 }

@@ -95,6 +95,14 @@ TEST_F(Safetensors, RefusesTruncationAtEveryLength) {
   EXPECT_THAT(refusal(whole + "x"), HasSubstr("the file holds 5"));
 }
 
+TEST_F(Safetensors, TellsWhatElseAFileIs) {
+  EXPECT_THAT(refusal("version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 34\n"),
+              HasSubstr("is a git-lfs pointer, not the file that it stands for; expected safetensors; fetch the file"));
+  EXPECT_THAT(refusal("<!DOCTYPE html><html lang=en></html>"), HasSubstr("is a web page; expected safetensors"));
+  EXPECT_THAT(refusal("PK\x03\x04 a PyTorch file"), HasSubstr("is a zip archive; expected safetensors"));
+  EXPECT_THAT(refusal("GGUF\x03"), HasSubstr("is a GGUF model; expected safetensors"));
+}
+
 TEST_F(Safetensors, RefusesHostileLayouts) {
   auto two = [](const char* first, const char* second) {
     return std::string(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)") + first +

@@ -1,13 +1,11 @@
-// Tables of other tools' names: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory, LitGPT.
-#include "config/foreign.h"
-
+// Tables of other tools' keys: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory, LitGPT.
 #include <algorithm>
-#include <cctype>
-#include <numeric>
+#include <string>
 #include <vector>
 
+#include "base/nearest.h"
+#include "config/foreign.h"
 #include "config/keys.h"
-#include "config/value.h"
 
 namespace fathom::config {
 namespace {
@@ -17,6 +15,11 @@ struct ForeignKey {
   std::string_view ours;
   std::string_view note = {};  // where the meaning differs
 };
+
+// Their values are mostly names on the hub.
+constexpr std::string_view kFilesNote =
+    "paths of JSON lines; of a data set on the hub `hf download --repo-type dataset NAME --local-dir DIR` brings the "
+    "files";
 
 constexpr ForeignKey kForeignKeys[] = {
     {"base_model", "model_name_or_path"},
@@ -70,15 +73,17 @@ constexpr ForeignKey kForeignKeys[] = {
     {"weight_dtype", "qat", "values are none, int8 and int4"},
     {"fake_quant_after_n_steps", "qat", "weights are rounded from the first step on"},
     {"activation_dtype", "qat_activations", "values are none and int8"},
-    {"dataset", "train_file"},
-    {"datasets", "train_file"},
-    {"dataset_name", "train_file"},
+    {"dataset", "train_file", kFilesNote},
+    {"datasets", "train_file", kFilesNote},
+    {"dataset_name", "train_file", kFilesNote},
+    {"dataset_dir", "train_file", kFilesNote},
+    {"train_dataset", "train_file", kFilesNote},
     {"data_path", "train_file"},
     {"train_data", "train_file"},
     {"train_path", "train_file"},
     {"eval_file", "validation_file"},
     {"val_file", "validation_file"},
-    {"eval_dataset", "validation_file"},
+    {"eval_dataset", "validation_file", kFilesNote},
     {"test_datasets", "validation_file"},
     {"val_set_size", "validation_split", "a share of the samples, below 1"},
     {"val_size", "validation_split", "a share of the samples, below 1"},
@@ -160,7 +165,116 @@ struct Unsupported {
   std::string_view remedy;
 };
 
+constexpr std::string_view kUpload = "remove it: `hf upload` takes output_dir as it is";
+constexpr std::string_view kOneRun = "remove it: a run is known by its output_dir";
+constexpr std::string_view kTemplate =
+    "remove it: the template is chat_template.jinja in the model's folder, or chat_template of its "
+    "tokenizer_config.json";
+constexpr std::string_view kNoise = "remove it: lora_dropout and weight_decay are the regularisation here";
+constexpr std::string_view kKernels = "remove it: cuda_kernels: true takes the kernels that there are";
+constexpr std::string_view kFewer = "remove it: `head -n N FILE` makes a smaller file";
+constexpr std::string_view kTokens =
+    "remove it: add tokens to the tokenizer's files; embedding and head get rows for them";
+constexpr std::string_view kCommands = "remove it: the command says what is done, as `fathom train`";
+constexpr std::string_view kTemplateWords = "remove it: dataset_format says what the lines hold (docs/data.md)";
+constexpr std::string_view kPreferences =
+    "remove it: examples are learned as they stand; there is no training on preferences (DPO, KTO, PPO and the like)";
+constexpr std::string_view kReading = "remove it: all threads read the data, and large files are tokenized once";
+constexpr std::string_view kOneDevice = "remove it: one device trains";
+constexpr std::string_view kScheduleShape = "remove it: lr_scheduler_type and warmup_steps are the whole schedule";
+constexpr std::string_view kOptimizerShape = "remove it: optimizers are set up as docs/config.md says under optim";
+constexpr std::string_view kCode = "remove it: no code of a model's folder is run";
+constexpr std::string_view kLogs = "remove it: metrics.jsonl in output_dir has every logged step";
+
 constexpr Unsupported kUnsupported[] = {
+    {"push_to_hub", kUpload},
+    {"hub_model_id", kUpload},
+    {"hub_strategy", kUpload},
+    {"hub_token", kUpload},
+    {"hub_private_repo", kUpload},
+    {"run_name", kOneRun},
+    {"wandb_name", kOneRun},
+    {"wandb_run_id", kOneRun},
+    {"chat_template", kTemplate},
+    {"chat_template_path", kTemplate},
+    {"chat_template_jinja", kTemplate},
+    {"template", kTemplate},
+    {"default_system_message", "remove it: a system message is the first of a conversation's messages"},
+    {"neftune_noise_alpha", kNoise},
+    {"noisy_embedding_alpha", kNoise},
+    {"label_smoothing_factor", kNoise},
+    {"use_liger_kernel", kKernels},
+    {"enable_liger_kernel", kKernels},
+    {"liger_kernel_config", kKernels},
+    {"use_unsloth", kKernels},
+    {"unsloth", kKernels},
+    {"xformers_attention", "write attn_implementation: flash"},
+    {"max_samples", kFewer},
+    {"max_train_samples", kFewer},
+    {"max_eval_samples", kFewer},
+    {"special_tokens", kTokens},
+    {"tokens", kTokens},
+    {"added_tokens", kTokens},
+    {"new_special_tokens", kTokens},
+    {"add_special_tokens", kTokens},
+    {"resize_vocab", kTokens},
+    {"tokenizer", "remove it: the tokenizer is that of the model's folder"},
+    {"tokenizer_name", "remove it: the tokenizer is that of the model's folder"},
+    {"tokenizer_name_or_path", "remove it: the tokenizer is that of the model's folder"},
+    {"tokenizer_config", "remove it: the tokenizer is that of the model's folder"},
+    {"trust_remote_code", kCode},
+    {"revision", "remove it: a name on the hub is the snapshot of its branch main in the cache"},
+    {"model_revision", "remove it: a name on the hub is the snapshot of its branch main in the cache"},
+    {"cache_dir", "remove it: HF_HUB_CACHE names the cache of models, XDG_CACHE_HOME that of tokens"},
+    {"save_only_model", "remove it: a checkpoint holds all that a resumed run needs"},
+    {"save_safetensors", "remove it: weights are always saved as safetensors"},
+    {"stage", kCommands},
+    {"do_train", kCommands},
+    {"do_eval", kCommands},
+    {"do_predict", kCommands},
+    {"predict_with_generate", kCommands},
+    {"overwrite_output_dir", "remove it: a folder that holds a run is never overwritten; choose another output_dir"},
+    {"dataset_text_field", kTemplateWords},
+    {"field_messages", kTemplateWords},
+    {"message_property_mappings", kTemplateWords},
+    {"columns", kTemplateWords},
+    {"rl", kPreferences},
+    {"rlhf", kPreferences},
+    {"beta", kPreferences},
+    {"dpo_beta", kPreferences},
+    {"pref_beta", kPreferences},
+    {"pref_loss", kPreferences},
+    {"loss_type", kPreferences},
+    {"ref_model", kPreferences},
+    {"reward_model", kPreferences},
+    {"dataloader_num_workers", kReading},
+    {"dataloader_pin_memory", kReading},
+    {"preprocessing_num_workers", kReading},
+    {"dataset_num_proc", kReading},
+    {"dataset_prepared_path", kReading},
+    {"overwrite_cache", kReading},
+    {"streaming", kReading},
+    {"remove_unused_columns", "remove it: keys of no format are ignored (docs/data.md)"},
+    {"ddp_timeout", kOneDevice},
+    {"ddp_find_unused_parameters", kOneDevice},
+    {"local_rank", kOneDevice},
+    {"fsdp_config", kOneDevice},
+    {"tensor_parallel_size", kOneDevice},
+    {"lr_scheduler_kwargs", kScheduleShape},
+    {"cosine_min_lr_ratio", kScheduleShape},
+    {"min_lr", kScheduleShape},
+    {"optim_args", kOptimizerShape},
+    {"optim_target_modules", kOptimizerShape},
+    {"bias", "remove it: adapters train no biases of the base"},
+    {"lora_bias", "remove it: adapters train no biases of the base"},
+    {"task_type", "remove it: models here write text (CAUSAL_LM)"},
+    {"gradient_checkpointing_kwargs", "remove it: gradient_checkpointing: true is all there is to set"},
+    {"logging_dir", kLogs},
+    {"logging_strategy", kLogs},
+    {"logging_first_step", kLogs},
+    {"plot_loss", "remove it: report.html in output_dir plots the loss"},
+    {"wandb_entity", kLogs},
+    {"disable_tqdm", "remove it: progress is shown in a terminal alone"},
     {"use_dora", "remove it"},
     {"bnb_4bit_quant_type", "remove it: load_in_4bit is NF4"},
     {"bnb_4bit_compute_dtype", "remove it: products are in the type of dtype, or in that of bf16: true or fp16: true"},
@@ -185,137 +299,6 @@ constexpr Unsupported kUnsupported[] = {
     {"compile", "remove it"},
 };
 
-struct ForeignValue {
-  std::string_view key;
-  std::string_view theirs;
-  std::string_view remedy;
-};
-
-constexpr std::string_view kAnyMap = "{}";
-
-constexpr ForeignValue kForeignValues[] = {
-    {"dataset_format", "chat_template", "write messages"},
-    {"dataset_format", "chatml", "write messages"},
-    {"dataset_format", "openai", "write messages"},
-    {"dataset_format", "conversational", "write messages, or prompt_completion"},
-    {"dataset_format", "conversations", "write sharegpt"},
-    {"dataset_format", "instruction", "write alpaca"},
-    {"dataset_format", "completion", "write text"},
-    {"dataset_format", "json", "write auto"},
-    {"dataset_format", "jsonl", "write auto"},
-    {"attn_implementation", "flash_attention_2", "write flash"},
-    {"attn_implementation", "flash_attention_3", "write flash"},
-    {"attn_implementation", "flash_attention", "write flash"},
-    {"attn_implementation", "sdpa", "write flash"},
-    {"attn_implementation", "eager", "write math"},
-    {"attn_implementation", "true", "write flash"},
-    {"attn_implementation", "false", "write math"},
-    {"dtype", "bf16", "write bfloat16"},
-    {"dtype", "torch.bfloat16", "write bfloat16"},
-    {"dtype", "fp32", "write float32"},
-    {"dtype", "float", "write float32"},
-    {"dtype", "torch.float32", "write float32"},
-    {"dtype", "auto", "remove the key: a frozen base keeps the checkpoint's type"},
-    {"dtype", "fp16", "write fp16: true for autocast, or float16 for a frozen base"},
-    {"dtype", "torch.float16", "write float16"},
-    {"dtype", "half", "write fp16: true for autocast, or float16 for a frozen base"},
-    {"device", "gpu", "write cuda"},
-    {"device", "cuda:0", "write cuda"},
-    {"device", "mps", "not supported; write cpu"},
-    {"method", "sft", "write full or lora"},
-    {"method", "none", "write full"},
-    {"method", "qlora", "write lora, and load_in_4bit: true"},
-    {"method", "dora", "not supported yet; write lora"},
-    {"qat", kAnyMap,
-     "weight_dtype: int4 is qat: int4 here, activation_dtype: int8 is qat_activations: int8, and groups are those that "
-     "the model's rows allow"},
-    {"qat", "true", "write int8 or int4"},
-    {"qat", "false", "write none"},
-    {"qat", "int4_weight_only", "write int4"},
-    {"qat", "int4-weight-only", "write int4"},
-    {"qat", "int8-int4", "write int4, and qat_activations: int8"},
-    {"qat", "8da4w-qat", "write int4, and qat_activations: int8"},
-    {"qat", "fp8", "not supported yet; write int8"},
-    {"qat", "nvfp4", "not supported yet; write int4"},
-    {"target_modules", "all", "write all-linear"},
-    {"target_modules", "all_linear", "write all-linear"},
-    {"bf16", "auto", "write true or false"},
-    {"bf16", "full", "write dtype: bfloat16"},
-    {"fp16", "auto", "write true or false"},
-    {"tf32", "auto", "write true or false"},
-    {"optim", "adamw_torch", "write adamw"},
-    {"optim", "adamw_torch_fused", "write adamw"},
-    {"optim", "adamw_hf", "write adamw"},
-    {"optim", "adam", "write adamw, with weight_decay: 0"},
-    {"optim", "adamw_bnb_8bit", "write adamw_8bit"},
-    {"optim", "adamw_torch_8bit", "write adamw_8bit"},
-    {"optim", "adamw8bit", "write adamw_8bit"},
-    {"optim", "adam8bit", "write adamw_8bit, with weight_decay: 0"},
-    {"optim", "paged_adamw_8bit", "write adamw_8bit, which is small enough to need no pages"},
-    {"optim", "adamw_torch_4bit", "not supported; write adamw_8bit"},
-    {"optim", "paged_adamw", "write adamw, or adamw_8bit for less memory"},
-    {"optim", "paged_adamw_32bit", "write adamw, or adamw_8bit for less memory"},
-    {"optim", "lion_32bit", "write lion"},
-    {"optim", "lion_8bit", "not supported yet; write lion, or adamw_8bit"},
-    {"optim", "paged_lion_8bit", "not supported yet; write lion, or adamw_8bit"},
-    {"optim", "adafactor_8bit", "not supported; write adafactor, or adamw_8bit"},
-    {"master_weights", "true", "write fp32"},
-    {"master_weights", "false", "write none"},
-    {"master_weights", "float32", "write fp32"},
-    {"master_weights", "stochastic_rounding", "write stochastic"},
-    {"lr_scheduler_type", "cosine_with_warmup", "write cosine, with warmup_steps"},
-    {"lr_scheduler_type", "linear_with_warmup", "write linear, with warmup_steps"},
-    {"lr_scheduler_type", "none", "write constant"},
-    {"eval_strategy", "false", "write no"},
-    {"eval_strategy", "none", "write no"},
-    {"eval_strategy", "epochs", "write epoch"},
-    {"eval_strategy", "step", "write steps"},
-    {"save_strategy", "false", "write no"},
-    {"save_strategy", "none", "write no"},
-    {"save_strategy", "epochs", "write epoch"},
-    {"save_strategy", "step", "write steps"},
-    {"save_strategy", "best", "write steps or epoch, with load_best_model_at_end: true"},
-    {"report_to", "all", "write tensorboard, or remove it"},
-    {"report_to", "wandb", "not supported; write tensorboard, or read metrics.jsonl in output_dir"},
-    {"report_to", "mlflow", "not supported; write tensorboard, or read metrics.jsonl in output_dir"},
-    {"resume_from_checkpoint", "true", "write auto"},
-    {"resume_from_checkpoint", "false", "remove the key"},
-    {"resume_from_checkpoint", "yes", "write auto"},
-    {"resume_from_checkpoint", "no", "remove the key"},
-    {"resume_from_checkpoint", "last", "write auto"},
-    {"resume_from_checkpoint", "latest", "write auto"},
-};
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
-// What the key takes, as its own refusal says it.
-std::string expected_by(const Key& key) {
-  RunConfig ignored;
-  Value map;
-  map.kind = Value::Kind::kMap;
-  return key.set(ignored, map)->expected;
-}
-
-// Levenshtein's distance.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 template <typename Row, size_t N>
 const Row* find(const Row (&rows)[N], std::string_view Row::*column, std::string_view name) {
   const auto found = std::find_if(rows, rows + N, [&](const Row& row) { return row.*column == name; });
@@ -333,32 +316,11 @@ UnknownKey explain_unknown_key(std::string_view name) {
     const std::string note = row->note.empty() ? "" : " (" + std::string(row->note) + ")";
     return {"another tool's name", "here it is " + std::string(row->ours) + note, row->ours};
   }
-  constexpr size_t kLongest = 64;
-  if (name.size() > kLongest) return {"unknown key", std::string(kPage)};
-  std::string lower = lower_case(name);
-  std::replace(lower.begin(), lower.end(), '-', '_');
-  std::string_view nearest;
-  size_t smallest = std::max<size_t>(2, lower.size() / 3) + 1;
-  const auto consider = [&](std::string_view candidate) {
-    const size_t steps = distance(lower, candidate);
-    if (steps >= smallest) return;
-    smallest = steps;
-    nearest = candidate;
-  };
-  for (const Key& key : keys()) consider(key.name);
+  std::vector<std::string_view> known;
+  for (const Key& key : keys()) known.push_back(key.name);
+  const std::string_view nearest = nearest_word(name, known);
   if (nearest.empty()) return {"unknown key", std::string(kPage)};
   return {"unknown key", "did you mean " + std::string(nearest) + "?", nearest};
-}
-
-std::optional<Mismatch> foreign_value(std::string_view key, const Value& value) {
-  if (value.kind != Value::Kind::kScalar && value.kind != Value::Kind::kMap) return std::nullopt;
-  const std::string lower = value.kind == Value::Kind::kMap ? std::string(kAnyMap) : lower_case(value.text);
-  for (const ForeignValue& row : kForeignValues) {
-    if (row.key == key && row.theirs == lower) {
-      return Mismatch{expected_by(*find_key(key)), describe(value), std::string(row.remedy)};
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace fathom::config
