@@ -183,7 +183,7 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
   const bool on_cpu = matrix.codes.is_cpu(), computes = !matrix.codes.is_privateuseone();
   const at::Tensor scales = matrix.outer_scales.defined() ? at::empty(matrix.scales.sizes(), options) : matrix.scales;
   {
-    const int64_t part_rows = quantized_part_rows(matrix.rows, matrix.columns);
+    const int64_t part_rows = quantized_part_rows(matrix.rows, matrix.columns, matrix.codes.is_cuda());
     const at::Tensor buffer = at::empty({part_rows, matrix.columns}, options);
     for (int64_t first = 0; first < matrix.rows; first += part_rows) {
       const at::Tensor part_RD = buffer.narrow(0, 0, std::min(part_rows, matrix.rows - first));

@@ -2,6 +2,7 @@
 #include "ops/quantized_parts.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
 
@@ -19,11 +20,17 @@ namespace {
 // A scale below it is as good as zero; its inverse is still a number.
 constexpr double kSmallestScale = 1e-30;
 
+// x[first, first + n) of a vector. A matrix of a large model has many parts, and on a GPU the host's time is that of
+// the operators it dispatches: no view of the whole is made.
+at::Tensor part_of(const at::Tensor& x, int64_t first, int64_t n) {
+  return n == x.size(0) ? x : x.slice(0, first, first + n);
+}
+
 // values [n] times the scale of their block, in place; the last block may be short.
 void scale_blocks(const at::Tensor& values, int64_t block, const at::Tensor& scales) {
   const int64_t n = values.size(0), whole = n / block;
-  if (whole > 0) values.narrow(0, 0, whole * block).view({whole, block}).mul_(scales.narrow(0, 0, whole).unsqueeze(1));
-  if (n > whole * block) values.narrow(0, whole * block, n - whole * block).mul_(scales.narrow(0, whole, 1));
+  if (whole > 0) part_of(values, 0, whole * block).view({whole, block}).mul_(part_of(scales, 0, whole).unsqueeze(1));
+  if (n > whole * block) part_of(values, whole * block, n - whole * block).mul_(part_of(scales, whole, 1));
 }
 
 // [n] as [ceil(n / block), block], zeros behind the last value.
@@ -78,7 +85,7 @@ void quantize_int4_groups(const QuantizedMatrix& matrix, const at::Tensor& scale
 
 // FP32, of the blocks [first, first + count).
 at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t count) {
-  at::Tensor stored = matrix.scales.narrow(0, first, count);
+  at::Tensor stored = part_of(matrix.scales, first, count);
   if (!matrix.outer_scales.defined()) return stored;
   const int64_t outer = matrix.outer_scales.size(0) - 1;
   const at::Tensor scales = at::index_select(matrix.tables.dynamic_256, 0, stored.to(at::kInt));
@@ -113,13 +120,15 @@ at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dty
     return matrix.codes.to(dtype).mul_(matrix.scales.unsqueeze(1));
   }
   const int64_t values = matrix.rows * matrix.columns, block = quant::block_of(matrix.scheme);
+  const at::AutoDispatchBelowADInplaceOrView below;  // frozen weights: nothing of them is differentiated
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
+  const at::Tensor out_n = out_ND.view({-1});
   for (int64_t first = 0; first < values; first += kDequantizedPart) {
     const int64_t n = std::min(kDequantizedPart, values - first);
-    const at::Tensor bytes = matrix.codes.narrow(0, first / 2, divide_up(n, 2)).to(at::kInt);
-    const at::Tensor part = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}).narrow(0, 0, n);
+    const at::Tensor bytes = part_of(matrix.codes, first / 2, divide_up(n, 2)).to(at::kInt);
+    const at::Tensor part = part_of(at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}), 0, n);
     scale_blocks(part, block, block_scales(matrix, first / block, divide_up(n, block)));
-    out_ND.view({-1}).narrow(0, first, n).copy_(part);
+    part_of(out_n, first, n).copy_(part);
   }
   return out_ND;
 }

@@ -99,7 +99,7 @@ void AccountOfRun::load() {
   for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {
     if (!model::is_quantizable(spec, s_.trains(spec.name))) continue;
     const int64_t rows = spec.shape[0], columns = spec.shape[1];
-    most = std::max(most, ops::quantized_part_rows(rows, columns) * columns);
+    most = std::max(most, ops::quantized_part_rows(rows, columns, s_.cuda) * columns);
     scales = std::max(scales, quant::layout_of(*s_.scheme, rows, columns).scales);
   }
   const bool doubly = *s_.scheme == quant::Scheme::kNf4DoubleQuant;
