@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/count.h"
 #include "base/error.h"
 
 namespace fathom {
@@ -47,9 +48,7 @@ std::string format_bytes(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.2f %s", value, kNames[unit]);
-  return text.data();
+  return format_decimal(value, 2) + " " + kNames[unit];
 }
 
 std::string format_count(int64_t count) {

@@ -1,6 +1,7 @@
 // Numbers with a letter for a power of 1000.
 #include "base/count.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -47,6 +48,15 @@ std::string short_count(double count) {
   }
   std::snprintf(digits.data(), digits.size(), "%.3g", count);
   return digits.data() + letter;
+}
+
+std::string format_decimal(double value, int decimals) {
+  std::array<char, 400> digits{};  // the largest double has 309
+  const auto length = static_cast<size_t>(std::snprintf(digits.data(), digits.size(), "%.*f", decimals, value));
+  std::string text(digits.data(), std::min(length, digits.size() - 1));
+  const size_t point = std::min(text.find('.'), text.size()), first = text.front() == '-' ? 1 : 0;
+  for (size_t at = point; at > first + 3; at -= 3) text.insert(at - 3, 1, ',');
+  return text;
 }
 
 }  // namespace fathom

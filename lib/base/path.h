@@ -1,7 +1,9 @@
 // Paths as people type them.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 namespace fathom {
 
@@ -10,6 +12,13 @@ namespace fathom {
 inline std::filesystem::path tidy_path(const std::filesystem::path& path) {
   const std::filesystem::path normal = path.lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
+}
+
+// "~/data" with the home folder in place of "~", as shells do where they see it; they do not behind a "=" or in a file.
+inline std::string with_home(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  const bool begins = path == "~" || path.rfind("~/", 0) == 0;
+  return begins && home != nullptr && *home != '\0' ? home + path.substr(1) : path;
 }
 
 }  // namespace fathom

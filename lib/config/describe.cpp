@@ -24,7 +24,7 @@ Names, defaults and meanings are those of transformers 5, TRL and PEFT; where on
 Everything that is wrong with a file is told at once, each with its line and column, and nothing is loaded before that:
 unknown keys, keys that stand twice, values of another type, and keys that mean nothing beside the others (`lora_r` with
 `method: full`). `yes`, `no`, `on` and `off` are not truth values. Anchors, aliases, tags and `<<` are not taken.
-Paths are relative to the folder in which fathom is started.
+Paths are relative to the folder in which fathom is started; `~/` is the home folder.
 
 This page is written by `build/fathom --help-config > docs/config.md`.
 )";

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest_name.h"
 #include "config/problem.h"
 #include "config/text.h"
 #include "config/value.h"
@@ -36,6 +37,14 @@ bool is_compute_capability(const Value& value) {
          digits(dot + 1, text.size());
 }
 
+// "9.0": 90.
+int number_of(std::string compute_capability) {
+  std::erase(compute_capability, '.');
+  int number = 0;
+  std::from_chars(compute_capability.data(), compute_capability.data() + compute_capability.size(), number);
+  return number;
+}
+
 // Figures that a list may leave out.
 struct Figure {
   const char* key;
@@ -47,9 +56,11 @@ constexpr std::array kFigures{Figure{"memory_gb_per_second", &GpuSpec::memory_by
                               Figure{"fp32_tflops", &GpuSpec::fp32_flops, kTera},
                               Figure{"tf32_tflops", &GpuSpec::tf32_flops, kTera},
                               Figure{"bf16_tflops", &GpuSpec::bf16_flops, kTera},
+                              Figure{"fp16_tflops", &GpuSpec::fp16_flops, kTera},
                               Figure{"fp8_tflops", &GpuSpec::fp8_flops, kTera},
                               Figure{"int8_tops", &GpuSpec::int8_ops, kTera},
                               Figure{"link_gb_per_second", &GpuSpec::link_bytes_per_second, kGiga},
+                              Figure{"desktop_gib", &GpuSpec::desktop_bytes, kGiB},
                               Figure{"price_per_hour", &GpuSpec::price_per_hour, 1}};
 constexpr double kMostFigure = 1e6;
 
@@ -123,6 +134,10 @@ void read_gpu(const Entry& section, std::map<std::string, GpuSpec>& gpus, Proble
 
 }  // namespace
 
+bool has_bf16(const std::string& compute_capability) { return number_of(compute_capability) >= 80; }
+
+bool is_supported(const std::string& compute_capability) { return number_of(compute_capability) >= 75; }
+
 std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml) {
   std::string text;
   try {
@@ -142,12 +157,14 @@ const GpuSpec& find_gpu(const std::map<std::string, GpuSpec>& gpus, const std::s
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
   };
-  std::string known;
+  std::vector<std::string> known;
   for (const auto& [key, gpu] : gpus) {
     if (same(key, name)) return gpu;
-    known += (known.empty() ? "" : ", ") + key;
+    known.push_back(key);
   }
-  throw UsageError("unknown GPU '" + printable(name) + "'", "known are " + known + " (configs/gpus.yaml)");
+  const std::string meant = did_you_mean(name, known);
+  throw UsageError("unknown GPU '" + printable(name) + "'",
+                   (meant.empty() ? "" : meant + " ") + "`fathom list gpus` names those of configs/gpus.yaml");
 }
 
 }  // namespace fathom::config

@@ -18,11 +18,19 @@ struct GpuSpec {
   // As the vendor sells it, dense (without sparsity); 0: not listed.
   double memory_bytes_per_second = 0;
   double fp32_flops = 0, tf32_flops = 0, bf16_flops = 0, fp8_flops = 0, int8_ops = 0;  // per second
-  double link_bytes_per_second = 0;                                                    // to the other GPUs, one way
-  double price_per_hour = 0;                                                           // US dollars
+  double fp16_flops = 0;             // of GPUs without BF16; 0: FP16 is as fast as BF16
+  double link_bytes_per_second = 0;  // to the other GPUs, one way
+  double price_per_hour = 0;         // US dollars
+  double desktop_bytes = 0;          // of its memory, that a desktop is taken to need; 0: no card for screens
 
   bool operator==(const GpuSpec&) const = default;
 };
+
+// Whether a GPU of this compute capability ("9.0") multiplies in BF16: from 8.0 on.
+bool has_bf16(const std::string& compute_capability);
+
+// Whether LibTorch 2.11 with CUDA 13 has kernels for it: from 7.5 on.
+bool is_supported(const std::string& compute_capability);
 
 // Reads the list. Throws UsageError that tells everything that is wrong with it.
 std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml);

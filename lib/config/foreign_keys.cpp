@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/nearest.h"
+#include "base/nearest_name.h"
 #include "config/foreign.h"
 #include "config/keys.h"
 
@@ -316,11 +316,11 @@ UnknownKey explain_unknown_key(std::string_view name) {
     const std::string note = row->note.empty() ? "" : " (" + std::string(row->note) + ")";
     return {"another tool's name", "here it is " + std::string(row->ours) + note, row->ours};
   }
-  std::vector<std::string_view> known;
-  for (const Key& key : keys()) known.push_back(key.name);
-  const std::string_view nearest = nearest_word(name, known);
+  std::vector<std::string> known;
+  for (const Key& key : keys()) known.emplace_back(key.name);
+  const std::string nearest = nearest_name(name, known);
   if (nearest.empty()) return {"unknown key", std::string(kPage)};
-  return {"unknown key", "did you mean " + std::string(nearest) + "?", nearest};
+  return {"unknown key", "did you mean " + nearest + "?", find_key(nearest)->name};
 }
 
 }  // namespace fathom::config

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "base/dtype.h"
-#include "base/nearest.h"
+#include "base/nearest_name.h"
+#include "base/path.h"
 #include "config/names.h"
 #include "config/text.h"
 #include "config/value.h"
@@ -71,11 +72,16 @@ Key number(std::string_view name, double RunConfig::*member, Range range, std::s
   return key;
 }
 
+// Every text of a config is a path.
 Key text(std::string_view name, const std::string& type, std::string RunConfig::*member, std::string_view unset,
          std::string_view meaning) {
   Key key = make_key(name, type, member, meaning, unset);
   key.is_text = true;
-  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_text(value, "a " + type)); };
+  key.set = [=](RunConfig& run, const Value& value) {
+    auto mismatch = store(run, member, read_text(value, "a " + type));
+    run.*member = with_home(run.*member);
+    return mismatch;
+  };
   key.get = [=](const RunConfig& run) { return (run.*member).empty() ? "null" : quote(run.*member); };
   return key;
 }
@@ -91,7 +97,11 @@ Key paths(std::string_view name, const std::string& type, std::vector<std::strin
           std::string_view unset, std::string_view meaning) {
   Key key = make_key(name, type, member, meaning, unset);
   key.is_text = key.is_list = true;
-  key.set = [=](RunConfig& run, const Value& value) { return store(run, member, read_paths(value, "a " + type)); };
+  key.set = [=](RunConfig& run, const Value& value) {
+    auto mismatch = store(run, member, read_paths(value, "a " + type));
+    for (std::string& path : run.*member) path = with_home(path);
+    return mismatch;
+  };
   key.get = [=](const RunConfig& run) -> std::string {
     const std::vector<std::string>& all = run.*member;
     return all.empty() ? "null" : all.size() == 1 ? quote(all[0]) : list_of(all);
@@ -114,8 +124,8 @@ Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names
       run.*member = candidate;
       return std::nullopt;
     }
-    const std::string_view meant = value.kind == Value::Kind::kScalar ? nearest_word(value.text, words) : "";
-    return Mismatch{"one of " + type, describe(value), meant.empty() ? "" : "write " + std::string(meant)};
+    const std::string meant = value.kind == Value::Kind::kScalar ? nearest_name(value.text, words) : "";
+    return Mismatch{"one of " + type, describe(value), meant.empty() ? "" : "write " + meant};
   };
   key.get = [=, &names](const RunConfig& run) { return std::string(name_in(names, run.*member)); };
   return key;
@@ -182,7 +192,9 @@ constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
 std::vector<Key> model_keys() {
   return {
       text("model_name_or_path", "path of a model folder", &RunConfig::model_name_or_path, "a model must be named",
-           "A Hugging Face folder: config.json, model.safetensors, tokenizer; or org/name, if the hub's cache has it."),
+           "A Hugging Face folder: config.json, model.safetensors, tokenizer; or org/name, if the hub's cache has it. "
+           "Plans "
+           "also take the shapes that `fathom list models` names."),
       flag("random_init", &RunConfig::random_init,
            "Weights are drawn from `seed` instead of read; the folder needs no more than config.json."),
       dtype_key(),

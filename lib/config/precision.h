@@ -1,4 +1,4 @@
-// The type in which a run's matrix products are computed where autocast casts for them.
+// What the keys of precision say together.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,12 @@ inline std::optional<DType> autocast_dtype(const RunConfig& run) {
   if (run.bf16) return DType::kBF16;
   if (run.fp16) return DType::kF16;
   return std::nullopt;
+}
+
+// True for full training whose weights in BF16 are rounded to nearest: updates smaller than their last digits are lost,
+// and at usual rates most are (docs/optimizers.md). Plans warn of it and never propose it.
+inline bool rounds_weights_to_nearest(const RunConfig& run) {
+  return run.method == Method::kFull && run.dtype == DType::kBF16 && run.master_weights == MasterWeights::kNone;
 }
 
 }  // namespace fathom::config

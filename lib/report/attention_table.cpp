@@ -1,10 +1,8 @@
 // One row for each length: what either kernel takes, and how they compare.
 #include "report/attention_table.h"
 
-#include <array>
-#include <cstdio>
-
 #include "base/bytes.h"
+#include "base/count.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -24,16 +22,12 @@ std::string difference_of(const plan::AttentionCost& cost) {
 
 std::string milliseconds_of(const plan::AttentionCost& cost) {
   if (!cost.seconds) return std::string(kMissing);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f ms", 1e3 * *cost.seconds);
-  return text.data();
+  return format_decimal(1e3 * *cost.seconds, 1) + " ms";
 }
 
 std::string ratio(const auto& above, const auto& below) {
   if (!above || !below || *below == 0) return std::string(kMissing);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f×", static_cast<double>(*above) / static_cast<double>(*below));
-  return text.data();
+  return format_decimal(static_cast<double>(*above) / static_cast<double>(*below), 1) + "×";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/rounding.h"
 
@@ -45,8 +46,8 @@ StepOrder::StepOrder(const config::RunConfig& config, const data::Dataset& datas
                            ? static_cast<double>(config.max_steps)
                            : std::ceil(config.num_train_epochs * static_cast<double>(steps_per_epoch_));
   if (steps > kMostSteps) {
-    throw UsageError("the run would take " + std::to_string(steps) + " steps; at most " + std::to_string(kMostSteps) +
-                         " can be planned",
+    throw UsageError("the run would take " + format_decimal(steps, 0) + " steps; at most " +
+                         format_decimal(kMostSteps, 0) + " can be planned",
                      "lower num_train_epochs or max_steps");
   }
   total_steps_ = static_cast<int64_t>(steps);

@@ -16,6 +16,7 @@ TEST(Bytes, AreWrittenInTheLargestFittingUnit) {
   EXPECT_EQ(format_bytes(1024), "1.00 KiB");
   EXPECT_EQ(format_bytes(kMiB - 1), "1.00 MiB");
   EXPECT_EQ(format_bytes(kGiB * 80), "80.00 GiB");
+  EXPECT_EQ(format_bytes(kMiB * 1002), "1,002.00 MiB");
   EXPECT_EQ(format_bytes(-1536), "-1.50 KiB");
   EXPECT_EQ(format_bytes(std::numeric_limits<int64_t>::max()), "8.00 EiB");
   EXPECT_EQ(format_bytes(std::numeric_limits<int64_t>::min()), "-8.00 EiB");

@@ -36,26 +36,42 @@ TEST(Devices, TheShippedListIsSound) {
   EXPECT_GT(h100.memory_bytes, int64_t{78} << 30);
   EXPECT_LT(h100.memory_bytes, int64_t{80} << 30);
   for (const auto& [name, gpu] : gpus) {
-    EXPECT_GE(std::stod(gpu.compute_capability), 8.0) << name << ": LibTorch's 16-bit kernels need it";
+    const double capability = std::stod(gpu.compute_capability);
+    EXPECT_EQ(has_bf16(gpu.compute_capability), capability >= 8) << name;
+    EXPECT_EQ(is_supported(gpu.compute_capability), capability >= 7.5) << name;
     EXPECT_GE(gpu.memory_bytes_per_second, 100e9) << name;
-    EXPECT_GE(gpu.tf32_flops, gpu.fp32_flops) << name;
-    EXPECT_GT(gpu.bf16_flops, gpu.tf32_flops) << name;
-    EXPECT_GT(gpu.int8_ops, gpu.bf16_flops) << name;
-    EXPECT_EQ(gpu.fp8_flops > 0, std::stod(gpu.compute_capability) >= 8.9) << name;
-    EXPECT_GE(gpu.link_bytes_per_second, 32e9) << name;
-    EXPECT_GT(gpu.price_per_hour, 0) << name;
+    if (has_bf16(gpu.compute_capability)) {
+      EXPECT_GE(gpu.tf32_flops, gpu.fp32_flops) << name;
+      EXPECT_GT(gpu.bf16_flops, gpu.tf32_flops) << name;
+      EXPECT_GT(gpu.int8_ops, gpu.bf16_flops) << name;
+      EXPECT_EQ(gpu.fp16_flops, 0) << name << ": as fast as BF16";
+    } else {
+      EXPECT_EQ(gpu.bf16_flops, 0) << name;
+      EXPECT_EQ(gpu.tf32_flops, 0) << name;
+      EXPECT_GT(gpu.fp16_flops, gpu.fp32_flops) << name;
+    }
+    EXPECT_EQ(gpu.fp8_flops > 0, capability >= 8.9) << name;
+    EXPECT_GE(gpu.link_bytes_per_second, 16e9) << name;
+    EXPECT_EQ(gpu.desktop_bytes > 0, gpu.product.find("RTX") != std::string::npos) << name;
+    EXPECT_LT(gpu.desktop_bytes, static_cast<double>(gpu.memory_bytes) / 2) << name;
   }
   EXPECT_DOUBLE_EQ(h100.bf16_flops, 989.4e12);
   EXPECT_DOUBLE_EQ(h100.memory_bytes_per_second, 3.35e12);
 }
 
-TEST(Devices, UnknownNamesAreToldTheKnownOnes) {
+TEST(Devices, UnknownNamesAreToldTheNearest) {
   const auto gpus = load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml");
   try {
     find_gpu(gpus, "Voodoo2");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown GPU 'Voodoo2'"), HasSubstr("H100"), HasSubstr("L4")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("unknown GPU 'Voodoo2'"), HasSubstr("fathom list gpus")));
+  }
+  try {
+    find_gpu(gpus, "RTX4090");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean RTX-4090?"));
   }
 }
 

@@ -1,0 +1,18 @@
+// What someone who mistyped a name may have meant.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fathom {
+
+// Of the candidates the one that `name` was most likely meant to be: the same but for letter case and separators, else
+// the shortest that ends with it ("4090": "RTX-4090"), else the first within a third of its letters, at least two, of
+// changed, missing or added ones. Empty for none, and for names of more than 64 bytes.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+// "did you mean RTX-4090?", or empty.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace fathom

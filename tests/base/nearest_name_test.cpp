@@ -1,0 +1,30 @@
+// What is suggested for names as people type them.
+#include "base/nearest_name.h"
+
+#include <gtest/gtest.h>
+
+namespace fathom {
+namespace {
+
+TEST(NearestName, IsFoundWhateverTheSeparatorsAndTheCase) {
+  const std::vector<std::string> gpus = {"A100-80GB", "H100", "RTX-3090", "RTX-4090", "RTX-4090-D", "V100-16GB"};
+  EXPECT_EQ(nearest_name("RTX4090", gpus), "RTX-4090");
+  EXPECT_EQ(nearest_name("rtx 4090", gpus), "RTX-4090");
+  EXPECT_EQ(nearest_name("4090", gpus), "RTX-4090") << "the shortest that ends so";
+  EXPECT_EQ(nearest_name("A100-80", gpus), "A100-80GB");
+  EXPECT_EQ(nearest_name("llama3-8b", {"llama-2-7b", "llama-3-8b", "llama-3.1-8b"}), "llama-3-8b");
+  EXPECT_EQ(nearest_name("learning_rat", {"logging_steps", "learning_rate"}), "learning_rate");
+  EXPECT_EQ(did_you_mean("h1000", gpus), "did you mean H100?");
+}
+
+TEST(NearestName, OfNothingNearIsNothing) {
+  EXPECT_EQ(nearest_name("Voodoo2", {"H100", "RTX-4090"}), "");
+  EXPECT_EQ(nearest_name("", {"H100"}), "");
+  EXPECT_EQ(nearest_name("--", {"H100"}), "");
+  EXPECT_EQ(nearest_name("H100", {}), "");
+  EXPECT_EQ(nearest_name(std::string(1000000, 'h'), {std::string(1000000, 'h')}), "") << "it is no name";
+  EXPECT_EQ(did_you_mean("Voodoo2", {"H100"}), "");
+}
+
+}  // namespace
+}  // namespace fathom
