@@ -50,4 +50,12 @@ void choose_allocator_settings(bool maps_memory) {
   ::setenv(kVariable, maps_memory ? "expandable_segments:True" : "expandable_segments:False", /*overwrite=*/1);
 }
 
+bool expands_segments() {
+  for (const char* variable : {kVariable, kOlderVariable}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr) return without_spaces(value).find("expandable_segments:True") != std::string::npos;
+  }
+  return false;
+}
+
 }  // namespace fathom::app

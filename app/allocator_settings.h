@@ -17,4 +17,8 @@ void check_allocator_settings(const std::string& variable, const std::string& va
 // driver maps memory, because fixed ones leave pieces that nothing fits into.
 void choose_allocator_settings(bool maps_memory);
 
+// Whether segments expand, as the settings stand: then their addresses are no choice of the driver's, and another
+// placement of them changes nothing.
+bool expands_segments();
+
 }  // namespace fathom::app

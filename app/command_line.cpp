@@ -2,12 +2,16 @@
 #include "app/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <string>
 
+#include "app/option_uses.h"
 #include "app/raw_command.h"
 #include "base/error.h"
+#include "base/nearest_name.h"
 #include "config/describe.h"
+#include "config/keys.h"
 #include "quant/format_names.h"
 
 namespace fathom::app {
@@ -72,7 +76,9 @@ void add_advise(CLI::App& app, RawCommand& raw) {
       ->type_name("WHAT")
       ->check(CLI::IsMember({"batch", "length", "rank", "techniques"}))
       ->capture_default_str();
-  advise->add_option("--keep", raw.keep, "Techniques that stay: method, precision, checkpointing, attention, batch")
+  advise
+      ->add_option("--keep", raw.keep,
+                   "Techniques that stay: method, precision, optimizer, checkpointing, attention, batch")
       ->type_name("GROUP,…");
   add_json(advise, raw);
   add_overrides(advise, raw);
@@ -118,10 +124,11 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
               "A YAML file, a folder with config.json, a .json file, a known model (llama-2-7b), or a number (7B)");
   estimate->add_option("--gpu", raw.gpu, "Plan for a GPU of configs/gpus.yaml")->type_name("NAME");
   add_gpu_memory(estimate, raw);
-  estimate->add_option("--placements", invocation.placements, "Of memory segments that a GPU's ranges are taken over")
+  estimate
+      ->add_option("--placements", invocation.placements,
+                   "Of memory segments that a GPU's ranges are taken over; without it 4, or 1 where segments expand")
       ->type_name("N")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 64));
   add_budget(estimate, raw);
   estimate->add_flag("--explain", invocation.explain,
                      "Also the formulas of the peak with their numbers, and all rules of thumb with reasons");
@@ -227,6 +234,13 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   report->add_option("--snapshot", invocation.snapshot, "Also the largest step for `python -m torch.cuda._memory_viz`")
       ->type_name("FILE.pickle");
 
+  CLI::App* list = app.add_subcommand("list", "The known GPUs, or the known shapes of models");
+  list->add_option("WHAT", invocation.listed, "gpus (configs/gpus.yaml) or models (configs/models)")
+      ->type_name("")
+      ->required()
+      ->check(CLI::IsMember({"gpus", "models"}));
+  add_json(list, raw);
+
   CLI::App* formats = app.add_subcommand("formats", "Numbers in every format: bits, value, error; ranges and bytes");
   formats
       ->add_option("NUMBER", raw.numbers,
@@ -254,12 +268,42 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
 // CLI11 would call it an argument that was not expected.
 void refuse_unknown_command(const CLI::App& app, int count, const char* const* arguments) {
   if (count < 2 || arguments[1][0] == '-') return;
-  std::string known;
+  std::string all;
+  std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == arguments[1]) return;
-    if (!command->get_group().empty()) known += (known.empty() ? "" : ", ") + command->get_name();
+    if (command->get_group().empty()) continue;
+    known.push_back(command->get_name());
+    all += (all.empty() ? "" : ", ") + command->get_name();
   }
-  throw UsageError("unknown command '" + std::string(arguments[1]).substr(0, 64) + "'", "commands are " + known);
+  const std::string meant = did_you_mean(arguments[1], known);
+  throw UsageError("unknown command '" + std::string(arguments[1]).substr(0, 64) + "'",
+                   (meant.empty() ? "" : meant + " ") + "commands are " + all);
+}
+
+// "--learning_rate 1e-4", as other tools take their keys.
+void refuse_keys_as_options(int count, const char* const* arguments) {
+  for (int i = 2; i < count; ++i) {
+    std::string word = arguments[i];
+    if (word == "--") return;
+    if (word.size() < 3 || word.substr(0, 2) != "--") continue;
+    const size_t equals = word.find('=');
+    std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (config::find_key(key) == nullptr) continue;
+    std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (value.empty()) value = i + 1 < count && arguments[i + 1][0] != '-' ? arguments[i + 1] : "VALUE";
+    throw UsageError(word.substr(0, 64) + " is a key of the config, not an option",
+                     "write " + key + "=" + value.substr(0, 64));
+  }
+}
+
+std::vector<std::string> given_options(const CLI::App& command) {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : command.get_options([](const CLI::Option* each) { return each->count() > 0; })) {
+    given.push_back(option->get_name());
+  }
+  return given;
 }
 
 }  // namespace
@@ -282,12 +326,15 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   } catch (const CLI::CallForHelp&) {
     return {std::nullopt, app.help()};
   } catch (const CLI::ParseError& error) {
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) refuse_keys_as_options(count, arguments);
     throw UsageError(error.what(), "run fathom --help");
   }
   if (version) return {std::nullopt, kVersionText};
   if (help_config) return {std::nullopt, config::keys_page()};
   if (app.get_subcommands().empty()) throw UsageError("no command is given", "run fathom --help");
-  raw.invocation.command = app.get_subcommands().front()->get_name();
+  const CLI::App& command = *app.get_subcommands().front();
+  raw.invocation.command = command.get_name();
+  check_options(command.get_name(), given_options(command), raw);
   return {complete(raw), ""};
 }
 

@@ -12,6 +12,7 @@ int run_doctor(const Invocation& invocation);
 int run_report(const Invocation& invocation);
 int run_preview(const Invocation& invocation);
 int run_formats(const Invocation& invocation);
+int run_list(const Invocation& invocation);
 
 // In the engine.
 int run_train(const Invocation& invocation);

@@ -18,8 +18,8 @@ namespace fathom::app {
 // Members are set by the commands that are named; the others leave the defaults.
 struct Invocation {
   std::string command;  // "train", "eval", "generate", "logits", "export", "estimate", "advise", "inspect", "doctor",
-                        // "report", "preview", "formats", "quantize", "calibrate" (doctor --calibrate), "answer-plan",
-                        // "answer-overhead"
+                        // "report", "preview", "formats", "list", "quantize", "calibrate" (doctor --calibrate),
+                        // "answer-plan", "answer-overhead"
 
   // train, eval, estimate: the file with overrides. generate, logits, quantize and estimate MODEL: the model with
   // overrides; of quantize, with the file to evaluate on.
@@ -37,7 +37,8 @@ struct Invocation {
   // estimate
   bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
-  int placements = 4;                  // of segments, for the ranges of allocated and reserved bytes
+  std::optional<int> placements;       // of segments, for the ranges of allocated and reserved bytes; unset: as many as
+                                       //   can differ
   bool json = false;                   // estimate, advise, inspect, doctor, calibrate, preview, formats, quantize
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
   bool inference = false;              // memory to use the model, besides
@@ -75,6 +76,8 @@ struct Invocation {
   // formats
   std::vector<double> numbers;    // at least one
   std::optional<double> largest;  // of the values that a scale is for; unset: a power of two above each number
+
+  std::string listed;  // list: gpus or models
 
   std::string format;  // quantize: one of quant/format_names.h
 

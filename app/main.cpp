@@ -16,6 +16,7 @@ int run(const fathom::app::Invocation& invocation) {
   if (invocation.command == "report") return fathom::app::run_report(invocation);
   if (invocation.command == "preview") return fathom::app::run_preview(invocation);
   if (invocation.command == "formats") return fathom::app::run_formats(invocation);
+  if (invocation.command == "list") return fathom::app::run_list(invocation);
   return fathom::app::run_in_engine(invocation);
 }
 

@@ -6,13 +6,17 @@
 #include "app/calibrations.h"
 #include "app/machine.h"
 #include "app/phantom_children.h"
+#include "app/waiting.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "config/checks.h"
+#include "config/precision.h"
 #include "ops/scalar_type.h"
 #include "ops/widened_product.h"
 #include "plan/bound.h"
 #include "plan/dry_run.h"
+#include "plan/techniques.h"
 #include "train/step_order.h"
 
 namespace fathom::app {
@@ -42,7 +46,23 @@ plan::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
+void warn_of_lost_updates(const config::RunConfig& config) {
+  if (!config::rounds_weights_to_nearest(config)) return;
+  log_warning(
+      "weights in BF16 that are rounded to nearest lose most updates at usual learning rates, and the run may hardly "
+      "learn (docs/optimizers.md): set master_weights: stochastic, which takes no more memory, or fp32" +
+      std::string(config::is_adamw(config.optim) ? "" : ", with optim: adamw or adamw_8bit"));
+}
+
+std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const model::ModelShape& shape) {
+  if (config::has_bf16(gpu.compute_capability) || train::compute_dtype(config, shape) != DType::kBF16) return "";
+  return gpu.name + " (compute capability " + gpu.compute_capability +
+         ") does not multiply in BF16, as this run would; set fp16: true" +
+         (config.bf16 || config.dtype == DType::kBF16 ? " in place of bf16 and dtype: bfloat16" : "");
+}
+
 plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room, const plan::AskPhantom& ask) {
+  if (const std::string why = why_not_on(room.gpu, subject.config, subject.shape); !why.empty()) throw UsageError(why);
   plan::Plan plan = plan::plan_gpu(subject, room, ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.shape));
@@ -81,6 +101,7 @@ void warn_of_widening(const config::RunConfig& config, const model::ModelShape& 
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
                    const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
+  warn_of_lost_updates(config);
   if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.shape);
   const config::RunConfig planned = planned_config(config, inputs.train);
   const plan::Subject subject{
@@ -89,6 +110,7 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
                           train::make_schedule(planned, inputs.shape, inputs.train, inputs.validation, start,
                                                train::played_on(session.placement.cuda != nullptr)))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
+  const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();
   const int64_t taken_bytes = gpu.memory_bytes - session.placement.cuda->free_bytes();

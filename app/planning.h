@@ -14,6 +14,11 @@ plan::AskPhantom ask_phantom_children();
 // What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
 config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
 
+// Warns of full training that loses most of its updates (config::rounds_weights_to_nearest).
+void warn_of_lost_updates(const config::RunConfig& config);
+// Why a GPU does not run the run, and what to do; empty: it does. Of BF16 on GPUs without it.
+std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const model::ModelShape& shape);
+
 // Warns of a run that computes in 16 bits for which this CPU has no instructions.
 void warn_of_widening(const config::RunConfig& config, const model::ModelShape& shape);
 // Of what the run does in 16 bits, where this CPU has no instructions for them.
@@ -23,7 +28,8 @@ plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const model::Mod
 // memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
                    const Session& session, const Invocation& invocation);
-// The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has.
+// The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has. Throws UsageError
+// where it does not run the run (why_not_on).
 plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room,
                         const plan::AskPhantom& ask = ask_phantom_children());
 // The plan for the CPU, within memory_budget or what the machine has left.

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "app/installation.h"
+#include "app/known_models.h"
 #include "app/machine.h"
 #include "app/used_model.h"
 #include "base/bytes.h"
@@ -20,6 +21,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "config/load.h"
+#include "config/precision.h"
+#include "plan/techniques.h"
 #include "weights/hub.h"
 
 namespace fathom::app {
@@ -77,6 +80,11 @@ void expect_size(const std::string& option, const std::string& text, int64_t byt
 std::optional<config::GpuSpec> gpu_of(const std::string& name, const std::string& memory) {
   if (name.empty()) return std::nullopt;
   config::GpuSpec gpu = config::find_gpu(config::load_gpus(gpus_file()), name);
+  if (!config::is_supported(gpu.compute_capability)) {
+    throw UsageError(gpu.name + " has compute capability " + gpu.compute_capability +
+                         ", for which LibTorch 2.11 with CUDA 13 has no kernels: they begin with 7.5",
+                     "plan for a T4 or a newer GPU");
+  }
   if (!memory.empty()) gpu.memory_bytes = parse_bytes(memory);
   if (!memory.empty()) expect_size("--gpu-memory", memory, gpu.memory_bytes);
   return gpu;
@@ -114,20 +122,31 @@ std::optional<std::string> model_of(const std::string& subject, bool takes_numbe
     return path.has_parent_path() ? path.parent_path().string() : ".";
   }
   if (is_yaml(path)) return std::nullopt;  // the config's reader says what is wrong
-  if (weights::is_hub_name(subject)) return subject;
+  if (weights::is_hub_name(subject)) return folder_or_known_shape(subject);
   if (path.has_parent_path()) return std::nullopt;
-  std::string lower = subject, known;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const std::string& name : known_models()) {
-    if (name == lower) return (models_folder() / name).string();
-    known += (known.empty() ? "" : ", ") + name;
-  }
+  if (const auto known = known_model(subject)) return (models_folder() / *known).string();
   throw UsageError(
       "'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
-      "known are " + known + " (configs/models)" + (takes_numbers ? ", or a number of parameters like 7B" : ""));
+      how_models_are_named(subject) + (takes_numbers ? "; a number of parameters is written like 7B" : ""));
 }
 
-// "7B": a bare number of parameters. A file or folder of that name comes first.
+// A plan of a run whose model is not here yet, by its shape alone where that is known. The lengths of its data are
+// known with its tokenizer only.
+void plan_without_model(config::RunConfig& run) {
+  const std::string folder = folder_or_known_shape(run.model_name_or_path);
+  if (folder == run.model_name_or_path) return;
+  run.model_name_or_path = folder;
+  if (run.train_file.empty() || run.dataset_format == config::DatasetFormat::kTokenIds) return;
+  log_warning("the model's tokenizer is not here: planned with full batches of max_length " +
+              std::to_string(run.max_length) + " in the place of train_file, and without evaluations");
+  run.train_file.clear();
+  run.validation_file.clear();
+  run.validation_split = 0;
+  run.eval_strategy = config::Cadence::kNo;
+  run.eval_on_start = false;
+}
+
+// 0: not a number of parameters.
 int64_t parameters_of(const std::string& subject) {
   constexpr double kMost = 1e15;
   if (std::filesystem::exists(subject)) return 0;
@@ -146,13 +165,13 @@ std::optional<double> count_of(const std::string& option, const std::string& tex
 }
 
 std::vector<std::string> groups_of(const std::string& text) {
-  constexpr std::array kGroups{"method", "precision", "checkpointing", "attention", "batch"};
   std::vector<std::string> groups;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    if (std::find(kGroups.begin(), kGroups.end(), word) == kGroups.end()) {
-      throw UsageError("--keep: unknown group '" + word.substr(0, 64) + "'",
-                       "groups are method, precision, checkpointing, attention, batch");
+    if (std::find(std::begin(plan::kGroups), std::end(plan::kGroups), word) == std::end(plan::kGroups)) {
+      std::string known;
+      for (const char* group : plan::kGroups) known += std::string(known.empty() ? "" : ", ") + group;
+      throw UsageError("--keep: unknown group '" + word.substr(0, 64) + "'", "groups are " + known);
     }
     groups.push_back(word);
   }
@@ -164,8 +183,11 @@ void read_advise(RawCommand& raw) {
   if (raw.vary == "length") raw.invocation.vary = plan::Vary::kLength;
   if (raw.vary == "rank") raw.invocation.vary = plan::Vary::kRank;
   raw.invocation.keep = groups_of(raw.keep);
-  if (raw.invocation.vary && !raw.invocation.keep.empty()) {
-    throw UsageError("--keep is for --vary techniques", "with one setting varied, all others stay");
+  const auto& keep = raw.invocation.keep;
+  const bool keeps_precision = std::find(keep.begin(), keep.end(), "precision") != keep.end();
+  if (keeps_precision && config::rounds_weights_to_nearest(raw.invocation.config)) {
+    throw UsageError("--keep precision: weights in BF16 that are rounded to nearest are never advised",
+                     "set master_weights=stochastic or fp32, or let the precision vary");
   }
   if (raw.bound.empty()) return;
   try {
@@ -272,6 +294,7 @@ void read_config(RawCommand& raw) {
   }
   if (plans && !invocation.model_alone) {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEstimate);
+    plan_without_model(invocation.config);
   }
   if (command == "generate" || command == "logits") read_used_model(raw);
   if (invocation.model_alone || command == "quantize") {
@@ -281,6 +304,8 @@ void read_config(RawCommand& raw) {
 }
 
 }  // namespace
+
+bool is_parameter_count(const std::string& subject) { return parameters_of(subject) > 0; }
 
 Invocation complete(RawCommand& raw) {
   Invocation& invocation = raw.invocation;
@@ -298,7 +323,7 @@ Invocation complete(RawCommand& raw) {
     return invocation;
   }
   if (invocation.command == "formats") read_formats(raw);
-  for (const char* command : {"inspect", "doctor", "report", "export", "formats"}) {
+  for (const char* command : {"inspect", "doctor", "report", "export", "formats", "list"}) {
     if (invocation.command == command) return invocation;
   }
   if (invocation.command == "estimate") {
@@ -312,9 +337,6 @@ Invocation complete(RawCommand& raw) {
   }
   read_config(raw);
   if (invocation.command == "preview") return invocation;
-  if (!raw.gpu_memory.empty() && raw.gpu.empty() && raw.phantom_gpu.empty()) {
-    throw UsageError("--gpu-memory is for a GPU that is not there", "add --gpu NAME or --phantom-gpu NAME");
-  }
   invocation.phantom_gpu = gpu_of(raw.phantom_gpu, raw.gpu_memory);
   if (invocation.command == "answer-plan") invocation.phantom_gpu = raw.answering_gpu;
   invocation.gpu = gpu_of(raw.gpu, raw.gpu_memory);

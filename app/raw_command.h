@@ -31,6 +31,9 @@ struct RawCommand {
   config::GpuSpec answering_gpu;     // answer-plan: any, listed or not
 };
 
+// "7B": a bare number of parameters. A file or folder of that name comes first.
+bool is_parameter_count(const std::string& subject);
+
 // Reads what the words name. Throws UsageError for what is wrong with them, or with the config.
 Invocation complete(RawCommand& raw);
 

@@ -8,11 +8,15 @@
 
 #include "app/calibrations.h"
 #include "app/commands.h"
+#include "app/installation.h"
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/session.h"
+#include "app/waiting.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "config/to_yaml.h"
 #include "plan/bound.h"
 #include "plan/dry_run.h"
 #include "plan/fit.h"
@@ -25,6 +29,12 @@ namespace fathom::app {
 namespace {
 
 constexpr int64_t kLargestBatch = int64_t{1} << 20;  // where no data bound it
+
+// What a dry run said of a run: the figures of which proofs are made.
+struct Played {
+  int64_t need = 0, missing = 0;  // bytes
+  bool sure = false;              // the driver's own share and a desktop have room beside it
+};
 
 // Plans runs of one model and its data under other settings.
 class Planner {
@@ -43,7 +53,74 @@ class Planner {
   const train::RunInputs& inputs() const { return inputs_; }
   bool has_data() const { return !inputs_.train.empty(); }
 
-  plan::Question question() {
+  // careful: what is not sure to fit counts as what does not.
+  plan::Question question(bool careful = false) {
+    plan::Target target = target_of();
+    const int64_t capacity = target.capacity_bytes;
+    if (careful) target.capacity_bytes -= free_bytes();
+    plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}, {}};
+    question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
+    question.prove = [this, careful, capacity](const config::RunConfig& run) {
+      const Played& played = play(run, capacity);
+      const bool fits = played.missing == 0;
+      return plan::Proof{fits ? played.need : capacity + played.missing, careful ? played.sure : fits,
+                         fits && !played.sure};
+    };
+    if (!gpu_) {
+      question.slowdown = [this](const config::RunConfig& run) { return slowdown_on_cpu(run, inputs_.shape); };
+    }
+    question.throughput = [this](const config::RunConfig& run) {
+      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape)
+                  : cpu_throughput(run, inputs_.shape, at::get_num_threads());
+    };
+    return question;
+  }
+
+  // What an answer leaves of a GPU where one can; nothing within a budget, which bounds LibTorch's allocator alone.
+  int64_t free_bytes() {
+    if (!gpu_ || target_of().within_budget) return 0;
+    const auto calibration = calibration_of(gpu_->product);
+    const auto share = calibration
+                           ? plan::overhead_of(*calibration, plan::kernel_settings(invocation_.config, inputs_.shape))
+                           : std::nullopt;
+    const int64_t free = share.value_or(plan::kUncertainBytes) + desktop_bytes();
+    return free < gpu_->memory_bytes ? free : 0;
+  }
+  int64_t desktop_bytes() const { return gpu_ ? static_cast<int64_t>(gpu_->desktop_bytes) : 0; }
+
+  // The smallest known GPUs on which the run is sure to fit.
+  std::vector<std::string> enough_for(const config::RunConfig& run, int64_t need) {
+    constexpr size_t kMost = 3;
+    std::vector<config::GpuSpec> larger;
+    for (const auto& [name, gpu] : config::load_gpus(gpus_file())) {
+      const bool runs = config::is_supported(gpu.compute_capability) && why_not_on(gpu, run, inputs_.shape).empty();
+      const int64_t others = plan::kUncertainBytes + static_cast<int64_t>(gpu.desktop_bytes);
+      if (runs && gpu.memory_bytes >= need + others && name != gpu_->name) larger.push_back(gpu);
+    }
+    std::sort(larger.begin(), larger.end(),
+              [](const auto& a, const auto& b) { return a.memory_bytes < b.memory_bytes; });
+    std::vector<std::string> enough;
+    for (const config::GpuSpec& gpu : larger) {
+      if (enough.size() == kMost) break;
+      const Played played = play_on(gpu, run, gpu.memory_bytes);
+      if (played.missing == 0 && played.sure) enough.push_back(gpu.name + " (" + format_bytes(gpu.memory_bytes) + ")");
+    }
+    return enough;
+  }
+  bool has_gpu() const { return gpu_.has_value(); }
+  // Why the hardware does not run the run as it is; empty: it does.
+  std::string why_not() const { return gpu_ ? why_not_on(*gpu_, invocation_.config, inputs_.shape) : ""; }
+
+  plan::Workload workload_of(const config::RunConfig& run) { return planned_workload(planned(run)); }
+
+  // Nothing more is searched: the terminal is free for results.
+  void end() { waiting_.reset(); }
+
+ private:
+  // What an order rests on and a search varies: rows, accumulated batches, length, rows and cadence of evaluations.
+  using Shapes = std::tuple<int64_t, int64_t, int64_t, int64_t, config::Cadence>;
+
+  plan::Target target_of() const {
     plan::Target target;
     if (gpu_) {
       target.device = config::Device::kCuda;
@@ -57,33 +134,35 @@ class Planner {
       target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
       target.within_budget = budget > 0;
     }
-    plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}, {}};
-    question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
-    question.prove = [this, target](const config::RunConfig& run) { return prove(run, target.capacity_bytes); };
-    if (!gpu_) {
-      question.slowdown = [this](const config::RunConfig& run) { return slowdown_on_cpu(run, inputs_.shape); };
-    }
-    question.throughput = [this](const config::RunConfig& run) {
-      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape)
-                  : cpu_throughput(run, inputs_.shape, at::get_num_threads());
-    };
-    return question;
+    return target;
   }
 
-  plan::Workload workload_of(const config::RunConfig& run) { return planned_workload(planned(run)); }
-
- private:
-  // What an order rests on and a search varies: rows, accumulated batches, length, rows and cadence of evaluations.
-  using Shapes = std::tuple<int64_t, int64_t, int64_t, int64_t, config::Cadence>;
-
-  plan::Proof prove(const config::RunConfig& run, int64_t capacity) {
+  // A search that is repeated with another bound asks again.
+  const Played& play(const config::RunConfig& run, int64_t capacity) {
+    const std::string key = config::to_yaml(run);
+    const auto known = played_.find(key);
+    if (known != played_.end()) return known->second;
+    if (waiting_) waiting_->count();
+    if (gpu_) return played_[key] = play_on(*gpu_, run, capacity);
     const config::RunConfig counted = planned(run);
-    const plan::Subject subject{counted, inputs_.shape, *inputs_.folder, planned_workload(counted)};
     // A budget for the CPU may be that of another machine.
-    const plan::Plan plan = gpu_ ? plan_for_gpu(subject, {.gpu = *gpu_}, ask_) : plan::plan_cpu(subject, capacity);
+    const plan::Plan plan = plan::plan_cpu(subject_of(counted), capacity);
     const int64_t missing = plan::missing_bytes(plan);
-    return {missing > 0 ? capacity + missing : plan::needed_bytes(plan), missing == 0,
-            plan::fit_of(plan) == plan::Fit::kUncertain};
+    return played_[key] = {plan::needed_bytes(plan), missing, missing == 0};
+  }
+
+  Played play_on(const config::GpuSpec& gpu, const config::RunConfig& run, int64_t capacity) {
+    const config::RunConfig counted = planned(run);
+    const plan::Plan plan = plan_for_gpu(subject_of(counted), {.gpu = gpu}, ask_);
+    const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
+    const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
+    const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
+                      (desktop == 0 || plan.gpu->reserved_range.highest + share + desktop <= capacity);
+    return {plan::needed_bytes(plan), plan::missing_bytes(plan), sure};
+  }
+
+  plan::Subject subject_of(const config::RunConfig& counted) {
+    return {counted, inputs_.shape, *inputs_.folder, planned_workload(counted)};
   }
 
   plan::Workload planned_workload(const config::RunConfig& run) {
@@ -120,11 +199,13 @@ class Planner {
   }
 
   const Invocation& invocation_;
+  std::optional<Waiting> waiting_{std::in_place, "searching", "dry run"};
   const bool varies_length_;
   train::RunInputs inputs_;
   std::optional<config::GpuSpec> gpu_;
   plan::AskPhantom ask_;
-  data::Dataset cut_;  // the last one
+  data::Dataset cut_;                     // the last one
+  std::map<std::string, Played> played_;  // by the run's YAML
   std::map<Shapes, train::Schedule> schedules_;
 };
 
@@ -161,11 +242,19 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
   return inputs.shape.hidden_size;
 }
 
+report::AdviceSubject subject_of(Planner& planner, const plan::Question& question) {
+  report::AdviceSubject subject{question, {}, planner.why_not(), planner.free_bytes(), planner.desktop_bytes()};
+  if (subject.as_it_is_refused.empty()) subject.as_it_is = question.prove(question.run);
+  return subject;
+}
+
 void advise_value(plan::Vary vary, Planner& planner, const plan::Question& question, bool json) {
-  const report::AdviceSubject subject{question, question.prove(question.run)};
+  if (const std::string why = planner.why_not(); !why.empty()) throw UsageError(why);
+  const report::AdviceSubject subject = subject_of(planner, question);
   const int64_t lowest = vary == plan::Vary::kLength ? shortest_length(planner.inputs()) : 1;
   const plan::Largest largest =
       plan::largest_that_fits(vary, {lowest, limit_of(vary, planner, question.run)}, question);
+  planner.end();
   if (json) {
     print(format_json(report::largest_json(subject, vary, largest)));
   } else {
@@ -173,18 +262,32 @@ void advise_value(plan::Vary vary, Planner& planner, const plan::Question& quest
   }
 }
 
+// What leaves room for others comes first, be it slower; where nothing does, what fits near the limit.
+plan::Advice least_time(Planner& planner, const plan::Question& question, const std::set<std::string>& keep) {
+  if (planner.free_bytes() > 0) {
+    plan::Advice careful = plan::least_time_that_fits(planner.question(/*careful=*/true), keep);
+    if (careful.best) return careful;
+  }
+  plan::Advice advice = plan::least_time_that_fits(question, keep);
+  if (!advice.best && planner.has_gpu()) {
+    advice.enough = planner.enough_for(advice.smallest->run, advice.smallest->proof->need);
+  }
+  return advice;
+}
+
 void advise_techniques(Planner& planner, const plan::Question& question, const Invocation& invocation) {
-  const report::AdviceSubject subject{question, question.prove(question.run)};
+  const report::AdviceSubject subject = subject_of(planner, question);
   const std::set<std::string> keep(invocation.keep.begin(), invocation.keep.end());
-  const plan::Advice advice = plan::least_time_that_fits(question, keep);
+  const plan::Advice advice = least_time(planner, question, keep);
   std::optional<plan::Advice> same_method;
   if (advice.best && advice.best->run.method != question.run.method) {
     std::set<std::string> with_method = keep;
     with_method.insert("method");
-    same_method = plan::least_time_that_fits(question, with_method);
+    same_method = least_time(planner, question, with_method);
   }
   const std::vector<plan::Remedy> alone =
       plan::remedies(question.shape, question.run, question.target, planner.workload_of(question.run));
+  planner.end();
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (invocation.json) {
     print(format_json(report::advice_json(subject, advice, other, alone)));
@@ -197,6 +300,7 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
 
 int run_advise(const Invocation& invocation) {
   const Session session = open_session(invocation);
+  warn_of_lost_updates(invocation.config);
   Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
   const plan::Question question = planner.question();
   if (invocation.vary) {

@@ -1,14 +1,17 @@
 // `fathom estimate`: what a run will take, before it runs.
 #include <ATen/Parallel.h>
 
+#include "app/allocator_settings.h"
 #include "app/calibrations.h"
 #include "app/commands.h"
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/run_report.h"
 #include "app/session.h"
+#include "app/waiting.h"
 #include "base/bytes.h"
 #include "base/output.h"
+#include "base/error.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
 #include "plan/outlook.h"
@@ -59,6 +62,14 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
   return question;
 }
 
+// What cannot be reckoned is not left out in silence.
+void refuse_tokens_without_speed(const Invocation& invocation, const plan::OutlookQuestion& question) {
+  if (!invocation.budget.tokens || question.throughput) return;
+  throw UsageError("--tokens: the speed of " + (invocation.gpu ? "this GPU is not listed in configs/gpus.yaml"
+                                                               : std::string("this CPU is not known")),
+                   invocation.gpu ? "add its figures there" : "run `fathom doctor --calibrate`, or name a --gpu");
+}
+
 int print_parameters(const Invocation& invocation) {
   print(invocation.json ? format_json(report::parameters_json(invocation.parameters))
                         : report::format_parameters(invocation.parameters));
@@ -87,10 +98,16 @@ int run_estimate(const Invocation& invocation) {
   const config::RunConfig planned = planned_config(config, inputs.train);
   const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs, gpu.has_value())};
   if (!gpu) warn_of_widening(config, inputs.shape);
-  const plan::Plan plan =
-      gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = invocation.placements}) : plan_for_cpu(subject);
-  const plan::Outlook outlook =
-      plan::look_ahead(inputs.shape, config, plan, question_of(invocation, inputs, gpu, program_bytes));
+  warn_of_lost_updates(config);
+  const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
+  refuse_tokens_without_speed(invocation, question);
+  const plan::Plan plan = [&] {
+    constexpr int kPlacements = 4;
+    const Waiting waiting("planning");
+    const int placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements);
+    return gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = placements}) : plan_for_cpu(subject);
+  }();
+  const plan::Outlook outlook = plan::look_ahead(inputs.shape, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
   if (!invocation.page.empty()) write_plan_page(config, plan, json, invocation.page);

@@ -112,10 +112,10 @@ Key paths(std::string_view name, const std::string& type, std::vector<std::strin
 template <typename T, size_t N>
 Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names, std::string_view meaning) {
   std::string type;
-  std::vector<std::string_view> words;
+  std::vector<std::string> words;
   for (const auto& entry : names) {
     type += (type.empty() ? "" : ", ") + std::string(entry.second);
-    words.push_back(entry.second);
+    words.emplace_back(entry.second);
   }
   Key key = make_key(name, type, member, meaning);
   key.set = [=, &names](RunConfig& run, const Value& value) -> std::optional<Mismatch> {

@@ -7,8 +7,10 @@ namespace fathom::plan {
 
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
                                         const model::ModelShape& shape) {
-  const bool narrow = size_of(train::compute_dtype(run, shape)) == 2;
-  const double products = narrow ? gpu.bf16_flops : run.tf32 ? gpu.tf32_flops : gpu.fp32_flops;
+  const DType type = train::compute_dtype(run, shape);
+  const bool narrow = size_of(type) == 2;
+  const double in_16_bits = type == DType::kF16 && gpu.fp16_flops > 0 ? gpu.fp16_flops : gpu.bf16_flops;
+  const double products = narrow ? in_16_bits : run.tf32 ? gpu.tf32_flops : gpu.fp32_flops;
   const bool math = run.attn_implementation == config::Attention::kMath;
   const double attention = narrow || math ? products : gpu.fp32_flops;  // the fused kernel for FP32 knows no TF32
   if (products <= 0 || attention <= 0 || gpu.memory_bytes_per_second <= 0) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "plan/bound.h"
 
 namespace fathom::plan {
 namespace {
@@ -62,6 +63,7 @@ Outlook look_ahead(const model::ModelShape& shape, const config::RunConfig& run,
     outlook.run = expected_run(shape, run, question.steps, *question.throughput);
   }
   outlook.budget = question.budget;
+  outlook.fits = missing_bytes(plan) == 0;
   outlook.cost = cost_of(question.budget, outlook.tokens_per_second(), question.listed_price);
   if (question.inference) outlook.inference = usual_inference(shape);
   return outlook;

@@ -26,7 +26,8 @@ struct Outlook {
   std::optional<ExpectedTime> step;      // where the throughput is known
   std::optional<ExpectedRun> run;        // where there are data besides
   Budget budget;
-  std::optional<Cost> cost;            // of the budget, else of the run
+  std::optional<Cost> cost;            // of the budget
+  bool fits = true;                    // the plan; where it does not, cost and speed are those of a run that cannot be
   std::optional<Inference> inference;  // where it is asked for
   std::optional<double> tokens_per_second() const;
 };

@@ -6,6 +6,9 @@
 #include <cstdio>
 
 #include "base/bytes.h"
+#include "config/checks.h"
+#include "config/devices.h"
+#include "config/precision.h"
 #include "plan/analytic.h"
 #include "plan/techniques.h"
 #include "train/inputs.h"
@@ -14,6 +17,9 @@ namespace fathom::plan {
 namespace {
 
 using config::RunConfig;
+
+// Of LibTorch: for the GPUs that have BF16, of compute capability 8.0 on.
+bool has_flash_attention(const Target& target) { return config::has_bf16(target.compute_capability); }
 
 bool computes_in_fp32(const RunConfig& run, const model::ModelShape& shape) {
   return train::compute_dtype(run, shape) == DType::kF32;
@@ -62,24 +68,33 @@ Workload workload_with(Workload workload, const RunConfig& to) {
   return workload;
 }
 
+// The run with its updates kept: what is proposed for one that loses them mends that, too. Other optimizers than AdamW
+// know no such rounding.
+RunConfig with_kept_updates(RunConfig run) {
+  if (config::rounds_weights_to_nearest(run) && config::is_adamw(run.optim)) {
+    run.master_weights = config::MasterWeights::kStochastic;
+  }
+  return run;
+}
+
 class Remedies {
  public:
   Remedies(const model::ModelShape& shape, const RunConfig& run, const Target& target, const Workload& workload)
       : shape_(shape),
         run_(run),
+        kept_(with_kept_updates(run)),
         target_(target),
         workload_(workload),
         peak_(estimate_analytic(shape, run, target_of(target, run, shape), workload).peak),
         operations_(operations(run)) {}
 
   std::vector<Remedy> take() {
-    for (const Technique& technique : smaller_batches(techniques(run_, shape_))) {
-      if (const auto changed = technique.apply(run_)) add(technique.name, technique.note, *changed, true);
+    for (const Technique& technique : smaller_batches(techniques(run_, shape_, narrow_type(run_, target_)))) {
+      if (const auto changed = technique.apply(kept_)) add(technique.name, technique.note, *changed, true);
     }
-    for (const Technique& optimizer : optimizers()) add(optimizer.name, optimizer.note, *optimizer.apply(run_), true);
     halve_length();
     if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
-      RunConfig changed = run_;
+      RunConfig changed = kept_;
       changed.per_device_eval_batch_size = 1;
       add("single rows in evaluations", "the same losses", changed, true);
     }
@@ -113,12 +128,14 @@ class Remedies {
   }
 
   void halve_length() {
-    RunConfig changed = run_;
+    RunConfig changed = kept_;
     changed.max_length = longest(workload_) / 2;
     if (changed.max_length > 0) add("half the length", "longer samples are cut", changed, false);
   }
 
   void add(const std::string& name, const std::string& note, const RunConfig& changed, bool same_data) {
+    if (config::rounds_weights_to_nearest(changed) && !config::rounds_weights_to_nearest(run_)) return;
+    if (changed.master_weights != config::MasterWeights::kNone && !config::is_adamw(changed.optim)) return;
     Remedy remedy;
     remedy.name = name;
     remedy.note = note;
@@ -134,6 +151,7 @@ class Remedies {
 
   const model::ModelShape& shape_;
   const RunConfig& run_;
+  const RunConfig kept_;
   const Target& target_;
   const Workload& workload_;
   const int64_t peak_;
@@ -145,9 +163,10 @@ class Remedies {
 
 Target target_of(const Target& target, const RunConfig& run, const model::ModelShape& shape) {
   Target result = target;
+  const bool cuda = target.device == config::Device::kCuda;
   if (run.attn_implementation == config::Attention::kMath) {
     result.attention_kernel = "math attention";
-  } else if (target.device == config::Device::kCuda && computes_in_fp32(run, shape)) {
+  } else if (cuda && (computes_in_fp32(run, shape) || !has_flash_attention(target))) {
     result.attention_kernel = "memory-efficient attention";
   } else {
     result.attention_kernel = "flash attention";

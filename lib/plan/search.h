@@ -12,6 +12,7 @@
 #include "model/shape.h"
 #include "plan/expected_time.h"
 #include "plan/plan.h"
+#include "plan/techniques.h"
 
 namespace fathom::plan {
 
@@ -19,7 +20,7 @@ namespace fathom::plan {
 struct Proof {
   int64_t need = 0;  // bytes that the bound is held against: live with kernel scratch on a CPU, reserved on a GPU
   bool fits = false;
-  bool near_limit = false;  // on a GPU: it fits, but the driver's own share beside it is not proved to
+  bool near_limit = false;  // on a GPU: its allocator holds it, but what others need beside it is not proved to fit
 };
 
 // How many times as long operations take.
@@ -69,21 +70,25 @@ struct Largest {
 Largest largest_that_fits(Vary vary, const Values& values, const Question& question);
 
 struct Combination : Candidate {
-  std::vector<std::string> techniques;  // their names, one of each group
-  Arithmetic arithmetic;                // of one optimizer step with batches of the longest samples
-  double operations = 0;                // of its products, as many as would take as long in FP32
-  std::optional<double> seconds;        // expected for such a step
+  std::vector<std::string> techniques;        // their names, one of each group
+  UpdateChange change = UpdateChange::kNone;  // that the optimizer makes to what is learned
+  Arithmetic arithmetic;                      // of one optimizer step with batches of the longest samples
+  double operations = 0;                      // of its products, as many as would take as long in FP32
+  std::optional<double> seconds;              // expected for such a step
 };
 
 struct Advice {
-  std::optional<Combination> best;      // proved to fit: of the least expected time; nullopt: nothing fits
+  std::optional<Combination> best;      // proved to fit: with the run's own optimizer where one fits so, else with one
+                                        // that keeps its update, of the least expected time; nullopt: nothing fits
   std::optional<Combination> next;      // the one before it in the order of time, proved not to fit (where settled);
                                         // nullopt: best is the fastest of all
   std::vector<Combination> fitting;     // the fastest of each method and precision that fits (best first; the others by
                                         // formula unless they carry a proof)
   std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
-  int64_t combinations = 0;             // covered by the search
-  int64_t reckoned = 0;                 // of those, worked out; the others are decided by monotonicity
+  std::optional<std::vector<std::string>> enough;  // known GPUs on which the smallest fits, by dry run; for its caller
+                                                   // to fill
+  int64_t combinations = 0;                        // covered by the search
+  int64_t reckoned = 0;                            // of those, worked out; the others are decided by monotonicity
   int64_t dry_runs = 0;
   bool settled = true;  // false: the dry runs were used up; best is the fastest of those that they proved to fit
 };

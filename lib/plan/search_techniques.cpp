@@ -53,7 +53,8 @@ class TechniqueSearch {
   using Groups = std::vector<std::vector<Technique>>;
 
   void group(const std::set<std::string>& keep) {
-    for (Technique& row : techniques(question_.run, question_.shape)) {
+    const DType narrow = narrow_type(question_.run, question_.target);
+    for (Technique& row : techniques(question_.run, question_.shape, narrow)) {
       const auto changed = row.apply(question_.run);
       if (keep.count(row.group) > 0 && changed != question_.run) continue;
       if (groups_.empty() || groups_.back().front().group != row.group) groups_.emplace_back();
@@ -82,6 +83,7 @@ class TechniqueSearch {
     names.push_back(batch.name);
     result.techniques = std::move(names);
     result.run = run;
+    result.change = update_change(question_.run.optim, run.optim);
     const train::BatchShape micro_batch =
         train::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
     result.arithmetic =
@@ -136,9 +138,10 @@ class TechniqueSearch {
     }
   }
 
-  // By time, then by bytes moved, then by the larger micro-batch, which keeps hardware busier, then by the fewest
-  // changes to the run as it is.
+  // By what changes about the update, which is nobody's to choose for a little time; then by time, then by bytes moved,
+  // then by the larger micro-batch, which keeps hardware busier, then by the fewest changes to the run as it is.
   bool faster(const Combination& a, const Combination& b) const {
+    if (a.change != b.change) return a.change < b.change;
     const auto time = [this](const Combination& each) { return by_seconds_ ? *each.seconds : each.operations; };
     if (time(a) != time(b)) return time(a) < time(b);
     if (a.arithmetic.bytes_moved != b.arithmetic.bytes_moved) {
@@ -197,10 +200,14 @@ class TechniqueSearch {
     advice_.settled = fastest() == nullptr;
   }
 
+  // Of several that need as much the one to choose.
   Combination& smallest() {
-    return std::min_element(
-               families_.begin(), families_.end(),
-               [this](Family& a, Family& b) { return formula(a.batches.front()) < formula(b.batches.front()); })
+    return std::min_element(families_.begin(), families_.end(),
+                            [this](Family& a, Family& b) {
+                              Combination &first = a.batches.front(), &second = b.batches.front();
+                              const int64_t less = formula(first), more = formula(second);
+                              return less != more ? less < more : faster(first, second);
+                            })
         ->batches.front();
   }
 

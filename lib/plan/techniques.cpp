@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "config/checks.h"
+#include "config/devices.h"
 #include "config/keys.h"
 #include "train/inputs.h"
 
@@ -12,6 +13,20 @@ namespace fathom::plan {
 namespace {
 
 using config::RunConfig;
+
+struct OptimizerRow {
+  config::Optimizer optimizer;
+  const char* name;
+  const char* note;
+};
+constexpr OptimizerRow kOptimizers[] = {
+    {config::Optimizer::kAdamW, "AdamW", "two moments of each weight"},
+    {config::Optimizer::kAdamW8bit, "AdamW in 8 bits", "the same update, its two moments rounded to 8 bits in blocks"},
+    {config::Optimizer::kAdamWBf16, "AdamW in BF16", "the same update, its two moments rounded to BF16"},
+    {config::Optimizer::kAdafactor, "Adafactor", "another update: one number kept for each row and column of a matrix"},
+    {config::Optimizer::kLion, "Lion", "another update, by signs: one number kept instead of two; wants a lower rate"},
+    {config::Optimizer::kSgd, "SGD", "another update, without momentum: nothing kept; wants a higher rate"},
+};
 
 RunConfig with_plain_base(RunConfig run) {
   run.load_in_8bit = run.load_in_4bit = run.load_in_fp8 = run.bnb_4bit_use_double_quant = false;
@@ -38,36 +53,43 @@ std::optional<RunConfig> lora(RunConfig run) {
   return run;
 }
 
-// The 16 bits that a run may turn to: those that it has, as not every GPU knows BF16.
-DType narrow_type(const RunConfig& run) { return run.fp16 ? DType::kF16 : DType::kBF16; }
+// Weights of 32 bits or of 16. `dtype` is set only where they would be stored in another type without it. Weights of 16
+// bits are trained only in BF16, without autocast, and never rounded to nearest.
+struct Precision {
+  int64_t bits = 32;
+  bool autocast = false;
+  config::MasterWeights masters = config::MasterWeights::kNone;
+};
 
-// Weights of 32 bits or of 16. `dtype` is set only where they would be stored in another type without it.
-std::optional<RunConfig> precision(RunConfig run, const model::ModelShape& shape, int64_t bits, bool autocast) {
-  const DType narrow = narrow_type(run), stored = bits == 32 ? DType::kF32 : narrow;
-  const bool unsound = autocast || narrow == DType::kF16;  // of weights in 16 bits that are trained
-  if (run.method == config::Method::kFull && bits == 16 && unsound) return std::nullopt;
+std::optional<RunConfig> with_precision(RunConfig run, const model::ModelShape& shape, DType narrow,
+                                        const Precision& to) {
+  const bool full = run.method == config::Method::kFull, rounded = to.masters != config::MasterWeights::kNone;
+  if (to.bits == 16 && full != rounded) return std::nullopt;
+  if (rounded && narrow != DType::kBF16) return std::nullopt;
   run = with_plain_base(run);
-  if (stored != DType::kBF16) run.master_weights = config::MasterWeights::kNone;
-  run.bf16 = autocast && narrow == DType::kBF16;
-  run.fp16 = autocast && narrow == DType::kF16;
+  run.master_weights = to.masters;
+  run.bf16 = to.autocast && narrow == DType::kBF16;
+  run.fp16 = to.autocast && narrow == DType::kF16;
+  const DType stored = to.bits == 32 ? DType::kF32 : narrow;
   if (train::storage_dtype(run, shape) != stored) run.dtype = stored;
   return run;
 }
 
 // The frozen projections in fewer bits, what stays in 16; a run that has it already is left as it is.
-Technique base_row(const model::ModelShape& shape, const char* name, const char* note, bool RunConfig::*load_in) {
+Technique base_row(const model::ModelShape& shape, DType narrow, const char* name, const char* note,
+                   bool RunConfig::*load_in) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
             if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
             if (run.*load_in) return run;
-            std::optional<RunConfig> changed = precision(run, shape, 16, true);
+            std::optional<RunConfig> changed = with_precision(run, shape, narrow, {.bits = 16, .autocast = true});
             (*changed).*load_in = true;
             return changed;
           }};
 }
 
-Technique precision_row(const model::ModelShape& shape, const std::string& name, const std::string& note, int64_t bits,
-                        bool autocast) {
-  return {"precision", name, note, [=](const RunConfig& run) { return precision(run, shape, bits, autocast); }};
+Technique precision_row(const model::ModelShape& shape, DType narrow, const std::string& name, const std::string& note,
+                        const Precision& to) {
+  return {"precision", name, note, [=](const RunConfig& run) { return with_precision(run, shape, narrow, to); }};
 }
 
 // One way to set a member.
@@ -110,57 +132,77 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
   for (size_t i = larger.size(); i > 0; --i) add(larger[i - 1]);
 }
 
+// The run's own first. Where few weights are trained beside a frozen base their states are not worth another one.
+void add_optimizers(std::vector<Technique>& rows, const RunConfig& run) {
+  const config::Optimizer own = run.optim;
+  const auto add = [&](const OptimizerRow& row) {
+    rows.push_back({"optimizer", row.name, row.note, [=](RunConfig changed) -> std::optional<RunConfig> {
+                      const bool few = changed.method == config::Method::kLora && changed.modules_to_save.empty();
+                      if (few && row.optimizer != own) return std::nullopt;
+                      changed.optim = row.optimizer;
+                      const bool rounded = changed.master_weights != config::MasterWeights::kNone;
+                      return rounded && !config::is_adamw(row.optimizer) ? std::nullopt : std::optional(changed);
+                    }});
+  };
+  for (const bool first : {true, false}) {
+    for (const OptimizerRow& row : kOptimizers) {
+      if ((row.optimizer == own) == first) add(row);
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape& shape) {
-  const std::string narrow = run.fp16 ? "FP16" : "BF16";
+DType narrow_type(const RunConfig& run, const Target& target) {
+  const bool old = target.device == config::Device::kCuda && !config::has_bf16(target.compute_capability);
+  return run.fp16 || old ? DType::kF16 : DType::kBF16;
+}
+
+UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
+  if (from == to) return UpdateChange::kNone;
+  return config::is_adamw(from) && config::is_adamw(to) ? UpdateChange::kRounded : UpdateChange::kAnother;
+}
+
+std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape& shape, DType narrow) {
+  const std::string bits = narrow == DType::kF16 ? "FP16" : "BF16";
+  const auto precision = [&](const std::string& name, const std::string& note, const Precision& to) {
+    return precision_row(shape, narrow, name, note, to);
+  };
   std::vector<Technique> rows;
   if (!shape.quantized) rows.push_back({"method", "full training", "every weight is trained", full_training});
   rows.insert(
       rows.end(),
       {{"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
-       precision_row(shape, "FP32", "everything in FP32", 32, false),
-       precision_row(shape, narrow + " autocast", "matrix products in " + narrow + " over FP32 weights", 32, true),
-       precision_row(shape, narrow + " weights",
-                     "weights, activations and their gradients in " + narrow + ", no FP32 copy", 16, false),
-       precision_row(shape, narrow + " weights and autocast",
-                     "frozen weights in " + narrow + ", adapters multiply in " + narrow + " too", 16, true)});
+       precision("FP32", "everything in FP32", {}),
+       precision(bits + " autocast", "matrix products in " + bits + " over FP32 weights", {.autocast = true}),
+       precision("BF16 with FP32 masters", "the model computes with the rounding of weights that are kept in FP32",
+                 {.bits = 16, .masters = config::MasterWeights::kFp32}),
+       precision("BF16 rounded stochastically", "no FP32 copy; each update is rounded up or down by chance",
+                 {.bits = 16, .masters = config::MasterWeights::kStochastic}),
+       precision(bits + " weights", "frozen weights, activations and their gradients in " + bits, {.bits = 16}),
+       precision(bits + " weights and autocast",
+                 "frozen weights in " + bits + ", adapters multiply in " + bits + " too",
+                 {.bits = 16, .autocast = true})});
   if (!shape.quantized) {
-    rows.push_back(base_row(shape, "INT8 base", "frozen projections in 8 bits, the rest in 16: rounded weights",
+    rows.push_back(base_row(shape, narrow, "INT8 base", "frozen projections in 8 bits, the rest in 16: rounded weights",
                             &RunConfig::load_in_8bit));
-    rows.push_back(base_row(shape, "NF4 base", "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
+    rows.push_back(base_row(shape, narrow, "NF4 base",
+                            "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
                             &RunConfig::load_in_4bit));
   }
+  add_optimizers(rows, run);
   rows.insert(
       rows.end(),
       {setting_row("checkpointing", "no checkpointing", "the same result", &RunConfig::gradient_checkpointing, false),
-       setting_row("checkpointing", "gradient checkpointing", "the same result; the forward pass is computed twice",
+       setting_row("checkpointing", "checkpointing", "the same result; the forward pass is computed twice",
                    &RunConfig::gradient_checkpointing, true),
-       setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
-                   config::Attention::kMath),
        setting_row("attention", "flash attention", "the same result up to rounding", &RunConfig::attn_implementation,
-                   config::Attention::kFlash)});
+                   config::Attention::kFlash),
+       setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
+                   config::Attention::kMath)});
   add_chunks(rows, run);
   add_batches(rows, run);
   return rows;
-}
-
-std::vector<Technique> optimizers() {
-  using config::Optimizer;
-  const auto row = [](const char* name, const char* note, Optimizer optimizer) {
-    return Technique{"optimizer", name, note, [=](RunConfig run) -> std::optional<RunConfig> {
-                       run.optim = optimizer;
-                       if (!config::is_adamw(optimizer)) run.master_weights = config::MasterWeights::kNone;
-                       return run;
-                     }};
-  };
-  return {
-      row("AdamW in 8 bits", "the same update, its two moments rounded to 8 bits in blocks", Optimizer::kAdamW8bit),
-      row("AdamW in BF16", "the same update, its two moments rounded to BF16", Optimizer::kAdamWBf16),
-      row("Adafactor", "another update: one number kept for each row and column of a matrix", Optimizer::kAdafactor),
-      row("Lion", "another update, by signs: one number kept instead of two; wants a lower rate", Optimizer::kLion),
-      row("SGD", "another update, without momentum: nothing kept; wants a higher rate", Optimizer::kSgd),
-  };
 }
 
 std::vector<std::string> settings_between(const RunConfig& from, const RunConfig& to) {

@@ -9,6 +9,7 @@
 
 #include "config/run_config.h"
 #include "model/shape.h"
+#include "plan/plan.h"
 
 namespace fathom::plan {
 
@@ -20,14 +21,21 @@ struct Technique {
   std::function<std::optional<config::RunConfig>(const config::RunConfig&)> apply;
 };
 
-// All rows that make sense for the run and its model, which may be stored quantized, in the order in which groups are
-// applied: method, precision, checkpointing, attention, loss, batch. The rows of `batch` split the run's effective
-// batch, smallest micro-batch first.
-std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape);
+// What `fathom advise` can keep as it is.
+inline constexpr const char* kGroups[] = {"method", "precision", "optimizer", "checkpointing", "attention", "batch"};
 
-// Optimizers that keep less than AdamW, or the same in fewer bits. They change what is learned, not how it is computed:
-// nobody's to choose by memory alone, so the search leaves them out and remedies name them.
-std::vector<Technique> optimizers();
+// The 16 bits that a run may turn to: FP16 where it has them or where the GPU has no BF16.
+DType narrow_type(const config::RunConfig& run, const Target& target);
+
+// What another optimizer changes about what is learned: nothing but the digits that states are kept in, or the update
+// itself.
+enum class UpdateChange { kNone, kRounded, kAnother };
+UpdateChange update_change(config::Optimizer from, config::Optimizer to);
+
+// All rows that make sense for the run and its model, which may be stored quantized, in the order in which groups are
+// applied: method, precision, optimizer, checkpointing, attention, loss, batch. narrow: see narrow_type. The rows of
+// `batch` split the run's effective batch, smallest micro-batch first.
+std::vector<Technique> techniques(const config::RunConfig& run, const model::ModelShape& shape, DType narrow);
 
 // The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean
 // nothing in `to` are left out.

@@ -31,66 +31,127 @@ std::string need_of(const plan::Candidate& candidate) {
 
 std::string fit_of(const plan::Candidate& candidate) {
   if (!candidate.proof) return "by formula";
-  if (!candidate.proof->fits) return "does not fit, dry-run";
-  return candidate.proof->near_limit ? "fits, dry-run; near the limit" : "fits, dry-run";
+  if (candidate.proof->near_limit) return "near the limit";
+  return candidate.proof->fits ? "fits" : "does not fit";
 }
 
-std::string describe_limit(const std::optional<plan::Candidate>& answer) {
+std::string describe_limit(const AdviceSubject& subject, const std::optional<plan::Candidate>& answer) {
   if (!answer || !answer->proof->near_limit) return "";
-  return "Near the limit: what the driver takes beside LibTorch's allocator (context, kernels) is not proved to fit. A "
-         "smaller --budget leaves it room.\n";
+  return "Near the limit: it fits only if what others take of the GPU (the driver's own share" +
+         std::string(subject.desktop_bytes > 0 ? ", a desktop" : "") + ") is less than the " +
+         format_bytes(subject.question.target.capacity_bytes - answer->proof->need) +
+         " that it leaves. A smaller --budget leaves more.\n";
 }
 
 std::string describe_subject(const AdviceSubject& subject) {
   const plan::Target& target = subject.question.target;
   const bool gpu = target.device == config::Device::kCuda;
-  return std::string(gpu ? "On GPU " + target.name : "On the CPU") + ", within " + format_bytes(target.capacity_bytes) +
-         (gpu ? " for LibTorch's allocator" : " for live bytes and kernel scratch") + ". As it is, the run needs " +
-         format_bytes(subject.as_it_is.need) + (subject.as_it_is.fits ? " and fits.\n" : " and does not fit.\n");
+  std::string text = std::string(gpu ? "On GPU " + target.name : "On the CPU") + ", within " +
+                     format_bytes(target.capacity_bytes) +
+                     (gpu ? " for LibTorch's allocator" : " for live bytes and kernel scratch");
+  if (subject.free_bytes > 0) {
+    text += ", of which " + format_bytes(subject.free_bytes) + " shall stay free for the driver's own share";
+    if (subject.desktop_bytes > 0) text += " and a desktop (" + format_bytes(subject.desktop_bytes) + ")";
+  }
+  if (!subject.as_it_is_refused.empty()) return text + ". As it is, the run is refused: " + subject.as_it_is_refused;
+  return text + ". As it is, the run needs " + format_bytes(subject.as_it_is.need) +
+         (subject.as_it_is.near_limit ? ", which is near the limit."
+          : subject.as_it_is.fits     ? " and fits."
+                                      : " and does not fit.");
 }
 
-std::string settings_line(const AdviceSubject& subject, const config::RunConfig& run) {
+// To paste behind a command.
+std::string settings_lines(const AdviceSubject& subject, const config::RunConfig& run) {
   const std::vector<std::string> settings = plan::settings_between(subject.question.run, run);
-  return settings.empty() ? "the run as it is" : joined(settings, " ");
+  if (settings.empty()) return "  the run as it is\n";
+  std::string text = wrapped("  " + joined(settings, " "), kTerminalWidth - 2, "  ");
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at, " \\");
+  return text + "\n";
 }
 
 std::string time_of(const Combination& combination) {
   if (combination.seconds) return format_number(*combination.seconds, *combination.seconds < 10 ? "%.3f s" : "%.1f s");
   const double operations = static_cast<double>(combination.arithmetic.matrix_flops) +
                             static_cast<double>(combination.arithmetic.attention_flops);
-  return format_number(operations, "%.3g operations");
+  return format_number(operations / 1e12, "%.3g TFLOP");
+}
+
+// A row of the table whose first cell may take several lines.
+void add_wrapped(Table& table, const std::string& text, int64_t width, std::vector<std::string> others) {
+  std::string lines = wrapped(text, width, "  ");
+  const size_t columns = others.size() + 1;
+  while (true) {
+    const size_t end = lines.find('\n');
+    std::vector<std::string> cells = {lines.substr(0, end)};
+    cells.insert(cells.end(), others.begin(), others.end());
+    table.add_row(std::move(cells));
+    if (end == std::string::npos) return;
+    lines.erase(0, end + 1);
+    others.assign(columns - 1, "");
+  }
 }
 
 std::string combinations_table(const std::vector<Combination>& combinations) {
+  constexpr int64_t kNames = 42;
   Table table({{"techniques", Align::kLeft}, {"needs"}, {"", Align::kLeft}, {"step"}});
   for (const Combination& each : combinations) {
-    table.add_row({joined(each.techniques, ", "), need_of(each), fit_of(each), time_of(each)});
+    add_wrapped(table, joined(each.techniques, ", "), kNames, {need_of(each), fit_of(each), time_of(each)});
   }
   return table.format();
 }
 
 std::string alone_table(const std::vector<plan::Remedy>& alone) {
-  Table table({{"alone", Align::kLeft}, {"saves"}, {"leaves"}, {"arithmetic"}, {"", Align::kLeft}});
+  constexpr int64_t kSettings = 42;
+  Table table({{"alone", Align::kLeft}, {"saves"}, {"leaves"}, {"arithmetic"}});
   for (const plan::Remedy& remedy : alone) {
-    table.add_row({joined(remedy.settings, " "), format_bytes(remedy.saved_bytes), format_bytes(remedy.peak),
-                   remedy.work ? format_number(*remedy.work, "× %.2f") : std::string(kMissing), remedy.note});
+    add_wrapped(table, joined(remedy.settings, " "), kSettings,
+                {format_bytes(remedy.saved_bytes), format_bytes(remedy.peak),
+                 remedy.work ? format_number(*remedy.work, "× %.2f") : std::string(kMissing)});
+    add_wrapped(table, "  " + remedy.note, kSettings, {"", "", ""});
   }
   return table.format();
 }
 
-std::string describe_best(const AdviceSubject& subject, const plan::Advice& advice, const std::string& what) {
-  if (!advice.best) {
-    return what + ": nothing fits. The smallest, " + joined(advice.smallest->techniques, ", ") + ", needs " +
-           need_of(*advice.smallest) + ".\n";
+std::string describe_change(const Combination& combination) {
+  switch (combination.change) {
+    case plan::UpdateChange::kNone:
+      return "";
+    case plan::UpdateChange::kRounded:
+      return "Nothing fits with the run's own optimizer: this one makes the same update from states in fewer bits.\n";
+    case plan::UpdateChange::kAnother:
+      return "Nothing fits with the update of the run's own optimizer: this one makes another, which wants a learning "
+             "rate of its own.\n";
   }
-  std::string text = what + ":\n  " + settings_line(subject, advice.best->run) + "\n";
+  return "";
+}
+
+std::string describe_nothing(const plan::Advice& advice) {
+  std::string text = ": nothing fits, with any optimizer. The smallest, " + joined(advice.smallest->techniques, ", ") +
+                     ", needs " + need_of(*advice.smallest) + ".\n";
+  if (advice.enough) {
+    text += advice.enough->empty() ? "No GPU of configs/gpus.yaml would do.\n"
+                                   : "It would fit, by dry run, on " + joined(*advice.enough, ", ") + ".\n";
+  }
+  return text;
+}
+
+std::string describe_best(const AdviceSubject& subject, const plan::Advice& advice, const std::string& what) {
+  if (!advice.best) return wrapped(what + describe_nothing(advice));
+  std::string text = describe_change(*advice.best) + describe_limit(subject, advice.best);
   if (!advice.settled) {
     text += "Not settled after " + format_count(advice.dry_runs) +
             " dry runs: it is the fastest of those that they proved to fit, and a faster one may fit too.\n";
   }
-  if (!advice.next) return text + (advice.settled ? "No combination is faster.\n" : "");
-  return text + "The next faster one, " + joined(advice.next->techniques, ", ") + ", needs " + need_of(*advice.next) +
-         (advice.next->proof ? " and does not fit (dry-run).\n" : " by formula.\n");
+  if (!advice.next) {
+    if (advice.settled) text += "No combination is faster.\n";
+  } else {
+    const bool near = advice.next->proof && advice.next->proof->near_limit;
+    text += "The next faster one, " + joined(advice.next->techniques, ", ") + ", needs " + need_of(*advice.next) +
+            (near                 ? " and fits only near the limit (dry run).\n"
+             : advice.next->proof ? " and does not fit (dry run).\n"
+                                  : " by formula.\n");
+  }
+  return what + ":\n" + settings_lines(subject, advice.best->run) + wrapped(text);
 }
 
 Json candidate_json(const AdviceSubject& subject, const plan::Candidate& candidate) {
@@ -110,6 +171,9 @@ Json or_null(const AdviceSubject& subject, const std::optional<T>& candidate,
 Json combination_json(const AdviceSubject& subject, const Combination& combination) {
   Json json = candidate_json(subject, combination);
   json["techniques"] = combination.techniques;
+  json["update"] = combination.change == plan::UpdateChange::kNone      ? "the same"
+                   : combination.change == plan::UpdateChange::kRounded ? "rounded states"
+                                                                        : "another";
   json["operations"] = combination.arithmetic.matrix_flops + combination.arithmetic.attention_flops;
   json["expected_seconds"] = combination.seconds ? Json(*combination.seconds) : Json(nullptr);
   return json;
@@ -117,10 +181,15 @@ Json combination_json(const AdviceSubject& subject, const Combination& combinati
 
 Json subject_json(const AdviceSubject& subject) {
   const plan::Target& target = subject.question.target;
+  const std::string& refused = subject.as_it_is_refused;
   return {{"device", target.device == config::Device::kCuda ? "cuda" : "cpu"},
           {"name", target.name},
           {"capacity", target.capacity_bytes},
-          {"as_it_is", {{"dry_run", subject.as_it_is.need}, {"fits", subject.as_it_is.fits}}}};
+          {"free", subject.free_bytes},
+          {"as_it_is",
+           {{"dry_run", refused.empty() ? Json(subject.as_it_is.need) : Json(nullptr)},
+            {"fits", subject.as_it_is.fits},
+            {"refused", refused.empty() ? Json(nullptr) : Json(refused)}}}};
 }
 
 Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
@@ -131,6 +200,7 @@ Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
                {"combinations", advice.combinations},
                {"reckoned", advice.reckoned},
                {"dry_runs", advice.dry_runs},
+               {"enough", advice.enough ? Json(*advice.enough) : Json(nullptr)},
                {"settled", advice.settled}};
   for (const Combination& each : advice.fitting) json["fitting"].push_back(combination_json(subject, each));
   return json;
@@ -139,7 +209,7 @@ Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
 }  // namespace
 
 std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest) {
-  std::string text = describe_subject(subject) + "\n";
+  std::string text = wrapped(describe_subject(subject)) + "\n\n";
   Table table({{plan::key_of(vary), Align::kLeft}, {"needs"}, {"", Align::kLeft}});
   for (const auto* candidate : {&largest.fits, &largest.exceeds}) {
     if (!*candidate) continue;
@@ -147,30 +217,36 @@ std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const 
   }
   text += table.format() + "\n";
   if (!largest.fits) {
-    text += "Not even the smallest value fits; `fathom advise` without --vary looks for other settings.\n";
+    text += wrapped("Not even the smallest value fits; `fathom advise` without --vary looks for other settings.\n");
   } else {
     text += "Largest that fits:\n  " + std::string(plan::key_of(vary)) + "=" +
             std::to_string(plan::value_of(vary, largest.fits->run)) + "\n";
     if (!largest.exceeds) text += "It is the largest that makes a difference to this run.\n";
   }
-  text += describe_limit(largest.fits);
+  text += wrapped(describe_limit(subject, largest.fits));
   return text + format_count(largest.reckoned) + " values by formula, " + format_count(largest.dry_runs) +
          " by dry run.\n";
 }
 
 std::string format_advice(const AdviceSubject& subject, const plan::Advice& advice, const plan::Advice* same_method,
                           const std::vector<plan::Remedy>& alone) {
-  std::string text = describe_subject(subject) + "\n";
+  std::string text = wrapped(describe_subject(subject)) + "\n\n";
   if (!advice.fitting.empty()) text += combinations_table(advice.fitting) + "\n";
-  text += describe_best(subject, advice, "Least time") + describe_limit(advice.best);
+  text += describe_best(subject, advice, "Least time");
   if (same_method != nullptr) {
     const bool full = subject.question.run.method == config::Method::kFull;
     text +=
         describe_best(subject, *same_method, full ? "Least time with method: full" : "Least time with method: lora");
   }
-  text += format_count(advice.combinations) + " combinations: " + format_count(advice.reckoned) + " by formula, " +
-          format_count(advice.dry_runs + (same_method != nullptr ? same_method->dry_runs : 0)) +
-          " by dry run; the others follow, since memory grows with the batch.\n";
+  text +=
+      wrapped(format_count(advice.combinations) + " combinations: " + format_count(advice.reckoned) + " by formula, " +
+              format_count(advice.dry_runs + (same_method != nullptr ? same_method->dry_runs : 0)) +
+              " by dry run; the others follow, since memory grows with the batch.\n");
+  if (advice.best && !advice.best->seconds) {
+    text += subject.question.target.device == config::Device::kCuda
+                ? "Ordered by arithmetic: configs/gpus.yaml does not list this GPU's speed.\n"
+                : wrapped("Ordered by arithmetic: this CPU is not calibrated (`fathom doctor --calibrate`).\n");
+  }
   if (!alone.empty()) text.append("\n").append(alone_table(alone));
   return text;
 }

@@ -116,35 +116,42 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
                        ? "No expected time: this CPU is not calibrated (fathom doctor --calibrate).\n"
                        : "No expected time: configs/gpus.yaml does not list this GPU's speed.\n");
   }
-  text += "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
+  std::string expected =
+      "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
   if (outlook.run) {
-    text += "; all " + format_count(outlook.run->steps) + " steps " + duration(outlook.run->seconds) +
-            " besides evaluation and saving";
+    expected += "; all " + format_count(outlook.run->steps) + " steps " + duration(outlook.run->seconds) +
+                " besides evaluation and saving";
   }
-  return text + ".\n";
+  return text + wrapped(expected + ".\n");
 }
 
 std::string format_cost(const plan::Outlook& outlook) {
-  if (!outlook.cost) return "";
-  const plan::Cost& cost = *outlook.cost;
+  const plan::Budget& budget = outlook.budget;
   std::string text;
-  if (outlook.budget.tokens && !outlook.budget.gpu_hours) text += short_count(*outlook.budget.tokens) + " tokens: ";
+  if (budget.gpus > 1) {
+    text += format_count(budget.gpus) +
+            " GPUs: memory is planned for one, as each holds the whole run; their speed is taken to be " +
+            format_count(budget.gpus) + " times one's, without a loss to communication";
+    if (const auto speed = outlook.tokens_per_second()) {
+      text += ": " + rounded_count(*speed * static_cast<double>(budget.gpus)) + " tokens a second";
+    }
+    text += ".\n";
+  }
+  if (!outlook.cost) return wrapped(text);
+  const plan::Cost& cost = *outlook.cost;
+  if (!outlook.fits && !budget.gpu_hours) text += "The run does not fit. If it did: ";
+  if (budget.tokens && !budget.gpu_hours) text += short_count(*budget.tokens) + " tokens: ";
   const auto hours = [](double count) { return count >= 100 ? rounded_count(count) : formatted("%.3g", count); };
   text += hours(cost.gpu_hours) + " GPU hours";
-  if (outlook.budget.gpus > 1) {
-    text += ", " + hours(cost.hours) + " hours on " + format_count(outlook.budget.gpus) + " GPUs";
-  }
+  if (budget.gpus > 1) text += ", " + hours(cost.hours) + " hours on " + format_count(budget.gpus) + " GPUs";
   if (cost.price_per_hour > 0) {
     text += ", $" + (cost.dollars() >= 100 ? rounded_count(cost.dollars()) : formatted("%.2f", cost.dollars()));
     text += formatted(" at $%.2f an hour", cost.price_per_hour);
-    if (outlook.budget.gpus > 1) text += " for all of them";
+    if (budget.gpus > 1) text += " for all of them";
   } else {
     text += "; no price is known (--price-per-hour)";
   }
-  if (outlook.budget.gpus > 1 && !outlook.budget.gpu_hours) {
-    text += ". Communication between GPUs is not taken off";
-  }
-  return text + ".\n";
+  return wrapped(text + ".\n");
 }
 
 std::string format_host(const plan::HostMemory& host) {
@@ -154,26 +161,24 @@ std::string format_host(const plan::HostMemory& host) {
   if (host.mapped_files > 0) {
     text += ". The weights' files, " + format_bytes(host.mapped_files) + ", are mapped and need no memory of their own";
   }
-  return text + ".\n";
+  return wrapped(text + ".\n");
 }
 
 std::string format_inference(const plan::Inference& inference) {
-  std::vector<Table::Column> columns = {{"inference", Align::kLeft}, {"weights"}};
-  for (const auto& cache : inference.caches) {
-    columns.push_back({format_count(cache.batch) + " × " + format_count(cache.length)});
-  }
+  std::vector<Table::Column> columns = {{"sequences × tokens", Align::kLeft}, {"cache"}};
+  for (const auto& weights : inference.weights) columns.push_back({"in " + weights.format});
   Table table(columns);
-  for (const auto& weights : inference.weights) {
-    std::vector<std::string> cells = {weights.format, gigabytes(weights.bytes)};
-    for (const auto& cache : inference.caches) cells.push_back(gigabytes(weights.bytes + cache.bytes));
+  std::vector<std::string> cells = {"weights alone", ""};
+  for (const auto& weights : inference.weights) cells.push_back(gigabytes(weights.bytes));
+  table.add_row(cells);
+  for (const auto& cache : inference.caches) {
+    cells = {format_count(cache.batch) + " × " + format_count(cache.length), gigabytes(cache.bytes)};
+    for (const auto& weights : inference.weights) cells.push_back(gigabytes(weights.bytes + cache.bytes));
     table.add_row(cells);
   }
-  table.add_rule();
-  std::vector<std::string> cells = {"cache alone", ""};
-  for (const auto& cache : inference.caches) cells.push_back(gigabytes(cache.bytes));
-  table.add_row(cells);
-  return table.format() + "Sequences × tokens, with a 16-bit cache of keys and values: " +
-         format_bytes(inference.cache_bytes_per_token) + " a token. 8- and 4-bit weights without their scales.\n";
+  return "To use the model, with a 16-bit cache of keys and values:\n" + table.format() +
+         wrapped("The cache takes " + format_bytes(inference.cache_bytes_per_token) +
+                 " a token. 8- and 4-bit weights without their scales.\n");
 }
 
 std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows) {
@@ -230,7 +235,8 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
   json["cost"] = nullptr;
   if (outlook.cost) {
     const plan::Cost& cost = *outlook.cost;
-    json["cost"] = {{"gpu_hours", cost.gpu_hours},
+    json["cost"] = {{"fits", outlook.fits},
+                    {"gpu_hours", cost.gpu_hours},
                     {"gpus", outlook.budget.gpus},
                     {"hours", cost.hours},
                     {"price_per_hour", cost.price_per_hour > 0 ? Json(cost.price_per_hour) : Json(nullptr)},

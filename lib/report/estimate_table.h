@@ -11,7 +11,8 @@ namespace fathom::report {
 
 // Operations and bytes of a step with the speeds and the time that follow; without a throughput the amounts alone.
 std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook);
-// GPU hours, hours and dollars; empty without a cost.
+// What several GPUs are taken for; GPU hours, hours and dollars, of a run that does not fit as such. Empty without
+// either.
 std::string format_cost(const plan::Outlook& outlook);
 std::string format_host(const plan::HostMemory& host);
 // Weights in each format, with caches beside them; in decimal gigabytes, as rules of thumb are told.

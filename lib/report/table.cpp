@@ -77,6 +77,40 @@ int64_t display_width(std::string_view text) {
   return width;
 }
 
+std::string wrapped(std::string_view text, int64_t width, std::string_view indent) {
+  std::string result;
+  int64_t at = 0;  // columns of the line so far
+  bool begins = true;
+  while (!text.empty()) {
+    if (text.front() == ' ' || text.front() == '\n') {
+      if (text.front() == '\n') {
+        result += '\n';
+        at = 0;
+        begins = true;
+      } else if (begins) {  // what a line begins with
+        result += ' ';
+        ++at;
+      }
+      text.remove_prefix(1);
+      continue;
+    }
+    const std::string_view word = text.substr(0, text.find_first_of(" \n"));
+    const int64_t columns = display_width(word);
+    if (!begins && at + 1 + columns > width) {
+      result.append("\n").append(indent);
+      at = display_width(indent);
+    } else if (!begins) {
+      result += ' ';
+      ++at;
+    }
+    result += word;
+    at += columns;
+    begins = false;
+    text.remove_prefix(word.size());
+  }
+  return result;
+}
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void Table::add_row(std::vector<std::string> cells) {

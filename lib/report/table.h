@@ -15,6 +15,12 @@ inline constexpr std::string_view kMissing = "—";
 // that is not valid UTF-8 one.
 int64_t display_width(std::string_view text);
 
+// What a terminal has at least.
+inline constexpr int64_t kTerminalWidth = 80;
+// The text in lines of at most so many columns, broken at spaces; lines after the first begin with `indent`. A longer
+// word has a line of its own. Newlines of the text stay.
+std::string wrapped(std::string_view text, int64_t width = kTerminalWidth, std::string_view indent = "");
+
 enum class Align { kLeft, kRight };
 
 class Table {

@@ -184,6 +184,48 @@ TEST_F(Advise, TheBudgetBoundsAGpuToo) {
   EXPECT_THAT(forced.errors, HasSubstr("out of memory"));
 }
 
+// Full training on BF16 weights that are rounded to nearest: warned of by whatever plans it, proposed by nothing.
+TEST_F(Advise, WeightsRoundedToNearestAreWarnedOfAndNeverProposed) {
+  const std::string warning = "lose most updates";
+  for (const char* command : {"advise run.yaml --budget 40MiB ", "estimate run.yaml ", "train run.yaml "}) {
+    EXPECT_THAT(run(std::string(command) + "dtype=bfloat16").errors, HasSubstr(warning)) << command;
+    fs::remove_all(folder_ / "out");
+    const Outcome sound = run(std::string(command) + "dtype=bfloat16 master_weights=stochastic");
+    EXPECT_THAT(sound.errors, ::testing::Not(HasSubstr(warning))) << command;
+    fs::remove_all(folder_ / "out");
+  }
+  const Outcome refused = train("memory_budget=1500000");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("the run does not fit"), HasSubstr("master_weights=stochastic"),
+                                    ::testing::Not(HasSubstr("  dtype=bfloat16  "))));
+  const Outcome kept = run("advise run.yaml --keep precision dtype=bfloat16");
+  EXPECT_EQ(kept.status, 2);
+  EXPECT_THAT(kept.errors, HasSubstr("never advised; set master_weights=stochastic or fp32"));
+}
+
+// What an expert says of a 1.2B model: all of it in BF16 on a desktop's 24 GB, of which some stay free; in FP16 where
+// there is no BF16.
+TEST_F(Advise, AnswersAsAnExpertOfItsGpu) {
+  const auto ask = [&](const std::string& arguments) {
+    const Outcome outcome = run("advise llama-3.2-1b max_length=512 --keep method --json " + arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.status == 0 ? parse_json(outcome.output, "advise") : Json();
+  };
+  const Json desktop = ask("--gpu RTX-4090");
+  EXPECT_THAT(desktop.at("best").at("settings").dump(),
+              AllOf(HasSubstr("master_weights=stochastic"), ::testing::Not(HasSubstr("optim="))));
+  EXPECT_EQ(desktop.at("best").at("update"), "the same");
+  EXPECT_EQ(desktop.at("target").at("free"), int64_t{3} << 30) << "2 GiB for the driver, one for the desktop";
+  EXPECT_LE(desktop.at("best").at("dry_run").get<int64_t>() + (int64_t{3} << 30),
+            desktop.at("target").at("capacity").get<int64_t>());
+  const Json old = ask("--gpu T4 method=lora");
+  EXPECT_THAT(old.at("best").at("settings").dump(), AllOf(HasSubstr("fp16=true"), ::testing::Not(HasSubstr("bf16"))));
+  const Json none = ask("--gpu RTX-4060 --gpu-memory 6GiB");
+  EXPECT_TRUE(none.at("best").is_null());
+  EXPECT_FALSE(none.at("smallest").at("fits").get<bool>());
+  EXPECT_GE(none.at("enough").size(), 1U);
+}
+
 TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
   const auto told = [&](const std::string& arguments) {
     const Outcome outcome = run("advise run.yaml " + arguments);
@@ -194,7 +236,7 @@ TEST_F(Advise, RefusesQuestionsWithoutAnAnswer) {
   EXPECT_THAT(told("--budget 24G"), HasSubstr("--budget: '24G' is not a size"));
   EXPECT_THAT(told("--budget 0"), HasSubstr("at least 1 MiB"));
   EXPECT_THAT(told("--vary depth"), HasSubstr("depth"));
-  EXPECT_THAT(told("--vary batch --keep method"), HasSubstr("--keep is for --vary techniques"));
+  EXPECT_THAT(told("--vary batch --keep method"), HasSubstr("--keep is used only with --vary techniques"));
   EXPECT_THAT(told("per_device_train_batch_size=1000000 gradient_accumulation_steps=1000000"),
               AllOf(HasSubstr("gradient_accumulation_steps: expected"), HasSubstr("'1000000'")));
   EXPECT_THAT(told("memory_budget=-1"), HasSubstr("memory_budget: expected a size above 0"));

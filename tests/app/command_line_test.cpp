@@ -1,6 +1,7 @@
 // The command line: answers without LibTorch, soon, with the right exit status.
 #include <gmock/gmock.h>
 
+#include "base/json.h"
 #include "tests/app/run.h"
 
 namespace fathom {
@@ -58,7 +59,7 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"train nowhere.yaml", "nowhere.yaml"},
       {"train good.yaml --nonsense", "--nonsense"},
       {"train good.yaml device=cpu --phantom-gpu H100", "add device=cuda"},
-      {"train good.yaml --phantom-gpu Voodoo2", "unknown GPU 'Voodoo2'; known are "},
+      {"train good.yaml --phantom-gpu Voodoo2", "unknown GPU 'Voodoo2'; `fathom list gpus`"},
       {"estimate good.yaml --gpu Voodoo2", "unknown GPU"},
       {"estimate good.yaml lora_rank=8", "here it is lora_r"},
       {"logits m --ids 1,x --out f", "--ids: expected token ids like 1,2,3"},
@@ -75,13 +76,70 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"generate m --prompt a --top-p 0.9", "--top-p requires --temperature"},
       {"generate m --prompt a --seed 3", "--seed requires --temperature"},
       {"generate m --prompt a --max-new-tokens 0", "--max-new-tokens"},
-      {"inspect", "PATH is required"}};
+      {"inspect", "PATH is required"},
+      {"trian good.yaml", "did you mean train?"},
+      {"estimate good.yaml --gpu RTX4090", "unknown GPU 'RTX4090'; did you mean RTX-4090?"},
+      {"estimate good.yaml --gpu 4090", "did you mean RTX-4090?"},
+      {"estimate good.yaml --gpu V100-16GB", "compute capability 7.0, for which LibTorch 2.11 with CUDA 13 has no"},
+      {"estimate llama3-8b", "did you mean llama-3-8b?"},
+      {"train good.yaml --learning_rate 1e-4", "is a key of the config, not an option; write learning_rate=1e-4"},
+      {"train good.yaml --learning-rate=1e-4", "write learning_rate=1e-4"},
+      {"train good.yaml --bf16", "write bf16=VALUE"},
+      {"estimate good.yaml --gpu-memory 8GiB", "--gpu-memory is used only with --gpu NAME"},
+      {"estimate good.yaml --price-per-hour 3", "--price-per-hour is used only with --tokens or --gpu-hours"},
+      {"estimate good.yaml --tokens 1B --gpu-hours 8", "--tokens is used only without --gpu-hours"},
+      {"estimate good.yaml --explain --json", "--explain is used only without --json"},
+      {"generate m --prompt a --temperature 0 --top-k 5", "--top-k is used only with a --temperature above 0"},
+      {"estimate 7B bf16=true", "key=value is not used with a number of parameters"},
+      {"list", "WHAT is required"},
+      {"list cars", "cars"}};
   for (const auto& [arguments, said] : cases) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.errors;
     EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: "), HasSubstr(said))) << arguments;
     EXPECT_EQ(outcome.output, "") << arguments;
   }
+}
+
+// Of every option that `estimate` has, hidden ones too: a use of it that looks at a few refuses all others.
+TEST_F(CommandLine, OptionsThatAUseDoesNotLookAtAreRefused) {
+  std::vector<std::string> options;
+  const std::string help = run("estimate --help").output;
+  for (size_t at = 0; (at = help.find("\n  --", at)) != std::string::npos; ++at) {
+    const size_t name = at + 3;
+    options.push_back(help.substr(name, help.find_first_of(" ,\n", name) - name));
+  }
+  ASSERT_GE(options.size(), 12U) << help;
+  for (const std::string& option : options) {
+    if (option == "--json" || option == "--help") continue;
+    const std::string argument =
+        option == "--gpu"          ? "H100"
+        : option == "--gpu-memory" ? "8GiB"
+        : option == "--page"       ? "page.html"
+        : help.find(option + " ") != std::string::npos && help[help.find(option + " ") + option.size() + 1] != ' ' ? "2"
+                                                                                                                   : "";
+    for (const std::string use : {"7B ", "smollm2-135m --attention "}) {
+      if (option == "--attention" && use != "7B ") continue;
+      const Outcome outcome = run("estimate " + use + option + " " + argument);
+      EXPECT_EQ(outcome.status, 2) << use << option;
+      EXPECT_THAT(outcome.errors, HasSubstr(option + " is not used with")) << use;
+    }
+  }
+}
+
+TEST_F(CommandLine, ListsWhatCanBeNamed) {
+  const Outcome gpus = run("list gpus");
+  EXPECT_EQ(gpus.status, 0) << gpus.errors;
+  EXPECT_THAT(gpus.output, AllOf(HasSubstr("\nRTX-4090 "), HasSubstr("\nT4 "), HasSubstr("\nRTX-A6000 ")));
+  const Json list = parse_json(run("list gpus --json").output, "list");
+  for (const Json& gpu : list.at("gpus")) {
+    EXPECT_EQ(gpu.at("bf16").get<bool>(), std::stod(gpu.at("compute_capability").get<std::string>()) >= 8) << gpu;
+  }
+  const Outcome models = run("list models");
+  EXPECT_EQ(models.status, 0) << models.errors;
+  EXPECT_THAT(models.output, HasSubstr("\nllama-3.1-8b   "));
+  const Json shapes = parse_json(run("list models --json").output, "list");
+  EXPECT_GE(shapes.at("models").size(), 30U);
 }
 
 TEST_F(CommandLine, LibTorchThatIsNotThereIsSaid) {

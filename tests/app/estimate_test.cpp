@@ -90,10 +90,51 @@ TEST_F(Estimate, TakesAShapeInAnyForm) {
   }
 }
 
-TEST_F(Estimate, TellsTheKnownModels) {
+TEST_F(Estimate, TellsTheNearestKnownModel) {
   const Outcome outcome = run("estimate lama-2-7b");
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("lama-2-7b"), HasSubstr("llama-2-7b, llama-3-70b"), HasSubstr("yi-6b")));
+  EXPECT_THAT(outcome.errors,
+              AllOf(HasSubstr("lama-2-7b"), HasSubstr("did you mean llama-2-7b?"), HasSubstr("fathom list models")));
+}
+
+// By the names that the hub has for it, as an argument and in a run's own YAML, before anything is downloaded.
+TEST_F(Estimate, FindsAShapeByItsNameOnTheHub) {
+  const std::string no_cache = "HF_HUB_CACHE=$PWD/none ";
+  const auto peak = [&](const std::string& subject) {
+    const Outcome outcome = run("estimate " + subject + " max_length=64 --json", no_cache);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.status == 0 ? parse_json(outcome.output, subject).at("peak") : Json();
+  };
+  const Json known = peak("smollm2-135m");
+  EXPECT_EQ(peak("HuggingFaceTB/SmolLM2-135M"), known);
+  EXPECT_EQ(peak("HuggingFaceTB/SmolLM2-135M-Instruct"), known);
+  write("run.yaml",
+        "model_name_or_path: HuggingFaceTB/SmolLM2-135M\ntrain_file: data.jsonl\nvalidation_file: eval.jsonl\n"
+        "eval_strategy: epoch\noutput_dir: out\n");
+  EXPECT_EQ(peak("run.yaml"), known);
+  EXPECT_EQ(peak("run.yaml model_name_or_path=smollm2-135m"), known);
+  EXPECT_THAT(run("estimate run.yaml max_length=64", no_cache).errors,
+              AllOf(HasSubstr("shape of configs/models/smollm2-135m"), HasSubstr("full batches of max_length 64")));
+  EXPECT_EQ(run("estimate nobody/nothing-8b", no_cache).status, 1);
+}
+
+TEST_F(Estimate, FindsPathsBelowTheHomeFolder) {
+  std::filesystem::create_directories(folder_ / "home");
+  std::filesystem::copy(FATHOM_SOURCE_DIR "/configs/models/smollm2-135m", folder_ / "home" / "m");
+  write("run.yaml", "model_name_or_path: ~/m\nrandom_init: true\n");
+  EXPECT_EQ(run("estimate run.yaml max_length=64", "HOME=$PWD/home ").status, 0);
+}
+
+// A T4 multiplies in FP16 alone.
+TEST_F(Estimate, RefusesBf16OnAGpuWithoutIt) {
+  const std::string on_t4 = "estimate smollm2-135m --gpu T4 max_length=64 ";
+  for (const char* settings : {"bf16=true", "dtype=bfloat16 master_weights=stochastic", "method=lora"}) {
+    const Outcome outcome = run(on_t4 + settings);
+    EXPECT_EQ(outcome.status, 2) << settings;
+    EXPECT_THAT(outcome.errors, HasSubstr("T4 (compute capability 7.5) does not multiply in BF16")) << settings;
+  }
+  EXPECT_EQ(run(on_t4 + "fp16=true").status, 0);
+  EXPECT_EQ(run(on_t4 + "method=lora fp16=true").status, 0);
 }
 
 TEST_F(Estimate, KnowsRulesForBareNumbers) {
@@ -110,8 +151,23 @@ TEST_F(Estimate, ShowsInferenceWhenAsked) {
   // Two of keys and values, 16 layers, 8 heads of 64, 2 bytes.
   EXPECT_EQ(json.at("inference").at("cache_bytes_per_token"), 32'768);
   EXPECT_EQ(json.at("inference").at("weights")[0].at("bytes"), 4 * int64_t{1'235'814'400});
-  EXPECT_THAT(run("estimate llama-3.2-1b --inference max_length=16").output, HasSubstr("cache alone"));
-  EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("cache alone")));
+  EXPECT_THAT(run("estimate llama-3.2-1b --inference max_length=16").output, HasSubstr("To use the model"));
+  EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("To use the model")));
+}
+
+// Their memory is one's, their speed as many times one's; what does not fit has no price but that of a wish.
+TEST_F(Estimate, SaysWhatSeveralGpusAreTakenFor) {
+  const std::string run_of_8 = "estimate smollm2-135m --gpu L4 max_length=64 bf16=true --gpus 8 ";
+  EXPECT_THAT(run(run_of_8).output, AllOf(HasSubstr("8 GPUs: memory is planned for one"), HasSubstr("8 times one's")));
+  const Outcome fits = run(run_of_8 + "--tokens 1B");
+  EXPECT_THAT(fits.output, AllOf(HasSubstr("1B tokens: "), Not(HasSubstr("If it did"))));
+  const Outcome exceeds = run(run_of_8 + "--tokens 1B --gpu-memory 1GiB");
+  EXPECT_THAT(exceeds.output, HasSubstr("The run does not fit. If it did: 1B tokens: "));
+  EXPECT_EQ(estimate("smollm2-135m --gpu L4 max_length=64 --tokens 1B --gpu-memory 1GiB").at("cost").at("fits"), false);
+  const Outcome unknown =
+      run("estimate smollm2-135m max_length=64 device=cpu --tokens 1B", "FATHOM_CALIBRATION=$PWD/none ");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("fathom doctor --calibrate"));
 }
 
 TEST_F(Estimate, RefusesWrongBudgets) {

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/split_mix.h"
 #include "config/keys.h"
+#include "config/precision.h"
 #include "optim/moment_storage.h"
 #include "plan/analytic.h"
 #include "plan/remedies.h"
@@ -182,7 +183,8 @@ TEST(Search, ValuesAtBothEnds) {
 // Every combination, tried one by one.
 std::optional<Combination> by_trying_all(const Question& question, int64_t& count) {
   std::optional<Combination> best;
-  const std::vector<Technique> rows = techniques(question.run, question.shape);
+  const std::vector<Technique> rows =
+      techniques(question.run, question.shape, narrow_type(question.run, question.target));
   std::vector<std::pair<RunConfig, size_t>> open = {{question.run, 0}};
   while (!open.empty()) {
     const auto [run, from] = open.back();
@@ -197,7 +199,9 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
           train::StepShape(run.gradient_accumulation_steps,
                            train::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
       each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
-      if (!best || *each.seconds < *best->seconds) best = each;
+      each.change = update_change(question.run.optim, run.optim);
+      const auto order = [](const Combination& of) { return std::pair(of.change, *of.seconds); };
+      if (!best || order(each) < order(*best)) best = each;
       continue;
     }
     size_t next = from;
@@ -239,10 +243,12 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
         if (!advice.best || !expected) continue;
         ++answers;
         EXPECT_DOUBLE_EQ(*advice.best->seconds, *expected->seconds) << each.name << " " << share << " " << wrong_by;
+        EXPECT_EQ(advice.best->change, expected->change) << each.name << " " << share << " " << wrong_by;
         EXPECT_TRUE(advice.best->proof->fits);
         if (advice.next) {
           EXPECT_FALSE(advice.next->proof->fits);
-          EXPECT_LE(*advice.next->seconds, *advice.best->seconds);
+          EXPECT_LE(std::pair(advice.next->change, *advice.next->seconds),
+                    std::pair(advice.best->change, *advice.best->seconds));
         }
       }
     }
@@ -326,7 +332,7 @@ TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
   run.per_device_train_batch_size = 1'000'000;
   run.gradient_accumulation_steps = config::kMostAccumulated;
   int64_t batches = 0;
-  for (const Technique& row : techniques(run, shape)) {
+  for (const Technique& row : techniques(run, shape, DType::kBF16)) {
     if (row.group != "batch") continue;
     ++batches;
     const RunConfig split = *row.apply(run);
@@ -349,13 +355,67 @@ TEST(Search, KeepsWhatItIsToldTo) {
   ASSERT_TRUE(kept.best);
   EXPECT_EQ(kept.best->run.method, config::Method::kFull);
   EXPECT_EQ(kept.best->run.dtype, DType::kBF16) << "8B parameters take 12 bytes each and more otherwise";
+  EXPECT_EQ(kept.best->run.master_weights, config::MasterWeights::kStochastic);
   EXPECT_GE(*kept.best->seconds, *free.best->seconds);
-  const Advice nothing = least_time_that_fits(question, {"method", "precision"});
+  const Advice nothing = least_time_that_fits(question, {"method", "precision", "optimizer"});
   EXPECT_FALSE(nothing.best);
   ASSERT_TRUE(nothing.smallest);
   EXPECT_GT(nothing.smallest->formula, 80 * kGiB);
   EXPECT_FALSE(nothing.smallest->proof->fits);
-  EXPECT_THAT(nothing.smallest->techniques, Contains("gradient checkpointing"));
+  EXPECT_THAT(nothing.smallest->techniques, Contains("checkpointing"));
+  EXPECT_THAT(nothing.smallest->techniques, Contains("flash attention")) << "math takes as much or more";
+}
+
+// An update is not changed for a little time: only where nothing else fits, and another one only where its states in
+// fewer bits do not do.
+TEST(Search, ChangesTheOptimizerOnlyWhereNothingElseFits) {
+  const model::ModelShape shape = llama_8b();
+  RunConfig run;
+  run.max_length = 2048;
+  const auto best_within = [&](int64_t gib, bool fp16) {
+    run.fp16 = fp16;
+    Question question = question_about(shape, run, target_with(config::Device::kCuda, gib * kGiB), as_it_is);
+    question.throughput = throughput_of_example;
+    const Advice advice = least_time_that_fits(question, {"method"});
+    return advice.best ? std::optional(std::pair(advice.best->run.optim, advice.best->change)) : std::nullopt;
+  };
+  EXPECT_EQ(best_within(80, false), std::pair(config::Optimizer::kAdamW, UpdateChange::kNone));
+  EXPECT_EQ(best_within(52, false), std::pair(config::Optimizer::kAdamW8bit, UpdateChange::kRounded));
+  EXPECT_EQ(best_within(40, false), std::nullopt) << "6 bytes a parameter are the least that keep every update";
+  // Without BF16 weights are trained in FP32, and 10 bytes a parameter are 75 GiB.
+  EXPECT_EQ(best_within(80, true)->second, UpdateChange::kRounded);
+  EXPECT_EQ(best_within(70, true)->second, UpdateChange::kAnother);
+}
+
+// Whatever combination of rows, of whatever run.
+TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
+  int64_t seen = 0;
+  std::vector<RunConfig> runs;
+  for (const testing::MatrixRun& each : testing::sample_of_matrix(5, 20)) runs.push_back(each.config);
+  RunConfig rounded;
+  rounded.dtype = DType::kBF16;
+  ASSERT_TRUE(config::rounds_weights_to_nearest(rounded));
+  runs.push_back(rounded);
+  const model::ModelShape shape = llama_8b();
+  for (const RunConfig& run : runs) {
+    std::vector<std::pair<RunConfig, size_t>> open = {{run, 0}};
+    const std::vector<Technique> rows = techniques(run, shape, narrow_type(run, target_with(config::Device::kCpu, 0)));
+    while (!open.empty()) {
+      const auto [partial, from] = open.back();
+      open.pop_back();
+      if (from == rows.size() || rows[from].group == "checkpointing") {
+        EXPECT_FALSE(config::rounds_weights_to_nearest(partial));
+        ++seen;
+        continue;
+      }
+      size_t next = from;
+      while (rows[next].group == rows[from].group) ++next;
+      for (size_t row = from; row < next; ++row) {
+        if (const auto changed = rows[row].apply(partial)) open.emplace_back(*changed, next);
+      }
+    }
+  }
+  EXPECT_GT(seen, 300);
 }
 
 TEST(Search, KeepsFromSixteenBitsWhereTheyAreSlow) {

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "base/bytes.h"
+#include "report/table.h"
 
 namespace fathom::report {
 namespace {
@@ -22,7 +25,7 @@ class AdviceTable : public ::testing::Test {
     question_.target.capacity_bytes = 24 * kGiB;
     best_.run = question_.run;
     best_.run.gradient_checkpointing = true;
-    best_.techniques = {"full training", "gradient checkpointing"};
+    best_.techniques = {"full training", "checkpointing"};
     best_.formula = 20 * kGiB;
     best_.proof = plan::Proof{21 * kGiB, true, false};
     best_.arithmetic.matrix_flops = 3000;
@@ -47,14 +50,14 @@ TEST_F(AdviceTable, TheLargestValueStandsBesideTheNext) {
   largest.fits = plan::Candidate{question_.run, 23 * kGiB, plan::Proof{23 * kGiB, true, false}};
   largest.fits->run.per_device_train_batch_size = 7;
   largest.exceeds = plan::Candidate{question_.run, 25 * kGiB, plan::Proof{25 * kGiB, false, false}};
-  EXPECT_EQ(
-      format_largest(subject_, plan::Vary::kBatch, largest),
-      R"(On the CPU, within 24.00 GiB for live bytes and kernel scratch. As it is, the run needs 30.00 GiB and does not fit.
+  EXPECT_EQ(format_largest(subject_, plan::Vary::kBatch, largest),
+            R"(On the CPU, within 24.00 GiB for live bytes and kernel scratch. As it is, the
+run needs 30.00 GiB and does not fit.
 
 per_device_train_batch_size      needs
-─────────────────────────────────────────────────────────────
-7                            23.00 GiB  fits, dry-run
-8                            25.00 GiB  does not fit, dry-run
+────────────────────────────────────────────────────
+7                            23.00 GiB  fits
+8                            25.00 GiB  does not fit
 
 Largest that fits:
   per_device_train_batch_size=7
@@ -82,11 +85,10 @@ TEST_F(AdviceTable, SettingsToPasteAndWhatIsFaster) {
   remedy.note = "matrix products in BF16";
   remedy.saved_bytes = kGiB;
   const std::string text = format_advice(subject_, advice, nullptr, {remedy});
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("full training, gradient checkpointing  21.00 GiB  fits, dry-run  3e+03 operations"),
-                    HasSubstr("Least time:\n  gradient_checkpointing=true\n"),
-                    HasSubstr("no checkpointing, needs 30.00 GiB and does not fit (dry-run)."),
-                    HasSubstr("504 combinations"), HasSubstr("bf16=true  1.00 GiB")));
+  EXPECT_THAT(text, AllOf(HasSubstr("full training, checkpointing  21.00 GiB  fits  3e-09 TFLOP"),
+                          HasSubstr("Least time:\n  gradient_checkpointing=true\n"),
+                          HasSubstr("no checkpointing, needs 30.00 GiB and does\nnot fit (dry run)."),
+                          HasSubstr("504 combinations"), HasSubstr("bf16=true  1.00 GiB")));
   EXPECT_THAT(text, Not(HasSubstr("Near the limit")));
   const Json json = advice_json(subject_, advice, nullptr, {remedy});
   EXPECT_EQ(json.at("best").at("settings"), Json::array({"gradient_checkpointing=true"}));
@@ -102,9 +104,62 @@ TEST_F(AdviceTable, SaysWhereNothingFitsAndWhatKeepsTheMethod) {
   advice.best->proof->near_limit = true;
   none.smallest = next_;
   const std::string text = format_advice(subject_, advice, &none, {});
-  EXPECT_THAT(text, AllOf(HasSubstr("No combination is faster."), HasSubstr("Near the limit: what the driver takes"),
-                          HasSubstr("Least time with method: full: nothing fits. The smallest, full training, no "
-                                    "checkpointing, needs 30.00 GiB.")));
+  EXPECT_THAT(text, AllOf(HasSubstr("No combination is faster."), HasSubstr("Near the limit: it fits only if"),
+                          HasSubstr("Least time with method: full: nothing fits, with any optimizer. The smallest,\n"
+                                    "full training, no checkpointing, needs 30.00 GiB.\n"),
+                          Not(HasSubstr("It would fit"))));
+  none.enough = {"H200 (139.80 GiB)", "B200 (178.35 GiB)"};
+  EXPECT_THAT(format_advice(subject_, none, nullptr, {}),
+              HasSubstr("It would fit, by dry run, on H200 (139.80 GiB), B200 (178.35 GiB)."));
+  none.enough->clear();
+  EXPECT_THAT(format_advice(subject_, none, nullptr, {}), HasSubstr("No GPU of configs/gpus.yaml would do."));
+}
+
+TEST_F(AdviceTable, SaysWhatChangesTheUpdate) {
+  plan::Advice advice;
+  advice.best = best_;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), Not(HasSubstr("optimizer")));
+  advice.best->change = plan::UpdateChange::kRounded;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), HasSubstr("makes the same update"));
+  advice.best->change = plan::UpdateChange::kAnother;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), HasSubstr("a learning rate of its"));
+  EXPECT_EQ(advice_json(subject_, advice, nullptr, {}).at("best").at("update"), "another");
+}
+
+// However long names, settings and notes are.
+TEST_F(AdviceTable, NoLineIsWiderThanATerminal) {
+  plan::Advice advice;
+  advice.best = best_;
+  advice.best->techniques = {"full training",    "BF16 rounded stochastically", "AdamW in 8 bits",
+                             "no checkpointing", "memory-efficient attention",  "16 × 1,024 accumulated"};
+  advice.best->run.method = config::Method::kLora;
+  advice.best->run.bf16 = true;
+  advice.best->run.optim = config::Optimizer::kAdamW8bit;
+  advice.best->run.per_device_train_batch_size = 1024;
+  advice.best->run.gradient_accumulation_steps = 1024;
+  advice.best->seconds = 12345.6;
+  advice.best->change = plan::UpdateChange::kAnother;
+  advice.fitting = {*advice.best};
+  advice.next = next_;
+  plan::Remedy remedy;
+  remedy.settings = {"per_device_train_batch_size=1", "gradient_accumulation_steps=1048576", "bf16=true"};
+  remedy.note = "another update, by signs: one number kept instead of two; wants a lower rate";
+  remedy.saved_bytes = remedy.peak = 1023 * kGiB;
+  remedy.work = 1.0;
+  std::istringstream lines(format_advice(subject_, advice, &advice, {remedy}));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), kTerminalWidth) << line;
+}
+
+// In a shell a backslash joins the lines.
+TEST_F(AdviceTable, LongSettingsCanBePasted) {
+  plan::Advice advice;
+  advice.best = best_;
+  advice.best->run.per_device_train_batch_size = 1;
+  advice.best->run.gradient_accumulation_steps = 8;
+  advice.best->run.bf16 = true;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}),
+              HasSubstr("  bf16=true per_device_train_batch_size=1 gradient_accumulation_steps=8 \\\n"
+                        "  gradient_checkpointing=true\n"));
 }
 
 TEST_F(AdviceTable, SaysWhereTheDryRunsDidNotSettleIt) {

@@ -1,0 +1,89 @@
+// `fathom list gpus|models`: what can be named without being there.
+#include <cstdio>
+#include <string>
+
+#include "app/commands.h"
+#include "app/installation.h"
+#include "base/bytes.h"
+#include "base/json.h"
+#include "config/devices.h"
+#include "model/shape.h"
+#include "report/table.h"
+#include "weights/folder.h"
+
+namespace fathom::app {
+namespace {
+
+using report::Align;
+using report::Table;
+
+// A figure of the list, in its unit; what is not listed is missing.
+std::string figure(double value, double unit, int digits = 0) {
+  if (value <= 0) return std::string(report::kMissing);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value / unit);
+  return text;
+}
+
+Json or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+void list_gpus(bool json) {
+  constexpr double kGiga = 1e9, kTera = 1e12;
+  Json list = Json::array();
+  Table table({{"GPU", Align::kLeft}, {"memory"}, {"capability"}, {"16-bit TFLOP/s"}, {"GB/s"}, {"$ an hour"}});
+  for (const auto& [name, gpu] : config::load_gpus(gpus_file())) {
+    const double narrow = gpu.fp16_flops > 0 ? gpu.fp16_flops : gpu.bf16_flops;
+    const bool supported = config::is_supported(gpu.compute_capability);
+    list.push_back({{"name", name},
+                    {"product", gpu.product},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"compute_capability", gpu.compute_capability},
+                    {"supported", supported},
+                    {"bf16", config::has_bf16(gpu.compute_capability)},
+                    {"flops_in_16_bits", or_null(narrow)},
+                    {"memory_bytes_per_second", or_null(gpu.memory_bytes_per_second)},
+                    {"price_per_hour", or_null(gpu.price_per_hour)}});
+    table.add_row({name, format_bytes(gpu.memory_bytes), gpu.compute_capability, figure(narrow, kTera),
+                   figure(gpu.memory_bytes_per_second, kGiga), figure(gpu.price_per_hour, 1, 2)});
+  }
+  const std::string text =
+      json ? format_json({{"gpus", list}})
+           : table.format() +
+                 "For --gpu NAME. Below 8.0 there is no BF16 (fp16: true); below 7.5 LibTorch has no "
+                 "kernels.\nYours to add to: " +
+                 gpus_file().string() + "\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+void list_models(bool json) {
+  Json list = Json::array();
+  Table table({{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"width"}, {"positions"}});
+  for (const std::string& name : known_models()) {
+    const weights::ModelFolder folder(models_folder() / name, /*weights_required=*/false);
+    const model::ModelShape shape = model::parse_model_shape(folder.config(), name);
+    const int64_t parameters = model::parameter_count(shape);
+    list.push_back({{"name", name},
+                    {"parameters", parameters},
+                    {"layers", shape.num_hidden_layers},
+                    {"hidden_size", shape.hidden_size},
+                    {"positions", shape.max_position_embeddings}});
+    table.add_row({name, format_count(parameters), format_count(shape.num_hidden_layers),
+                   format_count(shape.hidden_size), format_count(shape.max_position_embeddings)});
+  }
+  const std::string text =
+      json ? format_json({{"models", list}})
+           : table.format() +
+                 "Shapes without weights, for `estimate` and `advise`; also by their names on the hub\n"
+                 "(meta-llama/Llama-3.1-8B-Instruct).\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+}  // namespace
+
+int run_list(const Invocation& invocation) {
+  if (invocation.listed == "gpus") list_gpus(invocation.json);
+  if (invocation.listed == "models") list_models(invocation.json);
+  return 0;
+}
+
+}  // namespace fathom::app
