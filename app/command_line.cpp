@@ -13,6 +13,7 @@
 #include "config/describe.h"
 #include "config/keys.h"
 #include "quant/format_names.h"
+#include "report/table.h"
 
 namespace fathom::app {
 namespace {
@@ -24,7 +25,9 @@ constexpr const char* kVersionText = "fathom " FATHOM_VERSION " (for LibTorch 2.
 void add_overrides(CLI::App* command, RawCommand& raw) {
   command->add_option("overrides", raw.overrides, "Config keys, in place of the file's or the defaults")
       ->type_name("key=value");
-  command->footer("\nConfig keys, with their defaults (docs/config.md says more):\n\n" + config::keys_help());
+  command->footer(command->get_name() == "train"
+                      ? "\nConfig keys, with their defaults (docs/config.md says more):\n\n" + config::keys_help()
+                      : "\n`fathom train --help` lists the config keys; docs/config.md says more.");
 }
 
 void add_json(CLI::App* command, RawCommand& raw) {
@@ -265,6 +268,24 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   overhead->add_option("--phantom-gpu", raw.phantom_gpu);
 }
 
+// "fathom train run.yaml 'learning_rate=2e-4 x'".
+std::string quoted(int count, const char* const* arguments) {
+  std::string text = "fathom";
+  for (int i = 1; i < count; ++i) {
+    std::string argument = arguments[i];
+    const bool plain = !argument.empty() && argument.find_first_not_of(
+                                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
+                                                "XYZ0123456789_-+=./,:@%^~") == std::string::npos;
+    if (!plain) {
+      for (size_t at = 0; (at = argument.find('\'', at)) != std::string::npos; at += 4)
+        argument.replace(at, 1, "'\\''");
+      argument = "'" + argument + "'";
+    }
+    text += " " + argument;
+  }
+  return text;
+}
+
 // CLI11 would call it an argument that was not expected.
 void refuse_unknown_command(const CLI::App& app, int count, const char* const* arguments) {
   if (count < 2 || arguments[1][0] == '-') return;
@@ -324,7 +345,7 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   try {
     app.parse(count, arguments);
   } catch (const CLI::CallForHelp&) {
-    return {std::nullopt, app.help()};
+    return {std::nullopt, report::folded(app.help())};
   } catch (const CLI::ParseError& error) {
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) refuse_keys_as_options(count, arguments);
     throw UsageError(error.what(), "run fathom --help");

@@ -21,6 +21,9 @@ struct Invocation {
                         // "report", "preview", "formats", "list", "quantize", "calibrate" (doctor --calibrate),
                         // "answer-plan", "answer-overhead"
 
+  std::string command_line;  // as it was typed, quoted for a shell
+  std::string version;       // of the program: "0.1.0"
+
   // train, eval, estimate: the file with overrides. generate, logits, quantize and estimate MODEL: the model with
   // overrides; of quantize, with the file to evaluate on.
   config::RunConfig config;

@@ -1,6 +1,11 @@
 // Writes the files from which `fathom report` rebuilds the page.
 #include "app/run_report.h"
 
+#include <array>
+#include <ctime>
+
+#include "app/machine.h"
+#include "base/bytes.h"
 #include "base/file.h"
 #include "config/load.h"
 #include "page/page.h"
@@ -9,39 +14,63 @@
 namespace fathom::app {
 namespace {
 
-Json run_facts(const config::RunConfig& config, std::optional<double> seconds) {
+// "2026-11-23 20:01 UTC".
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 40> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &utc)};
+}
+
+std::string this_machine() {
+  const Cpu cpu = this_cpu();
+  return cpu.model + ", " + format_count(cpu.cores) + (cpu.cores == 1 ? " core, " : " cores, ") +
+         format_bytes(total_memory_bytes());
+}
+
+Json run_facts(const Invocation& invocation) {
+  const config::RunConfig& config = invocation.config;
   Json facts = {{"model", config.model_name_or_path},
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
   facts["dtype"] = config.dtype ? Json(dtype_name(*config.dtype)) : Json(nullptr);
   facts["bf16"] = config.bf16;
   facts["fp16"] = config.fp16;
   facts["tf32"] = config.tf32;
-  facts["seconds"] = seconds ? Json(*seconds) : Json(nullptr);
+  facts["seconds"] = nullptr;
+  facts["date"] = now();
+  facts["machine"] = this_machine();
+  facts["command"] = invocation.command_line;
+  facts["version"] = invocation.version;
   return facts;
 }
 
 }  // namespace
 
-void write_run_report(const config::RunConfig& config, const plan::Comparison& comparison, Json memory,
-                      std::optional<double> seconds) {
-  const std::filesystem::path folder = config.output_dir;
-  memory["run"] = run_facts(config, seconds);
+void write_run_report(const Invocation& invocation, const plan::Comparison& comparison, Json memory,
+                      const std::optional<RunEnd>& end) {
+  const std::filesystem::path folder = invocation.config.output_dir;
+  memory["run"] = run_facts(invocation);
+  if (end) {
+    memory["run"]["seconds"] = end->seconds;
+    memory["run"]["kept_step"] = end->kept_step ? Json(*end->kept_step) : Json(nullptr);
+  }
   write_file_atomically(folder / "memory.json", format_json(memory));
   page::write_timelines(folder, comparison.plan.timeline,
                         comparison.measured ? &comparison.measured->timeline : nullptr);
-  if (seconds) page::write_report(folder, folder / "report.html");
+  if (end) page::write_report(folder, folder / "report.html");
 }
 
-void write_plan_page(const config::RunConfig& config, const plan::Plan& plan, Json memory,
-                     const std::filesystem::path& out) {
+void write_plan_page(const Invocation& invocation, const plan::Plan& plan, Json memory) {
+  const config::RunConfig& config = invocation.config;
   page::RunRecord record;
   record.name = std::filesystem::path(config.model_name_or_path).filename().string();
   record.config = config::to_yaml(config);
   record.memory = std::move(memory);
-  record.memory["run"] = run_facts(config, std::nullopt);
+  record.memory["run"] = run_facts(invocation);
   record.memory["run"]["kind"] = "plan";
   if (!plan.timeline.blocks.empty()) record.predicted = plan.timeline;
-  write_file_atomically(out, page::report_page(record));
+  write_file_atomically(invocation.page, page::report_page(record));
 }
 
 }  // namespace fathom::app

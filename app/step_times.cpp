@@ -3,11 +3,11 @@
 
 #include <ATen/Parallel.h>
 
-#include <array>
-#include <cstdio>
-
 #include "app/calibrations.h"
+#include "base/bytes.h"
+#include "base/numbers.h"
 #include "plan/outlook.h"
+#include "report/estimate_table.h"
 #include "report/progress.h"
 
 namespace fathom::app {
@@ -20,23 +20,12 @@ std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, c
   return plan::throughput_of(listed_spec_of(*session.placement.cuda), config, shape);
 }
 
-std::string line(const char* format, auto... values) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
-std::string duration(double seconds) {
-  if (seconds >= 60) return report::format_duration(seconds);
-  return seconds < 1 ? line("%.1f ms", 1e3 * seconds) : line("%.2f s", seconds);
-}
-
-constexpr const char* kUnknown = "no time is known to expect of this device: `fathom doctor --calibrate` measures it";
-
 }  // namespace
 
 StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session)
     : config_(config),
+      device_(session.placement.cuda == nullptr ? config::Device::kCpu : config::Device::kCuda),
+      phantom_(session.phantom),
       shape_(inputs.shape),
       phantom_(session.phantom),
       throughput_(throughput_of(config, inputs.shape, session)),
@@ -46,8 +35,8 @@ std::string StepTimes::forecast() const {
   if (steps_.empty() || phantom_) return "";
   if (!throughput_) return std::string(kUnknown).replace(0, 1, "N") + ".\n";
   const plan::ExpectedRun run = plan::expected_run(shape_, config_, steps_, *throughput_);
-  return "Expected, by " + throughput_->source + ": " + duration(run.seconds / static_cast<double>(run.steps)) +
-         " a step, " + duration(run.seconds) + " for all " + std::to_string(run.steps) + " steps.\n";
+  return "Expected, by " + throughput_->source + ": " + format_seconds(run.seconds / static_cast<double>(run.steps)) +
+         " a step, " + format_seconds(run.seconds) + " for all " + format_count(run.steps) + " steps.\n";
 }
 
 StepTimes::Sums StepTimes::sums() const {
@@ -68,12 +57,12 @@ double StepTimes::expected_of(const train::StepShape& step) const {
 
 std::string StepTimes::comparison() const {
   const Sums all = sums();
-  if (all.steps == 0) return "";
-  const auto mean = [&](double sum) { return duration(sum / static_cast<double>(all.steps)); };
+  if (all.steps == 0 || phantom_) return "";
+  const auto mean = [&](double sum) { return format_seconds(sum / static_cast<double>(all.steps)); };
   std::string text = "Steps took " + mean(all.measured) + " on average";
-  if (!throughput_) return text + (phantom_ ? "" : std::string("; ") + kUnknown) + ".\n";
+  if (!throughput_) return text + ". " + report::describe_unknown_speed(device_) + "\n";
   text += ", " + mean(all.expected) + " were expected";
-  return text + line(": %+.1f %%.\n", 100 * (all.expected / all.measured - 1));
+  return text + ": " + format_change(all.expected / all.measured - 1) + ".\n";
 }
 
 Json StepTimes::json() const {

@@ -24,7 +24,8 @@ class StepTimes {
   // A step has been done. step: counted from 1, over resumed runs too.
   void add(int64_t step, double seconds) { measured_.emplace_back(step, seconds); }
   // One line: the mean of the steps after the first, which takes memory and loads code, and by how much the expectation
-  // was off; without an expectation the mean alone. Empty for fewer than two steps.
+  // was off; without an expectation the mean, and what would bring one. Empty for fewer than two steps, and of a
+  // phantom.
   std::string comparison() const;
   // {"steps", "measured_seconds", "expected_seconds", "source"} of the same steps; null for fewer than two.
   Json json() const;
@@ -38,6 +39,8 @@ class StepTimes {
   double expected_of(const train::StepShape& step) const;
 
   const config::RunConfig& config_;
+  config::Device device_;
+  bool phantom_;
   const model::ModelShape& shape_;
   bool phantom_;
   std::optional<plan::Throughput> throughput_;

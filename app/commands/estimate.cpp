@@ -10,8 +10,8 @@
 #include "app/session.h"
 #include "app/waiting.h"
 #include "base/bytes.h"
-#include "base/output.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
 #include "plan/outlook.h"
@@ -110,7 +110,7 @@ int run_estimate(const Invocation& invocation) {
   const plan::Outlook outlook = plan::look_ahead(inputs.shape, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
-  if (!invocation.page.empty()) write_plan_page(config, plan, json, invocation.page);
+  if (!invocation.page.empty()) write_plan_page(invocation, plan, json);
   if (invocation.json) {
     print(format_json(json));
   } else {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -19,6 +20,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/numbers.h"
 #include "base/output.h"
 #include "ledger/out_of_memory.h"
 #include "plan/attention_curve.h"
@@ -68,10 +70,19 @@ class Recorder {
     return observer;
   }
 
+  // The speed of all steps of this process, as metrics.jsonl has it of stretches; empty before the first.
+  std::string summary() const {
+    if (all_.seconds <= 0) return "";
+    return "throughput: " + format_count(std::llround(all_.tokens_per_second())) + " tokens a second, " +
+           format_count(all_.tokens) + " in " + format_seconds(all_.seconds) + " of steps\n";
+  }
+
  private:
   void step(const train::StepReport& report) {
     profile_.after_step(report.step, report.total_steps);
     times_.add(report.step, report.seconds);
+    interval_.add(report.step_tokens, report.seconds);
+    all_.add(report.step_tokens, report.seconds);
     report::Progress progress;
     progress.step = report.step;
     progress.total_steps = report.total_steps;
@@ -83,6 +94,7 @@ class Recorder {
       progress.loss_scale = report.loss_scale->value();
       progress.skipped_steps = report.loss_scale->skipped_steps();
     }
+    if (report.logged) progress.tokens_per_second = interval_.tokens_per_second();
     progress_.step(progress, report.step_tokens, report.seconds, report.logged);
     if (!report.logged) return;
     if (for_tensorboard_) {
@@ -91,7 +103,7 @@ class Recorder {
                                  {"train/grad_norm", report.gradient_norm},
                                  {"train/clipped_share", report.clipped_share},
                                  {"train/epoch", report.epoch},
-                                 {"train/tokens_per_second", static_cast<double>(report.step_tokens) / report.seconds},
+                                 {"train/tokens_per_second", interval_.tokens_per_second()},
                                  {"memory/live_bytes", static_cast<double>(report.live_bytes)},
                                  {"memory/peak_bytes", static_cast<double>(report.peak_bytes)}};
       if (progress.loss_scale) {
@@ -102,24 +114,21 @@ class Recorder {
     }
     metrics().append(report::StepMetrics{
         report.step, report.epoch, report.loss, report.learning_rate, report.gradient_norm, report.clipped_share,
-        report.total_tokens, static_cast<double>(report.step_tokens) / report.seconds, report.seconds,
-        report.live_bytes, report.peak_bytes, progress.loss_scale, progress.skipped_steps});
+        report.total_tokens, interval_.tokens_per_second(), interval_.seconds, report.seconds, report.live_bytes,
+        report.peak_bytes, progress.loss_scale, progress.skipped_steps});
+    interval_ = {};
   }
 
   void evaluation(const train::EvaluationReport& report) {
     if (for_tensorboard_) events().append(report.step, {{"eval/loss", report.loss}});
     metrics().append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
-    char line[96];
-    std::snprintf(line, sizeof line, "evaluation at step %ld: loss %.4f over %ld tokens", report.step, report.loss,
-                  report.tokens);
-    log_info(line);
+    log_info("evaluation at step " + format_count(report.step) + ": loss " + format_decimal(report.loss, 4) + " over " +
+             format_count(report.tokens) + " tokens");
   }
 
   static void saved(const train::CheckpointReport& report) {
-    char times[80];
-    std::snprintf(times, sizeof times, " in %.2f s, of which training waited %.3f s", report.seconds,
-                  report.waited_seconds);
-    log_info("saved " + report.folder.string() + times);
+    log_info("saved " + report.folder.string() + " in " + format_seconds(report.seconds) +
+             ", of which training waited " + format_seconds(report.waited_seconds));
   }
 
   report::MetricsFile& metrics() {
@@ -139,6 +148,7 @@ class Recorder {
   int64_t keep_bytes_ = 0, keep_event_bytes_ = 0;  // of existing files: what the checkpoint knew of
   std::optional<report::MetricsFile> metrics_;
   std::optional<report::EventFile> events_;
+  report::Interval interval_, all_;  // since the last logged step; of this process
   report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
 };
 
@@ -231,7 +241,7 @@ void print_evaluations(const train::RunResult& result, const train::EvaluatedSte
   const std::string since = first.step > 0 ? " after step " + std::to_string(first.step) : "";
   const std::string until = kept.step == result.kept_step ? "" : " after step " + std::to_string(kept.step);
   print_line("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
-              100 * (kept.loss / first.loss - 1));
+             100 * (kept.loss / first.loss - 1));
   if (!until.empty()) print_line("the final weights, of step %ld, were not evaluated\n", result.kept_step);
 }
 
@@ -246,7 +256,7 @@ void print_outcome(const train::RunResult& result) {
   if (result.stopped_early) print_line("stopped after step %ld: no evaluation was better for too long\n", result.steps);
   if (!result.best) return;
   print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
-              result.best->step == result.kept_step ? ", whose weights are the final ones" : "");
+             result.best->step == result.kept_step ? ", whose weights are the final ones" : "");
 }
 
 }  // namespace
@@ -262,11 +272,11 @@ int run_train(const Invocation& invocation) {
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
   const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
-  print(report::format_memory({plan, std::nullopt}));
+  print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
   const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
-  write_run_report(config, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
+  write_run_report(invocation, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   print(describe_run(config, inputs, resume) + times.forecast());
   Recorder recorder(config, resume, times, profile);
@@ -285,23 +295,31 @@ int run_train(const Invocation& invocation) {
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
   if (result.signal != 0) {
-    write_run_report(config, comparison, report::memory_json(comparison), seconds_since(start));
+    write_run_report(invocation, comparison, report::memory_json(comparison),
+                     RunEnd{seconds_since(start), std::nullopt});
     log_info("stopped by a signal after step " + std::to_string(result.steps) +
              "; resume_from_checkpoint: auto continues");
     return 128 + result.signal;
   }
 
-  const double seconds = seconds_since(start);
-  write_run_report(config, comparison, memory_of(comparison, invocation, inputs.shape, session, times), seconds);
+  const RunEnd end{seconds_since(start), result.kept_step};
+  write_run_report(invocation, comparison, memory_of(comparison, invocation, inputs.shape, session, times), end);
   if (resume && resume->step() == result.steps) {
     print(resume->folder().string() + " is of the last step: none was left to run, and nothing to measure\n");
   } else {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
           report::format_rules(comparison, /*all=*/false) + "\n" + times.comparison());
   }
-  if (!session.phantom) print_outcome(result);  // a phantom's losses are zeros
-  print((config.method == config::Method::kFull ? "model: " : "adapter: ") + config.output_dir +
-        "\nreport: " + (std::filesystem::path(config.output_dir) / "report.html").string() + "\n");
+  if (!session.phantom) {  // a phantom's losses and times are none
+    print(recorder.summary());
+    print_outcome(result);
+    print((config.method == config::Method::kFull ? "model: " : "adapter: ") + config.output_dir + "\n");
+  }
+  print("report: " + (std::filesystem::path(config.output_dir) / "report.html").string() + "\n");
+  if (session.phantom) {
+    print("A phantom run: played on a GPU that is not there; no number in the weights of " + config.output_dir +
+          " is real.\n");
+  }
   if (result.best_is_lost.empty()) return 0;
   log_error("the final weights are those of the last step, " + std::to_string(result.steps) +
             ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);

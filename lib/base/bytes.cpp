@@ -2,11 +2,11 @@
 #include "base/bytes.h"
 
 #include <array>
-#include <cstdio>
 #include <limits>
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/numbers.h"
 
 namespace fathom {
 namespace {

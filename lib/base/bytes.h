@@ -11,7 +11,7 @@ inline constexpr int64_t kKiB = int64_t{1} << 10;
 inline constexpr int64_t kMiB = int64_t{1} << 20;
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
-// "123 B", "4.00 KiB", "12.34 GiB": two decimals, binary units.
+// "123 B", "4.00 KiB", "1,002.00 MiB": two decimals, binary units.
 std::string format_bytes(int64_t bytes);
 // "12,345,678": for exact figures.
 std::string format_count(int64_t count);

@@ -2,10 +2,13 @@
 #include "page/curves.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "page/html.h"
 #include "page/line_figure.h"
 
@@ -15,11 +18,25 @@ namespace {
 using Points = std::vector<std::pair<double, double>>;
 
 constexpr size_t kPoints = 600;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// "4.5e-05".
+std::string scientific(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", value);
+  return text.data();
+}
 std::string loss_text(double value) { return decimal(value, 4); }
 std::string count_text(double value) { return format_count(std::llround(std::clamp(value, -9e18, 9e18))); }
 std::string step_text(double value) { return count_text(value); }
 std::string speed_text(double value) { return count_text(value) + " tokens/s"; }
+std::string rate_text(double value) { return value == 0 ? "0" : scientific(value); }
+std::string short_text(double value) { return decimal(value, value < 0.1 ? 4 : value < 10 ? 2 : 0); }
+// Powers of ten, so without decimals.
+std::string seconds_label(double value) {
+  if (value >= 1) return decimal(value, 0) + " s";
+  return value >= 1e-3 ? decimal(value * 1e3, 0) + " ms" : decimal(value * 1e6, 0) + " µs";
+}
 std::string length_text(double value) { return count_text(value); }
 std::string bytes_text(double value) { return format_bytes(std::llround(std::clamp(value, 0.0, 9e18))); }
 // Powers of two, so without decimals.
@@ -71,6 +88,25 @@ Axis step_axis(const std::vector<LineFigure::Series>& series) {
   return tight;
 }
 
+// A logarithmic axis for what falls or rises by much, with the linear one a button away.
+void choose_axis(LineFigure& figure) {
+  const auto [lowest, highest] = range_of(figure.series, true);
+  const Axis linear = linear_axis(lowest > 0 && lowest < highest * 0.5 ? 0 : lowest, highest, 5);
+  figure.y = linear;
+  if (!(lowest > 0) || highest < 3 * lowest) return;
+  figure.y = tight_logarithmic_axis(lowest, highest, short_text);
+  figure.linear = linear;
+}
+
+// The lowest evaluation after the first step.
+void add_best(LineFigure& figure, const Points& evaluation) {
+  const auto best = std::min_element(evaluation.begin(), evaluation.end(), [](const auto& a, const auto& b) {
+    return (a.first > 0 ? a.second : kInfinity) < (b.first > 0 ? b.second : kInfinity);
+  });
+  if (evaluation.size() < 2 || best->first == 0) return;
+  figure.mark = {best->first, best->second, "best, step " + step_text(best->first) + ": " + loss_text(best->second)};
+}
+
 std::string loss_figure(const RunRecord& record) {
   LineFigure figure;
   figure.title = "Loss";
@@ -85,9 +121,9 @@ std::string loss_figure(const RunRecord& record) {
   if (!evaluation.empty())
     figure.series.push_back({"evaluation", "s1", thinned(evaluation, kPoints), LineFigure::Marks::kBoth});
   if (figure.series.empty()) return "";
-  const auto [lowest, highest] = range_of(figure.series, true);
   figure.x = step_axis(figure.series);
-  figure.y = linear_axis(lowest > 0 && lowest < highest * 0.5 ? 0 : lowest, highest, 5);
+  choose_axis(figure);
+  add_best(figure, evaluation);
   figure.label = "Loss over steps";
   if (!training.empty()) {
     figure.label +=
@@ -100,19 +136,22 @@ std::string loss_figure(const RunRecord& record) {
   return figure.format();
 }
 
-std::string speed_figure(const RunRecord& record) {
-  const Points speed =
-      points_of(record.steps, [](const report::StepMetrics& metrics) { return metrics.tokens_per_second; });
-  if (speed.empty()) return "";
+// One figure of the logged steps; empty where none of them has it.
+std::string step_figure(const RunRecord& record, const char* title, double report::StepMetrics::*figure_of,
+                        std::string (*text)(double), bool may_be_logarithmic) {
+  const Points points =
+      points_of(record.steps, [figure_of](const report::StepMetrics& metrics) { return metrics.*figure_of; });
+  if (points.empty()) return "";
   LineFigure figure;
-  figure.title = "Throughput";
+  figure.title = title;
   figure.x_title = "step";
-  figure.value = speed_text;
+  figure.value = text;
   figure.position = step_text;
-  figure.series.push_back({"tokens per second", "s2", thinned(speed, kPoints), LineFigure::Marks::kLine});
+  figure.series.push_back({title, "s2", thinned(points, kPoints), LineFigure::Marks::kLine});
   figure.x = step_axis(figure.series);
   figure.y = linear_axis(0, range_of(figure.series, true).second, 5);
-  figure.label = "Throughput over steps, at the end " + speed_text(speed.back().second);
+  if (may_be_logarithmic) choose_axis(figure);
+  figure.label = std::string(title) + " over steps, at the end " + text(points.back().second);
   return figure.format();
 }
 
@@ -156,9 +195,13 @@ std::string attention_figure(LineFigure figure, const Axis& lengths, double base
 }  // namespace
 
 std::string training_section(const RunRecord& record) {
-  const std::string figures = loss_figure(record) + speed_figure(record);
+  using report::StepMetrics;
+  const std::string figures = loss_figure(record) +
+                              step_figure(record, "Throughput", &StepMetrics::tokens_per_second, speed_text, false) +
+                              step_figure(record, "Learning rate", &StepMetrics::learning_rate, rate_text, false) +
+                              step_figure(record, "Norm of the gradients", &StepMetrics::grad_norm, short_text, true);
   if (figures.empty()) return "";
-  return "<section id=\"training\">\n<h2>Loss and throughput</h2>\n<div class=\"pair\">" + figures +
+  return "<section id=\"training\">\n<h2>The course of the run</h2>\n<div class=\"pair\">" + figures +
          "</div></section>\n";
 }
 
@@ -169,14 +212,14 @@ std::string attention_section(const Json& memory) {
   bytes.value = bytes_text;
   add_attention(bytes, attention, "dry_run", "measured");
   seconds.title = "Time";
-  seconds.value = seconds_text;
+  seconds.value = format_seconds;
   add_attention(seconds, attention, "", "seconds");
   std::vector<LineFigure::Series> all = bytes.series;
   all.insert(all.end(), seconds.series.begin(), seconds.series.end());
   const auto [shortest, longest] = range_of(all, false);
   const Axis lengths = logarithmic_axis(shortest, longest, 2, length_label, 9);
   const std::string figures =
-      attention_figure(bytes, lengths, 2, bytes_label) + attention_figure(seconds, lengths, 10, seconds_text);
+      attention_figure(bytes, lengths, 2, bytes_label) + attention_figure(seconds, lengths, 10, seconds_label);
   if (figures.empty()) return "";
   return "<section id=\"attention\">\n<h2>Attention: math against flash</h2>\n<p>One layer, one sequence, forward and "
          "backward. Math attention keeps a score for every pair of tokens, flash attention none: memory grows with the "

@@ -1,11 +1,10 @@
 // Escapes.
 #include "page/html.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-
-#include "report/progress.h"
 
 namespace fathom::page {
 namespace {
@@ -85,13 +84,19 @@ std::string decimal(double value, int decimals) {
 
 std::string percent(double share) { return decimal(100 * share, 3) + "%"; }
 
-std::string seconds_text(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0) return "—";
-  if (seconds >= 60) return report::format_duration(seconds);
-  if (seconds >= 10) return decimal(seconds, 1) + " s";
-  if (seconds >= 0.1) return decimal(seconds, 2) + " s";
-  if (seconds >= 1e-4) return decimal(seconds * 1e3, 2) + " ms";
-  return decimal(seconds * 1e6, 2) + " µs";
+void HtmlTable::leave_out_empty_columns() {
+  const auto is_empty = [](const std::vector<std::string>& row, size_t i) {
+    return row.empty() || row[i].empty() || row[i] == kNone;
+  };
+  for (size_t i = columns.size(); i-- > 1;) {
+    const bool used = !is_empty(total, i) ||
+                      std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return !is_empty(row, i); });
+    if (used) continue;
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    columns.erase(columns.begin() + at);
+    for (auto& row : rows) row.erase(row.begin() + at);
+    if (!total.empty()) total.erase(total.begin() + at);
+  }
 }
 
 std::string HtmlTable::format() const {

@@ -19,8 +19,8 @@ std::string script_json(const Json& value);
 std::string decimal(double value, int decimals);
 // "12.34%" of a share from 0 to 1, for places and widths in style attributes.
 std::string percent(double share);
-// "0.12 s", "3m05s".
-std::string seconds_text(double seconds);
+
+inline constexpr const char* kNone = "—";
 
 // A table of cells that are markup already.
 struct HtmlTable {
@@ -34,6 +34,8 @@ struct HtmlTable {
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> total;  // a last row, set apart; may be empty
+  // Takes out the columns without a figure: those whose cells are all empty or kNone.
+  void leave_out_empty_columns();
   std::string format() const;
 };
 

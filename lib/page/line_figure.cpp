@@ -89,12 +89,21 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
 }
 
 std::string LineFigure::format() const {
-  Plot plot;
-  plot.label = label;
-  plot.drawn_width = kDrawnWidth;
-  for (const Series& one : series) plot.drawing += path_of(one, x, y);
-  plot.y = y;
-  plot.beneath = x_ticks(x, x_title);
+  const auto plot_over = [&](const Axis& axis) {
+    Plot plot;
+    plot.label = label;
+    plot.drawn_width = kDrawnWidth;
+    for (const Series& one : series) plot.drawing += path_of(one, x, axis);
+    plot.y = axis;
+    plot.beneath = x_ticks(x, x_title);
+    if (mark) {
+      const double left = x.share(mark->x);
+      plot.marks = "<div class=\"mark-at" + std::string(left > 0.5 ? " before" : "") +
+                   "\" style=\"left:" + percent(left) + ";bottom:" + percent(axis.share(mark->y)) + "\"><span>" +
+                   escaped(mark->text) + "</span></div>";
+    }
+    return plot.format();
+  };
   std::string text = "<figure class=\"lines\"><figcaption><b>" + escaped(title) + "</b>";
   if (series.size() > 1) {
     for (const Series& one : series) {
@@ -102,8 +111,11 @@ std::string LineFigure::format() const {
       text += "<span class=\"key " + one.style + "\"><i></i>" + escaped(one.name) + "</span>";
     }
   }
-  return text + "<span class=\"aside readout\"></span></figcaption>" + plot.format() + table_of(*this) +
-         "<script type=\"application/json\">" + script_json(data_of(*this)) + "</script></figure>\n";
+  if (linear) text += "<button type=\"button\" class=\"axis\" hidden>linear</button>";
+  text += "<span class=\"aside readout\"></span></figcaption>" + plot_over(y);
+  if (linear) text += "<div class=\"other\" hidden>" + plot_over(*linear) + "</div>";
+  return text + table_of(*this) + "<script type=\"application/json\">" + script_json(data_of(*this)) +
+         "</script></figure>\n";
 }
 
 }  // namespace fathom::page

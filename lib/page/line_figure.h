@@ -1,6 +1,7 @@
 // Lines over a common x axis, with a table of the same figures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,12 @@ struct LineFigure {
   std::string label;    // in words, for those who cannot see it
   std::string x_title;  // "step"
   Axis x, y;
+  std::optional<Axis> linear;  // the other way to see y, to which a button switches
+  struct Mark {
+    double x = 0, y = 0;
+    std::string text;  // "lowest, 0.0726"
+  };
+  std::optional<Mark> mark;                   // one point that matters
   std::string (*value)(double) = nullptr;     // writes a y value in readout and table
   std::string (*position)(double) = nullptr;  // writes an x value
   std::vector<Series> series;

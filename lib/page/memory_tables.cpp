@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "page/html.h"
 #include "page/run_record.h"
 #include "page/timeline_section.h"
@@ -14,8 +15,6 @@ namespace {
 
 using Cells = std::vector<std::string>;
 using ledger::Component;
-
-const std::string kNone = "—";
 
 std::string title_of(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -35,6 +34,18 @@ std::string difference_cell(const std::optional<int64_t>& from, const std::optio
   return "<span class=\"unequal\">" + std::string(*to > *from ? "+" : "−") + format_count(std::abs(*to - *from)) +
          "</span>";
 }
+
+// The words of the tables, for those who meet them first.
+constexpr const char* kWords = R"(<details><summary>What the seven are</summary><dl class="words">
+<dt>weights</dt><dd>The model's parameters: trained, frozen, adapters.</dd>
+<dt>optimizer states</dt><dd>What the optimizer keeps between steps, as AdamW's two moments.</dd>
+<dt>gradients</dt><dd>One number for each trained parameter, from the backward pass until the update.</dd>
+<dt>functionality</dt><dd>What a feature holds: the batches on their way, autocast's copies of parameters.</dd>
+<dt>activations</dt><dd>Made in the forward pass and kept for the backward pass; they grow with batch and length.</dd>
+<dt>temporary buffers</dt><dd>Everything else within a step: gradients of activations, logits, the optimizer's workspace.</dd>
+<dt>kernels</dt><dd>Workspaces that libraries take from the allocator, as cuBLAS does on a GPU.</dd>
+</dl></details>
+)";
 
 // What the rules say of one component; most are about totals only.
 std::string rule_cell(const Json& memory, std::string_view component) {
@@ -100,6 +111,7 @@ std::string allocator_table(const Json& memory) {
     }
     table.rows.push_back({figure, format_count(*dry_run), range, count_cell(bytes_at(memory, {figure, "measured"}))});
   }
+  table.leave_out_empty_columns();
   return table.rows.empty() ? "" : table.format();
 }
 
@@ -130,25 +142,86 @@ std::string beside_the_components(const Json& memory) {
   return text.empty() ? "" : "<ul class=\"notes\">" + text + "</ul>\n";
 }
 
-std::string fact_text(const std::string& key, const Json& value) {
-  const auto ends_in = [&](std::string_view end) { return key.ends_with(end); };
+// How the value of a key is written, by how the key ends; what stands in the name of it already is left out there.
+struct Kind {
+  std::string_view ending;
+  bool named;  // the ending is a word of the name: "bytes moved"
+  std::string (*text)(double);
+};
+
+std::string bytes_text(double value) { return format_bytes(std::llround(std::clamp(value, -9e18, 9e18))); }
+std::string dollars_text(double value) { return "$" + format_decimal(value, std::abs(value) < 100 ? 2 : 0); }
+
+constexpr Kind kKinds[] = {
+    {"flops_per_second", false, [](double value) { return format_quantity(value, "FLOP/s"); }},
+    {"bytes_per_second", true, [](double value) { return format_quantity(value, "B/s"); }},
+    {"tokens_per_second", true, [](double value) { return format_decimal(value, 0); }},
+    {"flops", false, [](double value) { return format_quantity(value, "FLOP"); }},
+    {"efficiency", true, [](double value) { return format_decimal(100 * value, 0) + " %"; }},
+    {"bytes_moved", true, bytes_text},
+    {"bytes", false, bytes_text},
+    {"seconds", false, format_seconds},
+    {"dollars", false, dollars_text},
+    {"usd", false, dollars_text},
+    {"price_per_hour", true, dollars_text},
+};
+
+const Kind* kind_of(const std::string& key) {
+  const auto found =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return key.ends_with(kind.ending); });
+  return found == std::end(kKinds) ? nullptr : &*found;
+}
+
+std::string fact_text(const std::string& section, const std::string& key, const Json& value) {
   if (value.is_null()) return kNone;
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_string()) return escaped(value.get<std::string>());
-  const double number = value.get<double>();
-  if (ends_in("bytes") && std::abs(number) < 9e18) return format_bytes(static_cast<int64_t>(number));
-  if (ends_in("seconds")) return seconds_text(number);
-  if (ends_in("usd") || ends_in("dollars")) return "$" + format_count(std::llround(std::clamp(number, -9e18, 9e18)));
+  const auto number = value.get<double>();
+  if (const Kind* kind = kind_of(key)) return kind->text(number);
+  if (section == "host") return bytes_text(number);
   if (value.is_number_integer()) return format_count(value.get<int64_t>());
-  return decimal(number, 3);
+  return format_decimal(number, 3);
 }
 
-// "load_peak" of "load_peak_bytes": the text of the value has the unit.
-std::string without_unit(const std::string& key) {
-  for (const std::string_view unit : {"_bytes", "_seconds", "_usd", "_dollars"}) {
-    if (key.ends_with(unit)) return key.substr(0, key.size() - unit.size());
+// Words for keys that say too little; of others the key, without the unit that the value has.
+std::string fact_name(const std::string& key) {
+  constexpr std::pair<const char*, const char*> kNames[] = {{"matrix_flops", "matrix products of a step"},
+                                                            {"attention_flops", "attention of a step"},
+                                                            {"bytes_moved", "bytes moved by everything else"},
+                                                            {"tokens", "tokens of a step"},
+                                                            {"matrix_flops_per_second", "speed of matrix products"},
+                                                            {"attention_flops_per_second", "speed of attention"},
+                                                            {"bytes_per_second", "speed of memory"},
+                                                            {"matrix_efficiency", "reached of it by matrix products"},
+                                                            {"attention_efficiency", "reached of it by attention"},
+                                                            {"memory_efficiency", "reached of it by memory"},
+                                                            {"matrix_seconds", "matrix products"},
+                                                            {"attention_seconds", "attention"},
+                                                            {"memory_seconds", "everything else"},
+                                                            {"step_seconds", "a step"},
+                                                            {"measured_seconds", "took"},
+                                                            {"expected_seconds", "expected"},
+                                                            {"program", "the program itself"},
+                                                            {"mapped_files", "the weights' files, mapped"},
+                                                            {"load_peak", "to load, at least"},
+                                                            {"train_peak", "to train, at least"},
+                                                            {"save_peak", "to save, at least"}};
+  for (const auto& [name, words] : kNames) {
+    if (key == name) return words;
   }
-  return key;
+  const Kind* kind = kind_of(key);
+  if (kind == nullptr || kind->named || key.size() <= kind->ending.size() + 1) return title_of(key);
+  return title_of(key.substr(0, key.size() - kind->ending.size() - 1));
+}
+
+std::string fact_title(const std::string& section) {
+  constexpr std::pair<const char*, const char*> kTitles[] = {
+      {"arithmetic", "Work of a step"}, {"time", "Time of steps"}, {"run", "The whole run"}, {"cost", "Cost"},
+      {"host", "Memory of the host"},   {"inference", "Inference"}};
+  for (const auto& [name, title] : kTitles) {
+    if (section == name) return title;
+  }
+  return title_of(section);
 }
 
 // Keys of memory.json with a place of their own on the page.
@@ -181,10 +254,15 @@ std::string component_section(const Json& memory) {
                      rule_cell(memory, name), at(components, name)));
   }
   table.total = figure_cells("total", rule_cell(memory, "total"), at(memory, "peak"));
+  table.leave_out_empty_columns();
+  const bool measured = bytes_at(memory, {"peak", "measured"}).has_value();
   return "<section id=\"components\">\n<h2>Seven components</h2>\n<p>Every byte belongs to one of them; they add up to "
-         "the "
-         "peak. The difference is measured less dry run.</p>\n" +
-         table.format() + allocator_table(memory) + beside_the_components(memory) + derivation(memory) + "</section>\n";
+         "the peak. " +
+         std::string(measured ? "The difference is measured less dry run. " : "") +
+         "<i>Analytic</i> is a closed formula, <i>dry run</i> the training step itself, played on hardware that is not "
+         "there.</p>\n" +
+         table.format() + kWords + allocator_table(memory) + beside_the_components(memory) + derivation(memory) +
+         "</section>\n";
 }
 
 std::string phase_section(const Json& memory) {
@@ -216,6 +294,7 @@ std::string phase_section(const Json& memory) {
                           count_cell(end_measured ? end_measured : end_dry_run),
                           difference_cell(end_dry_run, end_measured)});
   }
+  table.leave_out_empty_columns();
   return "<section id=\"phases\">\n<h2>Phases</h2>\n<p>The largest live bytes in each, and what it leaves "
          "behind.</p>\n" +
          table.format() + "</section>\n";
@@ -228,13 +307,13 @@ std::string fact_section(const Json& memory) {
     std::string facts;
     for (const auto& [name, fact] : value.items()) {
       if (fact.is_structured() || fact.is_null()) continue;
-      facts += "<dt>" + escaped(title_of(without_unit(name))) + "</dt><dd>" + fact_text(name, fact) + "</dd>";
+      facts += "<dt>" + escaped(fact_name(name)) + "</dt><dd>" + fact_text(key, name, fact) + "</dd>";
     }
-    if (!facts.empty()) text += "<div><h3>" + escaped(title_of(key)) + "</h3><dl>" + facts + "</dl></div>\n";
+    if (!facts.empty()) text += "<div><h3>" + escaped(fact_title(key)) + "</h3><dl>" + facts + "</dl></div>\n";
   }
-  return text.empty()
-             ? ""
-             : "<section id=\"facts\">\n<h2>Beside the bytes</h2>\n<div class=\"facts\">" + text + "</div></section>\n";
+  return text.empty() ? ""
+                      : "<section id=\"facts\">\n<h2>Work, time and the host</h2>\n<div class=\"facts\">" + text +
+                            "</div></section>\n";
 }
 
 }  // namespace fathom::page

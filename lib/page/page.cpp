@@ -7,12 +7,14 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/numbers.h"
 #include "page/curves.h"
 #include "page/html.h"
 #include "page/memory_tables.h"
 #include "page/parts.h"
 #include "page/rules_section.h"
 #include "page/timeline_section.h"
+#include "page/verdict.h"
 
 namespace fathom::page {
 namespace {
@@ -97,24 +99,43 @@ bool is_phantom(const Json& memory) {
   return target != memory.end() && target->is_object() && target->value("phantom", Json(false)) == true;
 }
 
-std::string header(const RunRecord& record) {
+bool is_plan(const Json& memory) { return text_at(memory, {"run", "kind"}) == "plan"; }
+
+// "memory plan · 2026-11-23 20:01 UTC · 21.1 s · AMD EPYC, 2 cores · fathom 0.1.0".
+std::string origin(const Json& memory) {
   std::string facts;
-  for (const std::string& fact : {method_text(record.memory), device_text(record.memory), parameter_text(record.memory),
-                                  batch_text(record.memory), text_at(record.memory, {"target", "attention_kernel"})}) {
+  const auto add = [&](const std::string& fact) {
+    if (!fact.empty()) facts += "<li>" + escaped(fact) + "</li>";
+  };
+  add(text_at(memory, {"run", "date"}));
+  if (const auto seconds = number_at(memory, {"run", "seconds"})) add("took " + format_seconds(*seconds));
+  const std::string machine = text_at(memory, {"run", "machine"}), version = text_at(memory, {"run", "version"});
+  if (!machine.empty()) add((is_plan(memory) ? "planned on " : "on ") + machine);
+  if (!version.empty()) add("fathom " + version);
+  if (!facts.empty()) facts = "<ul class=\"of-the-run\">" + facts + "</ul>\n";
+  const std::string command = text_at(memory, {"run", "command"});
+  if (!command.empty()) facts += "<p class=\"command\"><code>" + escaped(command) + "</code></p>\n";
+  return facts;
+}
+
+std::string header(const RunRecord& record) {
+  const Json& memory = record.memory;
+  std::string facts;
+  for (const std::string& fact : {method_text(memory), device_text(memory), parameter_text(memory), batch_text(memory),
+                                  text_at(memory, {"target", "attention_kernel"})}) {
     if (!fact.empty()) facts += "<li>" + escaped(fact) + "</li>";
   }
-  std::string text = "<header>\n<p class=\"mark\">fathom<span>memory report</span></p>\n<h1>" +
-                     escaped(title_of(record)) + "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n";
-  const Json& memory = record.memory;
+  std::string text = std::string("<header>\n<p class=\"mark\">fathom<span>memory ") +
+                     (is_plan(memory) ? "plan" : "report") + "</span></p>\n<h1>" + escaped(title_of(record)) +
+                     "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n" + origin(memory);
   if (is_phantom(memory)) {
     text +=
         "<p class=\"notice\">Played on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing, so "
         "losses and times are no real device's.</p>\n";
   }
   if (!bytes_at(memory, {"peak", "measured"})) {
-    const bool plan = text_at(memory, {"run", "kind"}) == "plan";
     text.append("<p class=\"notice\">")
-        .append(plan ? "A plan: nothing was run." : "This run has not ended: what was measured is missing.")
+        .append(is_plan(memory) ? "A plan: nothing was run." : "This run has not ended: what was measured is missing.")
         .append("</p>\n");
   }
   return text + "</header>\n";
@@ -139,41 +160,61 @@ std::optional<Headline> peak_headline(const Json& memory) {
   return headline;
 }
 
-std::optional<Headline> loss_headline(const RunRecord& record) {
-  const auto headline = [](const char* title, double first, double last, size_t count) {
-    Headline result{title, decimal(last, 3), ""};
-    if (count > 1) {
-      result.detail = "from " + decimal(first, 3);
-      if (first > 0 && last != first) {
-        const double change = 100 * (last / first - 1);
-        result.detail += (change > 0 ? ", +" : ", −") + decimal(std::abs(change), 0) + " %";
-      }
-    }
-    return result;
-  };
-  if (record.evaluations.size() > 1) {
-    return headline("Evaluation loss", record.evaluations.front().eval_loss, record.evaluations.back().eval_loss,
-                    record.evaluations.size());
-  }
-  if (record.steps.empty()) return std::nullopt;
-  return headline("Training loss", record.steps.front().loss, record.steps.back().loss, record.steps.size());
+std::string change_text(double first, double last) {
+  if (!(first > 0) || last == first) return "";
+  const double change = 100 * (last / first - 1);
+  return (change > 0 ? ", +" : ", −") + format_decimal(std::abs(change), 0) + " %";
 }
 
-std::optional<Headline> speed_headline(const RunRecord& record) {
+std::string when_text(int64_t step) { return step == 0 ? "before training" : "after step " + format_count(step); }
+
+// Of the weights that the run leaves; where they were not evaluated, the last, and of which step it is.
+std::optional<Headline> evaluation_headline(const RunRecord& record) {
+  if (record.evaluations.empty()) return std::nullopt;
+  const report::EvaluationMetrics &first = record.evaluations.front(), *shown = &record.evaluations.back();
+  const auto kept = bytes_at(record.memory, {"run", "kept_step"});
+  for (const report::EvaluationMetrics& each : record.evaluations) {
+    if (kept && each.step == *kept) shown = &each;
+  }
+  const bool of_kept = kept && shown->step == *kept;
+  Headline headline{"Evaluation loss", format_decimal(shown->eval_loss, 4), ""};
+  headline.detail = of_kept ? "of the final weights, those of step " + format_count(*kept) : when_text(shown->step);
+  if (record.evaluations.size() > 1) {
+    headline.detail += "; " + format_decimal(first.eval_loss, 4) + " " + when_text(first.step) +
+                       change_text(first.eval_loss, shown->eval_loss);
+  }
+  return headline;
+}
+
+std::optional<Headline> loss_headline(const RunRecord& record) {
+  if (const auto evaluation = evaluation_headline(record)) return evaluation;
   if (record.steps.empty()) return std::nullopt;
-  std::vector<double> speeds;
-  for (const report::StepMetrics& step : record.steps) speeds.push_back(step.tokens_per_second);
-  std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
-  const double median = std::clamp(speeds[speeds.size() / 2], 0.0, 9e18);
-  return Headline{"Throughput", format_count(std::llround(median)), "tokens per second, median of logged steps"};
+  const double first = record.steps.front().loss, last = record.steps.back().loss;
+  return Headline{"Training loss", format_decimal(last, 4),
+                  "from " + format_decimal(first, 4) + change_text(first, last)};
+}
+
+// Tokens over time of all stretches between logged steps: what each line of metrics.jsonl says, weighed by its time.
+std::optional<Headline> speed_headline(const RunRecord& record) {
+  double tokens = 0, seconds = 0;
+  for (const report::StepMetrics& step : record.steps) {
+    const double of = step.interval_seconds > 0 ? step.interval_seconds : step.step_seconds;
+    tokens += step.tokens_per_second * of;
+    seconds += of;
+  }
+  if (!(seconds > 0) || !(tokens < 9e18)) return std::nullopt;
+  return Headline{
+      "Throughput", format_count(std::llround(tokens / seconds)),
+      "tokens per second: " + format_count(std::llround(tokens)) + " in " + format_seconds(seconds) + " of steps"};
 }
 
 std::optional<Headline> time_headline(const RunRecord& record) {
   const auto seconds = number_at(record.memory, {"run", "seconds"});
   if (record.steps.empty()) return std::nullopt;
   const report::StepMetrics& last = record.steps.back();
-  Headline headline{seconds ? "Time" : "Steps", seconds ? seconds_text(*seconds) : format_count(last.step), ""};
-  headline.detail = (seconds ? format_count(last.step) + " steps, " : "") + format_count(last.tokens) + " tokens";
+  Headline headline{seconds ? "Time" : "Steps", seconds ? format_seconds(*seconds) : format_count(last.step), ""};
+  headline.detail = (seconds ? format_count(last.step) + " steps, " : "") + format_count(last.tokens) + " tokens" +
+                    (seconds ? "; with planning, evaluations and saves" : "");
   return headline;
 }
 
@@ -211,9 +252,20 @@ std::string config_section(const std::string& config) {
          escaped(config) + "</pre></details>\n</section>\n";
 }
 
+// Where the figures are from.
+std::string sources(const RunRecord& record) {
+  if (is_plan(record.memory)) return "The figures are those of the plan alone; no other file belongs to this page.";
+  std::string files;
+  for (size_t i = 0; i < record.files.size(); ++i) {
+    files += (i == 0 ? "" : i + 1 == record.files.size() ? " and " : ", ") + record.files[i];
+  }
+  return files.empty() ? "" : "The figures are from " + files + " in the run's folder.";
+}
+
 }  // namespace
 
 std::string report_page(const RunRecord& record) {
+  const Json& memory = record.memory;
   std::string page =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -223,14 +275,12 @@ std::string report_page(const RunRecord& record) {
       "script-src 'unsafe-inline'\">\n<title>";
   page += escaped(title_of(record)) + " · fathom</title>\n<style>\n" + std::string(page_style()) +
           "</style>\n</head>\n<body>\n<main>\n";
-  page += header(record) + headlines(record) + timeline_section(record) + component_section(record.memory) +
-          phase_section(record.memory) + rules_section(record.memory) +
-          (is_phantom(record.memory) ? "" : training_section(record)) + attention_section(record.memory) +
-          fact_section(record.memory) + config_section(record.config);
-  page +=
-      "<footer>Bytes are exact, KiB, MiB and GiB binary. Every figure is from memory.json, timeline.json and "
-      "metrics.jsonl beside this page.</footer>\n</main>\n<script>\n" +
-      std::string(page_script()) + "</script>\n</body>\n</html>\n";
+  page += header(record) + verdict_section(memory) + headlines(record) + timeline_section(record, capacity_of(memory)) +
+          component_section(memory) + phase_section(memory) + (is_phantom(memory) ? "" : training_section(record)) +
+          rules_section(memory) + attention_section(memory) + fact_section(memory) + config_section(record.config);
+  page += "<footer>Bytes are exact; KiB, MiB and GiB are binary (1 GiB = 1,024³ bytes), kB, MB and GB decimal. " +
+          sources(record) + "</footer>\n</main>\n<script>\n\"use strict\";\n" + std::string(timeline_script()) +
+          std::string(lines_script()) + "</script>\n</body>\n</html>\n";
   return page;
 }
 

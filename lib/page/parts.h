@@ -1,4 +1,4 @@
-// The page's style sheet and script, page.css and page.js beside this file, as they were when the program was built.
+// The page's style sheet and scripts, the files beside this one, as they were when the program was built.
 #pragma once
 
 #include <string_view>
@@ -6,6 +6,7 @@
 namespace fathom::page {
 
 std::string_view page_style();
-std::string_view page_script();
+std::string_view timeline_script();
+std::string_view lines_script();
 
 }  // namespace fathom::page

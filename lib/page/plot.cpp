@@ -10,7 +10,9 @@ std::string coordinate(double value) { return decimal(value, 1); }
 std::string x_ticks(const Axis& axis, std::string_view title) {
   std::string text = "<div class=\"x-axis\" aria-hidden=\"true\">";
   for (const Tick& tick : axis.ticks) {
-    text += "<span style=\"left:" + percent(tick.share) + "\">" + escaped(tick.label) + "</span>";
+    const char* side = tick.share > 0.97 ? " class=\"last\"" : tick.share < 0.03 ? " class=\"first\"" : "";
+    text += std::string("<span").append(side) + " style=\"left:" + percent(tick.share) + "\">" + escaped(tick.label) +
+            "</span>";
   }
   return text + "<em>" + escaped(title) + "</em></div>";
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "page/html.h"
 #include "page/run_record.h"
 #include "page/scale.h"
@@ -18,6 +19,7 @@ struct Rule {
   std::string name, reason;
   bool meant = false;  // for a run like this one
   int64_t bytes = 0;
+  double error = 0;  // (rule − figure) / figure
   double ratio = 1;  // rule / figure
 };
 
@@ -28,7 +30,7 @@ std::vector<Rule> read_rules(const Json& memory) {
     const auto error = number_at(value, {"relative_error"});
     if (!bytes || !error) continue;
     rules.push_back({text_at(value, {"name"}), text_at(value, {"reason"}), !text_at(value, {"component"}).empty(),
-                     *bytes, std::max(1 + *error, 0.0)});
+                     *bytes, *error, std::max(1 + *error, 0.0)});
   }
   std::stable_sort(rules.begin(), rules.end(), [](const Rule& a, const Rule& b) { return a.meant && !b.meant; });
   return rules;
@@ -47,12 +49,13 @@ std::string here_text(const Json& memory) {
   return text;
 }
 
-// "+54 %" while it reads well, then "× 12".
-std::string error_text(double ratio) {
-  if (std::abs(ratio - 1) < 0.0005) return "<span class=\"equal\">exact</span>";
-  if (ratio >= 3) return "× " + decimal(ratio, ratio < 10 ? 1 : 0);
-  const double error = 100 * (ratio - 1);
-  return (error > 0 ? "+" : "−") + decimal(std::abs(error), 1) + " %";
+// "+54.0 %" while it reads well, then "× 12"; "exact" for nothing but 0.
+std::string error_text(double error) {
+  if (error == 0) return "<span class=\"equal\">exact</span>";
+  if (error >= 2) return "× " + format_decimal(1 + error, error < 9 ? 1 : 0);
+  std::string text = format_change(error);
+  if (text.starts_with("-")) text.replace(0, 1, "−");
+  return text;
 }
 
 std::string ratio_label(double ratio) { return ratio >= 1 ? "× " + decimal(ratio, 0) : "× 1/" + decimal(1 / ratio, 0); }
@@ -83,24 +86,32 @@ std::string rules_section(const Json& memory) {
   for (const Tick& tick : axis.ticks) {
     ticks += "<span style=\"left:" + percent(tick.share) + "\">" + tick.label + "</span>";
   }
-  HtmlTable table{.caption = "",
+  HtmlTable meant{.caption = "",
                   .columns = {{"rule", false},
                               {"it says", true},
                               {"<div class=\"ratio ticks\">" + ticks + "</div>", false},
                               {"off by", true}},
                   .rows = {},
                   .total = {}};
+  HtmlTable others = meant;
   for (const Rule& rule : rules) {
-    std::string name = rule.meant ? "<b>" + escaped(rule.name) + "</b>" : escaped(rule.name);
+    std::string name = escaped(rule.name);
     if (!rule.reason.empty()) name += "<small>" + escaped(rule.reason) + "</small>";
-    table.rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, axis), error_text(rule.ratio)});
+    (rule.meant ? meant : others)
+        .rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, axis), error_text(rule.error)});
   }
-  return "<section id=\"rules\">\n<h2>Rules of thumb against the truth</h2>\n<p>A bar to the right says too much, one "
-         "to "
-         "the left too little. Rules of loading are held against the weights, rules of training against the peak; "
-         "those "
-         "in bold are meant for a run like this one." +
-         here_text(memory) + "</p>\n" + table.format() + "</section>\n";
+  std::string tables = meant.rows.empty() ? "" : meant.format();
+  if (!others.rows.empty()) {
+    tables += "<details><summary>" + format_count(static_cast<int64_t>(others.rows.size())) +
+              (meant.rows.empty() ? " rules" : " more, meant for other runs") + "</summary>" + others.format() +
+              "</details>\n";
+  }
+  return "<section id=\"rules\">\n<h2>Rules of thumb against the truth</h2>\n<p>What people reckon with, for a run "
+         "like "
+         "this one. A bar to the right says too much, one to the left too little. Rules of loading are held against "
+         "the "
+         "weights, rules of training against the peak." +
+         here_text(memory) + "</p>\n" + tables + "</section>\n";
 }
 
 }  // namespace fathom::page

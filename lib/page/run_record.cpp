@@ -23,6 +23,7 @@ constexpr size_t kLargestTimelines = size_t{256} << 20, kMostTimelineValues = si
 constexpr size_t kMostBlocks = kMostTimelineValues / 20;  // of 9 values each, in two timelines
 constexpr int64_t kLargestEvents = int64_t{1} << 24;
 constexpr int kKnownSchema = 1;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
   throw Error(file.string() + ": " + what, "only files that fathom wrote can be reported; remove it or restore it");
@@ -73,13 +74,12 @@ void read_timelines(const fs::path& file, RunRecord& record) try {
 }
 
 // JSON has neither NaN nor infinity: what was one is null, as the norm of a step that was skipped.
-double number_of(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
+double number_of(const Json& value) { return value.is_null() ? kNan : value.get<double>(); }
 
 void read_metrics_line(const Json& line, RunRecord& record) {
+  const auto number_or_nan = [&](const char* key) { return line.contains(key) ? number_of(line.at(key)) : kNan; };
   const auto number = [&](const char* key) {
-    const double value = line.contains(key) ? number_of(line.at(key)) : 0.0;
+    const double value = number_or_nan(key);
     return std::isfinite(value) ? value : 0.0;
   };
   const auto step = line.at("step").get<int64_t>();
@@ -92,10 +92,11 @@ void read_metrics_line(const Json& line, RunRecord& record) {
   metrics.step = step;
   metrics.epoch = number("epoch");
   metrics.loss = number_of(line.at("loss"));
-  metrics.learning_rate = number("learning_rate");
-  metrics.grad_norm = number("grad_norm");
+  metrics.learning_rate = number_or_nan("learning_rate");
+  metrics.grad_norm = number_or_nan("grad_norm");
   metrics.tokens = line.value("tokens", int64_t{0});
   metrics.tokens_per_second = number("tokens_per_second");
+  metrics.interval_seconds = number("interval_seconds");
   metrics.step_seconds = number("step_seconds");
   metrics.live_bytes = line.value("live_bytes", int64_t{0});
   metrics.peak_bytes = line.value("peak_bytes", int64_t{0});
@@ -146,12 +147,11 @@ RunRecord read_run_record(const fs::path& folder) {
   record.memory = Json::object();
   std::error_code error;
   record.name = fs::weakly_canonical(folder, error).filename().string();
-  bool found = false;
   const auto when_there = [&](const char* name, auto read) {
     const fs::path file = folder / name;
     if (!fs::exists(file)) return;
     if (!fs::is_regular_file(file)) refuse(file, "is not a file");
-    found = true;
+    record.files.emplace_back(name);
     read(file);
   };
   when_there("config.yaml", [&](const fs::path& file) { record.config = read_file(file, kLargestText); });
@@ -163,7 +163,7 @@ RunRecord read_run_record(const fs::path& folder) {
       refuse(file, "expected schema_version " + std::to_string(kKnownSchema));
     }
   });
-  if (!found) {
+  if (record.files.empty()) {
     throw UsageError(folder.string() + " holds no config.yaml, metrics.jsonl, timeline.json or memory.json",
                      "give the output_dir of a run");
   }

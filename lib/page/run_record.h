@@ -16,6 +16,7 @@ namespace fathom::page {
 // A run that was interrupted lacks some of these.
 struct RunRecord {
   std::string name;                                     // of the folder
+  std::vector<std::string> files;                       // that were there, by their names
   std::string config;                                   // config.yaml as it stands; may be empty
   Json memory;                                          // memory.json, an object; empty if there is none
   std::optional<ledger::Timeline> predicted, measured;  // timeline.json, of the step with the largest peak

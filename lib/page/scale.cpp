@@ -69,6 +69,25 @@ Axis linear_axis(double lowest, double highest, int ticks_at_most) {
   return axis;
 }
 
+Axis tight_logarithmic_axis(double lowest, double highest, std::string (*label)(double)) {
+  if (!(lowest > 0) || !std::isfinite(lowest) || !(highest >= lowest) || !std::isfinite(highest)) {
+    lowest = 1;
+    highest = 10;
+  }
+  Axis axis{.first = lowest / 1.15, .last = highest * 1.15, .logarithmic = true, .ticks = {}};
+  const bool wide = highest / lowest > 1000;  // powers of ten are enough
+  const auto from = static_cast<int>(std::floor(std::log10(axis.first)));
+  for (int power = from; std::pow(10.0, power) <= axis.last; ++power) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double at = factor * std::pow(10.0, power);
+      if ((wide && factor != 1) || at < axis.first || at > axis.last) continue;
+      axis.ticks.push_back({axis.share(at), label(at)});
+    }
+  }
+  if (axis.ticks.empty()) axis.ticks = {{axis.share(lowest), label(lowest)}};
+  return axis;
+}
+
 Axis logarithmic_axis(double lowest, double highest, double base, std::string (*label)(double), int ticks_at_most) {
   if (!(lowest > 0) || !std::isfinite(lowest)) lowest = 1;
   if (!(highest > lowest) || !std::isfinite(highest)) highest = lowest * base;

@@ -24,6 +24,9 @@ struct Axis {
 Axis byte_axis(int64_t largest, int ticks_at_most = 6);
 // Around [lowest, highest], both on ticks.
 Axis linear_axis(double lowest, double highest, int ticks_at_most = 6);
+// Around [lowest, highest], both above 0, without margins to the next power of ten: ticks at 1, 2 and 5 times powers of
+// ten.
+Axis tight_logarithmic_axis(double lowest, double highest, std::string (*label)(double));
 // From a power of `base` at or below `lowest` (above 0) to one at or above `highest`; `label` writes a value.
 Axis logarithmic_axis(double lowest, double highest, double base, std::string (*label)(double), int ticks_at_most = 8);
 

@@ -16,8 +16,7 @@ namespace {
 using ledger::Component;
 using ledger::Timeline;
 
-constexpr size_t kColumns = 1600;
-constexpr size_t kParts = 2500;
+constexpr size_t kColumns = 1200;
 constexpr size_t kLargestRows = 14;
 
 std::string title_of(std::string_view name) {
@@ -41,22 +40,33 @@ std::string area_path(const std::vector<int64_t>& upper, const Axis& axis) {
 }
 
 std::string areas(const Stack& stack, const Axis& axis) {
-  const auto bytes = component_bytes(stack);
   std::vector<int64_t> upper(stack.columns());
   std::string result;
   for (const Component component : ledger::kComponents) {
-    const auto& of = bytes[static_cast<size_t>(component)];
-    if (std::all_of(of.begin(), of.end(), [](int64_t value) { return value == 0; })) continue;
+    const auto& of = stack.bytes[static_cast<size_t>(component)];
     std::transform(upper.begin(), upper.end(), of.begin(), upper.begin(), std::plus<>());
     result.insert(0, "<path class=\"" + component_class(component) + "\" d=\"" + area_path(upper, axis) + "\"/>");
   }
   return result;
 }
 
-std::string phase_names(const Timeline& timeline) {
+// The time axis: phases as bars with their names, which the script lays out anew for a stretch, and under them what the
+// bars are where they are too narrow for names.
+std::string phase_axis(const Stack& stack, const Timeline& timeline) {
+  const auto columns = static_cast<double>(stack.columns());
   std::array<int64_t, ledger::kPhaseCount> counts{};
-  for (const Timeline::Span& span : timeline.phases) counts[static_cast<size_t>(span.phase)]++;
-  std::string names;
+  std::string bars, names;
+  double narrowest = 1;
+  for (const Timeline::Span& span : timeline.phases) {
+    const auto first = static_cast<double>(stack.column_of(span.begin));
+    const auto end = static_cast<double>(std::min(stack.column_of(span.end) + 1, stack.columns()));
+    const double share = (end - first) / columns;
+    narrowest = std::min(narrowest, share);
+    counts[static_cast<size_t>(span.phase)]++;
+    const std::string name(ledger::phase_name(span.phase));
+    bars += "<span class=\"of-" + name + "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) +
+            "\"><b>" + title_of(name) + "</b></span>";
+  }
   for (const ledger::Phase phase : ledger::kPhases) {
     const int64_t count = counts[static_cast<size_t>(phase)];
     if (count == 0) continue;
@@ -64,26 +74,10 @@ std::string phase_names(const Timeline& timeline) {
     names +=
         "<em class=\"of-" + name + "\">" + (count > 1 ? format_count(count) + " × " : "") + title_of(name) + "</em>";
   }
-  return "<div class=\"phase-names\">" + names + "</div>";
-}
-
-// The phases as bars with their names on them; where one is too narrow for its name, on a phone or anywhere, a line
-// beneath says what the bars are.
-std::string phase_bars(const Stack& stack, const Timeline& timeline) {
-  const auto columns = static_cast<double>(stack.columns());
-  double narrowest = 1;
-  std::string bars;
-  for (const Timeline::Span& span : timeline.phases) {
-    const auto first = static_cast<double>(stack.column_of(span.begin));
-    const auto end = static_cast<double>(std::min(stack.column_of(span.end) + 1, stack.columns()));
-    const double share = (end - first) / columns;
-    narrowest = std::min(narrowest, share);
-    const std::string name(ledger::phase_name(span.phase)), title = title_of(name);
-    bars += "<span class=\"of-" + name + "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) +
-            "\" title=\"" + title + "\">" + title + "</span>";
-  }
-  const char* room = narrowest < 0.11 ? " narrow" : narrowest < 0.25 ? " narrow-on-phone" : "";
-  return std::string("<div class=\"phases") + room + "\">" + bars + "</div>" + phase_names(timeline);
+  return "<div class=\"phases\">" + bars + "</div><div class=\"phase-names" +
+         std::string(narrowest < 0.11 ? " always" : "") + "\">" + names +
+         "</div><div class=\"events\" aria-hidden=\"true\"><span>before the step</span><span>event " +
+         format_count(timeline.events) + "</span></div>";
 }
 
 // The phase in which the timeline is at `position`: one begins with the event after `begin`.
@@ -98,12 +92,20 @@ std::string peak_mark(const Stack& stack, const Timeline& timeline, const Axis& 
   const double left =
       (static_cast<double>(stack.column_of(timeline.peak_position)) + 0.5) / static_cast<double>(stack.columns());
   const double height = axis.share(static_cast<double>(timeline.peak));
-  return "<div class=\"peak" + std::string(left > 0.6 ? " before" : "") + "\" style=\"left:" + percent(left) +
+  const char* side = left > 0.9 ? " before" : left < 0.1 ? " after" : "";
+  return std::string("<div class=\"peak").append(side) + "\" style=\"left:" + percent(left) +
          ";height:" + percent(height) + "\"><span>peak " + format_bytes(timeline.peak) + "</span></div>";
 }
 
+// What the device holds, where the picture reaches so far.
+std::string capacity_mark(const Capacity& capacity, const Axis& axis) {
+  if (capacity.bytes <= 0 || static_cast<double>(capacity.bytes) > axis.last) return "";
+  return "<div class=\"capacity\" style=\"bottom:" + percent(axis.share(static_cast<double>(capacity.bytes))) +
+         "\"><span>" + escaped(capacity.name) + ": " + format_bytes(capacity.bytes) + "</span></div>";
+}
+
 std::string describe(const Stack& stack, const Timeline& timeline, const std::string& kind) {
-  const auto bytes = component_bytes(stack);
+  const auto& bytes = stack.bytes;
   const size_t peak = stack.column_of(timeline.peak_position);
   std::string text = kind + " memory over one step, by component. The peak is " + format_bytes(timeline.peak);
   const std::string phase = phase_at(timeline, timeline.peak_position);
@@ -117,34 +119,62 @@ std::string describe(const Stack& stack, const Timeline& timeline, const std::st
   return text + parts + ".";
 }
 
-std::string figure(const Timeline& timeline, const Stack& stack, const Axis& axis, const std::string& kind,
-                   const std::string& when, const std::string& drawing) {
+std::string figure(const Timeline& timeline, const Axis& axis, const Capacity& capacity, const std::string& kind,
+                   const std::string& when) {
+  const Stack stack = stack_of(timeline, kColumns);
   Plot plot;
   plot.label = describe(stack, timeline, kind);
   plot.drawn_width = static_cast<double>(stack.columns());
-  plot.drawing = drawing;
+  plot.drawing = "<g class=\"areas\">" + areas(stack, axis) + "</g>";
   plot.y = axis;
-  plot.marks = peak_mark(stack, timeline, axis);
-  plot.beneath = phase_bars(stack, timeline);
+  plot.marks = capacity_mark(capacity, axis) + peak_mark(stack, timeline, axis);
+  plot.beneath = phase_axis(stack, timeline);
   return "<figure class=\"timeline\"><figcaption><b>" + kind + "</b> " + when + "<span class=\"aside\">" +
          format_count(timeline.events) + " allocations and releases, in order</span></figcaption>" + plot.format() +
          "</figure>\n";
 }
 
-std::string legend(const Stack& stack, const Timeline& timeline) {
-  const auto bytes = component_bytes(stack);
+std::string legend(const Timeline& timeline) {
+  const Stack stack = stack_of(timeline, kColumns);
   const size_t peak = stack.column_of(timeline.peak_position);
   std::string text = "<ul class=\"legend\">";
   for (const Component component : ledger::kComponents) {
-    const auto& of = bytes[static_cast<size_t>(component)];
-    if (std::all_of(of.begin(), of.end(), [](int64_t value) { return value == 0; })) continue;
-    text += "<li data-component=\"" + std::to_string(static_cast<int>(component)) + "\"><i class=\"" +
-            component_class(component) + "\"></i>" + component_title(component) + "<b>" + format_bytes(of[peak]) +
-            "</b></li>";
+    const auto& of = stack.bytes[static_cast<size_t>(component)];
+    const bool used = std::any_of(of.begin(), of.end(), [](int64_t value) { return value != 0; });
+    text += "<li data-component=\"" + std::to_string(static_cast<int>(component)) + "\"" + (used ? "" : " hidden") +
+            "><i class=\"" + component_class(component) + "\"></i>" + component_title(component) + "<b>" +
+            format_bytes(of[peak]) + "</b></li>";
   }
   return text +
-         "</ul>\n<p class=\"readout\" aria-live=\"polite\">Bytes are those at the peak. Point at the figure, tap "
-         "it, or use the arrow keys: every block has a name.</p>\n";
+         "</ul>\n<div class=\"tools\" hidden><button type=\"button\" data-zoom=\"in\" aria-label=\"zoom in\">+</button>"
+         "<button type=\"button\" data-zoom=\"out\" aria-label=\"zoom out\">−</button>"
+         "<button type=\"button\" data-zoom=\"left\" aria-label=\"earlier\">←</button>"
+         "<button type=\"button\" data-zoom=\"right\" aria-label=\"later\">→</button>"
+         "<button type=\"button\" data-zoom=\"peak\">the peak</button>"
+         "<button type=\"button\" data-zoom=\"all\">whole step</button>"
+         "<span class=\"stretch\"></span></div>\n";
+}
+
+// Where two timelines part: live bytes after the same event.
+std::string difference(const Timeline& predicted, const Timeline& measured) {
+  const std::vector<int64_t> before = live_bytes(predicted), after = live_bytes(measured);
+  const size_t shared = std::min(before.size(), after.size());
+  size_t equal = 0, largest = 0;
+  const auto off = [&](size_t at) { return std::abs(after[at] - before[at]); };
+  while (equal < shared && before[equal] == after[equal]) equal++;
+  if (equal == shared && before.size() == after.size()) {
+    return "<p class=\"difference\"><b class=\"equal\">measured − predicted: 0</b> at all " +
+           format_count(predicted.events) + " events</p>\n";
+  }
+  std::string text = "<p class=\"difference\"><b>measured − predicted:</b> 0 at the first " +
+                     format_count(static_cast<int64_t>(equal)) + " of " + format_count(measured.events + 1) +
+                     " instants";
+  for (size_t at = equal; at < shared; ++at) {
+    if (off(at) > off(std::max(largest, equal))) largest = at;
+  }
+  if (equal < shared) text += "; then they part, by " + format_bytes(off(std::max(largest, equal))) + " at most";
+  if (before.size() != after.size()) text += "; predicted are " + format_count(predicted.events) + " events";
+  return text + "</p>\n";
 }
 
 std::string largest_table(const Timeline& timeline) {
@@ -195,29 +225,30 @@ std::string component_class(Component component) { return "c" + std::to_string(s
 
 std::string component_title(Component component) { return title_of(ledger::component_name(component)); }
 
-std::string timeline_section(const RunRecord& record) {
+std::string timeline_section(const RunRecord& record, const Capacity& capacity) {
   if (!record.predicted && !record.measured) return "";
   std::optional<Timeline> predicted, measured;
   if (record.predicted) predicted = without_scratch(*record.predicted);
   if (record.measured) measured = without_scratch(*record.measured);
   const bool equal = predicted && measured && same_allocations(*predicted, *measured);
-  const Axis axis =
-      byte_axis(std::max(predicted ? predicted->peak : 0, measured ? measured->peak : 0), /*ticks_at_most=*/5);
+  const int64_t peak = std::max(predicted ? predicted->peak : 0, measured ? measured->peak : 0);
+  // A capacity far above would leave no room for the picture.
+  const bool near = static_cast<double>(capacity.bytes) < 1.4 * static_cast<double>(peak);
+  const Axis axis = byte_axis(near ? std::max(peak, capacity.bytes) : peak, /*ticks_at_most=*/5);
 
   Json data = Json::array();
   std::string figures;
-  const auto add = [&](const Timeline& timeline, const char* kind, const char* when, bool again) {
-    const Stack stack = stack_of(timeline, kColumns, kParts);
-    const std::string id = "areas-" + std::to_string(data.size());
-    // What is equal is written once.
-    const std::string drawing =
-        again ? "<use href=\"#areas-0\"/>" : "<g id=\"" + id + "\">" + areas(stack, axis) + "</g>";
-    figures += figure(timeline, stack, axis, kind, when, drawing);
-    data.push_back(again ? Json(nullptr) : to_json(stack, timeline));
-    if (data.size() == 1) figures.insert(0, legend(stack, timeline));
+  const auto add = [&](const Timeline& timeline, const char* kind, const char* when) {
+    figures += figure(timeline, axis, capacity, kind, when);
+    data.push_back(script_data(timeline));
   };
-  if (predicted) add(*predicted, "Predicted", "before the run", false);
-  if (measured) add(*measured, "Measured", "during the run", equal);
+  if (equal) {
+    add(*measured, "Predicted and measured", "before the run, and during it");
+  } else {
+    if (predicted) add(*predicted, "Predicted", "before the run");
+    if (measured) add(*measured, "Measured", "during the run");
+  }
+  if (predicted && measured) figures += difference(*predicted, *measured);
 
   std::string lead = "One optimizer step, the one with the largest peak. The height is what is alive, by component.";
   if (equal) {
@@ -227,7 +258,11 @@ std::string timeline_section(const RunRecord& record) {
     lead += " The dry run plays as many batches of a step as can make the largest peak; the run took them all.";
   }
   const Timeline& shown = measured ? *measured : *predicted;
-  return "<section id=\"timeline\">\n<h2>Memory over one step</h2>\n<p>" + lead + "</p>\n" + figures +
+  return "<section id=\"timeline\">\n<h2>Memory over one step</h2>\n<p>" + lead + "</p>\n" + legend(shown) + figures +
+         "<p class=\"hint\" hidden>Point at a block and it is named. Drag to look at a stretch, or use the buttons; "
+         "the wheel "
+         "zooms once the picture is clicked. Keys: arrows walk events and blocks, + and − zoom, 0 shows the whole step."
+         "</p>\n<p class=\"spoken\" aria-live=\"polite\"></p>\n" +
          peak_text(shown) + largest_table(shown) + "<script type=\"application/json\" id=\"timelines\">" +
          script_json({{"top", axis.last}, {"timelines", data}}) + "</script>\n</section>\n";
 }

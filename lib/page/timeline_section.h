@@ -1,6 +1,7 @@
 // The memory of one step over time, predicted and measured, and what was alive at its peak.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "page/run_record.h"
@@ -12,7 +13,13 @@ std::string component_class(ledger::Component component);
 // "optimizer states".
 std::string component_title(ledger::Component component);
 
+// What the device holds, as a line in the picture.
+struct Capacity {
+  std::string name;   // "H100"
+  int64_t bytes = 0;  // 0: unknown
+};
+
 // One section of the page with its data for the script; empty if the run left no timeline.
-std::string timeline_section(const RunRecord& record);
+std::string timeline_section(const RunRecord& record, const Capacity& capacity);
 
 }  // namespace fathom::page

@@ -64,7 +64,7 @@ std::string describe_subject(const AdviceSubject& subject) {
 std::string settings_lines(const AdviceSubject& subject, const config::RunConfig& run) {
   const std::vector<std::string> settings = plan::settings_between(subject.question.run, run);
   if (settings.empty()) return "  the run as it is\n";
-  std::string text = wrapped("  " + joined(settings, " "), kTerminalWidth - 2, "  ");
+  std::string text = folded("  " + joined(settings, " "), kTerminalColumns - 2);
   for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at, " \\");
   return text + "\n";
 }
@@ -77,8 +77,8 @@ std::string time_of(const Combination& combination) {
 }
 
 // A row of the table whose first cell may take several lines.
-void add_wrapped(Table& table, const std::string& text, int64_t width, std::vector<std::string> others) {
-  std::string lines = wrapped(text, width, "  ");
+void add_folded(Table& table, const std::string& text, int64_t width, std::vector<std::string> others) {
+  std::string lines = folded(text, width);
   const size_t columns = others.size() + 1;
   while (true) {
     const size_t end = lines.find('\n');
@@ -95,7 +95,7 @@ std::string combinations_table(const std::vector<Combination>& combinations) {
   constexpr int64_t kNames = 42;
   Table table({{"techniques", Align::kLeft}, {"needs"}, {"", Align::kLeft}, {"step"}});
   for (const Combination& each : combinations) {
-    add_wrapped(table, joined(each.techniques, ", "), kNames, {need_of(each), fit_of(each), time_of(each)});
+    add_folded(table, joined(each.techniques, ", "), kNames, {need_of(each), fit_of(each), time_of(each)});
   }
   return table.format();
 }
@@ -104,10 +104,10 @@ std::string alone_table(const std::vector<plan::Remedy>& alone) {
   constexpr int64_t kSettings = 42;
   Table table({{"alone", Align::kLeft}, {"saves"}, {"leaves"}, {"arithmetic"}});
   for (const plan::Remedy& remedy : alone) {
-    add_wrapped(table, joined(remedy.settings, " "), kSettings,
-                {format_bytes(remedy.saved_bytes), format_bytes(remedy.peak),
-                 remedy.work ? format_number(*remedy.work, "× %.2f") : std::string(kMissing)});
-    add_wrapped(table, "  " + remedy.note, kSettings, {"", "", ""});
+    add_folded(table, joined(remedy.settings, " "), kSettings,
+               {format_bytes(remedy.saved_bytes), format_bytes(remedy.peak),
+                remedy.work ? format_number(*remedy.work, "× %.2f") : std::string(kMissing)});
+    add_folded(table, "  " + remedy.note, kSettings, {"", "", ""});
   }
   return table.format();
 }
@@ -136,7 +136,7 @@ std::string describe_nothing(const plan::Advice& advice) {
 }
 
 std::string describe_best(const AdviceSubject& subject, const plan::Advice& advice, const std::string& what) {
-  if (!advice.best) return wrapped(what + describe_nothing(advice));
+  if (!advice.best) return folded(what + describe_nothing(advice));
   std::string text = describe_change(*advice.best) + describe_limit(subject, advice.best);
   if (!advice.settled) {
     text += "Not settled after " + format_count(advice.dry_runs) +
@@ -151,7 +151,7 @@ std::string describe_best(const AdviceSubject& subject, const plan::Advice& advi
              : advice.next->proof ? " and does not fit (dry run).\n"
                                   : " by formula.\n");
   }
-  return what + ":\n" + settings_lines(subject, advice.best->run) + wrapped(text);
+  return what + ":\n" + settings_lines(subject, advice.best->run) + folded(text);
 }
 
 Json candidate_json(const AdviceSubject& subject, const plan::Candidate& candidate) {
@@ -209,7 +209,7 @@ Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
 }  // namespace
 
 std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest) {
-  std::string text = wrapped(describe_subject(subject)) + "\n\n";
+  std::string text = folded(describe_subject(subject)) + "\n\n";
   Table table({{plan::key_of(vary), Align::kLeft}, {"needs"}, {"", Align::kLeft}});
   for (const auto* candidate : {&largest.fits, &largest.exceeds}) {
     if (!*candidate) continue;
@@ -217,20 +217,20 @@ std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const 
   }
   text += table.format() + "\n";
   if (!largest.fits) {
-    text += wrapped("Not even the smallest value fits; `fathom advise` without --vary looks for other settings.\n");
+    text += folded("Not even the smallest value fits; `fathom advise` without --vary looks for other settings.\n");
   } else {
     text += "Largest that fits:\n  " + std::string(plan::key_of(vary)) + "=" +
             std::to_string(plan::value_of(vary, largest.fits->run)) + "\n";
     if (!largest.exceeds) text += "It is the largest that makes a difference to this run.\n";
   }
-  text += wrapped(describe_limit(subject, largest.fits));
+  text += folded(describe_limit(subject, largest.fits));
   return text + format_count(largest.reckoned) + " values by formula, " + format_count(largest.dry_runs) +
          " by dry run.\n";
 }
 
 std::string format_advice(const AdviceSubject& subject, const plan::Advice& advice, const plan::Advice* same_method,
                           const std::vector<plan::Remedy>& alone) {
-  std::string text = wrapped(describe_subject(subject)) + "\n\n";
+  std::string text = folded(describe_subject(subject)) + "\n\n";
   if (!advice.fitting.empty()) text += combinations_table(advice.fitting) + "\n";
   text += describe_best(subject, advice, "Least time");
   if (same_method != nullptr) {
@@ -239,13 +239,13 @@ std::string format_advice(const AdviceSubject& subject, const plan::Advice& advi
         describe_best(subject, *same_method, full ? "Least time with method: full" : "Least time with method: lora");
   }
   text +=
-      wrapped(format_count(advice.combinations) + " combinations: " + format_count(advice.reckoned) + " by formula, " +
-              format_count(advice.dry_runs + (same_method != nullptr ? same_method->dry_runs : 0)) +
-              " by dry run; the others follow, since memory grows with the batch.\n");
+      folded(format_count(advice.combinations) + " combinations: " + format_count(advice.reckoned) + " by formula, " +
+             format_count(advice.dry_runs + (same_method != nullptr ? same_method->dry_runs : 0)) +
+             " by dry run; the others follow, since memory grows with the batch.\n");
   if (advice.best && !advice.best->seconds) {
     text += subject.question.target.device == config::Device::kCuda
                 ? "Ordered by arithmetic: configs/gpus.yaml does not list this GPU's speed.\n"
-                : wrapped("Ordered by arithmetic: this CPU is not calibrated (`fathom doctor --calibrate`).\n");
+                : folded("Ordered by arithmetic: this CPU is not calibrated (`fathom doctor --calibrate`).\n");
   }
   if (!alone.empty()) text.append("\n").append(alone_table(alone));
   return text;

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/count.h"
+#include "base/numbers.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -20,9 +21,8 @@ std::string difference_of(const plan::AttentionCost& cost) {
   return std::string(difference > 0 ? "+" : "").append(format_count(difference));
 }
 
-std::string milliseconds_of(const plan::AttentionCost& cost) {
-  if (!cost.seconds) return std::string(kMissing);
-  return format_decimal(1e3 * *cost.seconds, 1) + " ms";
+std::string time_of(const plan::AttentionCost& cost) {
+  return cost.seconds ? format_seconds(*cost.seconds) : std::string(kMissing);
 }
 
 std::string ratio(const auto& above, const auto& below) {
@@ -44,8 +44,8 @@ std::string format_attention(const std::vector<plan::AttentionPoint>& points) {
   for (const plan::AttentionPoint& point : points) {
     table.add_row({format_count(point.length), bytes_of(point.math), bytes_of(point.flash),
                    ratio(point.math.dry_run, point.flash.dry_run),
-                   difference_of(point.math) + ", " + difference_of(point.flash), milliseconds_of(point.math),
-                   milliseconds_of(point.flash), ratio(point.math.seconds, point.flash.seconds)});
+                   difference_of(point.math) + ", " + difference_of(point.flash), time_of(point.math),
+                   time_of(point.flash), ratio(point.math.seconds, point.flash.seconds)});
   }
   return "One layer's attention, forward and backward, one sequence: bytes at the peak beside its inputs\n" +
          table.format();

@@ -1,20 +1,12 @@
 // One row for each measurement.
 #include "report/calibration_table.h"
 
-#include <array>
-#include <cstdio>
-
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "report/table.h"
 
 namespace fathom::report {
 namespace {
-
-std::string in_units(double value, double unit, const char* name) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %s", value / unit, name);
-  return text.data();
-}
 
 const char* precision(bool narrow) { return narrow ? "BF16" : "FP32"; }
 
@@ -31,9 +23,9 @@ std::string format_calibration(const plan::Calibration& calibration) {
                  {"everything else"}});
     for (const plan::MeasuredSpeed& speed : calibration.speeds) {
       table.add_row({precision(speed.narrow), format_count(speed.width), format_count(speed.threads),
-                     in_units(speed.matrix_flops_per_second, 1e9, "GFLOP/s"),
-                     in_units(speed.attention_flops_per_second, 1e9, "GFLOP/s"),
-                     in_units(speed.bytes_per_second, 1e9, "GB/s")});
+                     format_quantity(speed.matrix_flops_per_second, "FLOP/s"),
+                     format_quantity(speed.attention_flops_per_second, "FLOP/s"),
+                     format_quantity(speed.bytes_per_second, "B/s")});
     }
     text += table.format();
   }

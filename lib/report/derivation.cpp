@@ -2,13 +2,11 @@
 #include "report/derivation.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdio>
 #include <sstream>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "plan/rules.h"
 #include "report/table.h"
 
@@ -17,6 +15,9 @@ namespace {
 
 using ledger::Component;
 using Term = plan::Analytic::Term;
+
+// Formulas fold badly: this table, which is only printed where it is asked for, takes the width of a wide window.
+constexpr int64_t kFormulaColumns = 132;
 
 // Sources in the order in which they are first named; tables name them by number.
 class Sources {
@@ -38,12 +39,6 @@ class Sources {
  private:
   std::vector<std::string> sources_;
 };
-
-std::string percent(double share) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), std::abs(share) < 0.0005 ? "0.0 %%" : "%+.1f %%", 100 * share);
-  return text.data();
-}
 
 void add_component(Table& table, Component component, const std::vector<Term>& terms, Sources& sources) {
   std::string title(component_name(component));
@@ -76,8 +71,8 @@ void add_component(Table& table, Component component, const std::vector<Term>& t
 
 std::string format_derivation(const plan::Analytic& analytic) {
   Table table({{"component", Align::kLeft},
-               {"tensor", Align::kLeft},
-               {"numbers", Align::kLeft},
+               {.title = "tensor", .align = Align::kLeft, .folds = true},
+               {.title = "numbers", .align = Align::kLeft, .folds = true},
                {"of one layer"},
                {"layers", Align::kLeft},
                {"bytes"},
@@ -86,23 +81,28 @@ std::string format_derivation(const plan::Analytic& analytic) {
   for (const Component component : ledger::kComponents) add_component(table, component, analytic.terms, sources);
   table.add_rule();
   table.add_row({"total", "", "", "", "", format_count(analytic.peak), ""});
-  return "Analytic account of the peak: " + analytic.instant + "\n\n" + table.format() + "\n" + sources.format();
+  return "Analytic account of the peak: " + analytic.instant + "\n\n" + table.format(kFormulaColumns) + "\n" +
+         sources.format();
 }
 
 std::string format_rules(const plan::Comparison& comparison, bool all) {
-  Table table({{"rule of thumb", Align::kLeft}, {"it says"}, {""}, {"held against", Align::kLeft}, {"off by"}});
+  Table table({{.title = "rule of thumb", .align = Align::kLeft, .folds = true},
+               {"it says"},
+               {.title = "", .gives_way = 1},
+               {"held against", Align::kLeft},
+               {"off by"}});
   std::ostringstream reasons;
   std::vector<std::string> here;
   for (const plan::RuleOfThumb& rule : plan::rules_of_thumb(comparison)) {
     if (!all && !rule.meant) continue;
     table.add_row({rule.name, format_count(rule.bytes), format_bytes(rule.bytes), "the " + rule.against,
-                   percent(rule.relative_error)});
+                   format_change(rule.relative_error)});
     reasons << "- " << rule.name << ": " << rule.counts << "\n";
     if (!rule.here.empty() && std::find(here.begin(), here.end(), rule.here) == here.end()) here.push_back(rule.here);
   }
   if (!all) return table.format();
   for (const std::string& figure : here) reasons << "Here " << figure << ".\n";
-  return table.format() + "\n" + reasons.str();
+  return table.format() + "\n" + folded(reasons.str());
 }
 
 }  // namespace fathom::report

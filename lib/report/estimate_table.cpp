@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/count.h"
+#include "base/numbers.h"
 #include "ledger/block_groups.h"
 #include "plan/rules.h"
 #include "report/table.h"
@@ -21,35 +22,17 @@ std::string formatted(const char* format, double value) {
   return text.data();
 }
 
-// Three digits and a decimal prefix: "402 TFLOP", "45.2 GB/s".
-std::string quantity(double value, const std::string& unit) {
-  constexpr std::array<const char*, 7> kPrefixes{"", "k", "M", "G", "T", "P", "E"};
-  size_t prefix = 0;
-  while (value >= 999.5 && prefix + 1 < kPrefixes.size()) {
-    value /= 1000;
-    ++prefix;
-  }
-  const char* format = value >= 99.95 ? "%.0f " : value >= 9.995 ? "%.1f " : "%.2f ";
-  return formatted(format, value) + kPrefixes[prefix] + unit;
-}
-
-std::string duration(double seconds) {
-  if (seconds < 1) return formatted("%.3g ms", seconds * 1e3);
-  if (seconds < 120) return formatted("%.3g s", seconds);
-  if (seconds < 7200) return formatted("%.1f min", seconds / 60);
-  return seconds < 48 * 3600 ? formatted("%.1f hours", seconds / 3600) : formatted("%.1f days", seconds / 86400);
-}
-
 std::string rounded_count(double count) { return format_count(std::llround(count)); }
 
+// In 10^9 bytes: "1,623.4", "8.03", "0.0042".
 std::string gigabytes(int64_t bytes) {
   const double value = static_cast<double>(bytes) / 1e9;
-  return formatted(value >= 99.95 ? "%.1f GB" : value >= 0.995 ? "%.2f GB" : "%.3g GB", value);
+  return value >= 0.995 ? format_decimal(value, value >= 99.95 ? 1 : 2) : formatted("%.3g", value);
 }
 
 std::string share(double efficiency, double peak, const std::string& unit) {
-  if (efficiency == 1) return quantity(peak, unit);
-  return formatted("%.0f %% of ", 100 * efficiency) + quantity(peak, unit);
+  if (efficiency == 1) return format_quantity(peak, unit);
+  return formatted("%.0f %% of ", 100 * efficiency) + format_quantity(peak, unit);
 }
 
 Json time_json(const plan::Outlook& outlook) {
@@ -90,14 +73,20 @@ std::vector<plan::RuleOfThumb> rules_of(int64_t parameters) {
 
 }  // namespace
 
+std::string describe_unknown_speed(config::Device device) {
+  return device == config::Device::kCpu ? "No expected time: this CPU is not calibrated (fathom doctor --calibrate)."
+                                        : "No expected time: configs/gpus.yaml does not list this GPU's speed.";
+}
+
 std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
   const plan::Arithmetic& work = plan.arithmetic;
   const auto& speed = outlook.throughput;
   Table table({{"work of a step", Align::kLeft}, {"amount"}, {speed ? "speed" : ""}, {speed ? "time" : ""}});
   const auto add = [&](const char* name, int64_t amount, const char* unit, double peak, double efficiency,
                        double seconds) {
-    table.add_row({name, quantity(static_cast<double>(amount), unit),
-                   speed ? share(efficiency, peak, std::string(unit) + "/s") : "", speed ? duration(seconds) : ""});
+    table.add_row({name, format_quantity(static_cast<double>(amount), unit),
+                   speed ? share(efficiency, peak, std::string(unit) + "/s") : "",
+                   speed ? format_seconds(seconds) : ""});
   };
   const plan::Throughput at = speed.value_or(plan::Throughput{});
   const plan::ExpectedTime time = outlook.step.value_or(plan::ExpectedTime{});
@@ -108,21 +97,16 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
   add("everything else", work.bytes_moved, "B", at.bytes_per_second, at.memory_efficiency, time.memory_seconds);
   if (speed) {
     table.add_rule();
-    table.add_row({format_count(outlook.step_tokens) + " tokens", "", "", duration(time.seconds())});
+    table.add_row({format_count(outlook.step_tokens) + " tokens", "", "", format_seconds(time.seconds())});
   }
   std::string text = table.format();
-  if (!speed) {
-    return text + (plan.target.device == config::Device::kCpu
-                       ? "No expected time: this CPU is not calibrated (fathom doctor --calibrate).\n"
-                       : "No expected time: configs/gpus.yaml does not list this GPU's speed.\n");
-  }
-  std::string expected =
-      "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
+  if (!speed) return text + describe_unknown_speed(plan.target.device) + "\n";
+  text += "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
   if (outlook.run) {
-    expected += "; all " + format_count(outlook.run->steps) + " steps " + duration(outlook.run->seconds) +
-                " besides evaluation and saving";
+    text += "; all " + format_count(outlook.run->steps) + " steps " + format_seconds(outlook.run->seconds) +
+            " besides evaluation and saving";
   }
-  return text + wrapped(expected + ".\n");
+  return text + folded(expected + ".\n");
 }
 
 std::string format_cost(const plan::Outlook& outlook) {
@@ -137,7 +121,7 @@ std::string format_cost(const plan::Outlook& outlook) {
     }
     text += ".\n";
   }
-  if (!outlook.cost) return wrapped(text);
+  if (!outlook.cost) return folded(text);
   const plan::Cost& cost = *outlook.cost;
   if (!outlook.fits && !budget.gpu_hours) text += "The run does not fit. If it did: ";
   if (budget.tokens && !budget.gpu_hours) text += short_count(*budget.tokens) + " tokens: ";
@@ -151,7 +135,7 @@ std::string format_cost(const plan::Outlook& outlook) {
   } else {
     text += "; no price is known (--price-per-hour)";
   }
-  return wrapped(text + ".\n");
+  return folded(text + ".\n");
 }
 
 std::string format_host(const plan::HostMemory& host) {
@@ -161,30 +145,37 @@ std::string format_host(const plan::HostMemory& host) {
   if (host.mapped_files > 0) {
     text += ". The weights' files, " + format_bytes(host.mapped_files) + ", are mapped and need no memory of their own";
   }
-  return wrapped(text + ".\n");
+  return folded(text + ".\n");
 }
 
 std::string format_inference(const plan::Inference& inference) {
-  std::vector<Table::Column> columns = {{"sequences × tokens", Align::kLeft}, {"cache"}};
-  for (const auto& weights : inference.weights) columns.push_back({"in " + weights.format});
+  std::vector<Table::Column> columns = {{"sequences × tokens", Align::kLeft}};
+  for (const auto& weights : inference.weights) columns.push_back({weights.format});
+  columns.push_back({"cache alone"});
   Table table(columns);
-  std::vector<std::string> cells = {"weights alone", ""};
-  for (const auto& weights : inference.weights) cells.push_back(gigabytes(weights.bytes));
-  table.add_row(cells);
-  for (const auto& cache : inference.caches) {
-    cells = {format_count(cache.batch) + " × " + format_count(cache.length), gigabytes(cache.bytes)};
-    for (const auto& weights : inference.weights) cells.push_back(gigabytes(weights.bytes + cache.bytes));
+  const auto add = [&](const std::string& what, int64_t cache_bytes) {
+    std::vector<std::string> cells = {what};
+    for (const auto& weights : inference.weights) cells.push_back(gigabytes(weights.bytes + cache_bytes));
+    cells.push_back(cache_bytes > 0 ? gigabytes(cache_bytes) : std::string(kMissing));
     table.add_row(cells);
+  };
+  add("weights alone", 0);
+  for (const auto& cache : inference.caches) {
+    add(format_count(cache.batch) + " × " + format_count(cache.length), cache.bytes);
   }
-  return "To use the model, with a 16-bit cache of keys and values:\n" + table.format() +
-         wrapped("The cache takes " + format_bytes(inference.cache_bytes_per_token) +
-                 " a token. 8- and 4-bit weights without their scales.\n");
+  return "Inference, in GB of 10^9 bytes as such figures are told (1 GiB = 1.074 GB)\n" + table.format() +
+         folded("Weights and a 16-bit cache of keys and values, " + format_bytes(inference.cache_bytes_per_token) +
+                " a token. 8- and 4-bit weights without their scales.\n");
 }
 
 std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows) {
   const std::vector<ledger::BlockGroup> groups = ledger::groups_at_peak(timeline).in_order();
   if (groups.empty()) return "";
-  Table table({{"largest at the peak", Align::kLeft}, {"component", Align::kLeft}, {"each"}, {""}, {"in all"}});
+  Table table({{.title = "largest at the peak", .align = Align::kLeft, .folds = true},
+               {"component", Align::kLeft},
+               {"each"},
+               {""},
+               {"in all"}});
   for (size_t i = 0; i < std::min(rows, groups.size()); ++i) {
     const ledger::BlockGroup& group = groups[i];
     table.add_row({group.what.empty() ? std::string(kMissing) : group.what,
@@ -196,14 +187,14 @@ std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows)
 }
 
 std::string format_parameters(int64_t parameters) {
-  std::string text = format_count(parameters) + " parameters\n\n";
+  std::string text = format_count(parameters) + " parameters; GB are 10^9 bytes\n\n";
   Table formats({{"to load", Align::kLeft}, {"bytes each"}, {""}});
   for (const plan::WeightFormat& format : plan::kWeightFormats) {
-    formats.add_row(
-        {format.name, formatted("%g", format.bytes_per_parameter), gigabytes(plan::weight_bytes(parameters, format))});
+    formats.add_row({format.name, formatted("%g", format.bytes_per_parameter),
+                     gigabytes(plan::weight_bytes(parameters, format)) + " GB"});
   }
-  Table rules({{"rules of thumb", Align::kLeft}, {""}});
-  for (const plan::RuleOfThumb& rule : rules_of(parameters)) rules.add_row({rule.name, gigabytes(rule.bytes)});
+  Table rules({{.title = "rules of thumb", .align = Align::kLeft, .folds = true}, {""}});
+  for (const plan::RuleOfThumb& rule : rules_of(parameters)) rules.add_row({rule.name, gigabytes(rule.bytes) + " GB"});
   return text + formats.format() + "\n" + rules.format() +
          "\nA shape says more: fathom estimate llama-2-7b, or a folder with config.json.\n";
 }
@@ -218,7 +209,7 @@ std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook)
   add(format_host(outlook.host));
   text.append("\n").append(format_time(plan, outlook)).append(cost);
   if (outlook.inference) add(format_inference(*outlook.inference));
-  return text;
+  return folded(text);
 }
 
 Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {

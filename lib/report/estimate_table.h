@@ -11,6 +11,9 @@ namespace fathom::report {
 
 // Operations and bytes of a step with the speeds and the time that follow; without a throughput the amounts alone.
 std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook);
+// Why a run has no expected time, and what would bring it.
+std::string describe_unknown_speed(config::Device device);
+// GPU hours, hours and dollars; empty without a cost.
 // What several GPUs are taken for; GPU hours, hours and dollars, of a run that does not fit as such. Empty without
 // either.
 std::string format_cost(const plan::Outlook& outlook);

@@ -69,6 +69,7 @@ Json target_json(const plan::Target& target) {
           {"name", target.name},
           {"compute_capability", target.compute_capability},
           {"capacity", target.capacity_bytes},
+          {"bounded_by", target.within_budget ? "memory_budget" : "device"},
           {"threads", target.threads},
           {"attention_kernel", target.attention_kernel},
           {"phantom", target.phantom}};
@@ -94,6 +95,7 @@ Json allocator_figure(const std::optional<plan::GpuBytes>& gpu, int64_t plan::Gp
                       plan::ByteRange plan::GpuBytes::*range, const std::optional<int64_t>& measured) {
   return {{"dry_run", gpu ? Json((*gpu).*bytes) : Json(nullptr)},
           {"range", gpu ? Json{((*gpu).*range).lowest, ((*gpu).*range).highest} : Json(nullptr)},
+          {"bound", gpu ? Json(gpu->bound) : Json(nullptr)},
           {"measured", or_null(measured)}};
 }
 
@@ -145,7 +147,10 @@ Json memory_json(const plan::Comparison& comparison) {
   const bool bounded = plan.gpu || plan.target.capacity_bytes > 0;
   json["fits"] = bounded ? Json(plan::missing_bytes(plan) == 0) : Json(nullptr);
   json["fit"] = fit_name(plan::fit_of(plan));
-  json["missing"] = bounded ? Json(plan::missing_bytes(plan)) : Json(nullptr);
+  // What the capacity is held against; of a GPU that it ran out on, what the smallest that would do has.
+  const int64_t missing = plan::missing_bytes(plan);
+  json["needed"] = missing > 0 ? plan.target.capacity_bytes + missing : plan::needed_bytes(plan);
+  json["missing"] = bounded ? Json(missing) : Json(nullptr);
   json["device"] = {{"dry_run", device_bytes(plan)},
                     {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
   // Of a CPU: an upper bound for this machine's instruction set and the plan's threads.

@@ -2,12 +2,11 @@
 #include "report/memory_table.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <sstream>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "plan/bound.h"
 #include "plan/fit.h"
 #include "report/table.h"
@@ -25,15 +24,8 @@ std::string name(auto of) { return std::string(of); }
 
 std::string signed_count(int64_t count) { return std::string(count > 0 ? "+" : "").append(format_count(count)); }
 
-// How far `figure` is from `reference`: "+1.2 %".
-std::string deviation(int64_t figure, int64_t reference) {
-  if (figure == reference) return "0";
-  if (reference == 0) return name(kMissing);
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%+.2f %%",
-                100.0 * static_cast<double>(figure - reference) / static_cast<double>(reference));
-  return text.data();
-}
+// The figure before it once more, in GiB: what is left out first where the terminal is narrow.
+const Table::Column kRounded{.title = "", .gives_way = 1};
 
 void append_figures(Cells& cells, int64_t analytic, int64_t dry_run, const int64_t* measured) {
   cells.push_back(format_count(analytic));
@@ -43,14 +35,14 @@ void append_figures(Cells& cells, int64_t analytic, int64_t dry_run, const int64
     cells.push_back(format_count(*measured));
     cells.push_back(signed_count(*measured - dry_run));
   } else {
-    cells.push_back(deviation(analytic, dry_run));
+    cells.push_back(format_deviation(analytic, dry_run));
   }
 }
 
 std::string component_table(const plan::Plan& plan, const Memory* measured) {
-  Columns columns = {{"at the peak", Align::kLeft}, {"analytic"}, {"dry run"}, {""}};
+  Columns columns = {{"at the peak", Align::kLeft}, {"analytic"}, {"dry run"}, kRounded};
   if (measured) {
-    columns.insert(columns.end(), {{"measured"}, {"difference"}});
+    columns.insert(columns.end(), {{"measured"}, {"off by"}});
   } else {
     columns.push_back({"analytic off by"});
   }
@@ -70,10 +62,10 @@ std::string component_table(const plan::Plan& plan, const Memory* measured) {
 }
 
 std::string phase_table(const Memory& dry_run, const Memory* measured) {
-  Columns columns = {{"phase", Align::kLeft}, {"peak, dry run"}, {""}};
-  if (measured) columns.insert(columns.end(), {{"measured"}, {"difference"}});
-  columns.push_back({"at its end"});
-  if (measured) columns.push_back({"difference"});
+  Columns columns = {{"phase", Align::kLeft}, {"peak, dry run"}, kRounded};
+  if (measured) columns.insert(columns.end(), {{"measured"}, {"off by"}});
+  columns.push_back({.title = "at its end", .gives_way = 2});
+  if (measured) columns.push_back({"off by"});
   Table table(columns);
   for (const Phase phase : ledger::kPhases) {
     const Memory::PhaseMemory* planned = dry_run.phase(phase).seen ? &dry_run.phase(phase) : nullptr;
@@ -99,19 +91,23 @@ std::string phase_table(const Memory& dry_run, const Memory* measured) {
 }
 
 std::string allocator_table(const plan::GpuBytes& gpu, const plan::Measured* measured) {
-  Columns columns = {{"GPU allocator, peak", Align::kLeft}, {"dry run"}, {""}, {"range over placements"}};
-  if (measured) columns.insert(columns.end(), {{"measured"}, {"", Align::kLeft}});
+  const auto is_point = [](const plan::ByteRange& range) { return range.lowest == range.highest; };
+  const bool ranges = !is_point(gpu.allocated_range) || !is_point(gpu.reserved_range);
+  Columns columns = {{"GPU allocator, peak", Align::kLeft}, {"dry run"}, kRounded};
+  if (measured) columns.insert(columns.end(), {{"measured"}, {ranges ? "in range" : "off by"}});
   Table table(columns);
   const auto add = [&](const std::string& title, int64_t bytes, const plan::ByteRange& range,
                        const std::optional<int64_t>& seen) {
-    const std::string between = gpu.bound && range.lowest != range.highest ? "at most " + format_count(range.highest)
-                                : range.lowest == range.highest
-                                    ? format_count(range.lowest)
-                                    : format_count(range.lowest) + " … " + format_count(range.highest);
-    Cells cells = {title, format_count(bytes), format_bytes(bytes), between};
+    Cells cells = {title, format_count(bytes), format_bytes(bytes)};
     if (measured) {
       cells.push_back(seen ? format_count(*seen) : name(kMissing));
-      cells.push_back(!seen ? "" : range.contains(*seen) ? "inside the range" : "outside the range");
+      if (!seen) {
+        cells.push_back(name(kMissing));
+      } else if (ranges) {
+        cells.push_back(range.contains(*seen) ? "yes" : "no");
+      } else {
+        cells.push_back(signed_count(*seen - bytes));
+      }
     }
     table.add_row(cells);
   };
@@ -120,7 +116,18 @@ std::string allocator_table(const plan::GpuBytes& gpu, const plan::Measured* mea
       measured ? std::optional(measured->memory.peak) : none);
   add("allocated", gpu.allocated, gpu.allocated_range, measured ? measured->allocated : none);
   add("reserved", gpu.reserved, gpu.reserved_range, measured ? measured->reserved : none);
-  return table.format();
+  if (!ranges) return table.format();
+  if (gpu.bound) {
+    return table.format() + "Of a long run representatives were played: it allocates at most " +
+           format_count(gpu.allocated_range.highest) + " and reserves at most " +
+           format_count(gpu.reserved_range.highest) + " bytes, a bound\n";
+  }
+  const auto range = [&](const plan::ByteRange& of) {
+    return format_count(of.lowest) + (is_point(of) ? "" : " … " + format_count(of.highest));
+  };
+  return table.format() + "Over " + format_count(gpu.placements) +
+         " placements of the allocator's segments: allocated " + range(gpu.allocated_range) + ", reserved " +
+         range(gpu.reserved_range) + "\n";
 }
 
 std::string describe_run(const plan::Plan& plan) {
@@ -155,10 +162,7 @@ std::string describe_run(const plan::Plan& plan) {
     }
     if (micro_batches > 1) text += ", several to a step";
   }
-  std::array<char, 64> played{};
-  std::snprintf(played.data(), played.size(), "%lld steps in %.2f s", static_cast<long long>(plan.steps_played),
-                plan.seconds);
-  return text + "\nDry run: " + played.data() + "\n";
+  return text + "\nDry run: " + format_count(plan.steps_played) + " steps in " + format_seconds(plan.seconds) + "\n";
 }
 
 std::string describe_fit(const plan::Plan& plan) {
@@ -264,6 +268,23 @@ std::string describe_agreement(const Memory& dry_run, const Memory& measured, bo
   return text + "\n";
 }
 
+std::string format_plan(const plan::Plan& plan) {
+  struct Part {
+    std::string name;
+    int64_t bytes;
+  };
+  std::vector<Part> parts;
+  for (const Component component : ledger::kComponents) {
+    parts.push_back({name(component_name(component)), plan.dry_run.at_peak[component]});
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.bytes > b.bytes; });
+  std::string text = "Predicted peak: " + format_bytes(plan.dry_run.peak) + ", of which";
+  for (size_t i = 0; i < 4; ++i) {
+    if (parts[i].bytes > 0) text += (i == 0 ? " " : ", ") + parts[i].name + " " + format_bytes(parts[i].bytes);
+  }
+  return folded(describe_run(plan) + text + "\n" + describe_fit(plan));
+}
+
 std::string format_memory(const plan::Comparison& comparison, bool ended_early) {
   const plan::Plan& plan = comparison.plan;
   const plan::Measured* measured = comparison.measured ? &*comparison.measured : nullptr;
@@ -274,13 +295,13 @@ std::string format_memory(const plan::Comparison& comparison, bool ended_early) 
   text << "\n";
   if (measured == nullptr) {
     text << describe_fit(plan);
-    return text.str();
+    return folded(text.str());
   }
   if (plan.target.phantom) {
     text << "Measured on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing.\n";
   }
   text << describe_rest(plan, *measured) << describe_agreement(plan.dry_run, *memory, ended_early);
-  return text.str();
+  return folded(text.str());
 }
 
 }  // namespace fathom::report

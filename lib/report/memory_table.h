@@ -13,6 +13,10 @@ namespace fathom::report {
 // ended_early: the run took fewer steps than its plan has; that it needed less is then no fault of the plan.
 std::string describe_agreement(const ledger::Memory& dry_run, const ledger::Memory& measured, bool ended_early = false);
 
+// A plan in short, before the run that will have format_memory at its end: what was played, the peak with its largest
+// components, whether it fits.
+std::string format_plan(const plan::Plan& plan);
+
 // Everything: what was played, bytes per component and per phase (analytic | dry run | measured | difference), the
 // caching allocator's bytes for a GPU, whether it fits, and how dry run and measurement agree. Without a measurement
 // its columns are left out, and analytic is compared with the dry run.

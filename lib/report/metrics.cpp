@@ -53,6 +53,7 @@ void MetricsFile::append(const StepMetrics& metrics) {
                {"clipped_share", metrics.clipped_share},
                {"tokens", metrics.tokens},
                {"tokens_per_second", metrics.tokens_per_second},
+               {"interval_seconds", metrics.interval_seconds},
                {"step_seconds", metrics.step_seconds},
                {"live_bytes", metrics.live_bytes},
                {"peak_bytes", metrics.peak_bytes}};

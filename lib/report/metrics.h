@@ -14,16 +14,28 @@ struct StepMetrics {
   double epoch = 0;  // passes over the data so far, with the share of the current one
   double loss = 0;   // mean over the target tokens since the last logged step
   double learning_rate = 0;
-  double grad_norm = 0;      // before clipping
-  double clipped_share = 0;  // of the steps since the last logged one, those whose gradients were clipped
-  int64_t tokens = 0;        // of the run so far, padding not counted
-  double tokens_per_second = 0;
-  double step_seconds = 0;
-  int64_t live_bytes = 0;  // at the end of the step
-  int64_t peak_bytes = 0;  // of the run so far
+  double grad_norm = 0;          // before clipping
+  double clipped_share = 0;      // of the steps since the last logged one, those whose gradients were clipped
+  int64_t tokens = 0;            // of the run so far, padding not counted
+  double tokens_per_second = 0;  // of the steps since the last logged one; a resumed run begins anew
+  double interval_seconds = 0;   // that those steps took, evaluations and saves apart
+  double step_seconds = 0;       // of this step alone
+  int64_t live_bytes = 0;        // at the end of the step
+  int64_t peak_bytes = 0;        // of the run so far
   // Of FP16, else not written: the loss scale after the step, and the steps of the run that were skipped.
   std::optional<double> loss_scale = std::nullopt;
   int64_t skipped_steps = 0;
+};
+
+// Steps done since the last logged one.
+struct Interval {
+  int64_t tokens = 0;  // padding not counted
+  double seconds = 0;  // in the steps, evaluations and saves apart
+  void add(int64_t step_tokens, double step_seconds) {
+    tokens += step_tokens;
+    seconds += step_seconds;
+  }
+  double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 };
 
 struct EvaluationMetrics {

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/numbers.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -26,15 +27,6 @@ std::string print(const char* format, Values... values) {
 }
 
 }  // namespace
-
-std::string format_duration(double seconds) {
-  // The limit keeps the conversion defined; nobody waits that long.
-  const auto whole = static_cast<long long>(std::clamp(std::round(seconds), 0.0, 1e12));
-  if (whole < 60) return print("%llds", whole);
-  if (whole < 3600) return print("%lldm%02llds", whole / 60, whole % 60);
-  if (whole < 86400) return print("%lldh%02lldm", whole / 3600, whole % 3600 / 60);
-  return print("%lldd%02lldh", whole / 86400, whole % 86400 / 3600);
-}
 
 std::string format_progress(const Progress& progress, int64_t width) {
   const double share = progress.total_steps > 0
@@ -87,7 +79,7 @@ void ProgressPrinter::step(Progress progress, int64_t tokens, double seconds, bo
   steps_ = kFading * steps_ + 1;
   tokens_ = kFading * tokens_ + static_cast<double>(tokens);
   seconds_ = kFading * seconds_ + seconds;
-  progress.tokens_per_second = seconds_ > 0 ? tokens_ / seconds_ : 0;
+  if (!logged) progress.tokens_per_second = seconds_ > 0 ? tokens_ / seconds_ : 0;
   progress.seconds_left = static_cast<double>(progress.total_steps - progress.step) * seconds_ / steps_;
   if (logged) {
     output_.line(format_progress(progress));

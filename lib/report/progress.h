@@ -23,8 +23,6 @@ struct Progress {
   int64_t peak_bytes = 0;
 };
 
-// "12s", "3m05s", "1h02m", "2d03h".
-std::string format_duration(double seconds);
 // "step 120/600 20%  loss 1.2345  lr 4.50e-05  3,210 tok/s  ETA 1m23s  memory 1.20 GiB  peak 1.50 GiB".
 // With a loss scale also "scale 32768", and "skipped 2" from the first skipped step on.
 // width: terminal columns that must not be exceeded; the scale, learning rate, peak and memory give way in this order.
@@ -46,8 +44,9 @@ class ProgressPrinter {
   static Output standard_error();
 
   explicit ProgressPrinter(Output output);
-  // After an optimizer step that took `seconds` for `tokens` tokens (padding not counted). Of `progress`, speed and
-  // time left are filled in here. logged: a step of metrics.jsonl, which leaves a line; other steps show in place only.
+  // After an optimizer step that took `seconds` for `tokens` tokens (padding not counted). The time left is filled in
+  // here. logged: a step of metrics.jsonl, which leaves a line with the speed as it is given; other steps show in place
+  // only, with the speed that recent steps suggest.
   void step(Progress progress, int64_t tokens, double seconds, bool logged);
 
  private:

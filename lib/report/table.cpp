@@ -65,6 +65,63 @@ std::string padded(const std::string& cell, int64_t width, Align align) {
   return align == Align::kLeft ? cell + spaces : spaces + cell;
 }
 
+constexpr int64_t kBetweenColumns = 2;
+constexpr int64_t kNarrowestFold = 12;
+
+// The start of `text`, at least a character, that takes at most `columns` of a terminal: whole words if there is a
+// blank, else whole parts of a name.
+std::string_view first_line(std::string_view text, int64_t columns) {
+  size_t end = 0, after_word = 0, after_part = 0;  // of a name: "model.layers."
+  for (int64_t width = 0; end < text.size();) {
+    const CodePoint point = decode(text.substr(end));
+    width += display_width(text.substr(end, point.bytes));
+    if (text[end] == ' ') after_word = end;
+    if (width > columns && end > 0)
+      return text.substr(0, after_word > 0 ? after_word : after_part > 0 ? after_part : end);
+    end += point.bytes;
+    if (point.value == '.' || point.value == '/') after_part = end;
+  }
+  return text;
+}
+
+std::string indentation_of_further_lines(std::string_view line, int64_t columns) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  size_t text = begin + 2;
+  for (size_t gap = line.find("  ", begin); gap != std::string_view::npos; gap = line.find("  ", gap)) {
+    gap = std::min(line.find_first_not_of(' ', gap), line.size());
+    if (display_width(line.substr(0, gap)) <= columns / 2) text = gap;
+  }
+  return std::string(static_cast<size_t>(display_width(line.substr(0, text))), ' ');
+}
+
+// One line of prose, further lines indented; a word that is wider stays whole.
+std::string folded_line(std::string_view line, int64_t columns) {
+  const std::string further = indentation_of_further_lines(line, columns);
+  std::string result, indent;
+  while (display_width(indent) + display_width(line) > columns) {
+    const size_t begin = line.find_first_not_of(' ');
+    size_t end = line.rfind(' ', first_line(line, columns - display_width(indent)).size());
+    if (end == std::string_view::npos || end < begin) end = line.find(' ', begin);
+    if (end == std::string_view::npos) break;
+    result.append(indent).append(line.substr(0, end)).append("\n");
+    line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+    indent = further;
+  }
+  return line.empty() ? result : result.append(indent).append(line);
+}
+
+// A cell's lines, all but the first indented.
+std::vector<std::string> cell_lines(std::string_view cell, int64_t width) {
+  std::vector<std::string> lines;
+  while (lines.empty() || !cell.empty()) {
+    const int64_t indentation = lines.empty() ? 0 : 2;
+    const std::string_view line = first_line(cell, width - indentation);
+    lines.push_back(std::string(static_cast<size_t>(indentation), ' ') + std::string(line));
+    cell.remove_prefix(std::min(cell.find_first_not_of(' ', line.size()), cell.size()));
+  }
+  return lines;
+}
+
 }  // namespace
 
 int64_t display_width(std::string_view text) {
@@ -77,36 +134,13 @@ int64_t display_width(std::string_view text) {
   return width;
 }
 
-std::string wrapped(std::string_view text, int64_t width, std::string_view indent) {
+std::string folded(std::string_view text, int64_t columns) {
   std::string result;
-  int64_t at = 0;  // columns of the line so far
-  bool begins = true;
   while (!text.empty()) {
-    if (text.front() == ' ' || text.front() == '\n') {
-      if (text.front() == '\n') {
-        result += '\n';
-        at = 0;
-        begins = true;
-      } else if (begins) {  // what a line begins with
-        result += ' ';
-        ++at;
-      }
-      text.remove_prefix(1);
-      continue;
-    }
-    const std::string_view word = text.substr(0, text.find_first_of(" \n"));
-    const int64_t columns = display_width(word);
-    if (!begins && at + 1 + columns > width) {
-      result.append("\n").append(indent);
-      at = display_width(indent);
-    } else if (!begins) {
-      result += ' ';
-      ++at;
-    }
-    result += word;
-    at += columns;
-    begins = false;
-    text.remove_prefix(word.size());
+    const size_t end = std::min(text.find('\n'), text.size());
+    result += folded_line(text.substr(0, end), columns);
+    if (end < text.size()) result += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return result;
 }
@@ -125,28 +159,65 @@ void Table::add_row(std::vector<std::string> cells) {
 
 void Table::add_rule() { rows_.emplace_back(); }
 
-std::string Table::format() const {
-  std::vector<int64_t> widths;
-  int64_t total = 2 * (static_cast<int64_t>(columns_.size()) - 1);
+std::vector<Table::Shown> Table::fitted(int64_t columns) const {
+  std::vector<Shown> shown;
+  int64_t total = -kBetweenColumns;
   for (size_t i = 0; i < columns_.size(); ++i) {
     int64_t width = display_width(columns_[i].title);
     for (const auto& row : rows_) {
       if (!row.empty()) width = std::max(width, display_width(row[i]));
     }
-    widths.push_back(width);
-    total += width;
+    shown.push_back({i, width});
+    total += width + kBetweenColumns;
   }
+  if (columns == 0) return shown;
+  const auto order = [&](const Shown& one) { return columns_[one.column].gives_way; };
+  while (total > columns) {
+    auto next = shown.end();
+    for (auto one = shown.begin(); one != shown.end(); ++one) {
+      if (order(*one) > 0 && (next == shown.end() || order(*one) < order(*next))) next = one;
+    }
+    if (next == shown.end()) break;
+    total -= next->width + kBetweenColumns;
+    shown.erase(next);
+  }
+  while (total > columns) {  // the widest of those that fold, by as much as is needed
+    Shown* widest = nullptr;
+    for (Shown& one : shown) {
+      if (columns_[one.column].folds && (!widest || one.width > widest->width)) widest = &one;
+    }
+    if (!widest || widest->width <= kNarrowestFold) break;
+    widest->width--;
+    total--;
+  }
+  return shown;
+}
+
+std::string Table::format(int64_t columns) const {
+  const std::vector<Shown> shown = fitted(columns);
+  int64_t total = -kBetweenColumns;
+  for (const Shown& one : shown) total += one.width + kBetweenColumns;
   std::string rule;
   for (int64_t i = 0; i < total; ++i) rule += "─";
 
   std::string text;
   const auto append = [&](const auto& cell_at) {
-    std::string line;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      line += (i == 0 ? "" : "  ") + padded(cell_at(i), widths[i], columns_[i].align);
+    std::vector<std::vector<std::string>> cells;
+    size_t height = 1;
+    for (const Shown& one : shown) {
+      const bool folds = columns_[one.column].folds;
+      cells.push_back(folds ? cell_lines(cell_at(one.column), one.width) : std::vector{cell_at(one.column)});
+      height = std::max(height, cells.back().size());
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    for (size_t k = 0; k < height; ++k) {
+      std::string line;
+      for (size_t i = 0; i < shown.size(); ++i) {
+        const std::string cell = k < cells[i].size() ? cells[i][k] : std::string();
+        line += (i == 0 ? "" : "  ") + padded(cell, shown[i].width, columns_[shown[i].column].align);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
   };
   append([&](size_t i) { return columns_[i].title; });
   text += rule + "\n";

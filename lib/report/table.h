@@ -1,4 +1,5 @@
-// Rows of text in, a table aligned for a terminal out; widths are those of UTF-8 text as a terminal shows it.
+// Rows of text in, a table aligned for a terminal out; widths are those of UTF-8 text as a terminal shows it. What is
+// printed fits a terminal of kTerminalColumns: tables by leaving out columns and folding cells, prose by folding.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 
 namespace fathom::report {
 
+inline constexpr int64_t kTerminalColumns = 80;
+
 // What a cell shows where there is no figure.
 inline constexpr std::string_view kMissing = "—";
 
@@ -15,11 +18,10 @@ inline constexpr std::string_view kMissing = "—";
 // that is not valid UTF-8 one.
 int64_t display_width(std::string_view text);
 
-// What a terminal has at least.
-inline constexpr int64_t kTerminalWidth = 80;
-// The text in lines of at most so many columns, broken at spaces; lines after the first begin with `indent`. A longer
-// word has a line of its own. Newlines of the text stay.
-std::string wrapped(std::string_view text, int64_t width = kTerminalWidth, std::string_view indent = "");
+// Prose for a terminal: each line that is wider is folded between words. Its further lines begin where its text does
+// after a gap of two blanks or more in its left half, as in a list of options, else two columns further in than it.
+// Tables that fit, and words without a blank, stay as they are.
+std::string folded(std::string_view text, int64_t columns = kTerminalColumns);
 
 enum class Align { kLeft, kRight };
 
@@ -28,6 +30,8 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kRight;
+    int gives_way = 0;   // order of leaving where the table is too wide; 0: stays
+    bool folds = false;  // where it still is, cells of this column take several lines
   };
   explicit Table(std::vector<Column> columns);
   // Takes one cell per column.
@@ -35,9 +39,16 @@ class Table {
   // A line across the table: above totals.
   void add_rule();
   // Title row, a line, then the rows; columns two spaces apart; no spaces at the ends of lines; newline at the end.
-  std::string format() const;
+  // columns: of the terminal; 0: no limit.
+  std::string format(int64_t columns = kTerminalColumns) const;
 
  private:
+  struct Shown {
+    size_t column;
+    int64_t width;
+  };
+  std::vector<Shown> fitted(int64_t columns) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;  // an empty one is a line across
 };

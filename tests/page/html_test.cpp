@@ -38,13 +38,6 @@ TEST(Decimal, IsShort) {
   EXPECT_EQ(percent(0.12345), "12.345%");
 }
 
-TEST(SecondsText, ChoosesAUnit) {
-  EXPECT_EQ(seconds_text(754.2), "12m34s");
-  EXPECT_EQ(seconds_text(0.5), "0.5 s");
-  EXPECT_EQ(seconds_text(0.0125), "12.5 ms");
-  EXPECT_EQ(seconds_text(-1), "—");
-}
-
 TEST(HtmlTable, AlignsNumbersAndNamesThemOnNarrowPages) {
   const HtmlTable table{.caption = "",
                         .columns = {{"a", false}, {"b", true}, {"c", true}, {"", true}},

@@ -27,13 +27,26 @@ Json three(int64_t analytic, int64_t dry_run, const Json& measured) {
 RunRecord example_record() {
   RunRecord record;
   record.name = "run-17";
+  record.files = {"metrics.jsonl", "memory.json"};
   record.config = "method: full\n";
   record.predicted = random_timeline(7, 5, 400);
   record.measured = record.predicted;
   record.memory = {
       {"schema_version", 1},
-      {"run", {{"model", "models/tiny-llama"}, {"method", "full"}, {"dtype", "float32"}, {"seconds", 75.0}}},
-      {"target", {{"name", "CPU"}, {"threads", 2}, {"phantom", false}}},
+      {"run",
+       {{"model", "models/tiny-llama"},
+        {"method", "full"},
+        {"dtype", "float32"},
+        {"seconds", 75.0},
+        {"date", "2026-11-23 20:01 UTC"},
+        {"machine", "AMD EPYC, 2 cores"},
+        {"version", "0.1.0"},
+        {"command", "fathom train run.yaml"},
+        {"kept_step", 9}}},
+      {"target", {{"name", "CPU"}, {"threads", 2}, {"phantom", false}, {"capacity", 16 << 20}}},
+      {"needed", 7654321},
+      {"fit", "fits"},
+      {"missing", 0},
       {"workload", {{"parameters", 1234567}, {"trained_parameters", 1234567}, {"steps", {{{16, 34, 500}}}}}},
       {"peak", three(7654000, 7654321, 7654321)},
       {"phases", {{"backward", {{"peak", {{"dry_run", 7654321}, {"measured", 7654321}}}, {"end", Json::object()}}}}},
@@ -49,6 +62,7 @@ RunRecord example_record() {
     metrics.loss = 3.25 / step;
     metrics.tokens = step * 100;
     metrics.tokens_per_second = 543;
+    metrics.interval_seconds = 0.5;
     record.steps.push_back(metrics);
   }
   record.evaluations = {{0, 0, 4.5, 100, 1}, {9, 1, 0.875, 100, 1}};
@@ -57,11 +71,30 @@ RunRecord example_record() {
 
 TEST(ReportPage, HoldsTheFigures) {
   const std::string page = report_page(example_record());
-  for (const char* text :
-       {"models/tiny-llama", "Full fine-tuning in FP32", "CPU, 2 threads", "1,234,567 parameters, all trained",
-        "16 × 34 tokens", "predicted = measured, <em>0 bytes off</em>", "7.30 MiB", "7,654,321", "7,654,000",
-        "1,111,117", "0.875", "from 4.5, −81 %", "543", "1m15s", "training takes 24 bytes per parameter", "× 3.9",
-        "method: full"}) {
+  for (const char* text : {"models/tiny-llama",
+                           "Full fine-tuning in FP32",
+                           "CPU, 2 threads",
+                           "1,234,567 parameters, all trained",
+                           "16 × 34 tokens",
+                           "predicted = measured, <em>0 bytes off</em>",
+                           "7.30 MiB",
+                           "7,654,321",
+                           "7,654,000",
+                           "1,111,117",
+                           "0.8750",
+                           "4.5000 before training, −81 %",
+                           "543",
+                           "1m15s",
+                           "training takes 24 bytes per parameter",
+                           "× 3.9",
+                           "2026-11-23 20:01 UTC",
+                           "took 1m15s",
+                           "on AMD EPYC, 2 cores",
+                           "fathom 0.1.0",
+                           "<code>fathom train run.yaml</code>",
+                           "<h2>Fits</h2>",
+                           "8.70 MiB of headroom",
+                           "method: full"}) {
     EXPECT_THAT(page, HasSubstr(text));
   }
 }
@@ -72,6 +105,99 @@ TEST(ReportPage, SaysWhereTheTwoTimelinesAreEqual) {
   EXPECT_THAT(report_page(record), HasSubstr("peak " + format_bytes(record.predicted->peak)));
   record.measured->blocks[0].bytes++;
   EXPECT_THAT(report_page(record), Not(HasSubstr("byte for byte")));
+}
+
+TEST(ReportPage, SetsTheTwoTimelinesBesideEachOtherOnlyWhereTheyDiffer) {
+  RunRecord record = example_record();
+  const std::string shown = format_count(without_scratch(*record.predicted).events);
+  EXPECT_THAT(report_page(record),
+              HasSubstr("<b class=\"equal\">measured − predicted: 0</b> at all " + shown + " events"));
+  EXPECT_THAT(report_page(record), Not(HasSubstr("<b>Measured</b>")));
+  ledger::Timeline::Block& last = record.measured->blocks.back();
+  last.kernel_scratch = false;
+  record.predicted->blocks.back() = last;
+  last.bytes += 4096;
+  const std::string page = report_page(record);
+  EXPECT_THAT(page, testing::AllOf(HasSubstr("<b>Predicted</b>"), HasSubstr("<b>Measured</b>")));
+  EXPECT_THAT(page, HasSubstr("then they part, by 4.00 KiB at most"));
+}
+
+TEST(ReportPage, BeginsWithTheVerdict) {
+  RunRecord record = example_record();
+  record.measured.reset();
+  record.memory["missing"] = 1 << 20;
+  record.memory["fit"] = "does not fit";
+  record.memory["target"]["capacity"] = 6 << 20;
+  record.memory["needed"] = 7 << 20;
+  std::string page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("<section id=\"verdict\" class=\"bad\">\n<h2>Does not fit: 1.00 MiB missing</h2>"));
+  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB, this machine has 6.00 MiB."));
+  EXPECT_LT(page.find("id=\"verdict\""), page.find("class=\"headlines\""));
+  record.predicted->peak = 7 << 20;
+  EXPECT_THAT(report_page(record), HasSubstr("<div class=\"capacity\"")) << "a line in the picture too";
+
+  record.memory["missing"] = 0;
+  record.memory["fit"] = "not proved";
+  record.memory["target"] = {{"name", "H100"}, {"capacity", 8 << 20}, {"bounded_by", "memory_budget"}};
+  record.memory["reserved"] = {{"dry_run", 7 << 20}, {"range", {7 << 20, 7 << 20}}};
+  page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("class=\"unsure\">\n<h2>Near the limit: not proved to fit</h2>"));
+  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB reserved, memory_budget is 8.00 MiB: 1.00 MiB of headroom"));
+
+  record.memory["target"].erase("capacity");
+  EXPECT_THAT(report_page(record), Not(HasSubstr("id=\"verdict\""))) << "nothing is known to hold it against";
+}
+
+TEST(ReportPage, OfAPlanHasNoColumnsOfAMeasurement) {
+  RunRecord record = example_record();
+  EXPECT_THAT(report_page(record), HasSubstr(">measured</th>"));
+  record.measured.reset();
+  record.files.clear();
+  record.memory["run"]["kind"] = "plan";
+  record.memory["peak"]["measured"] = nullptr;
+  record.memory["phases"]["backward"]["peak"]["measured"] = nullptr;
+  for (auto& component : record.memory["components"]) component["measured"] = nullptr;
+  record.memory["arithmetic"] = {{"matrix_flops", 989400000000000}, {"bytes_moved", 15620630000}};
+  record.memory["host"] = {{"program", 1 << 20}};
+  record.memory["time"] = {{"matrix_flops_per_second", 9.894e14}, {"matrix_efficiency", 0.62}, {"step_seconds", 1.5}};
+  const std::string page = report_page(record);
+  for (const char* text : {">measured</th>", ">difference</th>", "beside this page", "metrics.jsonl"}) {
+    EXPECT_THAT(page, Not(HasSubstr(text)));
+  }
+  for (const char* text : {"no other file belongs to this page", "<dd>989 TFLOP</dd>", "<dd>14.55 GiB</dd>",
+                           "<dd>989 TFLOP/s</dd>", "<dd>62 %</dd>", "<dd>1.50 s</dd>", "<dd>1.00 MiB</dd>"}) {
+    EXPECT_THAT(page, HasSubstr(text));
+  }
+}
+
+TEST(ReportPage, NamesOnlyFilesThatAreThere) {
+  EXPECT_THAT(report_page(example_record()), HasSubstr("from metrics.jsonl and memory.json in the run's folder"));
+}
+
+// The final weights' loss, whichever evaluation came last.
+TEST(ReportPage, NamesTheEvaluationOfTheKeptWeights) {
+  RunRecord record = example_record();
+  record.evaluations = {{0, 0, 4.5, 100, 1}, {5, 1, 1.25, 100, 1}, {9, 2, 1.75, 100, 1}};
+  record.memory["run"]["kept_step"] = 5;
+  EXPECT_THAT(report_page(record),
+              HasSubstr("<b>1.2500</b><span>of the final weights, those of step 5; 4.5000 before"));
+  EXPECT_THAT(report_page(record), HasSubstr("best, step 5: 1.25"));
+  record.memory["run"]["kept_step"] = 8;
+  EXPECT_THAT(report_page(record), HasSubstr("<b>1.7500</b><span>after step 9; "))
+      << "those of step 8 were not evaluated";
+  record.evaluations.erase(record.evaluations.begin());
+  EXPECT_THAT(report_page(record), HasSubstr("1.2500 after step 5"));
+}
+
+TEST(ReportPage, TellsTheThroughputOfAllSteps) {
+  RunRecord record = example_record();
+  record.steps.resize(2);
+  record.steps[0].tokens_per_second = 1000;
+  record.steps[0].interval_seconds = 1;
+  record.steps[1].tokens_per_second = 100;
+  record.steps[1].interval_seconds = 9;
+  EXPECT_THAT(report_page(record), HasSubstr("<b>190</b><span>tokens per second: 1,900 in 10.0 s of steps"))
+      << "1,900 tokens in 10 s, not the median of the two";
 }
 
 TEST(ReportPage, ShowsADifference) {
@@ -98,7 +224,10 @@ TEST(ReportPage, ShowsOnlyTextOfWhatComesFromFiles) {
   record.config = evil;
   record.predicted->names[1] = evil;
   record.measured.reset();
-  record.memory["run"] = {{"model", evil}, {"method", evil}, {"dtype", evil}};
+  record.memory["run"] = {{"model", evil},   {"method", evil},  {"dtype", evil},  {"date", evil},
+                          {"machine", evil}, {"version", evil}, {"command", evil}};
+  record.memory["target"]["capacity"] = 8 << 20;
+  record.memory["arithmetic"] = {{evil, evil}, {"source", evil}};
   record.memory["target"]["name"] = evil;
   record.memory["target"]["attention_kernel"] = evil;
   record.memory["rules_of_thumb"][0]["name"] = evil;
@@ -113,8 +242,8 @@ TEST(ReportPage, ShowsOnlyTextOfWhatComesFromFiles) {
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   EXPECT_THAT(page, HasSubstr("&lt;img src=x onerror=alert(2)&gt;"));
   const std::regex scripts("<script");
-  EXPECT_EQ(std::distance(std::sregex_iterator(page.begin(), page.end(), scripts), std::sregex_iterator()), 4)
-      << "timelines, two figures, the page's own";
+  EXPECT_EQ(std::distance(std::sregex_iterator(page.begin(), page.end(), scripts), std::sregex_iterator()), 6)
+      << "timelines, four figures, the page's own";
 }
 
 TEST(ReportPage, OfAnInterruptedRunShowsWhatIsThere) {
@@ -182,9 +311,13 @@ TEST(ReportPage, ShowsTheRulesThatAreMeantFirst) {
        {"relative_error", 0.0},
        {"here", "it takes 5 bytes"},
        {"component", "total"}}};
-  const std::string page = report_page(record);
-  EXPECT_LT(page.find("<b>for this one</b>"), page.find("for others"));
+  std::string page = report_page(record);
+  EXPECT_LT(page.find("for this one"), page.find("<summary>1 more, meant for other runs"));
+  EXPECT_LT(page.find("<summary>1 more, meant for other runs"), page.find("for others"));
   EXPECT_THAT(page, HasSubstr("exact"));
+  record.memory["rules_of_thumb"][1]["relative_error"] = -0.000456;
+  EXPECT_THAT(report_page(record), Not(HasSubstr("exact</span>"))) << "but of 0";
+  EXPECT_THAT(report_page(record), HasSubstr("−0.05 %"));
   const size_t once = page.find("Here it takes 5 bytes.");
   EXPECT_NE(once, std::string::npos);
   EXPECT_EQ(page.find("Here it takes 5 bytes.", once + 1), std::string::npos);

@@ -73,7 +73,8 @@ TEST_F(RunRecordTest, NullIsANumberThatWasNotFinite) {
 )");
   const RunRecord record = read_run_record(folder_);
   EXPECT_TRUE(std::isnan(record.steps[0].loss));
-  EXPECT_EQ(record.steps[0].grad_norm, 0);
+  EXPECT_TRUE(std::isnan(record.steps[0].grad_norm));
+  EXPECT_TRUE(std::isnan(record.steps[0].learning_rate)) << "nothing is drawn of what is not there";
   EXPECT_TRUE(std::isnan(record.evaluations[0].eval_loss));
 }
 

@@ -57,6 +57,19 @@ TEST(LinearAxis, TakesAnyRange) {
   }
 }
 
+TEST(TightLogarithmicAxis, HoldsItsRangeWithRoundTicks) {
+  const auto label = [](double value) { return std::to_string(value); };
+  for (const auto& [low, high] : {std::pair{0.07, 4.4}, {1.0, 1.0}, {3.0, 3.2}, {1e-9, 1e9}, {0.0, 1.0}, {NAN, NAN}}) {
+    SCOPED_TRACE(std::to_string(low) + " " + std::to_string(high));
+    const Axis axis = tight_logarithmic_axis(low, high, label);
+    expect_sound(axis, 20);
+    if (!(low > 0)) continue;
+    EXPECT_GT(axis.share(low), 0);
+    EXPECT_LT(axis.share(high), 1);
+  }
+  EXPECT_EQ(tight_logarithmic_axis(0.07, 4.4, label).ticks.size(), 6U) << "0.1, 0.2, 0.5, 1, 2, 5";
+}
+
 TEST(LogarithmicAxis, StandsOnPowers) {
   const auto label = [](double value) { return std::to_string(std::llround(value)); };
   const Axis axis = logarithmic_axis(600, 131072, 2, label, 9);

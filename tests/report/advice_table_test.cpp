@@ -147,7 +147,7 @@ TEST_F(AdviceTable, NoLineIsWiderThanATerminal) {
   remedy.saved_bytes = remedy.peak = 1023 * kGiB;
   remedy.work = 1.0;
   std::istringstream lines(format_advice(subject_, advice, &advice, {remedy}));
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), kTerminalWidth) << line;
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), kTerminalColumns) << line;
 }
 
 // In a shell a backslash joins the lines.

@@ -12,14 +12,14 @@ TEST(MemoryJson, OfAPlanAlone) {
   const Json json = memory_json({example_plan(), {}});
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_EQ(keys,
-            (std::vector<std::string>{"schema_version", "target", "workload", "peak", "components", "maximum", "phases",
-                                      "allocated", "reserved", "fits", "fit", "missing", "device", "kernel_scratch",
-                                      "peak_with_scratch", "unexplained", "derivation", "rules_of_thumb"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version", "target", "workload", "peak", "components", "maximum",
+                                            "phases", "allocated", "reserved", "fits", "fit", "needed", "missing",
+                                            "device", "kernel_scratch", "peak_with_scratch", "unexplained",
+                                            "derivation", "rules_of_thumb"}));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["target"].dump(),
-            R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"threads":2,)"
-            R"("attention_kernel":"flash attention","phantom":false})");
+            R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"bounded_by":"device",)"
+            R"("threads":2,"attention_kernel":"flash attention","phantom":false})");
   EXPECT_EQ(
       json["workload"].dump(),
       R"({"parameters":1024,"trained_parameters":1024,"quantized_parameters":0,"base":null,"steps":[[[2,8,0],[1,9,0]]],"steps_played":3})");
@@ -29,6 +29,7 @@ TEST(MemoryJson, OfAPlanAlone) {
   EXPECT_EQ(json["maximum"]["gradients"].dump(), R"({"analytic":0,"dry_run":4096,"measured":null})");
   EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":null,"range":null,"measured":null})");
   EXPECT_EQ(json["fits"], true);
+  EXPECT_EQ(json["needed"], 15880);
   EXPECT_EQ(json["missing"], 0);
   EXPECT_TRUE(json["unexplained"].is_null());
 }
@@ -82,6 +83,7 @@ TEST(MemoryJson, OfAGpu) {
   EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":18432,"range":[17920,18432],"measured":18000})");
   EXPECT_EQ(json["reserved"].dump(), R"({"dry_run":2097152,"range":[2097152,4194304],"measured":2097152})");
   EXPECT_EQ(json["fits"], true);
+  EXPECT_EQ(json["needed"], 2097152);
   EXPECT_EQ(json["missing"], 0);
   EXPECT_EQ(json["device"]["measured"], 3000000);
   EXPECT_EQ(json["fit"], "fits");

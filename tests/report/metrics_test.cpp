@@ -55,6 +55,7 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
                              .clipped_share = 0.5,
                              .tokens = 4096,
                              .tokens_per_second = 2048,
+                             .interval_seconds = 1.5,
                              .step_seconds = 0.5,
                              .live_bytes = 1000,
                              .peak_bytes = 3000});
@@ -64,10 +65,19 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
   EXPECT_THAT(lines(),
               ElementsAre("{\"step\":10,\"epoch\":0.25,\"loss\":1.5,\"learning_rate\":5e-05,\"grad_norm\":0.125,"
                           "\"clipped_share\":0.5,"
-                          "\"tokens\":4096,\"tokens_per_second\":2048.0,\"step_seconds\":0.5,\"live_bytes\":1000,"
+                          "\"tokens\":4096,\"tokens_per_second\":2048.0,\"interval_seconds\":1.5,\"step_seconds\":0.5,"
+                          "\"live_bytes\":1000,"
                           "\"peak_bytes\":3000}",
                           "{\"step\":10,\"epoch\":0.25,\"eval_loss\":2.25,\"eval_tokens\":99,\"eval_seconds\":0.75}"));
   EXPECT_EQ(metrics.bytes(), static_cast<int64_t>(fs::file_size(file_)));
+}
+
+TEST(Interval, IsTokensOverTheTimeOfAllItsSteps) {
+  Interval interval;
+  EXPECT_EQ(interval.tokens_per_second(), 0);
+  interval.add(300, 1);
+  interval.add(100, 3);  // the logged step, slower than the others
+  EXPECT_EQ(interval.tokens_per_second(), 100) << "not the logged step's 33, nor the mean of 300 and 33";
 }
 
 TEST_F(MetricsTest, TheLossScaleIsWrittenWhereThereIsOne) {
