@@ -355,6 +355,8 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   if (app.get_subcommands().empty()) throw UsageError("no command is given", "run fathom --help");
   const CLI::App& command = *app.get_subcommands().front();
   raw.invocation.command = command.get_name();
+  raw.invocation.command_line = quoted(count, arguments);
+  raw.invocation.version = FATHOM_VERSION;
   check_options(command.get_name(), given_options(command), raw);
   return {complete(raw), ""};
 }

@@ -8,7 +8,6 @@
 #include "base/numbers.h"
 #include "plan/outlook.h"
 #include "report/estimate_table.h"
-#include "report/progress.h"
 
 namespace fathom::app {
 namespace {
@@ -27,13 +26,12 @@ StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& in
       device_(session.placement.cuda == nullptr ? config::Device::kCpu : config::Device::kCuda),
       phantom_(session.phantom),
       shape_(inputs.shape),
-      phantom_(session.phantom),
       throughput_(throughput_of(config, inputs.shape, session)),
       steps_(train::step_shapes(config, inputs.train)) {}
 
 std::string StepTimes::forecast() const {
   if (steps_.empty() || phantom_) return "";
-  if (!throughput_) return std::string(kUnknown).replace(0, 1, "N") + ".\n";
+  if (!throughput_) return report::describe_unknown_speed(device_) + "\n";
   const plan::ExpectedRun run = plan::expected_run(shape_, config_, steps_, *throughput_);
   return "Expected, by " + throughput_->source + ": " + format_seconds(run.seconds / static_cast<double>(run.steps)) +
          " a step, " + format_seconds(run.seconds) + " for all " + format_count(run.steps) + " steps.\n";

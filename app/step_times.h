@@ -42,7 +42,6 @@ class StepTimes {
   config::Device device_;
   bool phantom_;
   const model::ModelShape& shape_;
-  bool phantom_;
   std::optional<plan::Throughput> throughput_;
   std::vector<train::StepShape> steps_;
   std::vector<std::pair<int64_t, double>> measured_;

@@ -11,6 +11,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/output.h"
+
 namespace fathom::app {
 
 LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)), interactive_(::isatty(STDIN_FILENO) == 1) {
@@ -31,19 +33,18 @@ LineEditor::LineEditor(std::string prompt) : prompt_(std::move(prompt)), interac
 std::optional<std::string> LineEditor::read() {
   std::string line;
   if (read_line_ != nullptr) {
-    std::cout << std::flush;
     const std::unique_ptr<char, decltype(&std::free)> text(read_line_(prompt_.c_str()), &std::free);
     if (text == nullptr) {
-      std::cout << std::endl;
+      print("\n");
       return std::nullopt;
     }
     line = text.get();
     if (!line.empty()) add_history_(line.c_str());
     return line;
   }
-  if (interactive_) std::cout << prompt_ << std::flush;
+  if (interactive_) print(prompt_);
   if (std::getline(std::cin, line)) return line;
-  if (interactive_) std::cout << std::endl;
+  if (interactive_) print("\n");
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include "app/installation.h"
 #include "base/bytes.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "config/devices.h"
 #include "model/shape.h"
 #include "report/table.h"
@@ -52,7 +53,7 @@ void list_gpus(bool json) {
                  "For --gpu NAME. Below 8.0 there is no BF16 (fp16: true); below 7.5 LibTorch has no "
                  "kernels.\nYours to add to: " +
                  gpus_file().string() + "\n";
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 void list_models(bool json) {
@@ -75,7 +76,7 @@ void list_models(bool json) {
            : table.format() +
                  "Shapes without weights, for `estimate` and `advise`; also by their names on the hub\n"
                  "(meta-llama/Llama-3.1-8B-Instruct).\n";
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 }  // namespace

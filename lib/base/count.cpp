@@ -50,13 +50,4 @@ std::string short_count(double count) {
   return digits.data() + letter;
 }
 
-std::string format_decimal(double value, int decimals) {
-  std::array<char, 400> digits{};  // the largest double has 309
-  const auto length = static_cast<size_t>(std::snprintf(digits.data(), digits.size(), "%.*f", decimals, value));
-  std::string text(digits.data(), std::min(length, digits.size() - 1));
-  const size_t point = std::min(text.find('.'), text.size()), first = text.front() == '-' ? 1 : 0;
-  for (size_t at = point; at > first + 3; at -= 3) text.insert(at - 3, 1, ',');
-  return text;
-}
-
 }  // namespace fathom

@@ -13,7 +13,4 @@ std::optional<double> parse_count(std::string_view text);
 // Three digits and a letter: "2T", "6.74B", "151K", "12".
 std::string short_count(double count);
 
-// "1,229.5": a finite number with so many decimals.
-std::string format_decimal(double value, int decimals);
-
 }  // namespace fathom

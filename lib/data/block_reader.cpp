@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/system_error.h"
 
 namespace fathom::data {
 namespace {
@@ -33,7 +33,7 @@ size_t BlockReader::fill(size_t bytes) {
   while (got < bytes) {
     const ssize_t now = ::read(file_.get(), buffer_.data() + used + got, bytes - got);
     if (now < 0 && errno == EINTR) continue;
-    if (now < 0) throw Error("cannot read '" + path_.string() + "': " + std::strerror(errno));
+    if (now < 0) throw system_error("cannot read '" + path_.string() + "'", errno);
     if (now == 0) break;
     got += static_cast<size_t>(now);
   }

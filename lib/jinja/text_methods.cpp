@@ -40,6 +40,7 @@ void charge_backward(View text, View part, Meter& meter) {
 std::vector<View> split_blanks(View text, int64_t limit, bool from_right, Meter& meter) {
   std::vector<View> parts;
   const Ends before = from_right ? Ends::kRight : Ends::kLeft;
+  meter.step(static_cast<int64_t>(text.size() / 2));
   View rest = strip(text, before);
   while (!rest.empty()) {
     if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
@@ -108,6 +109,7 @@ Value strip_method(View text, const std::string& name, CallArguments arguments, 
   const Signature signature(name, std::move(arguments), {"chars"}, meter);
   const Ends ends = name == "strip" ? Ends::kBoth : name == "lstrip" ? Ends::kLeft : Ends::kRight;
   meter.make(text.size());
+  meter.step(static_cast<int64_t>(text.size() / 4));
   if (!signature.has(0) || signature.value(0).is<None>()) return make_text(std::string(strip(text, ends)), meter);
   const std::string characters = signature.text(0);
   meter.make(4 * characters.size());

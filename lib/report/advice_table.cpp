@@ -92,7 +92,7 @@ void add_folded(Table& table, const std::string& text, int64_t width, std::vecto
 }
 
 std::string combinations_table(const std::vector<Combination>& combinations) {
-  constexpr int64_t kNames = 42;
+  constexpr int64_t kNames = 38;
   Table table({{"techniques", Align::kLeft}, {"needs"}, {"", Align::kLeft}, {"step"}});
   for (const Combination& each : combinations) {
     add_folded(table, joined(each.techniques, ", "), kNames, {need_of(each), fit_of(each), time_of(each)});

@@ -2,7 +2,6 @@
 #include "report/attention_table.h"
 
 #include "base/bytes.h"
-#include "base/count.h"
 #include "base/numbers.h"
 #include "report/table.h"
 

@@ -101,9 +101,10 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
   }
   std::string text = table.format();
   if (!speed) return text + describe_unknown_speed(plan.target.device) + "\n";
-  text += "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
+  std::string expected =
+      "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
   if (outlook.run) {
-    text += "; all " + format_count(outlook.run->steps) + " steps " + format_seconds(outlook.run->seconds) +
+    expected += "; all " + format_count(outlook.run->steps) + " steps " + format_seconds(outlook.run->seconds) +
             " besides evaluation and saving";
   }
   return text + folded(expected + ".\n");

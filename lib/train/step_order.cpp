@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/count.h"
+#include "base/numbers.h"
 #include "base/error.h"
 #include "base/rounding.h"
 

@@ -132,9 +132,9 @@ TEST_F(Advise, CombinationsThatItNamesTrain) {
 }
 
 TEST_F(Advise, SaysWhatNothingFits) {
-  const Outcome nothing = run("advise run.yaml --budget 1MiB");
+  const Outcome nothing = run("advise run.yaml --budget 1MiB --keep method,precision");
   EXPECT_EQ(nothing.status, 0);
-  EXPECT_THAT(nothing.output, AllOf(HasSubstr("nothing fits. The smallest, "), HasSubstr(" saves ")));
+  EXPECT_THAT(nothing.output, AllOf(HasSubstr("nothing fits"), HasSubstr("smallest, "), HasSubstr(" saves ")));
   const Outcome batch = run("advise run.yaml --budget 1MiB --vary batch");
   EXPECT_THAT(batch.output, HasSubstr("Not even the smallest value fits"));
   const Outcome plenty = run("advise run.yaml --budget 1GiB --vary length");

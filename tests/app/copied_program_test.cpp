@@ -57,7 +57,6 @@ TEST_F(CopiedProgram, DoesNotTakeLibTorchFromTheWorkingDirectory) {
   write("torch/lib/libtorch_cpu.so", "planted");
   const Outcome outcome = estimate("PATH=/usr/local/bin:/usr/bin:/bin ");
   EXPECT_THAT(outcome.errors, ::testing::Not(HasSubstr((folder_ / "torch").string())));
-  EXPECT_THAT(outcome.errors, ::testing::Not(HasSubstr("libtorch_cpu.so")));
 }
 
 TEST_F(CopiedProgram, SaysWhatWasTriedWithoutLibTorch) {

@@ -151,8 +151,8 @@ TEST_F(Estimate, ShowsInferenceWhenAsked) {
   // Two of keys and values, 16 layers, 8 heads of 64, 2 bytes.
   EXPECT_EQ(json.at("inference").at("cache_bytes_per_token"), 32'768);
   EXPECT_EQ(json.at("inference").at("weights")[0].at("bytes"), 4 * int64_t{1'235'814'400});
-  EXPECT_THAT(run("estimate llama-3.2-1b --inference max_length=16").output, HasSubstr("To use the model"));
-  EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("To use the model")));
+  EXPECT_THAT(run("estimate llama-3.2-1b --inference max_length=16").output, HasSubstr("Inference, in GB"));
+  EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("Inference, in GB")));
 }
 
 // Their memory is one's, their speed as many times one's; what does not fit has no price but that of a wish.

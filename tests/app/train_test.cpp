@@ -246,7 +246,7 @@ TEST_F(Train, EvalReadsWhatItEvaluatesAndNoMore) {
   EXPECT_NE(named.output, base.output);
   const Outcome from_config = run(eval + "adapter_name_or_path=adapter");
   EXPECT_EQ(from_config.output, named.output);
-  EXPECT_THAT(from_config.errors, HasSubstr("the adapter that training starts from, adapter"));
+  EXPECT_THAT(from_config.errors, HasSubstr("scoring the adapter adapter on model, on held_out.jsonl"));
 }
 
 }  // namespace

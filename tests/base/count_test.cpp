@@ -30,14 +30,5 @@ TEST(Count, IsWrittenInThreeDigits) {
   EXPECT_EQ(short_count(12), "12");
 }
 
-TEST(Count, DecimalsHaveSeparators) {
-  EXPECT_EQ(format_decimal(0, 0), "0");
-  EXPECT_EQ(format_decimal(999.96, 1), "1,000.0");
-  EXPECT_EQ(format_decimal(-1229.5, 1), "-1,229.5");
-  EXPECT_EQ(format_decimal(-122.5, 1), "-122.5");
-  EXPECT_EQ(format_decimal(8e9, 0), "8,000,000,000");
-  EXPECT_EQ(format_decimal(1e308, 2).size(), 309 + 102 + 3);
-}
-
 }  // namespace
 }  // namespace fathom

@@ -21,7 +21,8 @@ rc::Gen<std::string> text() {
                       [](const std::vector<std::string>& parts) {
                         std::string joined;
                         for (const std::string& part : parts) joined += part;
-                        return joined;
+                        // The home folder is put in the place of a ~ at the beginning.
+                        return joined[0] == '~' ? "a" + joined : joined;
                       });
 }
 

@@ -55,7 +55,7 @@ TEST(JinjaLimits, EndTemplatesThatNeverWould) {
       "{% set s = 'a' * 10000000 %}" + loop + "{{ s.count('a') }}{% endfor %}",
       "{% set s = 'a ' * 5000000 %}" + loop + "{{ (s | title) is none }}{% endfor %}",
       "{% set s = 'a' * 10000000 %}" + loop + "{{ s is lower }}{% endfor %}",
-      "{% set s = '\n' * 30000000 %}{{ s.splitlines() | length }}" + loop + "{{ s.split() | length }}{% endfor %}",
+      "{% set s = '\\n' * 30000000 %}{{ s.splitlines() | length }}" + loop + "{{ s.split() | length }}{% endfor %}",
       "{% set s = 'a' * 30000000 %}" + loop + "{{ 'x'[s] is none }}{{ 'x'.find(s) }}{% endfor %}",
       "{% set s = '\"' * 20000000 %}" + loop + "{{ (s | tojson) is none }}{{ (s | e) is none }}{{ [s] }}{% endfor %}",
       "{{ '%1000000000d' % 1 }}",

@@ -111,8 +111,8 @@ TEST_P(Stored, is_refused_in_another_shape) {
 }
 
 std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
-  constexpr const char* kNames[] = {"INT8",         "FP8",         "NF4",        "NF4DoubleQuant",
-                                    "INT4Group128", "INT4Group64", "INT4Group32"};
+  constexpr const char* kNames[] = {"INT8",         "FP8",         "NF4",         "NF4DoubleQuant",
+                                    "INT4Group128", "INT4Group64", "INT4Group32", "INT4Group16"};
   return kNames[static_cast<size_t>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Schemes, Stored, testing::ValuesIn(kSchemes), scheme_name);

@@ -52,7 +52,7 @@ TEST_F(AdviceTable, TheLargestValueStandsBesideTheNext) {
   largest.exceeds = plan::Candidate{question_.run, 25 * kGiB, plan::Proof{25 * kGiB, false, false}};
   EXPECT_EQ(format_largest(subject_, plan::Vary::kBatch, largest),
             R"(On the CPU, within 24.00 GiB for live bytes and kernel scratch. As it is, the
-run needs 30.00 GiB and does not fit.
+  run needs 30.00 GiB and does not fit.
 
 per_device_train_batch_size      needs
 ────────────────────────────────────────────────────
@@ -87,8 +87,8 @@ TEST_F(AdviceTable, SettingsToPasteAndWhatIsFaster) {
   const std::string text = format_advice(subject_, advice, nullptr, {remedy});
   EXPECT_THAT(text, AllOf(HasSubstr("full training, checkpointing  21.00 GiB  fits  3e-09 TFLOP"),
                           HasSubstr("Least time:\n  gradient_checkpointing=true\n"),
-                          HasSubstr("no checkpointing, needs 30.00 GiB and does\nnot fit (dry run)."),
-                          HasSubstr("504 combinations"), HasSubstr("bf16=true  1.00 GiB")));
+                          HasSubstr("no checkpointing, needs 30.00 GiB and does\n  not fit (dry run)."),
+                          HasSubstr("504 combinations"), HasSubstr("bf16=true                  1.00 GiB")));
   EXPECT_THAT(text, Not(HasSubstr("Near the limit")));
   const Json json = advice_json(subject_, advice, nullptr, {remedy});
   EXPECT_EQ(json.at("best").at("settings"), Json::array({"gradient_checkpointing=true"}));
@@ -106,7 +106,7 @@ TEST_F(AdviceTable, SaysWhereNothingFitsAndWhatKeepsTheMethod) {
   const std::string text = format_advice(subject_, advice, &none, {});
   EXPECT_THAT(text, AllOf(HasSubstr("No combination is faster."), HasSubstr("Near the limit: it fits only if"),
                           HasSubstr("Least time with method: full: nothing fits, with any optimizer. The smallest,\n"
-                                    "full training, no checkpointing, needs 30.00 GiB.\n"),
+                                    "  full training, no checkpointing, needs 30.00 GiB.\n"),
                           Not(HasSubstr("It would fit"))));
   none.enough = {"H200 (139.80 GiB)", "B200 (178.35 GiB)"};
   EXPECT_THAT(format_advice(subject_, none, nullptr, {}),
@@ -159,7 +159,7 @@ TEST_F(AdviceTable, LongSettingsCanBePasted) {
   advice.best->run.bf16 = true;
   EXPECT_THAT(format_advice(subject_, advice, nullptr, {}),
               HasSubstr("  bf16=true per_device_train_batch_size=1 gradient_accumulation_steps=8 \\\n"
-                        "  gradient_checkpointing=true\n"));
+                        "    gradient_checkpointing=true\n"));
 }
 
 TEST_F(AdviceTable, SaysWhereTheDryRunsDidNotSettleIt) {

@@ -27,7 +27,7 @@ TEST(MemoryJson, OfAPlanAlone) {
   EXPECT_EQ(json["components"].size(), 7U);
   EXPECT_EQ(json["components"]["activations"].dump(), R"({"analytic":2000,"dry_run":2048,"measured":null})");
   EXPECT_EQ(json["maximum"]["gradients"].dump(), R"({"analytic":0,"dry_run":4096,"measured":null})");
-  EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":null,"range":null,"measured":null})");
+  EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":null,"range":null,"bound":null,"measured":null})");
   EXPECT_EQ(json["fits"], true);
   EXPECT_EQ(json["needed"], 15880);
   EXPECT_EQ(json["missing"], 0);
@@ -80,8 +80,8 @@ TEST(MemoryJson, OfAGpu) {
   measured.device_growth = 3000000;
   const Json json = memory_json({example_gpu_plan(), measured});
   EXPECT_EQ(json["target"]["device"], "cuda");
-  EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":18432,"range":[17920,18432],"measured":18000})");
-  EXPECT_EQ(json["reserved"].dump(), R"({"dry_run":2097152,"range":[2097152,4194304],"measured":2097152})");
+  EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":18432,"range":[17920,18432],"bound":false,"measured":18000})");
+  EXPECT_EQ(json["reserved"].dump(), R"({"dry_run":2097152,"range":[2097152,4194304],"bound":false,"measured":2097152})");
   EXPECT_EQ(json["fits"], true);
   EXPECT_EQ(json["needed"], 2097152);
   EXPECT_EQ(json["missing"], 0);
