@@ -76,7 +76,8 @@ class Dialogue {
     while (model_.fits && messages_.size() > first + 1 && !model_.fits(prompt)) {
       messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(first),
                       messages_.begin() + static_cast<std::ptrdiff_t>(first + 2));  // a question and its answer
-      if (!is_told_) screen_.show_error("(the conversation is longer than the model's positions: its oldest turns are left out)");
+      if (!is_told_)
+        screen_.show_error("(the conversation is longer than the model's positions: its oldest turns are left out)");
       is_told_ = true;
       prompt = rendered();
     }

@@ -27,6 +27,7 @@ constexpr std::array<View, 47> kMethods = {
 
 Value list_of(const std::vector<View>& parts, Meter& meter) {
   std::vector<Value> items;
+  items.reserve(parts.size());
   for (View part : parts) items.push_back(make_text(std::string(part), meter));
   return make_list(std::move(items), meter);
 }

@@ -105,7 +105,7 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
       "Expected, by " + speed->source + ": " + rounded_count(*outlook.tokens_per_second()) + " tokens a second";
   if (outlook.run) {
     expected += "; all " + format_count(outlook.run->steps) + " steps " + format_seconds(outlook.run->seconds) +
-            " besides evaluation and saving";
+                " besides evaluation and saving";
   }
   return text + folded(expected + ".\n");
 }

@@ -14,8 +14,8 @@
 #include "tokenizer/normal_form.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/tokenizer_json_parts.h"
-#include "weights/companion.h"
 #include "tokenizer/utf8.h"
+#include "weights/companion.h"
 
 namespace fathom::tokenizer {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "base/numbers.h"
 #include "base/error.h"
+#include "base/numbers.h"
 #include "base/rounding.h"
 
 namespace fathom::train {

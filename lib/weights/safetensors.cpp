@@ -194,7 +194,8 @@ int64_t header_length(const MappedFile& file) {
   uint64_t length = 0;
   for (int byte = 7; byte >= 0; --byte) length = length << 8 | std::to_integer<uint64_t>(file.data()[byte]);
   if (length > kMaxHeaderBytes) {
-    refuse_header(file, "header of " + std::to_string(length) + " bytes (at most " + std::to_string(kMaxHeaderBytes) + ")");
+    refuse_header(file,
+                  "header of " + std::to_string(length) + " bytes (at most " + std::to_string(kMaxHeaderBytes) + ")");
   }
   if (length > file.size() - 8) {
     refuse_header(

@@ -81,7 +81,8 @@ TEST(MemoryJson, OfAGpu) {
   const Json json = memory_json({example_gpu_plan(), measured});
   EXPECT_EQ(json["target"]["device"], "cuda");
   EXPECT_EQ(json["allocated"].dump(), R"({"dry_run":18432,"range":[17920,18432],"bound":false,"measured":18000})");
-  EXPECT_EQ(json["reserved"].dump(), R"({"dry_run":2097152,"range":[2097152,4194304],"bound":false,"measured":2097152})");
+  EXPECT_EQ(json["reserved"].dump(),
+            R"({"dry_run":2097152,"range":[2097152,4194304],"bound":false,"measured":2097152})");
   EXPECT_EQ(json["fits"], true);
   EXPECT_EQ(json["needed"], 2097152);
   EXPECT_EQ(json["missing"], 0);
