@@ -263,7 +263,8 @@ void print_outcome(const train::RunResult& result) {
 
 int run_train(const Invocation& invocation) {
   const auto start = std::chrono::steady_clock::now();
-  const config::RunConfig& config = invocation.config;
+  config::RunConfig config = invocation.config;
+  if (invocation.phantom_gpu) config.early_stopping_patience = 0;  // its losses are none: it plays every step
   refuse_many_processes();
   refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   const Session session = open_session(invocation);

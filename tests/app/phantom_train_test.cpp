@@ -119,6 +119,15 @@ TEST_P(PhantomTrainMatrix, RunsToItsEndAsPlanned) {
 INSTANTIATE_TEST_SUITE_P(Cuda, PhantomTrainMatrix, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
+TEST_F(PhantomTrain, PlaysEveryStepWhateverItsLossesWouldSay) {
+  write_run(0);
+  const Outcome outcome =
+      run("train run.yaml --phantom-gpu H100 eval_strategy=steps eval_steps=1 early_stopping_patience=1");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("evaluation at step 6"));
+  EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
+}
+
 // cuBLAS has a workspace for the backward pass only after a first step.
 TEST_F(PhantomTrain, EvaluatesBeforeTheFirstStepAloneAsPlanned) {
   write_run(0);
