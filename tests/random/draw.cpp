@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "config/devices.h"
 #include "config/keys.h"
 #include "tests/random/dice.h"
 #include "tests/random/draw_keys.h"
@@ -80,6 +81,14 @@ std::vector<std::string> words_of(const config::Key& key) {
     start = end + 2;
   }
   return words;
+}
+
+std::vector<std::string> phantom_gpus() {
+  std::vector<std::string> names;
+  for (const auto& [name, gpu] : config::load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml")) {
+    if (config::is_supported(gpu.compute_capability)) names.push_back(name);
+  }
+  return names;
 }
 
 const std::string& RandomRun::value(const std::string& key) const {

@@ -41,6 +41,9 @@ struct RandomRun {
 Json to_json(const RandomRun& run);
 RandomRun run_from_json(const Json& value);
 
+// The GPUs of configs/gpus.yaml that LibTorch has kernels for.
+std::vector<std::string> phantom_gpus();
+
 // The same run for the same numbers. gpus: the names to choose from; empty: a run on the CPU. Throws Error if
 // lib/config has a key that the generator does not know, or the other way round.
 RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& gpus);

@@ -90,7 +90,7 @@ Value draw_qat(Draft& draft) {
 
 Value draw_format(Draft& draft) {
   const bool bytes = draft.run.tokenizer;
-  if (!bytes || draft.dice.chance(0.3)) return draft.dice.chance(0.5) ? Value("input_ids") : std::nullopt;
+  if (!bytes || draft.dice.chance(0.3)) return maybe(draft, 0.6, {"input_ids", "input_ids", "auto"});
   return draft.dice.one_of<std::string>({"text", "prompt_completion", "alpaca", "messages", "sharegpt"});
 }
 
@@ -156,7 +156,10 @@ const std::vector<KeyDraw>& key_draws() {
          return maybe(draft, 0.4, {"flash", "math", "math"});
        }},
       // Always given: a machine with a GPU would take it.
-      {"device", [](Draft& draft) { return Value(draft.on_gpu() ? "cuda" : "cpu"); }},
+      {"device",
+       [](Draft& draft) {
+         return Value(draft.on_gpu() ? draft.dice.one_of<std::string>({"cuda", "cuda", "auto"}) : "cpu");
+       }},
       {"cuda_kernels", [](Draft& draft) { return flag(draft, 0.2, draft.on_gpu() && !draft.is("fp16", "true")); }},
       {"num_threads",
        [](Draft& draft) {

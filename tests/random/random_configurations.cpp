@@ -1,7 +1,6 @@
 // Draws, plays and judges random runs, for scripts/random_configurations: a JSON object a line on stdout.
 //
-// usage: random_configurations SEED FIRST COUNT FOLDER cpu|GPU...     draws of those numbers, on the CPU or on any of
-// the GPUs
+// usage: random_configurations SEED FIRST COUNT FOLDER cpu|phantom    draws of those numbers, on the CPU or on GPUs
 //        random_configurations --minimise FILE FOLDER                 the run of a file as `run` has it, made small
 #include <algorithm>
 #include <iostream>
@@ -21,8 +20,7 @@ Json row_of(const RandomRun& run, const Judgement& judgement) {
 }
 
 int draw_and_play(uint64_t seed, uint64_t first, uint64_t count, const std::string& folder,
-                  std::vector<std::string> gpus) {
-  if (gpus == std::vector<std::string>{"cpu"}) gpus.clear();
+                  const std::vector<std::string>& gpus) {
   Programs programs(FATHOM_PRESTARTED);
   std::vector<std::pair<uint64_t, RandomRun>> runs;
   for (uint64_t number = first; number < first + count; ++number) runs.emplace_back(number, draw(seed, number, gpus));
@@ -54,9 +52,11 @@ int minimise_and_play(const std::string& file, const std::string& folder) {
 int main(int count, char** arguments) try {
   const std::vector<std::string> words(arguments + 1, arguments + count);
   if (words.size() == 3 && words[0] == "--minimise") return fathom::random::minimise_and_play(words[1], words[2]);
-  if (words.size() < 5) throw fathom::UsageError("usage: random_configurations SEED FIRST COUNT FOLDER cpu|GPU...");
+  if (words.size() != 5 || (words[4] != "cpu" && words[4] != "phantom")) {
+    throw fathom::UsageError("usage: random_configurations SEED FIRST COUNT FOLDER cpu|phantom");
+  }
   return fathom::random::draw_and_play(std::stoull(words[0]), std::stoull(words[1]), std::stoull(words[2]), words[3],
-                                       {words.begin() + 4, words.end()});
+                                       words[4] == "cpu" ? std::vector<std::string>{} : fathom::random::phantom_gpus());
 } catch (const std::exception& error) {
   std::cerr << error.what() << std::endl;
   return 1;
