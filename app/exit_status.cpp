@@ -32,8 +32,7 @@ std::string describe_system_failure(const std::exception& error) {
   if (refused == nullptr) return "";
   const int code = refused->code().value();
   const bool is_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr;
-  const std::string what =
-      is_file || code != EAGAIN ? error.what() : "a thread could not be started: " + std::string(error.what());
+  const std::string what = (!is_file && code == EAGAIN ? "a thread could not be started: " : "") + message_of(error);
   const std::string remedy =
       refused->code().category() == std::generic_category() || refused->code().category() == std::system_category()
           ? remedy_for(code)

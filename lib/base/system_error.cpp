@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/bytes.h"
 
@@ -17,6 +18,8 @@ std::string remedy_for(int code) {
     case EACCES:
     case EPERM:
       return "check the permissions";
+    case ELOOP:
+      return "remove the link: it leads back to itself";
     case EROFS:
       return "choose a folder that can be written";
     case ENOSPC:
@@ -43,6 +46,14 @@ std::string remedy_for(int code) {
 
 Error system_error(const std::string& what, int code) {
   return Error(what + ": " + std::strerror(code), remedy_for(code));
+}
+
+std::string message_of(const std::exception& error) {
+  const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  if (file == nullptr) return error.what();
+  std::string paths = file->path1().string();
+  if (!file->path2().empty()) paths += " and " + file->path2().string();
+  return (paths.empty() ? "" : paths + ": ") + file->code().message();
 }
 
 std::string describe_address_space() {

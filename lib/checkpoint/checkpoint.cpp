@@ -16,6 +16,7 @@
 #include "base/finite.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/system_error.h"
 #include "checkpoint/disk_room.h"
 #include "checkpoint/manifest.h"
 
@@ -219,7 +220,7 @@ std::optional<Checkpoint> find_newest(const fs::path& output_dir) {
     } catch (const Error& error) {
       log_warning("skipping " + candidate->folder.filename().string() + ": " + error.what());
     } catch (const fs::filesystem_error& error) {
-      log_warning("skipping " + candidate->folder.filename().string() + ": " + error.what());
+      log_warning("skipping " + candidate->folder.filename().string() + ": " + message_of(error));
     }
   }
   return std::nullopt;

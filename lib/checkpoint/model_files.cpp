@@ -76,9 +76,11 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
           {"use_rslora", lora.rank_stabilised}};
 }
 
-// What describes the weights: adapter_config.json, or config.json.
+// Of what describes the weights.
+std::string description_name(const ModelFiles& files) { return files.lora ? "adapter_config.json" : "config.json"; }
+
 FileText description_of(const NamedTensors& parameters, const ModelFiles& files) {
-  if (files.lora) return {"adapter_config.json", format_json(adapter_config(parameters, files))};
+  if (files.lora) return {description_name(files), format_json(adapter_config(parameters, files))};
   Json config = read_json(files.source / "config.json");
   if (!parameters.empty()) {
     config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
@@ -86,7 +88,7 @@ FileText description_of(const NamedTensors& parameters, const ModelFiles& files)
   for (const auto& [name, tensor] : parameters) {
     if (name == kEmbedding) config["vocab_size"] = tensor.size(0);  // with tokens that were added
   }
-  return {"config.json", format_json(config)};
+  return {description_name(files), format_json(config)};
 }
 
 std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files) {
@@ -134,6 +136,23 @@ NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsF
   return parameters;
 }
 
+void require_places(const fs::path& output_dir, const ModelFiles& files) {
+  std::vector<std::string> names = copied_files(files);
+  names.insert(names.end(), {description_name(files), weights_file_name(files)});
+  const auto refuse = [](const fs::path& path, const char* what) {
+    throw Error("'" + path.string() + "' is " + what, "remove it, or choose another output_dir");
+  };
+  std::error_code absent;
+  for (const std::string& name : names) {
+    const fs::path target = output_dir / name, parent = target.parent_path();
+    if (parent != output_dir && fs::is_symlink(parent, absent)) refuse(parent, "a link, not a folder");
+    if (parent != output_dir && fs::exists(parent, absent) && !fs::is_directory(parent, absent)) {
+      refuse(parent, "not a folder");
+    }
+    if (fs::symlink_status(target, absent).type() == fs::file_type::directory) refuse(target, "a folder, not a file");
+  }
+}
+
 std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
                                           const ModelFiles& files) {
   const FileText description = description_of(parameters, files);
@@ -157,6 +176,7 @@ int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
 }
 
 void write_model(const fs::path& output_dir, const NamedTensors& parameters, const ModelFiles& files) {
+  require_places(output_dir, files);
   const fs::path staging = output_dir / kModelStaging;
   fs::remove_all(staging);
   fs::create_directories(staging);
@@ -165,10 +185,6 @@ void write_model(const fs::path& output_dir, const NamedTensors& parameters, con
     sync_files(staging, written);
     for (const FileRecord& file : written) {
       const fs::path target = output_dir / file.name;
-      if (fs::is_symlink(target.parent_path()) && target.parent_path() != output_dir) {
-        throw Error("'" + target.parent_path().string() + "' is a link, not a folder",
-                    "remove it, or choose another output_dir");
-      }
       fs::create_directories(target.parent_path());
       fs::rename(staging / file.name, target);
     }

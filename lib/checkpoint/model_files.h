@@ -43,6 +43,10 @@ std::vector<FileRecord> write_model_files(const std::filesystem::path& folder, c
 // Bytes of all that it writes.
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files);
 
+// Throws Error where something stands in output_dir that a file of the model cannot take the place of: a folder, or a
+// link instead of the folder that it goes into.
+void require_places(const std::filesystem::path& output_dir, const ModelFiles& files);
+
 // The staging folder of write_model: what a killed one leaves.
 inline constexpr char kModelStaging[] = ".model.partial";
 

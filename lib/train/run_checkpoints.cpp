@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system_error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
 #include "train/inputs.h"
@@ -29,6 +30,7 @@ RunCheckpoints::RunCheckpoints(const config::RunConfig& config, checkpoint::Mode
 void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const {
   const std::filesystem::path folder = config_.output_dir;
   std::filesystem::create_directories(folder);
+  checkpoint::require_places(folder, files_);
   checkpoint::remove_leftovers(folder);
   if (resumed_step) {
     for (const std::filesystem::path& abandoned : checkpoint::set_aside_after(folder, *resumed_step)) {
@@ -64,7 +66,7 @@ void RunCheckpoints::start(int64_t step, Json state) {
         if (listener_.sync) listener_.sync();
       });
     } catch (const std::exception& error) {
-      throw Error("the checkpoint of step " + std::to_string(step) + " could not be saved: " + error.what());
+      throw Error("the checkpoint of step " + std::to_string(step) + " could not be saved: " + message_of(error));
     }
   });
 }
@@ -107,7 +109,7 @@ ledger::Memory RunCheckpoints::write_model() {
     try {
       checkpoint::write_model(config_.output_dir, parameters(), files_);
     } catch (const std::exception& error) {
-      throw Error(std::string("the final model could not be written: ") + error.what());
+      throw Error("the final model could not be written: " + message_of(error));
     }
   });
 }

@@ -32,8 +32,9 @@ class RunCheckpoints {
   RunCheckpoints(const config::RunConfig& config, checkpoint::ModelFiles files, Trainer& trainer, Listener listener);
 
   // Removes what killed saves left in output_dir, sets aside the checkpoints of steps after `resumed_step`, from which
-  // a run goes on there, and asks for room: throws Error if there is none for the first checkpoint, or for the model
-  // where no checkpoint is to come; warns if there is not enough for all that will be kept.
+  // a run goes on there, and asks for places and room: throws Error if the model's files cannot take theirs, or if
+  // there is no room for the first checkpoint, or for the model where no checkpoint is to come; warns if there is not
+  // enough for all that will be kept.
   void prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
 
   // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before.

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace fathom {
 namespace {
@@ -17,9 +18,19 @@ TEST(SystemError, SaysWhatWhyAndWhatToDo) {
   EXPECT_STREQ(system_error("cannot write 'x'", EFBIG).what(),
                "cannot write 'x': File too large; the size of files is limited here: raise the limit (ulimit -f)");
   EXPECT_STREQ(system_error("cannot read 'x'", EIO).what(), "cannot read 'x': Input/output error");
-  for (const int code : {ENOENT, EACCES, EPERM, EROFS, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EAGAIN}) {
+  for (const int code : {ENOENT, EACCES, EPERM, EROFS, ENOSPC, EDQUOT, ELOOP, EMFILE, ENFILE, ENOMEM, EAGAIN}) {
     EXPECT_NE(remedy_for(code), "") << code;
   }
+}
+
+TEST(SystemError, TellsOfFilesInOurWords) {
+  const auto code = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+  const std::string reason = "Too many levels of symbolic links";
+  using Failure = std::filesystem::filesystem_error;
+  EXPECT_EQ(message_of(Failure("status", "a", code)), "a: " + reason);
+  EXPECT_EQ(message_of(Failure("rename", "a", "b", code)), "a and b: " + reason);
+  EXPECT_EQ(message_of(Failure("current path", code)), reason);
+  EXPECT_EQ(message_of(Error("what", "remedy")), "what; remedy");
 }
 
 TEST(SystemError, TellsOfALimitedAddressSpace) {

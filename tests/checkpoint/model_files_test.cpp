@@ -167,5 +167,26 @@ TEST_F(ModelFilesTest, ReplacesAnOlderModelAndCleansUp) {
   EXPECT_FALSE(fs::exists(root_ / "run/.model.partial"));
 }
 
+TEST_F(ModelFilesTest, WhatStandsWhereAFileGoesIsRefusedBeforeOneIsWritten) {
+  put("additional_chat_templates/a.jinja", "a");
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.model", "additional_chat_templates/a.jinja"}) {
+    fs::create_directories(root_ / "run" / name);
+    EXPECT_THROW(require_places(root_ / "run", files_), Error) << name;
+    EXPECT_THROW(write_model(root_ / "run", {{"w", at::zeros({2})}}, files_), Error) << name;
+    fs::remove_all(root_ / "run" / name);
+    EXPECT_FALSE(fs::exists(root_ / "run" / "tokenizer_config.json")) << name;
+  }
+  fs::remove(root_ / "run/additional_chat_templates");
+  std::ofstream(root_ / "run/additional_chat_templates") << "a file";
+  EXPECT_THROW(require_places(root_ / "run", files_), Error);
+  fs::remove(root_ / "run/additional_chat_templates");
+  fs::create_directory_symlink(root_ / "base", root_ / "run/additional_chat_templates");
+  EXPECT_THROW(require_places(root_ / "run", files_), Error);
+  fs::remove(root_ / "run/additional_chat_templates");
+  EXPECT_NO_THROW(require_places(root_ / "run", files_));
+  EXPECT_NO_THROW(require_places(root_ / "absent", files_));
+}
+
 }  // namespace
 }  // namespace fathom::checkpoint
