@@ -60,7 +60,7 @@ Value int_filter(const Value& operand, CallArguments arguments, Meter& meter) {
   if (const auto value = operand.integer()) return Value(Value::Data(*value));
   std::optional<double> number = operand.number();
   if (const std::string* text = operand.text()) {
-    meter.read(text->size());
+    meter.visit(text->size());  // blanks are stripped, underscores taken out
     if (const auto value = parse_integer(*text, meter)) return Value(Value::Data(*value));
     number = parse_float(*text);
     if (number && std::isinf(*number)) number.reset();
@@ -75,7 +75,7 @@ Value float_filter(const Value& operand, CallArguments arguments, Meter& meter) 
   if (operand.is<Undefined>()) refuse(operand, "", meter);
   std::optional<double> number = operand.number();
   if (const std::string* text = operand.text()) {
-    meter.read(text->size());
+    meter.visit(text->size());
     number = parse_float(*text);
   }
   return number ? Value(Value::Data(*number)) : signature.value(0, Value(Value::Data(0.0)));

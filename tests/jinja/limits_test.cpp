@@ -75,6 +75,21 @@ TEST(JinjaLimits, EndTemplatesThatNeverWould) {
   }
 }
 
+TEST(JinjaLimits, WeighTextsThatAreReadLetterByLetter) {
+  Limits few;
+  few.steps = 300'000;
+  const auto weighed = [&](const std::string& filter) {
+    try {
+      Template("{{ s | " + filter + " }}", "t").render({{"s", std::string(1'000'000, '\n')}}, few);
+    } catch (const Error& error) {
+      return std::string_view(error.what()).find("steps") != std::string_view::npos;
+    }
+    return false;
+  };
+  for (const char* filter : {"int", "float", "upper", "title"}) EXPECT_TRUE(weighed(filter)) << filter;
+  EXPECT_FALSE(weighed("length"));
+}
+
 TEST(JinjaLimits, RefuseDeepSyntax) {
   for (const auto& [open, inside, close] : {std::tuple{"(", "1", ")"},
                                             {"[", "", "]"},
