@@ -62,8 +62,9 @@ model::ModelOptions options_for_use(const Invocation& invocation, const config::
 }
 
 void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder) {
-  model.load(folder, invocation.seed);
   const std::filesystem::path adapter = adapter_of(invocation);
+  if (!adapter.empty()) checkpoint::require_adapter_of(adapter, model);  // before the base is read
+  model.load(folder, invocation.seed);
   if (!adapter.empty()) checkpoint::load_adapter(adapter, model);
 }
 

@@ -31,6 +31,47 @@ void expect(const Json& config, const std::string& origin, const char* key, cons
 
 constexpr const char* kTyingKey = "ensure_weight_tying";
 const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight";
+const ModelFiles kAdapter{{}, model::LoraOptions{}};
+
+weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
+  return weights::SafetensorsFile(folder / weights_file_name(kAdapter));
+}
+
+[[noreturn]] void refuse_missing(const std::string& origin, const std::string& parameter, const std::string& remedy) {
+  if (!model::is_name_of_steps(parameter)) throw Error(origin + ": holds no tensor for " + parameter, remedy);
+  throw Error(origin + ": holds no steps of quantization-aware training (" + parameter + "), which qat asks for",
+              "leave qat as it was when the adapter was trained, or train a new one");
+}
+
+// Throws Error unless the file holds what the model trains, and nothing else.
+void require_tensors(const weights::SafetensorsFile& file, const model::Llama& model) {
+  const std::string origin = file.path().string(), prefix = weights_prefix(kAdapter);
+  const std::string remedy = "use the adapter on the model and modules it was made for";
+  std::set<std::string> known;
+  if (model.shape().tie_word_embeddings) known.insert(prefix + kHead);  // PEFT writes the matrix twice
+  for (const model::Parameter& parameter : model.trained_parameters()) {
+    const weights::TensorInfo* info = file.find(prefix + parameter.name);
+    if (info == nullptr) refuse_missing(origin, parameter.name, remedy);
+    known.insert(info->name);
+    const std::string name = origin + ": '" + info->name + "'";
+    if (parameter.tensor.sizes() != at::IntArrayRef(info->shape)) {
+      throw Error(name + " is " + c10::str(at::IntArrayRef(info->shape)) + ", but on this model it would be " +
+                      c10::str(parameter.tensor.sizes()) + ": the adapter was made for another",
+                  remedy);
+    }
+    if (!is_floating(info->dtype) || size_of(info->dtype) < 2) {
+      throw Error(name + " is stored as " + std::string(dtype_name(info->dtype)) + "; expected FP32, BF16 or FP16",
+                  "save the adapter in one of these");
+    }
+  }
+  for (const weights::TensorInfo& info : file.tensors()) {
+    if (!known.contains(info.name) && model::is_name_of_steps(info.name)) {
+      throw Error(origin + ": '" + info.name + "' holds steps of quantization-aware training, which these weights need",
+                  "set qat to the type in its name, or name what `fathom export --merge` makes of the folder");
+    }
+    if (!known.contains(info.name)) throw Error(origin + ": '" + info.name + "' has no place in the model", remedy);
+  }
+}
 
 }  // namespace
 
@@ -98,37 +139,24 @@ void refuse_other_adapter(const config::RunConfig& config, const model::ModelSha
                    "set " + differing);
 }
 
+bool has_adapter_weights(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / weights_file_name(kAdapter));
+}
+
+void require_adapter_of(const std::filesystem::path& folder, const model::Llama& model) {
+  refuse_untied(folder, model.shape());
+  require_tensors(open_weights(folder), model);
+}
+
 void load_adapter(const std::filesystem::path& folder, const model::Llama& model) {
   const at::NoGradGuard no_gradients;
   refuse_untied(folder, model.shape());
-  const ModelFiles files{{}, model.options().lora};
-  const weights::SafetensorsFile file(folder / weights_file_name(files));
-  const std::string origin = file.path().string(), remedy = "use the adapter on the model and modules it was made for";
-  std::set<std::string> known;
-  if (model.shape().tie_word_embeddings) known.insert(weights_prefix(files) + kHead);  // PEFT writes the matrix twice
+  const weights::SafetensorsFile file = open_weights(folder);
+  require_tensors(file, model);
   for (const model::Parameter& parameter : model.trained_parameters()) {
-    const weights::TensorInfo* info = file.find(weights_prefix(files) + parameter.name);
-    if (info == nullptr) throw Error(origin + ": holds no tensor for " + parameter.name, remedy);
-    known.insert(info->name);
-    const std::string name = origin + ": '" + info->name + "'";
-    if (parameter.tensor.sizes() != at::IntArrayRef(info->shape)) {
-      throw Error(name + " is " + c10::str(at::IntArrayRef(info->shape)) + ", but on this model it would be " +
-                      c10::str(parameter.tensor.sizes()) + ": the adapter was made for another",
-                  remedy);
-    }
-    if (!is_floating(info->dtype) || size_of(info->dtype) < 2) {
-      throw Error(name + " is stored as " + std::string(dtype_name(info->dtype)) + "; expected FP32, BF16 or FP16",
-                  "save the adapter in one of these");
-    }
-    void* bytes = const_cast<std::byte*>(file.data(*info));
-    parameter.tensor.copy_(at::from_blob(bytes, info->shape, at::TensorOptions(ops::scalar_type(info->dtype))));
-  }
-  for (const weights::TensorInfo& info : file.tensors()) {
-    if (!known.contains(info.name) && model::is_name_of_steps(info.name)) {
-      throw Error(origin + ": '" + info.name + "' holds steps of quantization-aware training, which these weights need",
-                  "set qat to the type in its name, or name what `fathom export --merge` makes of the folder");
-    }
-    if (!known.contains(info.name)) throw Error(origin + ": '" + info.name + "' has no place in the model", remedy);
+    const weights::TensorInfo& info = *file.find(weights_prefix(kAdapter) + parameter.name);
+    void* bytes = const_cast<std::byte*>(file.data(info));
+    parameter.tensor.copy_(at::from_blob(bytes, info.shape, at::TensorOptions(ops::scalar_type(info.dtype))));
   }
 }
 

@@ -18,8 +18,13 @@ void refuse_untied(const std::filesystem::path& folder, const model::ModelShape&
 // Throws UsageError, naming the settings to write, unless config.adapter_name_or_path was trained with the config's
 // lora_r, lora_alpha, use_rslora, target_modules and modules_to_save; whatever the two above throw besides.
 void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape);
+// Whether the folder holds adapter_model.safetensors.
+bool has_adapter_weights(const std::filesystem::path& folder);
+// Throws Error unless adapter_model.safetensors holds what the model trains, in names, shapes and types: reads its
+// header, and of the model no more than sizes, so that it may be on LibTorch's meta device.
+void require_adapter_of(const std::filesystem::path& folder, const model::Llama& model);
 // Copies the tensors of adapter_model.safetensors into the model's adapters and its modules_to_save, converting their
-// types. Throws Error unless names and shapes are the model's.
+// types. Throws as require_adapter_of.
 void load_adapter(const std::filesystem::path& folder, const model::Llama& model);
 
 }  // namespace fathom::checkpoint

@@ -26,10 +26,14 @@ struct RunInputs {
 };
 
 // Opens the folder and reads the files that the config names. A file whose key is empty is left empty. An adapter to
-// train on must be there, unless the run is resumed.
+// train on must be there and fit, unless the run is resumed.
 // weights_required: false for plans, which need no more than config.json.
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
-// The same without a look at the adapter that training continues from: needs no LibTorch.
+// Throws Error or UsageError unless the adapter of adapter_name_or_path can be trained on: settings, and names, shapes
+// and types of its weights, where they are there or required.
+void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape,
+                          bool weights_required = true);
+// open_inputs without a look at the adapter that training continues from: needs no LibTorch.
 RunInputs read_inputs(const config::RunConfig& config, bool weights_required = true);
 
 // The tokens at which generation stops: generation_config.json's eos_token_id (a number or a list), else config.json's,

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "tests/train/small_run.h"
+#include "weights/safetensors.h"
 
 namespace fathom::train {
 namespace {
@@ -115,6 +116,44 @@ TEST_F(AdapterTest, other_settings_are_refused_by_name) {
   }
   second.adapter_name_or_path = (folder_ / "nowhere").string();
   EXPECT_THROW(open_inputs(second), Error);
+}
+
+std::string refusal(const config::RunConfig& config) {
+  try {
+    open_inputs(config);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// What is in the file is known from its header: nothing is left to find out after the plan.
+TEST_F(AdapterTest, weights_that_do_not_fit_are_refused_before_anything_is_planned) {
+  const config::RunConfig first = lora("first");
+  run(first);
+  config::RunConfig second = lora("second");
+  second.adapter_name_or_path = first.output_dir;
+  EXPECT_EQ(refusal(second), "");
+  second.qat = config::Qat::kInt8;
+  EXPECT_THAT(refusal(second), HasSubstr("model.layers.0.self_attn.q_proj.int8_log_steps"));
+  second.resume_from_checkpoint = "auto";
+  EXPECT_THROW(find_resume(second, open_inputs(second), false), Error) << "nothing to resume: the adapter is read";
+  second.resume_from_checkpoint = "";
+  config::RunConfig rounded = lora("rounded");
+  rounded.qat = config::Qat::kInt8;
+  run(rounded);
+  second.adapter_name_or_path = rounded.output_dir;
+  EXPECT_EQ(refusal(second), "");
+  second.qat = config::Qat::kNone;
+  EXPECT_THAT(refusal(second), HasSubstr("set qat to the type in its name"));
+
+  second.adapter_name_or_path = first.output_dir;
+  const std::filesystem::path weights = std::filesystem::path(first.output_dir) / "adapter_model.safetensors";
+  weights::write_safetensors(weights, {});
+  EXPECT_THAT(refusal(second), HasSubstr("holds no tensor for"));
+  std::filesystem::remove(weights);
+  EXPECT_NE(refusal(second), "");
+  EXPECT_NO_THROW(open_inputs(second, /*weights_required=*/false)) << "of a plan, which needs no weights";
 }
 
 TEST_F(AdapterTest, kernels_for_wider_numbers_are_refused_over_a_base_in_fp16) {
