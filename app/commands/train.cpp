@@ -49,8 +49,9 @@ class Recorder {
         times_(times),
         profile_(profile) {
     if (resume && train::continues_in_place(config, resume)) {
-      keep_bytes_ = train::observer_state(*resume).value("metrics_bytes", int64_t{0});
-      keep_event_bytes_ = train::observer_state(*resume).value("event_bytes", int64_t{0});
+      train::ObserverState kept = train::run_state(*resume).observer;
+      keep_bytes_ = kept["metrics_bytes"];
+      keep_event_bytes_ = kept["event_bytes"];
     }
   }
 
@@ -60,8 +61,8 @@ class Recorder {
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
     observer.on_checkpoint = [](const train::CheckpointReport& report) { saved(report); };
     observer.state = [this] {
-      return Json{{"metrics_bytes", metrics().bytes()},
-                  {"event_bytes", for_tensorboard_ ? events().bytes() : keep_event_bytes_}};
+      return train::ObserverState{{"metrics_bytes", metrics().bytes()},
+                                  {"event_bytes", for_tensorboard_ ? events().bytes() : keep_event_bytes_}};
     };
     observer.sync = [this] {
       metrics().sync();

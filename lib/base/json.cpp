@@ -73,7 +73,8 @@ Prepared replace_constants(std::string_view text) {
 // duplicate keys silently and searches all earlier keys of an object for each new one.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(size_t most_values) : values_left_(most_values) {}
+  explicit Builder(size_t most_values)
+      : values_left_(most_values), allocated_left_(std::max(kMostJsonValues, most_values / 4)) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -85,7 +86,7 @@ class Builder : public nlohmann::json_sax<Json> {
     }
     return add(value);
   }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool string(string_t& value) override { return count_allocated() && add(std::move(value)); }
   bool binary(binary_t&) override { return fail("binary values are not JSON"); }
   bool start_object(std::size_t) override { return open(Json::object()); }
   bool start_array(std::size_t) override { return open(Json::array()); }
@@ -147,7 +148,9 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool fail_values() { return fail("more values than any file of its kind has"); }
+  bool count_allocated() { return allocated_left_-- > 0 || fail_values(); }
   bool open(Json value) {
+    if (!count_allocated()) return false;
     if (values_left_-- == 0) return fail_values();
     if (frames_.size() >= kDeepest) return fail("nested deeper than " + std::to_string(kDeepest) + " levels");
     Json* placed = place(std::move(value));
@@ -162,7 +165,7 @@ class Builder : public nlohmann::json_sax<Json> {
   Json root_;
   std::vector<Frame> frames_;  // a frame's value stays where it is: its parent grows only after it is closed
   std::string error_;
-  size_t values_left_;
+  size_t values_left_, allocated_left_;  // the latter: texts, lists and objects, which take more than numbers
 };
 
 // Tells how far the lexer has read, which the parser says of its own errors only.
@@ -234,6 +237,17 @@ std::string reason_of(const nlohmann::json::exception& error) {
   const std::string message = error.what();
   const size_t end = message.find("] ");
   return message.starts_with("[json.exception.") && end != std::string::npos ? message.substr(end + 2) : message;
+}
+
+uint64_t unsigned_at(const Json& object, const std::string& key, uint64_t most) {
+  const Json& value = object.is_object() && object.contains(key) ? object.at(key) : Json();
+  const bool negative = value.is_number_integer() && !value.is_number_unsigned() && value.get<int64_t>() < 0;
+  if (value.is_number_integer() && !negative && value.get<uint64_t>() <= most) return value.get<uint64_t>();
+  throw Error(key + ": expected an integer from 0 to " + std::to_string(most) + ", got " + value.dump().substr(0, 80));
+}
+
+int64_t count_at(const Json& object, const std::string& key) {
+  return static_cast<int64_t>(unsigned_at(object, key, uint64_t{1} << 62));
 }
 
 std::string format_json(const Json& value) {

@@ -14,9 +14,13 @@ using Json = nlohmann::ordered_json;
 inline constexpr size_t kMostJsonValues = size_t{4} << 20;
 
 // origin: what errors call the text (a path). Throws Error with line and column; nesting deeper than 100 and more
-// values than most_values are refused.
+// values than most_values are refused, and of texts, lists and objects more than its quarter, above kMostJsonValues.
 Json parse_json(std::string_view text, std::string_view origin, size_t most_values = kMostJsonValues);
 Json read_json(const std::filesystem::path& path);  // of at most kLargestFile bytes
+// A key's integer from 0 to `most`. Throws Error naming the key for an object without it, and for any other value: the
+// library's get() makes integers of fractions, and wraps those that are too large.
+uint64_t unsigned_at(const Json& object, const std::string& key, uint64_t most);
+int64_t count_at(const Json& object, const std::string& key);  // at most 2^62, so that something can be added
 // Indent 2, keys in their order, newline at the end; invalid UTF-8 is replaced.
 std::string format_json(const Json& value);
 

@@ -32,13 +32,14 @@ Json LossScale::to_json() const {
 
 LossScale LossScale::from_json(const Json& state) {
   LossScale scale;
-  scale.value_ = state.at("value").get<double>();
-  scale.good_steps_ = state.at("good_steps").get<int64_t>();
-  scale.skipped_steps_ = state.at("skipped_steps").get<int64_t>();
+  scale.good_steps_ = count_at(state, "good_steps");
+  scale.skipped_steps_ = count_at(state, "skipped_steps");
+  scale.value_ = state.contains("value") && state.at("value").is_number() ? state.at("value").get<double>() : 0;
   int exponent = 0;
   const bool power_of_two = scale.value_ > 0 && scale.value_ <= kLargest && std::frexp(scale.value_, &exponent) == 0.5;
-  const bool counts = scale.good_steps_ >= 0 && scale.good_steps_ < kGrowthInterval && scale.skipped_steps_ >= 0;
-  if (!power_of_two || !counts) throw Error("the checkpoint's loss scale is none that training makes: " + state.dump());
+  if (!power_of_two || scale.good_steps_ >= kGrowthInterval) {
+    throw Error("the checkpoint's loss scale is none that training makes: " + state.dump());
+  }
   return scale;
 }
 

@@ -20,7 +20,7 @@ using ledger::Timeline;
 // Far above what a run writes: a folder that exceeds them is none of ours.
 constexpr size_t kLargestText = size_t{64} << 20;
 constexpr size_t kLargestTimelines = size_t{256} << 20, kMostTimelineValues = size_t{16} << 20;
-constexpr size_t kMostBlocks = kMostTimelineValues / 20;  // of 9 values each, in two timelines
+constexpr size_t kMostBlocks = kMostTimelineValues / 20;  // of 9 values each, one of which is a list, in two timelines
 constexpr int64_t kLargestEvents = int64_t{1} << 24;
 constexpr int kKnownSchema = 1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

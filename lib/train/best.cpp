@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/error.h"
+
 namespace fathom::train {
 
 bool EvaluationHistory::add(int64_t step, double loss) {
@@ -21,10 +23,15 @@ Json EvaluationHistory::to_json() const {
   return json;
 }
 
-void EvaluationHistory::restore(const Json& json) {
-  without_improvement_ = json.at("without_improvement").get<int64_t>();
-  best_.reset();
-  if (json.contains("best")) best_ = {json["best"].at("step").get<int64_t>(), json["best"].at("loss").get<double>()};
+EvaluationHistory EvaluationHistory::from_json(const Json& json) {
+  EvaluationHistory history(0);
+  history.without_improvement_ = count_at(json, "without_improvement");
+  if (!json.contains("best")) return history;
+  const Json& best = json.at("best");
+  const int64_t step = count_at(best, "step");
+  if (!best.contains("loss") || !best.at("loss").is_number()) throw Error("best: expected a loss, got " + best.dump());
+  history.best_ = {step, best.at("loss").get<double>()};
+  return history;
 }
 
 }  // namespace fathom::train

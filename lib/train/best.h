@@ -17,6 +17,10 @@ class EvaluationHistory {
  public:
   // patience: evaluations in a row without a better loss after which the run should end; 0: never.
   explicit EvaluationHistory(int64_t patience) : patience_(patience) {}
+  // As another left off, with a patience of its own.
+  EvaluationHistory(int64_t patience, const EvaluationHistory& so_far) : EvaluationHistory(so_far) {
+    patience_ = patience;
+  }
 
   // Whether the loss is below all before; one that is not finite never is.
   bool add(int64_t step, double loss);
@@ -27,7 +31,8 @@ class EvaluationHistory {
 
   // For a checkpoint. Patience is the config's, not the checkpoint's.
   Json to_json() const;
-  void restore(const Json& json);
+  // Without patience. Throws Error for what to_json does not write.
+  static EvaluationHistory from_json(const Json& json);
 
  private:
   int64_t patience_;

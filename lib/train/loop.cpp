@@ -19,6 +19,7 @@
 #include "train/interrupt.h"
 #include "train/random_state.h"
 #include "train/resume.h"
+#include "train/run_state.h"
 #include "train/schedule.h"
 
 namespace fathom::train {
@@ -27,16 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// The counters of a run beyond its tensors: what a checkpoint keeps of the loop itself.
-struct Counters {
-  int64_t step = 0;
-  int64_t tokens = 0;      // of the run so far
-  int64_t peak_bytes = 0;  // likewise, the largest live bytes
-  double window_loss = 0;  // sum over the target tokens since the last logged step
-  int64_t window_targets = 0;
-  int64_t window_steps = 0, window_clipped = 0;  // steps since the last logged one, and those that were clipped
-};
 
 class Loop {
  public:
@@ -70,9 +61,9 @@ class Loop {
   int64_t saves_to_come() const;
   bool best_is_elsewhere() const;
   double epoch() const;
-  Json state() const;
+  RunState state() const;
   void restore(const checkpoint::Checkpoint& resume);
-  void restore_evaluations(const checkpoint::Checkpoint& resume);
+  void restore_evaluations(const checkpoint::Checkpoint& resume, const RunState& state);
 
   const config::RunConfig& config_;
   const RunInputs& inputs_;
@@ -190,37 +181,32 @@ bool Loop::best_is_elsewhere() const {
   return best_folder_ != config_.output_dir && !std::filesystem::equivalent(best_folder_, config_.output_dir, absent);
 }
 
-Json Loop::state() const {
-  const data::Position position = order_.position();
-  const bool keeps_best = config_.load_best_model_at_end && history_.best();
-  return {{"config", steps_identity(config_)},
-          {"base", base_identity_},
-          {"data", data_fingerprint_},
-          {"validation", validation_fingerprint_},
-          {"date", inputs_.date},
-          {"step", counters_.step},
-          {"tokens", counters_.tokens},
-          {"peak_bytes", std::max(counters_.peak_bytes, result_.memory.peak)},
-          {"window_loss", counters_.window_loss},
-          {"window_targets", counters_.window_targets},
-          {"window_steps", counters_.window_steps},
-          {"window_clipped", counters_.window_clipped},
-          {"evaluations", history_.to_json()},
-          {"evaluation_due", evaluation_due_},
-          {"best_step", keeps_best && !best_is_elsewhere() ? Json(history_.best()->step) : Json()},
-          {"best_folder", best_is_elsewhere() ? Json(std::filesystem::absolute(best_folder_).string()) : Json()},
-          {"first_evaluation", result_.first_evaluation ? Json(result_.first_evaluation->loss) : Json()},
-          {"first_evaluation_step", result_.first_evaluation ? Json(result_.first_evaluation->step) : Json()},
-          {"position", {{"epoch", position.epoch}, {"index", position.index}}},
-          {"optimizer_steps", trainer_.optimizer().steps()},
-          {"loss_scale", trainer_.loss_scale() ? trainer_.loss_scale()->to_json() : Json()},
-          {"random", random_state(trainer_.placement().device)},
-          {"threads", at::get_num_threads()},
-          {"observer", observer_.state ? observer_.state() : Json()}};
+RunState Loop::state() const {
+  RunState state;
+  state.config = steps_identity(config_);
+  state.base = base_identity_;
+  state.data = data_fingerprint_;
+  state.validation = validation_fingerprint_;
+  state.date = inputs_.date;
+  state.counters = counters_;
+  state.counters.peak_bytes = std::max(counters_.peak_bytes, result_.memory.peak);
+  state.optimizer_steps = trainer_.optimizer().steps();
+  state.position = order_.position();
+  state.evaluations = history_;
+  state.evaluation_due = evaluation_due_;
+  const bool elsewhere = best_is_elsewhere();
+  if (config_.load_best_model_at_end && history_.best() && !elsewhere) state.best_step = history_.best()->step;
+  if (elsewhere) state.best_folder = std::filesystem::absolute(best_folder_).string();
+  state.first_evaluation = result_.first_evaluation;
+  state.loss_scale = trainer_.loss_scale();
+  state.random = random_state(trainer_.placement().device);
+  state.threads = at::get_num_threads();
+  if (observer_.state) state.observer = observer_.state();
+  return state;
 }
 
 void Loop::save() {
-  result_.memory.merge(checkpoints_.save(counters_.step, [this] { return state(); }));
+  result_.memory.merge(checkpoints_.save(counters_.step, [this] { return to_json(state()); }));
 }
 
 int64_t Loop::saves_to_come() const {
@@ -235,47 +221,32 @@ int64_t Loop::saves_to_come() const {
 }
 
 void Loop::restore(const checkpoint::Checkpoint& resume) {
-  const Json& state = resume.state();
+  const RunState state = run_state(resume);
   resume.copy_into(checkpoints_.parameters(), trainer_.optimizer().state());
-  const Start start = start_of(config_, inputs_, resume);
-  counters_.step = start.step;
-  counters_.tokens = state.at("tokens").get<int64_t>();
-  counters_.peak_bytes = state.value("peak_bytes", int64_t{0});  // earlier versions had none
-  counters_.window_loss = state.at("window_loss").get<double>();
-  counters_.window_targets = state.at("window_targets").get<int64_t>();
-  counters_.window_steps = state.at("window_steps").get<int64_t>();
-  counters_.window_clipped = state.at("window_clipped").get<int64_t>();
-  evaluation_due_ = start.evaluation_due;
-  if (state.at("first_evaluation").is_number()) {
-    const Json step = state.value("first_evaluation_step", Json());  // earlier versions had none
-    result_.first_evaluation = {step.is_number() ? step.get<int64_t>() : 0, state.at("first_evaluation").get<double>()};
-  }
-  restore_evaluations(resume);
-  order_.seek(start.position);
-  trainer_.optimizer().set_steps(state.at("optimizer_steps").get<int64_t>());
-  const Json loss_scale = state.value("loss_scale", Json());  // earlier versions had none
-  if (loss_scale.is_object()) trainer_.set_loss_scale(optim::LossScale::from_json(loss_scale));
-  restore_random_state(trainer_.placement().device, state.at("random"));
-  if (trainer_.placement().device.is_cpu() && state.at("threads").get<int>() != at::get_num_threads()) {
-    log_warning("the checkpoint was saved with " + std::to_string(state.at("threads").get<int>()) +
-                " threads and this run has " + std::to_string(at::get_num_threads()) +
-                ": the results will not be bit-identical");
+  counters_ = state.counters;
+  evaluation_due_ = start_of(config_, inputs_, resume).evaluation_due;
+  result_.first_evaluation = state.first_evaluation;
+  restore_evaluations(resume, state);
+  order_.seek(state.position);
+  trainer_.optimizer().set_steps(state.optimizer_steps);
+  if (state.loss_scale) trainer_.set_loss_scale(*state.loss_scale);
+  restore_random_state(trainer_.placement().device, state.random);
+  if (trainer_.placement().device.is_cpu() && state.threads != at::get_num_threads()) {
+    log_warning("the checkpoint was saved with " + std::to_string(state.threads) + " threads and this run has " +
+                std::to_string(at::get_num_threads()) + ": the results will not be bit-identical");
   }
 }
 
-void Loop::restore_evaluations(const checkpoint::Checkpoint& resume) {
-  const Json& state = resume.state();
-  history_.restore(state.at("evaluations"));
-  if (history_.best() && !inputs_.validation.empty() &&
-      state.value("validation", validation_fingerprint_) != validation_fingerprint_) {
+void Loop::restore_evaluations(const checkpoint::Checkpoint& resume, const RunState& state) {
+  history_ = EvaluationHistory(config_.early_stopping_patience, state.evaluations);
+  if (history_.best() && !inputs_.validation.empty() && !state.validation.empty() &&
+      state.validation != validation_fingerprint_) {
     log_warning("the validation data are not those of " + resume.folder().string() +
                 ": losses before and after do not compare, and the best evaluation from here on counts");
     history_.forget();
     result_.first_evaluation.reset();
   }
-  const Json elsewhere = state.value("best_folder", Json());
-  best_folder_ = resume.folder().parent_path();
-  if (elsewhere.is_string()) best_folder_ = elsewhere.get<std::string>();
+  best_folder_ = state.best_folder.empty() ? resume.folder().parent_path() : std::filesystem::path(state.best_folder);
   const bool needs_best = config_.load_best_model_at_end && history_.best();
   if (!needs_best || std::filesystem::exists(checkpoint::folder_of(best_folder_, history_.best()->step))) return;
   log_warning("the best evaluation so far, after step " + std::to_string(history_.best()->step) +
@@ -291,8 +262,7 @@ void Loop::take_best() {
   if (!config_.load_best_model_at_end || !result_.best || result_.best->step == counters_.step) return;
   try {
     const checkpoint::Checkpoint best(checkpoint::folder_of(best_folder_, result_.best->step));
-    EvaluationHistory its_own(0);
-    its_own.restore(best.state().at("evaluations"));
+    const EvaluationHistory its_own = run_state(best).evaluations;
     if (!its_own.best() || its_own.best()->loss != result_.best->loss) {
       throw Error(best.folder().string() + ": is not of the evaluation whose loss was " +
                   std::to_string(result_.best->loss));

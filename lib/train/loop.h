@@ -12,6 +12,7 @@
 #include "train/inputs.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
+#include "train/run_state.h"
 #include "train/steps.h"
 #include "train/trainer.h"
 
@@ -47,8 +48,8 @@ struct Observer {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const EvaluationReport&)> on_evaluation;
   std::function<void(const CheckpointReport&)> on_checkpoint;
-  // What a checkpoint should keep for the observer, and gives back through observer_state.
-  std::function<Json()> state;
+  // What a checkpoint should keep for the observer, and gives back in its RunState.
+  std::function<ObserverState()> state;
   // Puts the files that `state` speaks of on the disk: called before a checkpoint with it is whole, by the thread that
   // writes it.
   std::function<void()> sync;

@@ -13,12 +13,12 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "checkpoint/adapter.h"
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/value.h"
 #include "optim/schedule.h"
 #include "train/base_identity.h"
+#include "train/run_state.h"
 #include "train/step_order.h"
 
 namespace fathom::train {
@@ -109,13 +109,13 @@ std::string rate_in_words(double rate) {
   return text.data();
 }
 
-// What becomes of a run that goes on with other rates than it began with, or for longer.
-void tell_of_other_rates(const checkpoint::Checkpoint& found, const config::RunConfig& config,
+// What becomes of a run that goes on with other rates than it began with, or for longer. updates: those done.
+void tell_of_other_rates(const checkpoint::Checkpoint& found, int64_t updates, const config::RunConfig& config,
                          const data::Dataset& dataset, const std::vector<Difference>& differences) {
   if (differences.empty()) return;
   const config::RunConfig former = as_it_was(config, differences);
   const Rates before(former, dataset), after(config, dataset);
-  const int64_t step = found.step(), updates = found.state().value("optimizer_steps", step);
+  const int64_t step = found.step();
   if (after.total_steps() < step) {
     throw UsageError(found.folder().string() + " is of step " + format_count(step) + ", and with " +
                          in_words(differences) + " the run ends after step " + format_count(after.total_steps()),
@@ -142,7 +142,8 @@ void tell_of_other_rates(const checkpoint::Checkpoint& found, const config::RunC
 
 void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
-  std::vector<Difference> rates = differing_settings(steps_identity(config), found.state().value("config", "")), others;
+  const RunState state = run_state(found);
+  std::vector<Difference> rates = differing_settings(steps_identity(config), state.config), others;
   const auto border =
       std::stable_partition(rates.begin(), rates.end(), [](const Difference& each) { return is_rate_key(each.key); });
   others.assign(border, rates.end());
@@ -150,19 +151,18 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
   if (!others.empty()) {
     throw UsageError(found.folder().string() + " was saved under other settings: " + in_words(others) + remedy);
   }
-  const std::string base = base_identity(config, *inputs.folder);
-  if (found.state().value("base", base) != base) {
+  if (!state.base.empty() && state.base != base_identity(config, *inputs.folder)) {
     throw UsageError(found.folder().string() + " was saved over another base model than is now in " +
                      inputs.folder->path().string() + ": its config.json or its weights have changed" +
                      "; put that model back, or start a new run in another output_dir");
   }
-  if (found.state().value("data", "") != inputs.train.fingerprint()) {
+  if (state.data != inputs.train.fingerprint()) {
     throw UsageError(found.folder().string() +
                      " was saved on other data: what train_file names"
                      " or its tokenizer has changed" +
                      remedy);
   }
-  tell_of_other_rates(found, config, inputs.train, rates);
+  tell_of_other_rates(found, state.optimizer_steps, config, inputs.train, rates);
 }
 
 // With `auto` and no sound checkpoint a run starts anew: only where that loses nothing.
@@ -220,7 +220,7 @@ std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& confi
   }
   if (!found) {
     refuse_results_without_checkpoint(from);
-    if (!config.adapter_name_or_path.empty()) checkpoint::refuse_other_adapter(config, inputs.shape);
+    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs.shape);
     return std::nullopt;
   }
   if (phantom && !weights::is_phantom(found->folder())) {
@@ -245,12 +245,10 @@ bool continues_in_place(const config::RunConfig& config, const std::optional<che
 Start start_of(const config::RunConfig& config, const RunInputs& inputs,
                const std::optional<checkpoint::Checkpoint>& resume) {
   if (!resume) return {.evaluation_due = config.eval_on_start};
-  const Json &state = resume->state(), &position = state.at("position");
-  return {.step = state.at("step").get<int64_t>(),
-          .position = {position.at("epoch").get<int64_t>(), position.at("index").get<int64_t>()},
-          .evaluation_due = state.value("evaluation_due", false) && !inputs.validation.empty()};
+  const RunState state = run_state(*resume);
+  return {.step = state.counters.step,
+          .position = state.position,
+          .evaluation_due = state.evaluation_due && !inputs.validation.empty()};
 }
-
-Json observer_state(const checkpoint::Checkpoint& checkpoint) { return checkpoint.state().at("observer"); }
 
 }  // namespace fathom::train

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "train/inputs.h"
 #include "train/schedule.h"
@@ -25,8 +24,6 @@ bool continues_in_place(const config::RunConfig& config, const std::optional<che
 // Where a run begins that continues from this checkpoint, or from none.
 Start start_of(const config::RunConfig& config, const RunInputs& inputs,
                const std::optional<checkpoint::Checkpoint>& resume);
-// What Observer::state returned when the checkpoint was saved.
-Json observer_state(const checkpoint::Checkpoint& checkpoint);
 
 // The config as YAML without the keys that decide nothing about the steps.
 std::string steps_identity(config::RunConfig config);

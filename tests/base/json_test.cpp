@@ -154,6 +154,27 @@ TEST(Json, BoundsTheValuesThatAShortTextMakes) {
   EXPECT_THROW(parse_json(text + "0]", "t"), Error);
 }
 
+TEST(Json, BoundsTextsListsAndObjectsApartFromNumbers) {
+  const size_t most = kMostJsonValues + 100;
+  std::string numbers = "[", others = "[";
+  for (size_t i = 0; i <= kMostJsonValues; ++i) {
+    numbers += "0,";
+    others += i % 3 == 0 ? "[]," : i % 3 == 1 ? "{}," : "\"\",";
+  }
+  EXPECT_EQ(parse_json(numbers + "0]", "t", most).size(), kMostJsonValues + 2);
+  EXPECT_THROW(parse_json(others + "0]", "t", most), Error);
+}
+
+TEST(Json, TakesCountsThatAreOnes) {
+  const Json json = parse_json(R"({"a": 7, "b": -1, "c": 1.0, "d": 18446744073709551615, "e": "7", "f": null})", "t");
+  EXPECT_EQ(count_at(json, "a"), 7);
+  EXPECT_EQ(unsigned_at(json, "d", UINT64_MAX), UINT64_MAX);
+  EXPECT_THROW(unsigned_at(json, "a", 6), Error);
+  for (const char* key : {"b", "c", "d", "e", "f", "none"}) EXPECT_THROW(count_at(json, key), Error) << key;
+  EXPECT_THROW(count_at(Json::array({7}), "a"), Error) << "no object";
+  EXPECT_THROW(count_at(Json(), "a"), Error);
+}
+
 TEST(Json, TellsWhyAValueDoesNotFitWithoutTheLibrarysName) {
   try {
     Json("text").get<int>();

@@ -25,8 +25,7 @@ TEST(EvaluationHistory, counts_from_the_best) {
   EXPECT_FALSE(history.out_of_patience());
   EXPECT_TRUE(history.add(4, 1.25));
   EXPECT_FALSE(history.add(5, 2));
-  EvaluationHistory resumed(2);
-  resumed.restore(history.to_json());
+  EvaluationHistory resumed(2, EvaluationHistory::from_json(history.to_json()));
   EXPECT_EQ(resumed.best()->step, 4);
   EXPECT_FALSE(resumed.add(6, std::numeric_limits<double>::quiet_NaN()));
   EXPECT_TRUE(resumed.out_of_patience()) << "one before the resume, one after it";

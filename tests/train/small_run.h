@@ -77,7 +77,7 @@ class SmallRun : public ::testing::Test {
     const RunInputs inputs = open_inputs(config);
     Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
-    observer.state = [] { return Json{{"kept", 7}}; };
+    observer.state = [] { return ObserverState{{"kept", 7}}; };
     observer.on_step = [&](const StepReport& report) {
       if (reports != nullptr) reports->push_back(report);
       if (report.step == stop_after) throw Stop();
