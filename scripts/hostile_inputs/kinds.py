@@ -1,5 +1,6 @@
 """Every kind of file that the program reads, with how it is made hostile and the command that reads it."""
 import json
+import random
 from dataclasses import dataclass, field
 
 from hostile_inputs import mutations as m
@@ -15,6 +16,7 @@ class Case:
     folder: object
     outside: object
     draw: object
+    seed: object = 0        # of the whole series
     commands: list = field(default_factory=list)
     done: str = ""
     made: tuple = ()        # what the command may write, below the folder
@@ -55,7 +57,8 @@ def template(case, which):
     model = case.model()
     case.run_yaml(data="messages")
     known = list(templates())
-    text = known[which * 7919 % len(known)]
+    random.Random(case.seed).shuffle(known)  # each once before any comes again
+    text = known[which % len(known)]
     (model / "chat_template.jinja").write_bytes(text.encode("utf-8", "surrogatepass"))
     case.done, case.commands = f"chat_template.jinja: {text[:160]!r}", ["preview run.yaml"]
 
