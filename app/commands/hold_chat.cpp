@@ -58,7 +58,7 @@ void hold_chat(model::Llama& model, const train::RunInputs& inputs, train::Gener
   LineEditor lines("> ");
   const chat::DialogueOptions dialogue{system_prompt, lines.is_interactive()};
   chat::hold_dialogue(
-      chat_template, dialogue, [&] { return lines.read(); }, {print, log_error}, dialogue_model);
+      chat_template, dialogue, [&] { return lines.read(); }, {print, log_info, log_error}, dialogue_model);
 }
 
 }  // namespace fathom::app

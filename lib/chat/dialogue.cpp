@@ -54,8 +54,9 @@ class Dialogue {
     if (command == "/exit") return false;
     if (command == "/reset") {
       reset();
+      screen_.show_note("(what was said is forgotten)");
     } else if (command == "/help") {
-      screen_.show_error(kCommands);
+      screen_.show_note(kCommands);
     } else {
       screen_.show_error("there is no " + command + "; commands are\n" + kCommands);
     }
@@ -77,7 +78,7 @@ class Dialogue {
       messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(first),
                       messages_.begin() + static_cast<std::ptrdiff_t>(first + 2));  // a question and its answer
       if (!is_told_)
-        screen_.show_error("(the conversation is longer than the model's positions: its oldest turns are left out)");
+        screen_.show_note("(the conversation is longer than the model's positions: its oldest turns are left out)");
       is_told_ = true;
       prompt = rendered();
     }
@@ -96,6 +97,7 @@ class Dialogue {
 
 void hold_dialogue(const ChatTemplate& chat_template, const DialogueOptions& options, const ReadLine& read_line,
                    const Screen& screen, const DialogueModel& model) {
+  if (options.interactive) screen.show_note("(each line is a turn; /help lists the commands)");
   Dialogue dialogue(chat_template, options, screen, model);
   while (std::optional<std::string> line = read_line()) {
     if (!dialogue.take(std::move(*line))) break;

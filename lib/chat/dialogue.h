@@ -22,9 +22,10 @@ struct DialogueModel {
   std::function<bool(const std::string& prompt)> fits;
 };
 
-// Where a person reads: text as it comes, and why a turn failed.
+// Where a person reads: text as it comes, what is told beside it, and why a turn failed.
 struct Screen {
   std::function<void(std::string_view text)> show;
+  std::function<void(std::string_view line)> show_note;
   std::function<void(std::string_view line)> show_error;
 };
 

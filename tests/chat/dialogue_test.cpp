@@ -21,7 +21,7 @@ const ChatTemplate kTemplate(
     "t");
 
 struct Held {
-  std::string output, errors;
+  std::string output, notes, errors;
   std::vector<std::string> prompts;
 };
 
@@ -30,6 +30,7 @@ Held hold(const std::string& lines, const DialogueOptions& options, size_t most 
   Held held;
   std::istringstream input(lines);
   const Screen screen{[&](std::string_view text) { held.output += text; },
+                      [&](std::string_view line) { held.notes += line; },
                       [&](std::string_view line) { held.errors += line; }};
   const ReadLine read_line = [&]() -> std::optional<std::string> {
     std::string line;
@@ -57,12 +58,14 @@ TEST(Dialogue, RemembersWhatWasSaid) {
 TEST(Dialogue, ResetsAndExits) {
   const Held held = hold("one\n/reset\ntwo\n/exit\nthree\n", {});
   EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:two;a:"));
+  EXPECT_EQ(held.notes, "(what was said is forgotten)");
 }
 
 TEST(Dialogue, TakesBackATurnThatFailed) {
   const Held held = hold("one\nbad\ntwo\n", {"", true});
   EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:two;a:"));
   EXPECT_EQ(held.errors, "t:1: bad turn");
+  EXPECT_THAT(held.notes, HasSubstr("/help")) << "a person is told where to begin";
   EXPECT_EQ(held.output, "r1\n\nr2\n");
   EXPECT_THROW(hold("bad\n", {}), Error);
 }
@@ -70,7 +73,7 @@ TEST(Dialogue, TakesBackATurnThatFailed) {
 TEST(Dialogue, TellsItsCommandsAndTakesNoneForATurn) {
   const Held held = hold("/help\none\n/hepl\n/etc/hosts\n", {});
   EXPECT_THAT(held.prompts, ElementsAre("u:one;a:", "u:one;a:r1;u:/etc/hosts;a:"));
-  EXPECT_THAT(held.errors, HasSubstr("/reset  forgets what was said\n"));
+  EXPECT_THAT(held.notes, HasSubstr("/reset  forgets what was said\n")) << "no error";
   EXPECT_THAT(held.errors, HasSubstr("there is no /hepl; commands are\n"));
 }
 
@@ -78,7 +81,8 @@ TEST(Dialogue, LeavesOutTheOldestTurnsWhereTheModelIsFull) {
   const Held held = hold("one\ntwo\nthree\nfour\n", {"s"}, 26);
   EXPECT_THAT(held.prompts, ElementsAre("s:s;u:one;a:", "s:s;u:one;a:r1;u:two;a:", "s:s;u:two;a:r2;u:three;a:",
                                         "s:s;u:three;a:r3;u:four;a:"));
-  EXPECT_EQ(held.errors, "(the conversation is longer than the model's positions: its oldest turns are left out)");
+  EXPECT_EQ(held.errors, "");
+  EXPECT_EQ(held.notes, "(the conversation is longer than the model's positions: its oldest turns are left out)");
 }
 
 TEST(Dialogue, ATurnThatIsTooLongAloneIsRefusedAndTakenBack) {
