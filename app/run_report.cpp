@@ -4,6 +4,7 @@
 #include <array>
 #include <ctime>
 
+#include "app/installation.h"
 #include "app/machine.h"
 #include "base/bytes.h"
 #include "base/file.h"
@@ -31,7 +32,8 @@ std::string this_machine() {
 
 Json run_facts(const Invocation& invocation) {
   const config::RunConfig& config = invocation.config;
-  Json facts = {{"model", config.model_name_or_path},
+  const std::filesystem::path model = config.model_name_or_path;
+  Json facts = {{"model", model.parent_path() == models_folder() ? model.filename().string() : model.string()},
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
   facts["dtype"] = config.dtype ? Json(dtype_name(*config.dtype)) : Json(nullptr);
   facts["bf16"] = config.bf16;

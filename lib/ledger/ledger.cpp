@@ -29,6 +29,7 @@ struct Ledger::State {
   Modules modules;
   uint32_t module = 0;
   Timeline peak_timeline;
+  std::pair<int64_t, int64_t> timeline_rank = {0, 0};  // its peak, and that of its forward pass
   std::optional<Refusal> refusal;
   std::vector<Record> records;
   std::vector<Event> events;
@@ -58,7 +59,11 @@ struct Ledger::State {
   void cut() {
     const Memory piece = label_stretch(records, carried, blocks, label_state, events);
     memory.merge(piece);
-    if (piece.phase(Phase::kBackward).seen && piece.peak > peak_timeline.peak) {
+    // Of steps with the same peak the one whose forward pass takes most, whichever came first: a dry run plays some of
+    // a run's steps, and is to show the one that the run shows.
+    const std::pair<int64_t, int64_t> rank = {piece.peak, piece.phase(Phase::kForward).peak};
+    if (piece.phase(Phase::kBackward).seen && rank > timeline_rank) {
+      timeline_rank = rank;
       peak_timeline = make_timeline(records, carried, blocks, names, modules);
     }
     since_label.merge(piece);
@@ -171,6 +176,7 @@ void Ledger::forget() {
   state_->label();
   state_->memory = {};
   state_->peak_timeline = {};
+  state_->timeline_rank = {0, 0};
   state_->refusal.reset();
 }
 

@@ -1,7 +1,9 @@
 // Figures with lines: the values nearest to the pointer or under the keyboard's cursor, and the other axis.
 (() => {
+  const nearest = (points, x) =>
+    points.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
   const start = (figure) => {
-    const series = JSON.parse(figure.querySelector("script").textContent);
+    const series = JSON.parse(figure.querySelector("script").textContent).filter((one) => one.points.length > 0);
     const readout = figure.querySelector(".readout"), button = figure.querySelector("button.axis");
     const points = series.flatMap((one) => one.points);
     const crosses = [...figure.querySelectorAll(".area")].map((area) => {
@@ -16,14 +18,15 @@
       readout.textContent = "";
     };
     const show = (x) => {
-      const [at, position] =
-        points.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
+      const [at, position] = nearest(points, x);
       for (const cross of crosses) {
         cross.hidden = false;
         cross.style.left = at * 100 + "%";
       }
-      const values = series.map(({ name, points: of }) => [name, of.find((point) => point[0] === at)])
-        .filter(([, point]) => point).map(([name, point]) => (series.length > 1 ? name + " " : "") + point[2]);
+      // Series need not have points at the same places: evaluations are rarer than logged steps.
+      const values = series.map(({ name, points: of }) => [name, nearest(of, at)])
+        .filter(([, point]) => Math.abs(point[0] - at) < 0.01)
+        .map(([name, point]) => (series.length > 1 ? name + " " : "") + point[2]);
       readout.textContent = [position, ...values].join(" · ");
       return at;
     };

@@ -109,6 +109,7 @@ std::string allocator_table(const Json& memory) {
       const std::string text = end.is_number_integer() ? format_count(end.get<int64_t>()) : std::string();
       if (text != range) range.append(range.empty() ? "" : " … ").append(text);
     }
+    if (range == format_count(*dry_run)) range.clear();
     table.rows.push_back({figure, format_count(*dry_run), range, count_cell(bytes_at(memory, {figure, "measured"}))});
   }
   table.leave_out_empty_columns();
@@ -158,7 +159,7 @@ constexpr Kind kKinds[] = {
     {"tokens_per_second", true, [](double value) { return format_decimal(value, 0); }},
     {"flops", false, [](double value) { return format_quantity(value, "FLOP"); }},
     {"efficiency", true, [](double value) { return format_decimal(100 * value, 0) + " %"; }},
-    {"bytes_moved", true, bytes_text},
+    {"bytes_moved", true, [](double value) { return format_quantity(value, "B"); }},
     {"bytes", false, bytes_text},
     {"seconds", false, format_seconds},
     {"dollars", false, dollars_text},
@@ -215,9 +216,11 @@ std::string fact_name(const std::string& key) {
 }
 
 std::string fact_title(const std::string& section) {
-  constexpr std::pair<const char*, const char*> kTitles[] = {
-      {"arithmetic", "Work of a step"}, {"time", "Time of steps"}, {"run", "The whole run"}, {"cost", "Cost"},
-      {"host", "Memory of the host"},   {"inference", "Inference"}};
+  constexpr std::pair<const char*, const char*> kTitles[] = {{"arithmetic", "Work of a step"},
+                                                             {"time", "Time of steps"},
+                                                             {"run", "The whole run"},
+                                                             {"cost", "Cost"},
+                                                             {"host", "Memory of the host"}};
   for (const auto& [name, title] : kTitles) {
     if (section == name) return title;
   }

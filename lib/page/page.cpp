@@ -125,9 +125,14 @@ std::string header(const RunRecord& record) {
                                   text_at(memory, {"target", "attention_kernel"})}) {
     if (!fact.empty()) facts += "<li>" + escaped(fact) + "</li>";
   }
-  std::string text = std::string("<header>\n<p class=\"mark\">fathom<span>memory ") +
-                     (is_plan(memory) ? "plan" : "report") + "</span></p>\n<h1>" + escaped(title_of(record)) +
-                     "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n" + origin(memory);
+  return std::string("<header>\n<p class=\"mark\">fathom<span>memory ") + (is_plan(memory) ? "plan" : "report") +
+         "</span></p>\n<h1>" + escaped(title_of(record)) + "</h1>\n<ul class=\"of-the-run\">" + facts + "</ul>\n" +
+         origin(memory) + "</header>\n";
+}
+
+// What a reader must know of the figures, after whether it fits.
+std::string notices(const Json& memory) {
+  std::string text;
   if (is_phantom(memory)) {
     text +=
         "<p class=\"notice\">Played on a phantom GPU: the allocator is LibTorch's own, the arithmetic is missing, so "
@@ -138,7 +143,7 @@ std::string header(const RunRecord& record) {
         .append(is_plan(memory) ? "A plan: nothing was run." : "This run has not ended: what was measured is missing.")
         .append("</p>\n");
   }
-  return text + "</header>\n";
+  return text;
 }
 
 struct Headline {
@@ -275,9 +280,10 @@ std::string report_page(const RunRecord& record) {
       "script-src 'unsafe-inline'\">\n<title>";
   page += escaped(title_of(record)) + " · fathom</title>\n<style>\n" + std::string(page_style()) +
           "</style>\n</head>\n<body>\n<main>\n";
-  page += header(record) + verdict_section(memory) + headlines(record) + timeline_section(record, capacity_of(memory)) +
-          component_section(memory) + phase_section(memory) + (is_phantom(memory) ? "" : training_section(record)) +
-          rules_section(memory) + attention_section(memory) + fact_section(memory) + config_section(record.config);
+  page += header(record) + verdict_section(memory) + notices(memory) + headlines(record) +
+          timeline_section(record, capacity_of(memory)) + component_section(memory) + phase_section(memory) +
+          (is_phantom(memory) ? "" : training_section(record)) + rules_section(memory) + attention_section(memory) +
+          fact_section(memory) + config_section(record.config);
   page += "<footer>Bytes are exact; KiB, MiB and GiB are binary (1 GiB = 1,024³ bytes), kB, MB and GB decimal. " +
           sources(record) + "</footer>\n</main>\n<script>\n\"use strict\";\n" + std::string(timeline_script()) +
           std::string(lines_script()) + "</script>\n</body>\n</html>\n";

@@ -299,7 +299,7 @@
         rows.push(bytes(timeline.live[position]), `alive after event ${count(position)}` + (phase && `, ${phase}`));
       } else {
         const about = timeline.describe(block);
-        rows.push(about.name, `${titles[about.component]}, ${bytes(about.size)} (${count(about.size)} bytes)`);
+        rows.push(about.name, `${titles[about.component]}, ${bytes(about.size)}${about.size < 1024 ? "" : ` (${count(about.size)} bytes)`}`);
         if (about.place) rows.push(about.place);
         rows.push(about.life);
       }

@@ -79,6 +79,25 @@ TEST(Timeline, IsOfTheStretchWithTheLargestPeakThatHadABackwardPhase) {
   EXPECT_GT(ledger.memory().peak, 1550);
 }
 
+// Two steps with the same peak in the backward phase, in whichever order: a dry run may play one of them alone.
+TEST(Timeline, IsOfTheStepWithTheLargerForwardPhaseAmongEquals) {
+  for (const std::vector<int64_t>& order : {std::vector<int64_t>{100, 300, 200}, {300, 100}, {300}}) {
+    Ledger ledger;
+    for (const int64_t forward : order) {
+      ledger.begin_phase(Phase::kForward);
+      ledger.on_allocate(key_of(1), forward);
+      ledger.on_free(key_of(1));
+      ledger.begin_phase(Phase::kBackward);
+      ledger.on_allocate(key_of(2), 500);
+      ledger.on_free(key_of(2));
+      ledger.end_phase();
+      ledger.label();
+    }
+    EXPECT_EQ(ledger.peak_timeline().peak, 500);
+    EXPECT_EQ(ledger.peak_timeline().blocks.front().bytes, 300);
+  }
+}
+
 TEST(Timeline, NamesTheLargestBlocksAtItsPeak) {
   Ledger ledger;
   play_step(ledger);

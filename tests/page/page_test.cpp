@@ -164,7 +164,7 @@ TEST(ReportPage, OfAPlanHasNoColumnsOfAMeasurement) {
   for (const char* text : {">measured</th>", ">difference</th>", "beside this page", "metrics.jsonl"}) {
     EXPECT_THAT(page, Not(HasSubstr(text)));
   }
-  for (const char* text : {"no other file belongs to this page", "<dd>989 TFLOP</dd>", "<dd>14.55 GiB</dd>",
+  for (const char* text : {"no other file belongs to this page", "<dd>989 TFLOP</dd>", "<dd>15.6 GB</dd>",
                            "<dd>989 TFLOP/s</dd>", "<dd>62 %</dd>", "<dd>1.50 s</dd>", "<dd>1.00 MiB</dd>"}) {
     EXPECT_THAT(page, HasSubstr(text));
   }
