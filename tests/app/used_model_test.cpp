@@ -1,0 +1,103 @@
+// `generate` and `eval` of a run's folder: an adapter with its base, prompts as the run was trained, scores of what it
+// trained.
+#include <gmock/gmock.h>
+
+#include "base/json.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class UsedModel : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    fs::copy(fs::path(FATHOM_SOURCE_DIR) / "data" / "model", folder_ / "m");
+    write("data.jsonl", R"({"instruction": "Add 4 and 5.", "output": " 9"})"
+                        "\n"
+                        R"({"instruction": "Add 1 and 1.", "output": " 2"})"
+                        "\n");
+    write("run.yaml", R"(model_name_or_path: m
+device: cpu
+train_file: data.jsonl
+validation_file: data.jsonl
+per_device_train_batch_size: 2
+max_steps: 1
+learning_rate: 0.01
+save_steps: 1
+output_dir: out
+)");
+  }
+  void train(const std::string& settings) {
+    const Outcome outcome = run("train run.yaml " + settings);
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  }
+  Json evaluation(const std::string& arguments) {
+    const Outcome outcome = run("eval " + arguments + " --json");
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.status == 0 ? Json::parse(outcome.output) : Json();
+  }
+};
+
+constexpr const char* kPrompt = " --max-new-tokens 4 --prompt 'Add 2 and 2.'";
+
+TEST_F(UsedModel, OfAnAdapterIsItsBaseWithIt) {
+  train("method=lora lora_r=4");
+  for (const std::string folder : {"out", "out/checkpoint-1", "out/checkpoint-1/"}) {
+    const Outcome alone = run("generate " + folder + kPrompt);
+    ASSERT_EQ(alone.status, 0) << alone.errors;
+    EXPECT_THAT(alone.errors, HasSubstr("trained, inside alpaca's words; --prompt-format plain: as they stand"));
+    EXPECT_EQ(alone.output, run(std::string("generate m --adapter ") + folder + kPrompt).output);
+    EXPECT_EQ(run("generate " + folder + " --prompt-format plain" + kPrompt).errors, "");
+  }
+  EXPECT_EQ(run("logits out --ids 1,2 --out a.safetensors").status, 0);
+  EXPECT_THAT(run(std::string("generate out --adapter out") + kPrompt).errors, HasSubstr("leave --adapter out"));
+
+  const Json whole = evaluation("out");
+  EXPECT_EQ(whole.at("adapter"), "out");
+  EXPECT_EQ(whole.at("samples"), 2);
+  EXPECT_EQ(whole.at("loss"), evaluation("run.yaml --adapter out method=lora lora_r=4").at("loss"));
+  const Outcome base = run("eval run.yaml method=lora lora_r=4");
+  EXPECT_THAT(base.errors,
+              AllOf(HasSubstr("scoring the model m, on data.jsonl"),
+                    HasSubstr("warning: this is what the run starts from; what it trained: fathom eval out")));
+
+  fs::rename(folder_ / "m", folder_ / "elsewhere");
+  EXPECT_THAT(run(std::string("generate out") + kPrompt).errors,
+              HasSubstr("is not there; name the base model where it is"));
+}
+
+TEST_F(UsedModel, OfARunIsAskedAsItWasTrained) {
+  train("qat=int8");
+  const Outcome put = run(std::string("generate out") + kPrompt);
+  ASSERT_EQ(put.status, 0) << put.errors;
+  write("words.txt",
+        "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
+        "### Instruction:\nAdd 2 and 2.\n\n### Response:");
+  const std::string plain = "\" generate out --prompt-format plain --max-new-tokens 4 ";
+  const Outcome by_hand = run("-c '\"" FATHOM_PROGRAM + plain + "<words.txt'", "", "/bin/sh");
+  EXPECT_EQ(put.output, by_hand.output);
+  EXPECT_EQ(put.output, run(std::string("generate out --prompt-format alpaca") + kPrompt).output);
+  const std::string answer = by_hand.output, stop = answer.substr(1, 2);
+  const Outcome stopped = run("generate out --stop '" + stop + "'" + kPrompt);
+  EXPECT_EQ(stopped.output, answer.substr(0, answer.find(stop)) + "\n") << answer;
+
+  EXPECT_EQ(evaluation("out").at("loss"), evaluation("run.yaml qat=int8 model_name_or_path=out").at("loss"));
+  EXPECT_THAT(run(std::string("generate out --prompt-format chat") + kPrompt).errors,
+              HasSubstr("has no chat template"));
+  fs::rename(folder_ / "data.jsonl", folder_ / "gone.jsonl");
+  EXPECT_THAT(run(std::string("generate out") + kPrompt).errors,
+              HasSubstr("warning: the data of out cannot be read, so that prompts are taken as they stand"));
+  fs::remove(folder_ / "out" / "config.json");
+  EXPECT_THAT(run(std::string("generate out") + kPrompt).errors,
+              HasSubstr("has no final model; name its newest checkpoint, out/checkpoint-1"));
+  EXPECT_THAT(run("eval m").errors, HasSubstr("m has no config.yaml, and is no run's folder"));
+}
+
+}  // namespace
+}  // namespace fathom
