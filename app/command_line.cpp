@@ -2,16 +2,15 @@
 #include "app/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <map>
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "app/option_uses.h"
 #include "app/raw_command.h"
+#include "app/usage.h"
 #include "base/error.h"
-#include "base/nearest_name.h"
 #include "config/describe.h"
-#include "config/keys.h"
 #include "quant/format_names.h"
 #include "report/table.h"
 
@@ -37,12 +36,12 @@ void add_json(CLI::App* command, RawCommand& raw) {
 // How a model is to be used.
 void add_use(CLI::App* command, RawCommand& raw) {
   command->add_option("--adapter", raw.invocation.adapter, "A folder with adapter_config.json")->type_name("DIR");
-  const std::map<std::string, bool> formats{{"none", false}, {"int8", true}};
   command
-      ->add_option("--activations", raw.invocation.int8_activations,
-                   "int8: the layers' projections and what they multiply in INT8")
+      ->add_option_function<std::string>(
+          "--activations", [&raw](const std::string& type) { raw.invocation.int8_activations = type == "int8"; },
+          "int8: the layers' projections and what they multiply in INT8")
       ->type_name("none|int8")
-      ->transform(CLI::CheckedTransformer(formats).description(""));
+      ->check(one_of({"none", "int8"}, /*in_help=*/false));
 }
 
 CLI::Option* add_subject(CLI::App* command, std::string& target, const char* name, const char* description) {
@@ -77,12 +76,12 @@ void add_advise(CLI::App& app, RawCommand& raw) {
   add_gpu_memory(advise, raw);
   advise->add_option("--vary", raw.vary, "batch, length, rank: its largest value; techniques: the fastest combination")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"batch", "length", "rank", "techniques"}))
+      ->check(one_of({"batch", "length", "rank", "techniques"}))
       ->capture_default_str();
   advise
       ->add_option("--keep", raw.keep,
                    "Techniques that stay: method, precision, optimizer, checkpointing, attention, batch")
-      ->type_name("GROUP,…");
+      ->type_name("GROUP,...");
   add_json(advise, raw);
   add_overrides(advise, raw);
 }
@@ -135,11 +134,11 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
   add_budget(estimate, raw);
   estimate->add_flag("--explain", invocation.explain,
                      "Also the formulas of the peak with their numbers, and all rules of thumb with reasons");
-  estimate->add_flag("--inference", invocation.inference, "Also memory to use the model: weights and cache");
+  estimate->add_flag("--inference", invocation.inference, "Instead: memory to use the model, weights and cache");
   estimate->add_option("--page", invocation.page, "Also a page with the step's memory over time")
       ->type_name("FILE.html");
   estimate->add_flag("--attention", invocation.attention,
-                     "Attention alone over lengths: flash against math, timed here");
+                     "Instead: attention over lengths, flash against math, timed here");
   add_json(estimate, raw);
   add_overrides(estimate, raw);
 
@@ -165,7 +164,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
                              ->excludes(prompt);
   generate->add_option("--prompt-format", raw.prompt_format, "How prompts are put; auto: as the run was trained")
       ->type_name("auto|plain|alpaca|chat")
-      ->check(CLI::IsMember({"auto", "plain", "alpaca", "chat"}).description(""))
+      ->check(one_of({"auto", "plain", "alpaca", "chat"}, /*in_help=*/false))
       ->capture_default_str();
   generate->add_option("--stop", invocation.stops, "A text at which an answer ends; may be given again")
       ->type_name("TEXT")
@@ -220,7 +219,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   quantize->add_option("--format", invocation.format, "Of its projections; fp32, fp16, bf16: of all weights")
       ->type_name("F")
       ->required()
-      ->check(CLI::IsMember(quant::format_names()));
+      ->check(one_of(quant::format_names()));
   quantize->add_option("--out", invocation.out, "The folder to make")->type_name("DIR")->required();
   quantize->add_option("--eval", raw.evaluated, "Also the loss on this file, before and after")->type_name("FILE");
   add_json(quantize, raw);
@@ -241,7 +240,7 @@ void add_model_commands(CLI::App& app, RawCommand& raw) {
   list->add_option("WHAT", invocation.listed, "gpus (configs/gpus.yaml) or models (configs/models)")
       ->type_name("")
       ->required()
-      ->check(CLI::IsMember({"gpus", "models"}));
+      ->check(one_of({"gpus", "models"}));
   add_json(list, raw);
 
   CLI::App* formats = app.add_subcommand("formats", "Numbers in every format: bits, value, error; ranges and bytes");
@@ -286,39 +285,6 @@ std::string quoted(int count, const char* const* arguments) {
   return text;
 }
 
-// CLI11 would call it an argument that was not expected.
-void refuse_unknown_command(const CLI::App& app, int count, const char* const* arguments) {
-  if (count < 2 || arguments[1][0] == '-') return;
-  std::string all;
-  std::vector<std::string> known;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == arguments[1]) return;
-    if (command->get_group().empty()) continue;
-    known.push_back(command->get_name());
-    all += (all.empty() ? "" : ", ") + command->get_name();
-  }
-  const std::string meant = did_you_mean(arguments[1], known);
-  throw UsageError("unknown command '" + std::string(arguments[1]).substr(0, 64) + "'",
-                   (meant.empty() ? "" : meant + " ") + "commands are " + all);
-}
-
-// "--learning_rate 1e-4", as other tools take their keys.
-void refuse_keys_as_options(int count, const char* const* arguments) {
-  for (int i = 2; i < count; ++i) {
-    std::string word = arguments[i];
-    if (word == "--") return;
-    if (word.size() < 3 || word.substr(0, 2) != "--") continue;
-    const size_t equals = word.find('=');
-    std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-    std::replace(key.begin(), key.end(), '-', '_');
-    if (config::find_key(key) == nullptr) continue;
-    std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (value.empty()) value = i + 1 < count && arguments[i + 1][0] != '-' ? arguments[i + 1] : "VALUE";
-    throw UsageError(word.substr(0, 64) + " is a key of the config, not an option",
-                     "write " + key + "=" + value.substr(0, 64));
-  }
-}
-
 std::vector<std::string> given_options(const CLI::App& command) {
   std::vector<std::string> given;
   for (const CLI::Option* option : command.get_options([](const CLI::Option* each) { return each->count() > 0; })) {
@@ -330,6 +296,10 @@ std::vector<std::string> given_options(const CLI::App& command) {
 }  // namespace
 
 Parsed parse_command_line(int count, const char* const* arguments) {
+  if (count >= 2 && std::string_view(arguments[1]) == "help") {  // as other programs have it: "fathom help train"
+    const std::array<const char*, 3> asked = {arguments[0], count > 2 ? arguments[2] : "--help", "--help"};
+    return parse_command_line(3, asked.data());
+  }
   CLI::App app(kDescription, "fathom");
   RawCommand raw;
   bool version = false, help_config = false;
@@ -337,8 +307,9 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   app.add_flag("--help-config", help_config, "The page of config keys, in Markdown");
   app.require_subcommand(0, 1);
   app.footer(
-      "\n`fathom COMMAND --help` says more. Exit status: 0 success, 1 failure, 2 bad usage or config,\n"
-      "130 or 143 stopped by a signal after a checkpoint was saved.");
+      "\n`fathom COMMAND --help` says more.\n"
+      "Exit status: 0 success, 1 failure, 2 bad usage or config, 130 or 143 stopped by\n"
+      "a signal after a checkpoint was saved.");
   add_training_commands(app, raw);
   add_model_commands(app, raw);
   refuse_unknown_command(app, count, arguments);
@@ -347,8 +318,7 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   } catch (const CLI::CallForHelp&) {
     return {std::nullopt, report::folded(app.help())};
   } catch (const CLI::ParseError& error) {
-    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) refuse_keys_as_options(count, arguments);
-    throw UsageError(error.what(), "run fathom --help");
+    throw_usage_error(app, error, count, arguments);
   }
   if (version) return {std::nullopt, kVersionText};
   if (help_config) return {std::nullopt, config::keys_page()};

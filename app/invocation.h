@@ -44,7 +44,7 @@ struct Invocation {
                                        //   can differ
   bool json = false;                   // estimate, advise, inspect, doctor, calibrate, preview, formats, quantize
   plan::Budget budget;                 // tokens or GPU hours, GPUs and price
-  bool inference = false;              // memory to use the model, besides
+  bool inference = false;              // memory to use the model, instead of to train it
   bool explain = false;                // how the figures come about, besides
   std::filesystem::path page;          // a page of the plan to write too; empty: none
   bool attention = false;              // attention's memory and time over lengths, on this machine

@@ -31,6 +31,11 @@ const Use kUses[] = {
      "with --attention, which measures here",
      {"CONFIG|MODEL", "overrides", "--attention", "--json"},
      "remove one of them"},
+    {"estimate",
+     [](const RawCommand& raw) { return raw.invocation.inference; },
+     "with --inference, which plans no training",
+     {"CONFIG|MODEL", "overrides", "--inference", "--gpu", "--gpu-memory", "--json"},
+     "remove one of them"},
 };
 
 // An option that is looked at only where `holds`.

@@ -1,6 +1,8 @@
 // Reads the files that a command line names and checks its numbers.
 #include "app/raw_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -48,6 +50,7 @@ std::vector<std::string> read_prompts(const RawCommand& raw) {
   if (!raw.prompt.empty()) return {raw.prompt};
   std::vector<std::string> prompts;
   if (raw.prompts_file.empty()) {
+    if (::isatty(STDIN_FILENO) == 1) log_info("write the prompt here, and end it with Ctrl-D on a line of its own");
     std::string text((std::istreambuf_iterator<char>(std::cin)), {});
     while (!text.empty() && text.back() == '\n') text.pop_back();
     if (!text.empty()) prompts.push_back(text);

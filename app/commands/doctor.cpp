@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/narrow_instructions.h"
 #include "base/output.h"
+#include "report/table.h"
 
 namespace fathom::app {
 namespace {
@@ -112,7 +113,7 @@ std::string as_text(const Findings& findings) {
   for (const std::string& what : findings.missing) add("missing", what);
   for (const std::string& what : findings.absent) add("not there", what);
   if (findings.missing.empty()) add("ready", findings.absent.empty() ? "for everything" : "for runs on the CPU");
-  return text;
+  return report::folded(text);
 }
 
 }  // namespace

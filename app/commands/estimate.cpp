@@ -14,6 +14,7 @@
 #include "base/output.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
+#include "plan/inference.h"
 #include "plan/outlook.h"
 #include "report/attention_table.h"
 #include "report/derivation.h"
@@ -49,7 +50,6 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
                                   const std::optional<config::GpuSpec>& gpu, int64_t program_bytes) {
   plan::OutlookQuestion question;
   question.budget = invocation.budget;
-  question.inference = invocation.inference;
   question.program_bytes = gpu ? kCudaProgramBytes : program_bytes;
   if (!invocation.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
   if (!inputs.train.empty()) question.steps = train::step_shapes(invocation.config, inputs.train);
@@ -76,6 +76,13 @@ int print_parameters(const Invocation& invocation) {
   return 0;
 }
 
+int print_inference(const Invocation& invocation, const model::ModelShape& shape) {
+  const plan::Inference inference = plan::usual_inference(shape);
+  print(invocation.json ? format_json({{"inference", report::inference_json(inference)}})
+                        : report::format_inference(inference, invocation.gpu));
+  return 0;
+}
+
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
 int print_attention(const Invocation& invocation, const Session& session, const model::ModelShape& shape) {
   const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
@@ -92,6 +99,7 @@ int run_estimate(const Invocation& invocation) {
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
+  if (invocation.inference) return print_inference(invocation, inputs.shape);
   if (invocation.attention) return print_attention(invocation, session, inputs.shape);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
@@ -122,6 +130,7 @@ int run_estimate(const Invocation& invocation) {
       print("\n");
       print(report::format_derivation(plan.analytic));
     }
+    if (!invocation.page.empty()) print("\npage: " + invocation.page.string() + "\n");
   }
   return 0;
 }

@@ -44,7 +44,7 @@ std::string data_of(const config::RunConfig& config) {
 // The config of a run names what it starts from; what it made lies in its folder.
 void tell_of_the_trained(const Invocation& invocation, const config::RunConfig& config) {
   const std::filesystem::path made = config.output_dir;
-  if (!invocation.adapter.empty() || made.empty() || tidy_path(made) == tidy_path(config.model_name_or_path)) return;
+  if (!invocation.adapter.empty() || made.empty() || is_same_path(made, config.model_name_or_path)) return;
   for (const char* file : {"config.json", "adapter_config.json"}) {
     if (!std::filesystem::exists(made / file)) continue;
     log_warning("this is what the run starts from; what it trained: fathom eval " + made.string());
@@ -86,7 +86,7 @@ int run_eval(const Invocation& invocation) {
   std::array<char, 96> result{};
   std::snprintf(result.data(), result.size(), "loss %.6f\nperplexity %.4f\n", evaluation.loss,
                 std::exp(evaluation.loss));
-  print(result.data() + ("target tokens " + std::to_string(evaluation.target_count) + "\n"));
+  print(result.data() + ("target tokens " + format_count(evaluation.target_count) + "\n"));
   log_info(format_count(measured.samples) + " samples, " + format_count(std::llround(tokens_per_second)) +
            " target tokens per second, peak " + format_bytes(evaluation.memory.peak));
   return 0;

@@ -24,9 +24,9 @@ std::string as_text(const Contents& contents) {
   };
   std::string text = line("kind", contents.kind);
   for (const auto& [name, value] : contents.facts) text += line(name, value);
-  if (contents.tensors.empty()) return text;
+  if (contents.tensors.empty()) return report::folded(text);
 
-  report::Table table({{"tensors", report::Align::kLeft},
+  report::Table table({{.title = "tensors", .align = report::Align::kLeft, .folds = true},
                        {"type", report::Align::kLeft},
                        {"shape", report::Align::kLeft},
                        {"count"},
@@ -42,7 +42,7 @@ std::string as_text(const Contents& contents) {
   }
   table.add_rule();
   table.add_row({"all", "", "", format_count(all.count), format_count(all.elements), format_count(all.bytes)});
-  return text + "\n" + table.format();
+  return report::folded(text) + "\n" + table.format();
 }
 
 std::string as_json(const Contents& contents) {

@@ -50,9 +50,10 @@ void list_gpus(bool json) {
   const std::string text =
       json ? format_json({{"gpus", list}})
            : table.format() +
-                 "For --gpu NAME. Below 8.0 there is no BF16 (fp16: true); below 7.5 LibTorch has no "
-                 "kernels.\nYours to add to: " +
-                 gpus_file().string() + "\n";
+                 report::folded(
+                     "For --gpu NAME. Below 8.0 there is no BF16 (fp16: true); below 7.5 LibTorch has no kernels.\n"
+                     "Yours to add to: " +
+                     gpus_file().string() + "\n");
   print(text);
 }
 
@@ -73,9 +74,9 @@ void list_models(bool json) {
   }
   const std::string text =
       json ? format_json({{"models", list}})
-           : table.format() +
-                 "Shapes without weights, for `estimate` and `advise`; also by their names on the hub\n"
-                 "(meta-llama/Llama-3.1-8B-Instruct).\n";
+           : table.format() + report::folded(
+                                  "Shapes without weights, for `estimate` and `advise`; also by their names on the hub "
+                                  "(meta-llama/Llama-3.1-8B-Instruct).\n");
   print(text);
 }
 

@@ -82,7 +82,7 @@ std::string as_text(const QuantizeReport& report, const std::filesystem::path& o
     for (const MatrixError& layer : layers_of(report)) add_row(table, layer, /*names_layer=*/false);
     table.add_rule();
     add_row(table, sum_of(report), /*names_layer=*/true);
-    text += table.format();
+    text = report::folded(text) + table.format();
   }
   if (losses) {
     text += number("\nevaluation loss %.6f", losses->before) + number(" became %.6f", losses->after) +

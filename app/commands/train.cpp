@@ -31,6 +31,7 @@
 #include "report/memory_table.h"
 #include "report/metrics.h"
 #include "report/progress.h"
+#include "report/table.h"
 #include "report/tensorboard.h"
 #include "train/loop.h"
 #include "train/step_order.h"
@@ -71,10 +72,17 @@ class Recorder {
     return observer;
   }
 
-  // The speed of all steps of this process, as metrics.jsonl has it of stretches; empty before the first.
+  // The speed of all steps of this process, as metrics.jsonl has it of stretches, and how the loss went; empty before
+  // the first.
   std::string summary() const {
     if (all_.seconds <= 0) return "";
-    return "throughput: " + format_count(std::llround(all_.tokens_per_second())) + " tokens a second, " +
+    std::string losses;
+    if (first_logged_.step < last_logged_.step) {
+      losses = "training loss: " + format_decimal(first_logged_.loss, 4) + " until step " +
+               format_count(first_logged_.step) + " -> " + format_decimal(last_logged_.loss, 4) + " until step " +
+               format_count(last_logged_.step) + "\n";
+    }
+    return losses + "throughput: " + format_count(std::llround(all_.tokens_per_second())) + " tokens a second, " +
            format_count(all_.tokens) + " in " + format_seconds(all_.seconds) + " of steps\n";
   }
 
@@ -98,6 +106,8 @@ class Recorder {
     if (report.logged) progress.tokens_per_second = interval_.tokens_per_second();
     progress_.step(progress, report.step_tokens, report.seconds, report.logged);
     if (!report.logged) return;
+    last_logged_ = {report.step, report.loss};
+    if (first_logged_.step == 0) first_logged_ = last_logged_;
     if (for_tensorboard_) {
       report::Scalars scalars = {{"train/loss", report.loss},
                                  {"train/learning_rate", report.learning_rate},
@@ -149,6 +159,11 @@ class Recorder {
   int64_t keep_bytes_ = 0, keep_event_bytes_ = 0;  // of existing files: what the checkpoint knew of
   std::optional<report::MetricsFile> metrics_;
   std::optional<report::EventFile> events_;
+  struct Logged {
+    int64_t step = 0;
+    double loss = 0;  // mean since the one before
+  };
+  Logged first_logged_, last_logged_;
   report::Interval interval_, all_;  // since the last logged step; of this process
   report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
 };
@@ -257,7 +272,8 @@ void print_outcome(const train::RunResult& result) {
   if (result.stopped_early) print_line("stopped after step %ld: no evaluation was better for too long\n", result.steps);
   if (!result.best) return;
   print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
-             result.best->step == result.kept_step ? ", whose weights are the final ones" : "");
+             result.best->step == result.kept_step ? ", whose weights are the final ones"
+                                                   : "; load_best_model_at_end: true would have kept its weights");
 }
 
 }  // namespace
@@ -280,7 +296,7 @@ int run_train(const Invocation& invocation) {
   const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
   write_run_report(invocation, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
-  print(describe_run(config, inputs, resume) + times.forecast());
+  print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
   keep_within_budget(invocation, session);
   const int64_t resident_before = resident_bytes();
@@ -299,8 +315,9 @@ int run_train(const Invocation& invocation) {
   if (result.signal != 0) {
     write_run_report(invocation, comparison, report::memory_json(comparison),
                      RunEnd{seconds_since(start), std::nullopt});
-    log_info("stopped by a signal after step " + std::to_string(result.steps) +
-             "; resume_from_checkpoint: auto continues");
+    const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
+    log_info("stopped by a signal after step " + format_count(result.steps) + "; go on with: " + command +
+             (command.find(go_on) == std::string::npos ? go_on : ""));
     return 128 + result.signal;
   }
 
@@ -310,7 +327,7 @@ int run_train(const Invocation& invocation) {
     print(resume->folder().string() + " is of the last step: none was left to run, and nothing to measure\n");
   } else {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
-          report::format_rules(comparison, /*all=*/false) + "\n" + times.comparison());
+          report::format_rules(comparison, /*all=*/false) + "\n" + report::folded(times.comparison()));
   }
   if (!session.phantom) {  // a phantom's losses and times are none
     print(recorder.summary());

@@ -14,6 +14,15 @@ inline std::filesystem::path tidy_path(const std::filesystem::path& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
+// Whether both name the same place, however they are written and through whatever links.
+inline bool is_same_path(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code ignored;
+  const auto place = [&](const std::filesystem::path& path) {
+    return tidy_path(std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored));
+  };
+  return place(a) == place(b);
+}
+
 // "~/data" with the home folder in place of "~", as shells do where they see it; they do not behind a "=" or in a file.
 inline std::string with_home(const std::string& path) {
   const char* home = std::getenv("HOME");

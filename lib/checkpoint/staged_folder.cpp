@@ -16,6 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNameAnother = "name another folder";
+// "model.gguf" would become a folder of that name.
+void refuse_name_of_file(const fs::path& out) {
+  const std::string ending = out.extension().string();
+  const std::string remedy = std::string("name a folder") +
+                             (ending == ".gguf" ? "; llama.cpp's convert_hf_to_gguf.py makes that file of it" : "");
+  for (const char* of_file : {".gguf", ".safetensors", ".bin", ".pt", ".pth", ".onnx", ".zip", ".tar", ".gz"}) {
+    if (ending == of_file) throw UsageError(out.string() + " is the name of a file, and a folder is made", remedy);
+  }
+}
+
 constexpr int64_t kBesideWeights = 64 << 20;  // a tokenizer's files, at most
 
 }  // namespace
@@ -39,6 +49,7 @@ std::string shard_name(size_t index, size_t count) {
 
 StagedFolder::StagedFolder(const fs::path& out, const std::string& what, int64_t weight_bytes)
     : out_(tidy_path(fs::absolute(out))) {
+  refuse_name_of_file(out_);
   if (fs::exists(out_) && (!fs::is_directory(out_) || !fs::is_empty(out_))) {
     throw Error(out_.string() + " exists", "name a folder that does not exist, or an empty one");
   }

@@ -19,8 +19,8 @@ std::string shard_name(size_t index, size_t count);
 
 class StagedFolder {
  public:
-  // what: for errors, "the export". Throws Error if `out` exists and is not an empty folder, or if its disk has no room
-  // for so many bytes of weights and the files beside them.
+  // what: for errors, "the export". Throws UsageError if `out` ends as names of files do, Error if `out` exists and is
+  // not an empty folder, or if its disk has no room for so many bytes of weights and the files beside them.
   StagedFolder(const std::filesystem::path& out, const std::string& what, int64_t weight_bytes);
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;

@@ -40,7 +40,8 @@ Entry split_override(const std::string& text, Problems& problems) {
   entry.at = kCommandLine;
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    problems.add(kCommandLine, "", {"key=value", "'" + printable(text) + "'", ""});
+    problems.add(kCommandLine, "",
+                 {"key=value", "'" + printable(text) + "'", "an option's value stands behind its name, as --gpu H100"});
     return entry;
   }
   entry.key = text.substr(0, equals);

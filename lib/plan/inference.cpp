@@ -1,7 +1,9 @@
 // Parameters times bytes; tokens times bytes.
 #include "plan/inference.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/bytes.h"
 
@@ -34,6 +36,14 @@ Inference estimate_inference(const model::ModelShape& shape, const std::vector<i
     }
   }
   return inference;
+}
+
+Inference usual_inference(const model::ModelShape& shape) {
+  std::set<int64_t> lengths;
+  for (const int64_t length : {int64_t{2048}, int64_t{8192}, shape.max_position_embeddings}) {
+    lengths.insert(std::min(length, shape.max_position_embeddings));
+  }
+  return estimate_inference(shape, {1, 8, 32}, {lengths.begin(), lengths.end()});
 }
 
 }  // namespace fathom::plan

@@ -40,5 +40,7 @@ struct Inference {
 // batches x lengths, each at least 1. Throws Error where a size leaves int64.
 Inference estimate_inference(const model::ModelShape& shape, const std::vector<int64_t>& batches,
                              const std::vector<int64_t>& lengths);
+// One row, a few, many; short, medium, and as long as the model's positions go.
+Inference usual_inference(const model::ModelShape& shape);
 
 }  // namespace fathom::plan

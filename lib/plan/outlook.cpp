@@ -1,9 +1,7 @@
 // Puts the estimates beside a plan together.
 #include "plan/outlook.h"
 
-#include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/bytes.h"
 #include "plan/bound.h"
@@ -17,15 +15,6 @@ int64_t tokens_of(const train::StepShape& step) {
     tokens = checked_add(tokens, checked_multiply(batch.rows, batch.length, "tokens of a step"), "tokens of a step");
   }
   return tokens;
-}
-
-// One row, a few, many; short, medium, and as long as the model's positions go.
-Inference usual_inference(const model::ModelShape& shape) {
-  std::set<int64_t> lengths;
-  for (const int64_t length : {int64_t{2048}, int64_t{8192}, shape.max_position_embeddings}) {
-    lengths.insert(std::min(length, shape.max_position_embeddings));
-  }
-  return estimate_inference(shape, {1, 8, 32}, {lengths.begin(), lengths.end()});
 }
 
 }  // namespace
@@ -65,7 +54,6 @@ Outlook look_ahead(const model::ModelShape& shape, const config::RunConfig& run,
   outlook.budget = question.budget;
   outlook.fits = missing_bytes(plan) == 0;
   outlook.cost = cost_of(question.budget, outlook.tokens_per_second(), question.listed_price);
-  if (question.inference) outlook.inference = usual_inference(shape);
   return outlook;
 }
 

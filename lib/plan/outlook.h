@@ -1,4 +1,4 @@
-// What an estimate tells besides bytes on the device: the host's memory, time, cost, inference. No torch header.
+// What an estimate tells besides bytes on the device: the host's memory, time, cost. No torch header.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,6 @@
 #include "plan/cost.h"
 #include "plan/expected_time.h"
 #include "plan/host.h"
-#include "plan/inference.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
@@ -26,9 +25,8 @@ struct Outlook {
   std::optional<ExpectedTime> step;      // where the throughput is known
   std::optional<ExpectedRun> run;        // where there are data besides
   Budget budget;
-  std::optional<Cost> cost;            // of the budget
-  bool fits = true;                    // the plan; where it does not, cost and speed are those of a run that cannot be
-  std::optional<Inference> inference;  // where it is asked for
+  std::optional<Cost> cost;  // of the budget
+  bool fits = true;          // the plan; where it does not, cost and speed are those of a run that cannot be
   std::optional<double> tokens_per_second() const;
 };
 
@@ -39,7 +37,6 @@ struct OutlookQuestion {
   int64_t program_bytes = 0;  // see estimate_host
   int64_t mapped_bytes = 0;
   std::vector<train::StepShape> steps;  // of the whole run; empty: no data
-  bool inference = false;
 };
 Outlook look_ahead(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question);

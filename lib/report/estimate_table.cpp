@@ -52,18 +52,6 @@ Json time_json(const plan::Outlook& outlook) {
           {"tokens_per_second", outlook.tokens_per_second() ? Json(*outlook.tokens_per_second()) : Json(nullptr)}};
 }
 
-Json inference_json(const plan::Inference& inference) {
-  Json weights = Json::array(), caches = Json::array();
-  for (const auto& each : inference.weights) weights.push_back({{"format", each.format}, {"bytes", each.bytes}});
-  for (const auto& each : inference.caches) {
-    caches.push_back({{"batch", each.batch}, {"length", each.length}, {"bytes", each.bytes}});
-  }
-  return {{"parameters", inference.parameters},
-          {"cache_bytes_per_token", inference.cache_bytes_per_token},
-          {"weights", weights},
-          {"caches", caches}};
-}
-
 // The rules say nothing but a multiple of the parameters where there is no run to hold them against.
 std::vector<plan::RuleOfThumb> rules_of(int64_t parameters) {
   plan::Comparison comparison;
@@ -149,24 +137,34 @@ std::string format_host(const plan::HostMemory& host) {
   return folded(text + ".\n");
 }
 
-std::string format_inference(const plan::Inference& inference) {
+std::string format_inference(const plan::Inference& inference, const std::optional<config::GpuSpec>& gpu) {
+  bool exceeded = false;
+  const auto cell = [&](int64_t bytes) {
+    const bool exceeds = gpu && bytes > gpu->memory_bytes;
+    exceeded = exceeded || exceeds;
+    return exceeds ? std::string("(").append(gigabytes(bytes)).append(")") : gigabytes(bytes);
+  };
   std::vector<Table::Column> columns = {{"sequences × tokens", Align::kLeft}};
   for (const auto& weights : inference.weights) columns.push_back({weights.format});
   columns.push_back({"cache alone"});
   Table table(columns);
   const auto add = [&](const std::string& what, int64_t cache_bytes) {
     std::vector<std::string> cells = {what};
-    for (const auto& weights : inference.weights) cells.push_back(gigabytes(weights.bytes + cache_bytes));
-    cells.push_back(cache_bytes > 0 ? gigabytes(cache_bytes) : std::string(kMissing));
+    for (const auto& weights : inference.weights) cells.push_back(cell(weights.bytes + cache_bytes));
+    cells.push_back(cache_bytes > 0 ? cell(cache_bytes) : std::string(kMissing));
     table.add_row(cells);
   };
   add("weights alone", 0);
   for (const auto& cache : inference.caches) {
     add(format_count(cache.batch) + " × " + format_count(cache.length), cache.bytes);
   }
-  return "Inference, in GB of 10^9 bytes as such figures are told (1 GiB = 1.074 GB)\n" + table.format() +
-         folded("Weights and a 16-bit cache of keys and values, " + format_bytes(inference.cache_bytes_per_token) +
-                " a token. 8- and 4-bit weights without their scales.\n");
+  std::string text = "Weights and a 16-bit cache of keys and values, " + format_bytes(inference.cache_bytes_per_token) +
+                     " a token. 8- and 4-bit weights without their scales.\n";
+  if (gpu) {
+    text += (exceeded ? "In parentheses: more than " : "All of it is less than ") + gpu->name + "'s " +
+            gigabytes(gpu->memory_bytes) + " GB.\n";
+  }
+  return "Inference, in GB of 10^9 bytes as such figures are told (1 GiB = 1.074 GB)\n" + table.format() + folded(text);
 }
 
 std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows) {
@@ -209,7 +207,6 @@ std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook)
   add(format_largest_blocks(plan.timeline));
   add(format_host(outlook.host));
   text.append("\n").append(format_time(plan, outlook)).append(cost);
-  if (outlook.inference) add(format_inference(*outlook.inference));
   return folded(text);
 }
 
@@ -239,7 +236,6 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
                   {"load_peak", outlook.host.load_peak},
                   {"train_peak", outlook.host.train_peak},
                   {"save_peak", outlook.host.save_peak}};
-  json["inference"] = outlook.inference ? inference_json(*outlook.inference) : Json(nullptr);
   json["largest_blocks"] = Json::array();
   const ledger::BlockGroups groups = ledger::groups_at_peak(plan.timeline);
   for (const ledger::BlockGroup& group : groups.in_order()) {
@@ -250,6 +246,18 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
                                       {"count", group.count}});
   }
   return json;
+}
+
+Json inference_json(const plan::Inference& inference) {
+  Json weights = Json::array(), caches = Json::array();
+  for (const auto& each : inference.weights) weights.push_back({{"format", each.format}, {"bytes", each.bytes}});
+  for (const auto& each : inference.caches) {
+    caches.push_back({{"batch", each.batch}, {"length", each.length}, {"bytes", each.bytes}});
+  }
+  return {{"parameters", inference.parameters},
+          {"cache_bytes_per_token", inference.cache_bytes_per_token},
+          {"weights", weights},
+          {"caches", caches}};
 }
 
 Json parameters_json(int64_t parameters) {

@@ -1,10 +1,13 @@
 // Time, cost, host memory, inference and the largest blocks of a plan, as tables for the terminal and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/json.h"
+#include "config/devices.h"
 #include "ledger/timeline.h"
+#include "plan/inference.h"
 #include "plan/outlook.h"
 
 namespace fathom::report {
@@ -13,13 +16,14 @@ namespace fathom::report {
 std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook);
 // Why a run has no expected time, and what would bring it.
 std::string describe_unknown_speed(config::Device device);
-// GPU hours, hours and dollars; empty without a cost.
 // What several GPUs are taken for; GPU hours, hours and dollars, of a run that does not fit as such. Empty without
 // either.
 std::string format_cost(const plan::Outlook& outlook);
 std::string format_host(const plan::HostMemory& host);
 // Weights in each format, with caches beside them; in decimal gigabytes, as rules of thumb are told.
-std::string format_inference(const plan::Inference& inference);
+// gpu: figures that exceed its memory stand in parentheses.
+std::string format_inference(const plan::Inference& inference, const std::optional<config::GpuSpec>& gpu);
+Json inference_json(const plan::Inference& inference);
 // What is alive at the peak, largest first; equal blocks of several layers are one row. Empty without a timeline.
 std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows = 10);
 // Bare numbers of parameters: the bytes to load them in each format, and what rules of thumb say of training.
@@ -27,7 +31,7 @@ std::string format_parameters(int64_t parameters);
 
 // All of them that apply, a blank line before each.
 std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook);
-// Keys: "arithmetic", "time", "run", "cost", "host", "inference", "largest_blocks"; null for what is not known.
+// Keys: "arithmetic", "time", "run", "cost", "host", "largest_blocks"; null for what is not known.
 Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook);
 Json parameters_json(int64_t parameters);
 

@@ -82,7 +82,7 @@ void ProgressPrinter::step(Progress progress, int64_t tokens, double seconds, bo
   if (!logged) progress.tokens_per_second = seconds_ > 0 ? tokens_ / seconds_ : 0;
   progress.seconds_left = static_cast<double>(progress.total_steps - progress.step) * seconds_ / steps_;
   if (logged) {
-    output_.line(format_progress(progress));
+    output_.line(format_progress(progress, output_.live ? output_.width() : 0));
     return;
   }
   if (!output_.live) return;

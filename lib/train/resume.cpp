@@ -168,18 +168,22 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
 // With `auto` and no sound checkpoint a run starts anew: only where that loses nothing.
 void refuse_results_without_checkpoint(const std::filesystem::path& folder) {
   std::string held;
+  bool model = false;
   if (std::filesystem::exists(folder)) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
       const bool result =
           name.starts_with("checkpoint-") || checkpoint::is_set_aside(entry.path()) || name.ends_with(".safetensors");
       if (result && held.empty()) held = entry.path().string();
+      model = model || name == "model.safetensors" || name == "model.safetensors.index.json";
     }
   }
   if (held.empty()) return;
   throw Error("resume_from_checkpoint is auto, but " + folder.string() +
                   " has no sound checkpoint to continue from, and holds " + held,
-              "choose another output_dir, or remove that folder to start anew");
+              (model ? "to train that model further: model_name_or_path=" + folder.string() + " output_dir=NEW; else "
+                     : std::string()) +
+                  "choose another output_dir, or remove that folder to start anew; save_strategy keeps checkpoints");
 }
 
 }  // namespace

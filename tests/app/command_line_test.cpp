@@ -37,6 +37,11 @@ TEST_F(CommandLine, HelpSaysTheCommandsAndTheKeys) {
   EXPECT_THAT(run("--version").output, StartsWith("fathom "));
 }
 
+TEST_F(CommandLine, HelpIsACommandToo) {
+  EXPECT_EQ(run("help").output, run("--help").output);
+  EXPECT_EQ(run("help train").output, run("train --help").output);
+}
+
 TEST_F(CommandLine, ConfigErrorsAreToldTogetherAndExitWith2) {
   write("bad.yaml", "learning_rat: 1\nbf16: yes\nmicro_batch_size: 2\n");
   const Outcome outcome = run("train bad.yaml seed=x");
@@ -92,7 +97,23 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"generate m --prompt a --temperature 0 --top-k 5", "--top-k is used only with a --temperature above 0"},
       {"estimate 7B bf16=true", "key=value is not used with a number of parameters"},
       {"list", "WHAT is required"},
-      {"list cars", "cars"}};
+      {"list cars", "expected one of gpus, models, got 'cars'"},
+      {"list gpu", "did you mean gpus?"},
+      {"list",
+       "WHAT is required (gpus (configs/gpus.yaml) or models (configs/models)); `fathom list --help` says more"},
+      {"train good.yaml --gpu H100",
+       "train has no option --gpu, which is one of estimate, advise; did you mean --phantom-gpu?"},
+      {"estimate good.yaml --explian", "estimate has no option --explian; did you mean --explain?"},
+      {"estimate good.yaml -g H100",
+       "estimate has no option -g; did you mean --gpu? `fathom estimate --help` says more"},
+      {"advise good.yaml --vary lenght", "got 'lenght'; did you mean length?"},
+      {"quantize m --out q --format nf5", "did you mean nf4?"},
+      {"generate m --prompt a --activations int4", "expected one of none, int8, got 'int4'; did you mean int8?"},
+      {"estimate good.yaml H100", "expected key=value, got 'H100'; an option's value stands behind its name"},
+      {"doctor now", "'now' was not expected behind fathom doctor"},
+      {"--vesion", "fathom has no option --vesion; did you mean --version?"},
+      {"help trian", "unknown command 'trian'; did you mean train?"},
+      {"estimate llama-3-8b --inference --page a.html", "--page is not used with --inference"}};
   for (const auto& [arguments, said] : cases) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.errors;

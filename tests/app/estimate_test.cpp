@@ -151,7 +151,9 @@ TEST_F(Estimate, ShowsInferenceWhenAsked) {
   // Two of keys and values, 16 layers, 8 heads of 64, 2 bytes.
   EXPECT_EQ(json.at("inference").at("cache_bytes_per_token"), 32'768);
   EXPECT_EQ(json.at("inference").at("weights")[0].at("bytes"), 4 * int64_t{1'235'814'400});
-  EXPECT_THAT(run("estimate llama-3.2-1b --inference max_length=16").output, HasSubstr("Inference, in GB"));
+  const std::string text = run("estimate llama-3.2-1b --inference --gpu L4").output;
+  EXPECT_THAT(text, AllOf(HasSubstr("Inference, in GB"), HasSubstr("(142.4)"), HasSubstr("more than L4's 23.65 GB")));
+  EXPECT_THAT(text, Not(HasSubstr("Dry run"))) << "a plan of training, which nobody asked for";
   EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("Inference, in GB")));
 }
 

@@ -109,7 +109,11 @@ TEST_F(Report, OfAPlanAlone) {
       run("estimate tinyllama-1.1b --gpu L4 --placements 1 method=lora max_length=64 --page plan.html");
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
   const std::string page = read_file(folder_ / "plan.html");
-  EXPECT_THAT(page, HasSubstr("A plan: nothing was run."));
+  EXPECT_THAT(outcome.output, HasSubstr("\npage: plan.html\n"));
+  EXPECT_THAT(page, HasSubstr("<h1>tinyllama-1.1b</h1>"));
+  EXPECT_NE(page.find("A plan: nothing was run."), std::string::npos);
+  EXPECT_LT(page.find("id=\"verdict\""), page.find("A plan: nothing was run.")) << "whether it fits comes first";
+  EXPECT_THAT(page, Not(HasSubstr("range over placements"))) << "one placement has no range";
   EXPECT_THAT(page, HasSubstr("model.layers.*.mlp.up_proj.weight"));
 }
 

@@ -143,6 +143,7 @@ TEST_F(Train, TakesNoFolderThatHoldsSomething) {
   const Outcome anew = run("train run.yaml resume_from_checkpoint=auto");
   EXPECT_EQ(anew.status, 1);
   EXPECT_THAT(anew.errors, HasSubstr("no sound checkpoint"));
+  EXPECT_THAT(anew.errors, HasSubstr("to train that model further: model_name_or_path=out output_dir=NEW"));
   const Outcome itself = run("train run.yaml output_dir=model");
   EXPECT_EQ(itself.status, 2);
   EXPECT_THAT(itself.errors, HasSubstr("the model itself"));

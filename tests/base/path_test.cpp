@@ -15,5 +15,11 @@ TEST(Path, TheParentOfATidyPathIsTheFolderThatHoldsIt) {
   EXPECT_EQ(tidy_path("a/"), "a");
 }
 
+TEST(Path, TheSamePlaceIsKnownHoweverItIsWritten) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_TRUE(is_same_path("runs/a", here + "/runs/b/../a/"));
+  EXPECT_FALSE(is_same_path("runs/a", "runs/b"));
+}
+
 }  // namespace
 }  // namespace fathom

@@ -211,6 +211,8 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(refusal(), HasSubstr("exists"));
   request_.out = root_ / "base" / "config.json" / "out";
   EXPECT_THAT(refusal(), AllOf(HasSubstr("cannot create"), HasSubstr("Not a directory"), HasSubstr("another folder")));
+  request_.out = root_ / "model.gguf";
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("is the name of a file"), HasSubstr("convert_hf_to_gguf.py")));
   request_.out = root_ / "out";
   request_.source = root_ / "base";
   EXPECT_THAT(refusal(), HasSubstr("no adapter"));

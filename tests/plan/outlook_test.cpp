@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/fit.h"
+#include "plan/inference.h"
 
 namespace fathom::plan {
 namespace {

@@ -18,7 +18,13 @@ TEST(FormatInference, HasARowForEachCacheAndFitsATerminal) {
     inference.weights.push_back({format.name, plan::weight_bytes(int64_t{405'853'388'800}, format)});
   }
   inference.caches = {{1, 8192, int64_t{320 << 10} * 8192}, {64, 131072, int64_t{320 << 10} * 64 * 131072}};
-  const std::string text = format_inference(inference);
+  config::GpuSpec gpu;
+  gpu.name = "B300";
+  gpu.memory_bytes = 288'000'000'000;
+  const std::string text = format_inference(inference, gpu);
+  EXPECT_THAT(format_inference(inference, std::nullopt), testing::Not(HasSubstr("(1,623.4)")));
+  EXPECT_THAT(text, testing::AllOf(HasSubstr(" (1,623.4) "), HasSubstr(" (405.9) "), HasSubstr(" 202.9 ")));
+  EXPECT_THAT(text, HasSubstr("In parentheses: more than B300's 288.0 GB."));
   EXPECT_THAT(text, HasSubstr("\n64 × 131,072 "));
   EXPECT_THAT(text, HasSubstr("1 GiB = 1.074 GB")) << "two kinds of units in one output";
   for (size_t begin = 0; begin < text.size();) {

@@ -15,6 +15,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 Progress example() {
@@ -58,14 +59,24 @@ class ProgressPrinterTest : public testing::Test {
     return ProgressPrinter({.live = live,
                             .in_place = [this](std::string_view line) { in_place_.emplace_back(line); },
                             .line = [this](std::string_view line) { lines_.emplace_back(line); },
-                            .width = [] { return 0; },
+                            .width = [this] { return width_; },
                             .now = [this] { return now_; }});
   }
   static Progress at_step(int64_t step, int64_t total_steps) { return {.step = step, .total_steps = total_steps}; }
 
   ProgressPrinter::Clock::time_point now_{seconds(1000)};
   std::vector<std::string> in_place_, lines_;
+  int64_t width_ = 0;
 };
+
+TEST_F(ProgressPrinterTest, LinesThatStayFitATerminalAndAreWholeInAFile) {
+  width_ = 80;
+  ProgressPrinter live = printer(true), into_a_file = printer(false);
+  live.step(example(), 100, 1, true);
+  into_a_file.step(example(), 100, 1, true);
+  EXPECT_THAT(lines_[0], Not(HasSubstr("peak")));
+  EXPECT_THAT(lines_[1], HasSubstr("peak"));
+}
 
 TEST_F(ProgressPrinterTest, TellsSpeedAndTimeLeft) {
   ProgressPrinter progress = printer(true);
