@@ -41,6 +41,7 @@ enum AxisIndex : size_t {
   kMasters,
   kBase,
   kQat,
+  kSaved,
 };
 
 using Levels = std::vector<size_t>;
@@ -48,41 +49,56 @@ using Levels = std::vector<size_t>;
 int64_t number_of(const Levels& levels, AxisIndex axis) { return std::stoll(matrix_axes()[axis].levels[levels[axis]]); }
 bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
 
+bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
+
+// Levels that mean nothing beside the others, turned into what holds then, so that a level which a run has is one that
+// its memory shows: only LoRA has a frozen base, weights in FP16 and modules trained beside it (which FP16 cannot be);
+// only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
+// which cannot be merged first.
+Levels in_effect(Levels levels) {
+  const bool full = levels[kMethod] == 0;
+  constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
+  if (full && levels[kPrecision] == kFp16Base) levels[kPrecision] = kFp16Autocast;
+  if (full) levels[kBase] = 0;
+  if (full || levels[kPrecision] == kFp16Base) levels[kSaved] = 0;
+  const bool trains_bf16 = full && (levels[kPrecision] == 2 || levels[kPrecision] == 3);
+  const bool is_adamw = levels[kOptimizer] == 0 || levels[kOptimizer] >= 4;
+  if (!trains_bf16 || !is_adamw) levels[kMasters] = 0;
+  if (levels[kBase] > 0 || has_dropout(levels)) levels[kQat] = 0;
+  return levels;
+}
+
 // Full training is one level of the method, but half of all runs.
 Levels random_levels(SplitMix64& random) {
   Levels levels;
   for (const MatrixAxis& axis : matrix_axes()) levels.push_back(random.below(axis.levels.size()));
   if (random.below(2) == 0) levels[kMethod] = 0;
-  return levels;
+  return in_effect(levels);
 }
 
-// The pairs of levels that no run has yet.
+template <typename Visit>
+void each_pair(const Levels& levels, const Visit& visit) {
+  for (size_t a = 0; a < levels.size(); ++a)
+    for (size_t b = a + 1; b < levels.size(); ++b) visit({a, levels[a], b, levels[b]});
+}
+
+// The pairs of levels that can be in effect together and that no run has yet.
 class Pairs {
  public:
   Pairs() {
-    const std::vector<MatrixAxis>& axes = matrix_axes();
-    for (size_t a = 0; a < axes.size(); ++a)
-      for (size_t b = a + 1; b < axes.size(); ++b)
-        for (size_t i = 0; i < axes[a].levels.size(); ++i)
-          for (size_t j = 0; j < axes[b].levels.size(); ++j) open_.insert({a, i, b, j});
+    for (const MatrixPair& pair : possible_pairs()) open_.insert(pair);
   }
   size_t would_cover(const Levels& levels) const {
     size_t count = 0;
-    each(levels, [&](const Pair& pair) { count += open_.count(pair); });
+    each_pair(levels, [&](const MatrixPair& pair) { count += open_.count(pair); });
     return count;
   }
   void cover(const Levels& levels) {
-    each(levels, [&](const Pair& pair) { open_.erase(pair); });
+    each_pair(levels, [&](const MatrixPair& pair) { open_.erase(pair); });
   }
 
  private:
-  using Pair = std::array<size_t, 4>;  // axis, level, axis, level
-  template <typename Visit>
-  static void each(const Levels& levels, const Visit& visit) {
-    for (size_t a = 0; a < levels.size(); ++a)
-      for (size_t b = a + 1; b < levels.size(); ++b) visit({a, levels[a], b, levels[b]});
-  }
-  std::set<Pair> open_;
+  std::set<MatrixPair> open_;
 };
 
 void set_method(config::RunConfig& config, size_t level) {
@@ -93,11 +109,16 @@ void set_method(config::RunConfig& config, size_t level) {
   if (level == 2 || level == 4) config.lora_dropout = 0.1;
   if (level == 3 || level == 4) config.target_modules = {"all-linear"};
   if (level == 5) config.target_modules = {"o_proj", "down_proj"};
+  config.use_rslora = level % 2 == 0;
 }
 
-// Nothing under full training, which has no frozen base.
+// Beside the adapters: embedding and head, or every norm.
+void set_saved(config::RunConfig& config, size_t level) {
+  if (level == 1) config.modules_to_save = {"embed_tokens", "lm_head"};
+  if (level == 2) config.modules_to_save = {"norm"};
+}
+
 void set_base(config::RunConfig& config, size_t level) {
-  if (config.method != config::Method::kLora) return;
   config.load_in_8bit = level == 1;
   config.load_in_fp8 = level == 2;
   config.load_in_4bit = level == 3 || level == 4;
@@ -106,28 +127,20 @@ void set_base(config::RunConfig& config, size_t level) {
 
 constexpr size_t kInt4Qat = 2;
 
-// Nothing where the base is in codes already. An adapter that is merged before it is rounded has no dropout.
-void set_qat(config::RunConfig& config, const Levels& levels) {
-  const size_t level = levels[kQat];
-  if (level == 0 || (config.method == config::Method::kLora && levels[kBase] > 0)) return;
+void set_qat(config::RunConfig& config, size_t level) {
+  if (level == 0) return;
   config.qat = level >= kInt4Qat ? config::Qat::kInt4 : config::Qat::kInt8;
   if (level > kInt4Qat) config.qat_activations = config::QatActivations::kInt8;
-  config.lora_dropout = 0;
 }
 
-// The last level under full training, which has no weights in FP16, is the one before it.
 void set_precision(config::RunConfig& config, size_t level) {
   constexpr std::array kStored = {DType::kF32, DType::kF32, DType::kBF16, DType::kBF16, DType::kF32, DType::kF16};
   config.dtype = kStored[level];
-  if (config.method == config::Method::kFull && config.dtype == DType::kF16) config.dtype = DType::kF32;
   config.bf16 = level == 1 || level == 3;
   config.fp16 = level >= 4;
 }
 
-// Nothing where there are no weights in BF16 to train, or no AdamW.
 void set_masters(config::RunConfig& config, size_t level) {
-  const bool trains_bf16 = config.method == config::Method::kFull && config.dtype == DType::kBF16;
-  if (!trains_bf16 || !config::is_adamw(config.optim)) return;
   constexpr std::array kMasterWeights = {config::MasterWeights::kNone, config::MasterWeights::kFp32,
                                          config::MasterWeights::kStochastic};
   config.master_weights = kMasterWeights[level];
@@ -139,7 +152,8 @@ config::RunConfig config_of(const Levels& levels) {
   config.device = config::Device::kCpu;
   set_method(config, levels[kMethod]);
   set_base(config, levels[kBase]);
-  set_qat(config, levels);
+  set_qat(config, levels[kQat]);
+  set_saved(config, levels[kSaved]);
   set_precision(config, levels[kPrecision]);
   config.gradient_checkpointing = is_on(levels, kCheckpointing);
   config.attn_implementation = is_on(levels, kAttention) ? config::Attention::kMath : config::Attention::kFlash;
@@ -292,9 +306,10 @@ std::string name_of(size_t place, const Levels& levels) {
   append("_chunk", kLossChunk);
   if (is_on(levels, kPacking)) name.append("_packed");
   if (number_of(levels, kWindow) > 0) append("_window", kWindow);
-  if (config_of(levels).master_weights != config::MasterWeights::kNone) append("_masters_", kMasters);
-  if (levels[kBase] > 0 && levels[kMethod] > 0) append("_", kBase);
-  if (config_of(levels).qat != config::Qat::kNone) append("_qat_", kQat);
+  if (levels[kMasters] > 0) append("_masters_", kMasters);
+  if (levels[kBase] > 0) append("_", kBase);
+  if (levels[kQat] > 0) append("_qat_", kQat);
+  if (levels[kSaved] > 0) append("_", kSaved);
   return name;
 }
 
@@ -324,8 +339,21 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"masters", {"none", "fp32", "stochastic"}},
       {"base", {"stored", "int8", "fp8", "nf4", "nf4_double"}},
       {"qat", {"none", "int8", "int4", "int4_activations"}},
+      {"modules_to_save", {"none", "vocabulary", "norms"}},
   };
   return *axes;
+}
+
+// A pair that ten thousand random rows of levels never show is one that in_effect forbids.
+const std::set<MatrixPair>& possible_pairs() {
+  static const auto* pairs = [] {
+    auto* seen = new std::set<MatrixPair>;
+    SplitMix64 random(kSeed);
+    for (int i = 0; i < 10'000; ++i)
+      each_pair(random_levels(random), [&](const MatrixPair& pair) { seen->insert(pair); });
+    return seen;
+  }();
+  return *pairs;
 }
 
 std::vector<Levels> matrix_levels() {

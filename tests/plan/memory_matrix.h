@@ -2,7 +2,9 @@
 // the tests and programs that hold one account of memory against another. No torch header.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,8 @@ struct MatrixRun {
 // At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes
 // (method and adapters, precision, checkpointing, attention, family, heads, tied embeddings, layers, rows, length,
 // accumulation, evaluation, threads, clipping, optimizer, chunks of the loss, packing, sliding window, masters, format
-// of a frozen base, quantization-aware training) meet in at least one run; widths are drawn at random.
+// of a frozen base, quantization-aware training, modules trained beside adapters) that can be in effect together are so
+// in at least one run; widths are drawn at random.
 std::vector<MatrixRun> memory_matrix();
 
 // `count` different runs of the matrix, drawn from `seed`, in the order of the matrix.
@@ -36,6 +39,8 @@ struct MatrixAxis {
   std::vector<std::string> levels;
 };
 const std::vector<MatrixAxis>& matrix_axes();
-std::vector<std::vector<size_t>> matrix_levels();  // [run][axis]
+std::vector<std::vector<size_t>> matrix_levels();  // [run][axis]; those in effect: 0 where a level would mean nothing
+using MatrixPair = std::array<size_t, 4>;          // axis, level, axis, level
+const std::set<MatrixPair>& possible_pairs();      // that can be in effect together
 
 }  // namespace fathom::plan::testing

@@ -1,23 +1,65 @@
-// The memory matrix is what it says: large, always the same, and every pair of levels meets in it.
+// The memory matrix is what it says: large, always the same, and every pair of levels that can be in effect is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include "tests/plan/memory_matrix.h"
 
 namespace fathom::plan::testing {
 namespace {
 
-TEST(MemoryMatrix, EveryTwoLevelsMeet) {
-  const std::vector<std::vector<size_t>> design = matrix_levels();
+size_t axis_named(const std::string& name) {
   const std::vector<MatrixAxis>& axes = matrix_axes();
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    if (axes[axis].name == name) return axis;
+  }
+  throw std::out_of_range(name);
+}
+
+size_t level_named(size_t axis, const std::string& name) {
+  const std::vector<std::string>& levels = matrix_axes()[axis].levels;
+  return static_cast<size_t>(std::find(levels.begin(), levels.end(), name) - levels.begin());
+}
+
+TEST(MemoryMatrix, EveryTwoLevelsThatCanMeetDo) {
+  const std::vector<std::vector<size_t>> design = matrix_levels();
   EXPECT_GE(design.size(), 200);
-  for (size_t a = 0; a < axes.size(); ++a) {
-    for (size_t b = a + 1; b < axes.size(); ++b) {
-      std::set<std::pair<size_t, size_t>> seen;
-      for (const std::vector<size_t>& levels : design) seen.insert({levels.at(a), levels.at(b)});
-      EXPECT_EQ(seen.size(), axes[a].levels.size() * axes[b].levels.size()) << axes[a].name << ", " << axes[b].name;
+  std::set<MatrixPair> missing = possible_pairs();
+  for (const std::vector<size_t>& levels : design) {
+    for (size_t a = 0; a < levels.size(); ++a) {
+      for (size_t b = a + 1; b < levels.size(); ++b) missing.erase({a, levels[a], b, levels[b]});
     }
+  }
+  for (const auto& [a, i, b, j] : missing) {
+    ADD_FAILURE() << matrix_axes()[a].name << " " << matrix_axes()[a].levels[i] << ", " << matrix_axes()[b].name << " "
+                  << matrix_axes()[b].levels[j];
+  }
+}
+
+// What a design of nominal levels missed; and a level is one that the run's config has.
+TEST(MemoryMatrix, MastersMeetWhatTheyCan) {
+  const auto meet = [](const std::string& level, const std::string& axis, const std::string& other) {
+    const size_t masters = axis_named("masters"), beside = axis_named(axis);
+    MatrixPair pair = {masters, level_named(masters, level), beside, level_named(beside, other)};
+    if (beside < masters) pair = {pair[2], pair[3], pair[0], pair[1]};
+    return possible_pairs().contains(pair);
+  };
+  for (const char* level : {"fp32", "stochastic"}) {
+    EXPECT_TRUE(meet(level, "packing", "yes"));
+    EXPECT_TRUE(meet(level, "length", "5"));
+    EXPECT_TRUE(meet(level, "heads", "single"));
+    EXPECT_FALSE(meet(level, "method", "lora_r1"));
+    EXPECT_FALSE(meet(level, "optimizer", "lion"));
+  }
+  const std::vector<MatrixRun> runs = memory_matrix();
+  const std::vector<std::vector<size_t>> levels = matrix_levels();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool has_masters = runs[i].config.master_weights != config::MasterWeights::kNone;
+    EXPECT_EQ(levels[i][axis_named("masters")] != 0, has_masters) << runs[i].name;
+    EXPECT_EQ(levels[i][axis_named("qat")] != 0, runs[i].config.qat != config::Qat::kNone) << runs[i].name;
+    EXPECT_EQ(levels[i][axis_named("modules_to_save")] != 0, !runs[i].config.modules_to_save.empty()) << runs[i].name;
   }
 }
 

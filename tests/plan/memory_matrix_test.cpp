@@ -1,4 +1,4 @@
-// A sample of the memory matrix, drawn anew each time: the dry run and the CPU's ledger agree to the byte.
+// A sample of the memory matrix: the dry run and the CPU's ledger agree to the byte.
 #include <gtest/gtest.h>
 
 #include "phantom/kernel_scratch.h"
