@@ -37,8 +37,9 @@ bool Frontier::Candidate::covers(const Candidate& small) const {
 
 Frontier::Class Frontier::class_of(const BatchShape& shape) const {
   const bool beyond = window_ > 0 && longest_sequence(shape) > window_;
-  if (!by_size_) return {beyond, 0, 0};
-  return {beyond, size_class(shape.rows * shape.length), size_class(shape.targets)};
+  if (within_ == Within::kAll) return {beyond, 0, 0, 0};
+  if (within_ == Within::kRows) return {beyond, shape.rows, 0, 0};
+  return {beyond, shape.rows, size_class(shape.rows * shape.length), size_class(shape.targets)};
 }
 
 void Frontier::add(const BatchShape& shape, int64_t event) {

@@ -15,10 +15,16 @@ namespace fathom::train {
 // number, temporaries the longest, math attention's probabilities the squares.
 class Frontier {
  public:
+  // Which others a shape may stand for.
+  enum class Within {
+    kAll,
+    kRows,  // those of as many rows: a CPU's threads share them out, and an odd one more may take less scratch memory
+    kSize,  // of these, those with as many tokens and targets, to a power of two, and for small ones to the token:
+            // kernels, and the pool of an allocator, are chosen by size
+  };
   // window: of the model's attention, 0 for none: sequences within it take other kernels than those beyond, so that
-  // neither stands for the other. by_size: a shape stands only for those with as many tokens and targets, to a power of
-  // two, and for small ones to the token: kernels, and the pool of an allocator, are chosen by size.
-  explicit Frontier(int64_t window = 0, bool by_size = false) : window_(window), by_size_(by_size) {}
+  // neither stands for the other.
+  explicit Frontier(int64_t window = 0, Within within = Within::kAll) : window_(window), within_(within) {}
 
   struct Member {
     BatchShape shape;
@@ -40,11 +46,11 @@ class Frontier {
     Member member;
     Documents documents;
   };
-  using Class = std::tuple<bool, int64_t, int64_t>;
+  using Class = std::tuple<bool, int64_t, int64_t, int64_t>;
   Class class_of(const BatchShape& shape) const;
 
   int64_t window_;
-  bool by_size_;
+  Within within_;
   std::map<Class, std::vector<Candidate>> classes_;
 };
 
@@ -52,7 +58,8 @@ class Frontier {
 // later one on its own.
 class StepFrontier {
  public:
-  explicit StepFrontier(int64_t window = 0, bool by_size = false) : first_(window, by_size), later_(window, by_size) {}
+  explicit StepFrontier(int64_t window = 0, Frontier::Within within = Frontier::Within::kAll)
+      : first_(window, within), later_(window, within) {}
   void add(const StepShape& step, int64_t event = 0);
   struct Member {
     StepShape step;  // one micro-batch, or a first and a later one

@@ -44,7 +44,7 @@ constexpr size_t kMostEvents = 20'000;  // of a list that is played as it is
 class Scheduler {
  public:
   // most_work: micro-batches, forwards and backwards, that may be played.
-  Scheduler(int64_t window, int64_t most_work) : window_(window), most_work_(most_work), by_size_(window, true) {}
+  Scheduler(int64_t window, int64_t most_work) : window_(window), most_work_(most_work) {}
 
   void set_evaluation(const std::vector<BatchShape>& batches) {
     Numbers<BatchShape> numbers;
@@ -112,7 +112,7 @@ class Scheduler {
   Schedule representatives() const {
     Schedule schedule;
     schedule.all_events = schedule.all_shapes = false;
-    Frontier batches(window_, /*by_size=*/true);
+    Frontier batches(window_, Frontier::Within::kSize);
     for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
     for (const Frontier::Member& member : batches.members()) {
       schedule.evaluation_order.push_back(static_cast<int32_t>(schedule.evaluation.size()));
@@ -154,7 +154,7 @@ class Scheduler {
   Schedule whole_;
   Numbers<StepShape> numbers_;
   std::vector<StepShape> first_;
-  StepFrontier by_size_, largest_{window_};
+  StepFrontier by_size_{window_, Frontier::Within::kSize}, largest_{window_, Frontier::Within::kRows};
   std::optional<int64_t> first_evaluation_;
 };
 

@@ -114,6 +114,20 @@ TEST(Schedule, OfALongRaggedRunHasBatchesOfEachSize) {
   }
 }
 
+// The threads of a CPU share the rows out: four may take more scratch memory than five of the same length.
+TEST(Schedule, OfALongRaggedRunHasTheLargestBatchOfEachNumberOfRows) {
+  std::vector<int64_t> lengths;
+  std::mt19937 random(9);
+  for (int i = 0; i < 1'500; ++i) lengths.push_back(100 + static_cast<int64_t>(random() % 30));
+  lengths.insert(lengths.end(), 9, 129);
+  for (const int64_t played : {kLittle, int64_t{300}}) {
+    const Schedule schedule = make_schedule(in_order(5, 1), shape_with(0), dataset_of(lengths), {}, {}, played);
+    EXPECT_FALSE(schedule.all_shapes);
+    EXPECT_THAT(schedule.steps, Contains(StepShape{{5, 129, 5 * 128}}));
+    EXPECT_THAT(schedule.steps, Contains(StepShape{{4, 129, 4 * 128}}));
+  }
+}
+
 TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
   config::RunConfig config = config_of(1, 1, 1);
   config.eval_strategy = config::Cadence::kSteps;
