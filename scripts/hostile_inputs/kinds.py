@@ -143,7 +143,7 @@ def hub(case, which):
     (hub_folder / "refs" / "main").write_text("a" * 40, encoding="utf-8")
     case.mutate(hub_folder / "refs" / "main", m.PLACE + m.BYTES, which)
     if which % 4 == 3:
-        (hub_folder / "refs" / "main").unlink(missing_ok=True)
+        m.replace(hub_folder / "refs" / "main")
         (hub_folder / "refs" / "main").write_text(case.draw.choice(("../../../../outside", "/etc", "a" * 100000, "\x1b[2J", "..", "")), encoding="utf-8")
         case.done = "refs/main: another name"
     case.commands, case.environment = ["inspect org/name"], {"HF_HUB_CACHE": str(case.folder / "hub")}
