@@ -47,7 +47,8 @@ void draw_files(Draft& draft) {
   if (dice.chance(0.55)) {
     run.weights = run.model["dtype"].get<std::string>();
     run.shards = dice.chance(0.2) ? 2 : 1;
-    if (dice.chance(0.2)) run.quantized = dice.one_of<std::string>({"nf4", "int8", "fp8", "int4"});
+    const bool may_int4 = draft.fits_int4() || draft.rarely();
+    if (dice.chance(0.2)) run.quantized = dice.one_of<std::string>({"nf4", "int8", "fp8", may_int4 ? "int4" : "nf4"});
   }
   run.tokenizer = vocabulary >= kByteTokens && dice.chance(0.5);
   if (run.tokenizer && dice.chance(0.1)) run.added_tokens = vocabulary - kByteTokens + dice.between(1, 9);
@@ -56,6 +57,11 @@ void draw_files(Draft& draft) {
   if (dice.chance(0.5))
     run.validation =
         draw_samples(dice.between(1, 10), dice.chance(0.7) ? draft.longest : dice.between(2, draft.longest), dice);
+}
+
+const std::map<std::string, config::GpuSpec>& known_gpus() {
+  static const auto* gpus = new std::map(config::load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml"));
+  return *gpus;
 }
 
 const std::map<std::string, std::string>& defaults() {
@@ -85,7 +91,7 @@ std::vector<std::string> words_of(const config::Key& key) {
 
 std::vector<std::string> phantom_gpus() {
   std::vector<std::string> names;
-  for (const auto& [name, gpu] : config::load_gpus(FATHOM_SOURCE_DIR "/configs/gpus.yaml")) {
+  for (const auto& [name, gpu] : known_gpus()) {
     if (config::is_supported(gpu.compute_capability)) names.push_back(name);
   }
   return names;
@@ -101,6 +107,7 @@ RandomRun draw(uint64_t seed, uint64_t number, const std::vector<std::string>& g
   Dice dice(seed * 0x9e3779b97f4a7c15 + number);
   Draft draft{{}, dice};
   if (!gpus.empty()) draft.run.gpu = dice.one_of(gpus);
+  draft.multiplies_in_bf16 = gpus.empty() || config::has_bf16(known_gpus().at(draft.run.gpu).compute_capability);
   draw_files(draft);
   if (dice.chance(0.15)) draft.run.resume_at = dice.between(1, 3);
   for (const KeyDraw& each : key_draws()) {

@@ -47,6 +47,9 @@ Value draw_target_modules(Draft& draft) {
 // Modules without an adapter; of codes none can be trained.
 Value draw_modules_to_save(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.65)) return std::nullopt;
+  const bool in_fp16 =
+      draft.is("dtype", "float16") || (draft.is("dtype", "null") && draft.run.model["dtype"] == "float16");
+  if (in_fp16 && !draft.rarely()) return std::nullopt;
   Words some = some_of({"embed_tokens", "lm_head", "norm"}, 0.5, draft.dice);
   const std::string& targets = draft.run.value("target_modules");
   if (!draft.quantized() && targets != "all-linear") {
@@ -60,6 +63,7 @@ Value draw_modules_to_save(Draft& draft) {
 }
 
 Value draw_dtype(Draft& draft) {
+  if (!draft.multiplies_in_bf16 && !draft.rarely()) return "float32";
   if (draft.dice.chance(0.3)) return std::nullopt;
   if (draft.lora()) return draft.dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
   return draft.dice.one_of<std::string>({"float32", "bfloat16"});
@@ -73,7 +77,8 @@ std::string storage(const Draft& draft) {
 
 Value draw_bf16(Draft& draft) {
   const std::string stored = storage(draft);
-  return flag(draft, 0.35, stored != "float16" && (draft.lora() || stored != "bfloat16"));
+  return flag(draft, draft.multiplies_in_bf16 ? 0.35 : 0.02,
+              stored != "float16" && (draft.lora() || stored != "bfloat16"));
 }
 
 Value draw_fp16(Draft& draft) { return flag(draft, 0.2, !draft.is("bf16", "true") && storage(draft) != "bfloat16"); }
@@ -85,13 +90,17 @@ Value draw_master_weights(Draft& draft) {
 
 Value draw_qat(Draft& draft) {
   if (draft.quantized() || draft.dice.chance(0.85)) return std::nullopt;
-  return draft.dice.one_of<std::string>({"int8", "int8", "int4", "none"});
+  if (draft.fits_int4() || draft.rarely()) return draft.dice.one_of<std::string>({"int8", "int4", "none"});
+  return draft.dice.one_of<std::string>({"int8", "int8", "none"});
 }
 
 Value draw_format(Draft& draft) {
   const bool bytes = draft.run.tokenizer;
   if (!bytes || draft.dice.chance(0.3)) return maybe(draft, 0.6, {"input_ids", "input_ids", "auto"});
-  return draft.dice.one_of<std::string>({"text", "prompt_completion", "alpaca", "messages", "sharegpt"});
+  Words formats = {"text", "prompt_completion"};
+  if (draft.longest >= 33) formats.insert(formats.end(), {"messages", "sharegpt"});
+  if (draft.longest >= 200) formats.emplace_back("alpaca");  // whose own words are 143 tokens
+  return draft.dice.one_of(formats);
 }
 
 Value draw_rows(Draft& draft) {
@@ -125,6 +134,14 @@ Value draw_evaluation(Draft& draft) {
 }
 
 }  // namespace
+
+bool Draft::fits_int4() const {
+  constexpr int64_t kGroup = 16;
+  const auto of = [&](const char* key) { return run.model.value(key, int64_t{0}); };
+  const int64_t hidden = of("hidden_size"), heads = of("num_attention_heads");
+  const int64_t head_dim = run.model.contains("head_dim") ? of("head_dim") : hidden / heads;
+  return hidden % kGroup == 0 && of("intermediate_size") % kGroup == 0 && heads * head_dim % kGroup == 0;
+}
 
 const std::vector<KeyDraw>& key_draws() {
   static const std::vector<KeyDraw> table = {
@@ -160,7 +177,11 @@ const std::vector<KeyDraw>& key_draws() {
        [](Draft& draft) {
          return Value(draft.on_gpu() ? draft.dice.one_of<std::string>({"cuda", "cuda", "auto"}) : "cpu");
        }},
-      {"cuda_kernels", [](Draft& draft) { return flag(draft, 0.2, draft.on_gpu() && !draft.is("fp16", "true")); }},
+      {"cuda_kernels",
+       [](Draft& draft) {
+         const bool in_fp16 = draft.is("fp16", "true") || draft.is("dtype", "float16");
+         return flag(draft, in_fp16 ? 0.02 : 0.2, draft.on_gpu());
+       }},
       {"num_threads",
        [](Draft& draft) {
          return maybe(draft, 0.5, {"0", "1", "2", "2", "3"});

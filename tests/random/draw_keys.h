@@ -16,7 +16,8 @@ namespace fathom::random {
 struct Draft {
   RandomRun run;
   Dice& dice;
-  int64_t longest = 0;  // length of the data's longest sample
+  int64_t longest = 0;             // length of the data's longest sample
+  bool multiplies_in_bf16 = true;  // the GPU
 
   bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
   bool lora() const { return is("method", "lora"); }
@@ -28,6 +29,10 @@ struct Draft {
   bool adamw() const { return run.value("optim").starts_with("adamw"); }
   bool evaluates() const { return !is("eval_strategy", "no"); }
   bool saves() const { return !is("save_strategy", "no") || is("load_best_model_at_end", "true"); }
+  // Rows of whole groups, as INT4 has them.
+  bool fits_int4() const;
+  // What is refused for its reason alone: drawn now and then, to see that it is.
+  bool rarely() const { return dice.chance(0.03); }
   int64_t number(const std::string& key) const { return std::stoll(run.value(key)); }
 };
 

@@ -126,11 +126,18 @@ Json token_ids(const Sample& sample, int64_t vocabulary, Dice& dice) {
   return {{"input_ids", ids}, {"labels", labels}};
 }
 
+// Tokens that the format, or the chat template above, writes around the two parts of a line.
+int64_t written_around(const std::string& format) {
+  if (format == "alpaca") return 143;
+  return format == "messages" || format == "sharegpt" ? 18 : 1;
+}
+
 // Of about as many tokens as the sample says, what the format writes between included.
 Json line_of(const RandomRun& run, const Sample& sample, Dice& dice) {
   const std::string& format = run.value("dataset_format");
-  const int64_t said = std::clamp<int64_t>(sample.counted, 1, std::max<int64_t>(1, sample.length - 2));
-  const int64_t asked = std::max<int64_t>(1, sample.length - 1 - said);
+  const int64_t ours = sample.length - written_around(format);
+  const int64_t said = std::clamp<int64_t>(sample.counted, 1, std::max<int64_t>(1, ours - 1));
+  const int64_t asked = std::max<int64_t>(1, ours - said);
   if (format == "text") return {{"text", letters(asked + said, dice)}};
   if (format == "prompt_completion") return {{"prompt", letters(asked, dice)}, {"completion", letters(said, dice)}};
   if (format == "alpaca") return {{"instruction", letters(asked, dice)}, {"output", letters(said, dice)}};

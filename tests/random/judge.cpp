@@ -67,6 +67,7 @@ Judgement judge_failure(const Ended& ended, bool began) {
   if (ended.signal != 0)
     return {Verdict::kWrong, "signal " + std::to_string(ended.signal) + ": " + end_of(ended.errors)};
   if (errors.empty()) return {Verdict::kWrong, "failed without an error: " + end_of(ended.errors)};
+  if (began && errors.find("no loss scale was found") != std::string::npos) return {Verdict::kEndedEarly, errors};
   if (began) return {Verdict::kWrong, "failed after the plan: " + errors};
   if (errors.find("LibTorch: ") != std::string::npos) return {Verdict::kWrong, "LibTorch's own error: " + errors};
   return {Verdict::kRefused, errors};

@@ -14,7 +14,7 @@ enum class Verdict {
   kRefused,     // with an error that names its reason, before the first step
   kExact,       // every figure as planned, to the byte
   kBounded,     // a figure that the plan calls a bound was one: never too low, and near enough
-  kEndedEarly,  // by early stopping, below the plan
+  kEndedEarly,  // by early stopping, below the plan; or as FP16 found no loss scale in its few steps
   kWrong,       // anything else
 };
 std::string_view name_of(Verdict verdict);
