@@ -49,8 +49,7 @@ Session open_session(const Invocation& invocation) {
   return session;
 }
 
-void keep_within_budget(const Invocation& invocation, const Session& session) {
-  const int64_t budget = invocation.config.memory_budget;
+void keep_within_budget(int64_t budget, const Session& session) {
   if (budget == 0) return;
   if (session.placement.cuda != nullptr) {
     session.placement.cuda->limit(budget);

@@ -18,7 +18,7 @@ struct Session {
 // CUDA if the loader brought it. Call once, before any tensor exists.
 Session open_session(const Invocation& invocation);
 // Holds the device that runs to memory_budget from here on: after planning, which takes a little of its own.
-void keep_within_budget(const Invocation& invocation, const Session& session);
+void keep_within_budget(int64_t budget, const Session& session);
 
 // Of the device that open_session opened.
 const ledger::Ledger& ledger_of(const Invocation& invocation);

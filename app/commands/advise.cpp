@@ -20,6 +20,7 @@
 #include "plan/bound.h"
 #include "plan/dry_run.h"
 #include "plan/fit.h"
+#include "plan/host.h"
 #include "plan/make_plan.h"
 #include "plan/search.h"
 #include "report/advice_table.h"
@@ -76,9 +77,11 @@ class Planner {
     return question;
   }
 
-  // What an answer leaves of a GPU where one can; nothing within a budget, which bounds LibTorch's allocator alone.
+  // What an answer leaves of a device where one can; nothing within a budget, which bounds the allocator alone.
   int64_t free_bytes() {
-    if (!gpu_ || target_of().within_budget) return 0;
+    const plan::Target target = target_of();
+    if (target.within_budget) return 0;
+    if (!gpu_) return target.capacity_bytes - plan::most_tensors_within(target.capacity_bytes);
     const auto calibration = calibration_of(gpu_->product);
     const auto share = calibration
                            ? plan::overhead_of(*calibration, plan::kernel_settings(invocation_.config, inputs_.shape))
@@ -146,9 +149,10 @@ class Planner {
     if (gpu_) return played_[key] = play_on(*gpu_, run, capacity);
     const config::RunConfig counted = planned(run);
     // A budget for the CPU may be that of another machine.
-    const plan::Plan plan = plan::plan_cpu(subject_of(counted), capacity);
-    const int64_t missing = plan::missing_bytes(plan);
-    return played_[key] = {plan::needed_bytes(plan), missing, missing == 0};
+    plan::Plan plan = plan::plan_cpu(subject_of(counted), capacity);
+    plan.target.within_budget = run.memory_budget > 0;
+    const bool sure = plan::fit_of(plan) == plan::Fit::kFits;
+    return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure};
   }
 
   Played play_on(const config::GpuSpec& gpu, const config::RunConfig& run, int64_t capacity) {

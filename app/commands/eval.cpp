@@ -75,7 +75,7 @@ int run_eval(const Invocation& invocation) {
   log_info("scoring " + scored(config) + ", on " + data_of(config));
   if (config.validation_split == 0) config.train_file.clear();
   const Session session = open_session(invocation);
-  keep_within_budget(invocation, session);
+  keep_within_budget(invocation.config.memory_budget, session);
   const MeasuredEvaluation measured = evaluate(config, invocation, session);
   const train::Evaluation& evaluation = measured.evaluation;
   const double tokens_per_second = static_cast<double>(evaluation.target_count) / measured.taken.count();

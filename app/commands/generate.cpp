@@ -52,7 +52,7 @@ std::string on_one_line(const std::string& text) {
 int run_generate(const Invocation& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
-  keep_within_budget(invocation, session);
+  keep_within_budget(invocation.config.memory_budget, session);
   const train::RunInputs inputs = train::open_inputs(config);
   if (!inputs.tokenizer) {
     throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model or tokenizer.json");

@@ -15,7 +15,7 @@ namespace fathom::app {
 int run_logits(const Invocation& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
-  keep_within_budget(invocation, session);
+  keep_within_budget(invocation.config.memory_budget, session);
   const train::RunInputs inputs = train::open_inputs(config);
   for (int64_t id : invocation.ids) {
     if (id < 0 || id >= inputs.shape.vocab_size) {

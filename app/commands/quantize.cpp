@@ -136,7 +136,7 @@ void show_progress(int64_t read_bytes, int64_t all_bytes) {
 int run_quantize(const Invocation& invocation) {
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
-  keep_within_budget(invocation, session);
+  keep_within_budget(invocation.config.memory_budget, session);
   const auto loss_of = [&](const std::filesystem::path& model) {
     config::RunConfig evaluated = config;
     evaluated.model_name_or_path = model.string();

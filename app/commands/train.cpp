@@ -289,6 +289,7 @@ int run_train(const Invocation& invocation) {
   const train::RunInputs inputs = train::open_inputs(config);
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
+  const int64_t resident_before = resident_bytes();
   const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
   print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
@@ -298,8 +299,7 @@ int run_train(const Invocation& invocation) {
   StepTimes times(config, inputs, session);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
-  keep_within_budget(invocation, session);
-  const int64_t resident_before = resident_bytes();
+  keep_within_budget(plan.gpu ? plan.gpu->limit : config.memory_budget, session);
   if (session.placement.cuda != nullptr) session.placement.cuda->reset_peaks();
 
   train::RunResult result;

@@ -66,7 +66,7 @@ class CpuAllocator final : public c10::Allocator {
 
   // What is kept and what is in use stay, together, near the most that was ever in use.
   void bound_kept_memory() {
-    size_t bound = largest_use_ + largest_use_ / 8 + (size_t{64} << 20);
+    size_t bound = most_kept_and_used(largest_use_);
     size_t used = small_.used_bytes() + large_.used_bytes(), kept = small_.kept_bytes() + large_.kept_bytes();
     if (used + kept <= bound) return;
     size_t other = used + small_.kept_bytes();

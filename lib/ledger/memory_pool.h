@@ -12,6 +12,9 @@
 
 namespace fathom::ledger {
 
+// Bytes that the CPU allocator has out and keeps for reuse, together, at most, once it has had largest_use bytes out.
+constexpr size_t most_kept_and_used(size_t largest_use) { return largest_use + largest_use / 8 + (size_t{64} << 20); }
+
 class MemoryPool {
  public:
   static constexpr size_t kAlignment = 64;

@@ -26,4 +26,11 @@ struct HostMemory {
 HostMemory estimate_host(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
                          int64_t program_bytes, int64_t mapped_bytes);
 
+// By how many bytes the process's resident memory grows at most in a run on the CPU, from before it is planned: live
+// bytes and kernel scratch, the blocks that the allocator keeps for reuse, and what operators and threads take beside
+// tensors (kept kernels, code that is paged in, stacks, the allocator of everything else).
+int64_t most_resident_growth(const Plan& plan);
+// The other way round: the most bytes of tensors and kernel scratch with which it stays within `growth`; 0 at least.
+int64_t most_tensors_within(int64_t growth);
+
 }  // namespace fathom::plan

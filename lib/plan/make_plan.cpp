@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "config/to_yaml.h"
 #include "ops/amx_attention.h"
@@ -31,8 +32,8 @@ void widen(ByteRange& range, int64_t bytes) {
   range.highest = std::max(range.highest, bytes);
 }
 
-std::string without_budget(config::RunConfig config) {
-  config.memory_budget = 0;
+std::string with_budget(config::RunConfig config, int64_t bytes) {
+  config.memory_budget = bytes;
   return config::to_yaml(config);
 }
 
@@ -59,6 +60,11 @@ std::vector<PhantomAnswer> ask_placements(PhantomQuestion question, int placemen
   for (std::future<PhantomAnswer>& answer : asked) answers.push_back(answer.get());
   return answers;
 }
+
+// LibTorch holds a request whole against its limit, also where a part of it lies in a granule that is reserved already:
+// it refuses at limits that the run would stay within. A granule more (kLargeBuffer in c10/cuda/CUDACachingAllocator)
+// makes up for that; the run is given it where its reserved bytes then stay within the budget.
+constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 }  // namespace
 
@@ -97,14 +103,28 @@ Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask
   PhantomQuestion question = question_of(subject, room);
   question.timeline = true;
   PhantomAnswer answer = ask(question);
+  const int64_t budget = subject.config.memory_budget;
   GpuBytes bytes;
+  bytes.limit = budget;
   bytes.fits = answer.out_of_memory.empty();
   if (!bytes.fits) {
-    question.memory_bytes = phantom::kUnlimitedBytes;
-    question.taken_bytes = 0;
-    question.config = without_budget(subject.config);
-    answer = ask(question);
+    PhantomQuestion unlimited = question;
+    unlimited.memory_bytes = phantom::kUnlimitedBytes;
+    unlimited.taken_bytes = 0;
+    unlimited.config = with_budget(subject.config, 0);
+    answer = ask(unlimited);
     if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
+    if (budget > 0 && answer.reserved <= budget) {
+      question.config = with_budget(subject.config, budget + kGranuleBytes);
+      PhantomAnswer wider = ask(question);
+      bytes.fits = wider.out_of_memory.empty() && wider.reserved <= budget;
+      if (bytes.fits) answer = std::move(wider);
+    }
+    if (bytes.fits) {
+      bytes.limit += kGranuleBytes;
+    } else {
+      question = unlimited;
+    }
   }
   Plan plan;
   plan.target.device = config::Device::kCuda;

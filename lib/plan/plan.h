@@ -77,6 +77,7 @@ struct GpuBytes {
   // The dry run played representatives of a long run: the upper ends of both ranges are bounds, which lie kBoundBytes
   // above what those took, or a kBoundPart-th of it if that is more.
   bool bound = false;
+  int64_t limit = 0;          // that the run's allocator is given, where memory_budget is set (see plan_gpu)
   bool fits = true;           // the run ended within the GPU's capacity
   int64_t missing_bytes = 0;  // when it does not fit: lowest reserved without a limit, less the capacity
                               // (at least 1: running out is what counts, whatever the difference)

@@ -37,8 +37,11 @@ std::string fit_of(const plan::Candidate& candidate) {
 
 std::string describe_limit(const AdviceSubject& subject, const std::optional<plan::Candidate>& answer) {
   if (!answer || !answer->proof->near_limit) return "";
-  return "Near the limit: it fits only if what others take of the GPU (the driver's own share" +
-         std::string(subject.desktop_bytes > 0 ? ", a desktop" : "") + ") is less than the " +
+  const std::string others = subject.question.target.device == config::Device::kCpu
+                                 ? "the process takes beside tensors"
+                                 : "others take of the GPU (the driver's own share" +
+                                       std::string(subject.desktop_bytes > 0 ? ", a desktop" : "") + ")";
+  return "Near the limit: it fits only if what " + others + " is less than the " +
          format_bytes(subject.question.target.capacity_bytes - answer->proof->need) +
          " that it leaves. A smaller --budget leaves more.\n";
 }
@@ -50,7 +53,8 @@ std::string describe_subject(const AdviceSubject& subject) {
                      format_bytes(target.capacity_bytes) +
                      (gpu ? " for LibTorch's allocator" : " for live bytes and kernel scratch");
   if (subject.free_bytes > 0) {
-    text += ", of which " + format_bytes(subject.free_bytes) + " shall stay free for the driver's own share";
+    text += ", of which " + format_bytes(subject.free_bytes) + " shall stay free for " +
+            (gpu ? "the driver's own share" : "what the process takes beside tensors");
     if (subject.desktop_bytes > 0) text += " and a desktop (" + format_bytes(subject.desktop_bytes) + ")";
   }
   if (!subject.as_it_is_refused.empty()) return text + ". As it is, the run is refused: " + subject.as_it_is_refused;

@@ -15,7 +15,7 @@ struct AdviceSubject {
   const plan::Question& question;
   plan::Proof as_it_is;               // of question.run
   std::string as_it_is_refused = {};  // why the hardware does not run it at all; empty: it does
-  int64_t free_bytes = 0;             // of a GPU, that an answer leaves where one can; of these
+  int64_t free_bytes = 0;             // that an answer leaves where one can; of these
   int64_t desktop_bytes = 0;          //   so many for a desktop
 };
 

@@ -5,6 +5,7 @@
 
 #include "plan/bound.h"
 #include "plan/fit.h"
+#include "plan/host.h"
 #include "plan/rules.h"
 
 namespace fathom::report {
@@ -159,6 +160,8 @@ Json memory_json(const plan::Comparison& comparison) {
                             {"measured", memory ? Json(memory->kernel_scratch) : Json(nullptr)}};
   json["peak_with_scratch"] = {{"dry_run", on_cpu ? Json(plan.dry_run.peak_with_scratch) : Json(nullptr)},
                                {"measured", memory ? Json(memory->peak_with_scratch) : Json(nullptr)}};
+  json["resident"] = {{"dry_run", plan.gpu ? Json(nullptr) : Json(plan::most_resident_growth(plan))},
+                      {"measured", or_null(measured_or_null(&plan::Measured::resident_growth))}};
   json["unexplained"] = or_null(unexplained(plan, measured));
   json["derivation"] = derivation_json(plan.analytic);
   json["rules_of_thumb"] = Json::array();

@@ -9,6 +9,7 @@
 #include "base/numbers.h"
 #include "plan/bound.h"
 #include "plan/fit.h"
+#include "plan/host.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -183,9 +184,14 @@ std::string describe_fit(const plan::Plan& plan) {
     return fits ? "Fits: " + sum + ".\n" : "Near the limit, not proved to fit: " + sum + ".\n";
   }
   if (plan.target.capacity_bytes == 0) return "";
-  const bool scratch = plan.dry_run.peak_with_scratch > plan.dry_run.peak;
-  return "Fits: " + format_bytes(plan::needed_bytes(plan)) + (scratch ? " with kernel scratch, of " : " of ") +
-         (plan.target.within_budget ? "memory_budget's " : "this machine's ") + capacity + ".\n";
+  const std::string tensors =
+      format_bytes(plan::needed_bytes(plan)) +
+      (plan.dry_run.peak_with_scratch > plan.dry_run.peak ? " of tensors and kernel scratch" : " of tensors");
+  if (plan.target.within_budget) return "Fits: " + tensors + ", of memory_budget's " + capacity + ".\n";
+  const bool fits = plan::fit_of(plan) == plan::Fit::kFits;
+  return (fits ? "Fits: " : "Near the limit, not proved to fit: ") + tensors + ", and at most " +
+         format_bytes(plan::most_resident_growth(plan)) +
+         " with all that the process takes besides, of this machine's " + capacity + ".\n";
 }
 
 std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured) {
@@ -196,7 +202,8 @@ std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured
             format_bytes(plan.dry_run.kernel_scratch) + " predicted\n";
   }
   if (measured.resident_growth) {
-    text += "Resident memory grew by " + format_bytes(*measured.resident_growth) + ": " +
+    text += "Resident memory grew by " + format_bytes(*measured.resident_growth) + ", at most " +
+            format_bytes(plan::most_resident_growth(plan)) + " predicted: " +
             format_bytes(*measured.resident_growth - measured.memory.peak) +
             " beside the tensors (code, scratch, freed memory kept)\n";
   }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "config/load.h"
 #include "phantom/gpu.h"
 #include "plan/dry_run.h"
 #include "plan/fit.h"
@@ -35,7 +36,9 @@ class PlanGpu : public testing::Test {
 
   // Each placement reserves `reserved(placement)` bytes; more than the question leaves it is out of memory.
   Plan plan(int placements, const std::function<int64_t(uint64_t)>& reserved) {
-    const config::RunConfig config = train::testing::tiny_config();
+    config::RunConfig config = train::testing::tiny_config();
+    config.model_name_or_path = path_;
+    config.memory_budget = budget_;
     const model::ModelShape shape = train::testing::tiny_shape();
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
     const Subject subject{config, shape, folder,
@@ -51,13 +54,17 @@ class PlanGpu : public testing::Test {
       answer.allocated = answer.reserved - 100;
       answer.memory.peak = 500;
       if (answer.reserved > question.memory_bytes - question.taken_bytes) answer.out_of_memory = "CUDA out of memory";
+      const int64_t limit =
+          config::parse_config(question.config, "question", {}, config::Purpose::kEstimate).memory_budget;
+      if (limit > 0 && answer.reserved + held_twice_ > limit) answer.out_of_memory = "CUDA out of memory";
       return answer;
     });
   }
 
   std::filesystem::path path_;
   config::GpuSpec gpu_;
-  int64_t taken_bytes_ = 0;
+  int64_t taken_bytes_ = 0, budget_ = 0;
+  int64_t held_twice_ = 0;  // that the allocator holds against a limit although it is reserved already
   bool exact_ = true;
   std::mutex mutex_;
   std::vector<PhantomQuestion> asked_;
@@ -103,6 +110,30 @@ TEST_F(PlanGpu, LeavesToOthersWhatTheyHaveTaken) {
   EXPECT_EQ(asked_.at(2).taken_bytes, 0);
   EXPECT_FALSE(beyond.gpu->fits);
   EXPECT_EQ(beyond.gpu->missing_bytes, 1);
+}
+
+TEST_F(PlanGpu, GivesALimitWhereABudgetIsSet) {
+  budget_ = 700;
+  EXPECT_EQ(plan(1, [](uint64_t) { return 700; }).gpu->limit, 700);
+  EXPECT_EQ(asked_.size(), 1U);
+  budget_ = 0;
+  EXPECT_EQ(plan(1, [](uint64_t) { return 700; }).gpu->limit, 0);
+}
+
+// What is held twice makes a limit bind that the run would stay within.
+TEST_F(PlanGpu, GivesAGranuleMoreWhereTheBudgetHoldsWhatIsReserved) {
+  budget_ = 700;
+  held_twice_ = 90;
+  const Plan fitting = plan(2, [](uint64_t) { return 700; });
+  ASSERT_EQ(asked_.size(), 4U) << "strictly, without a limit, with a granule more in both placements";
+  EXPECT_TRUE(fitting.gpu->fits);
+  EXPECT_EQ(fitting.gpu->limit, 700 + (int64_t{20} << 20));
+  EXPECT_EQ(asked_[1].memory_bytes, phantom::kUnlimitedBytes);
+  EXPECT_EQ(asked_[3].memory_bytes, 1000);
+  const Plan beyond = plan(1, [](uint64_t) { return 701; });
+  EXPECT_FALSE(beyond.gpu->fits);
+  EXPECT_EQ(beyond.gpu->missing_bytes, 1);
+  EXPECT_EQ(beyond.gpu->limit, 700);
 }
 
 TEST_F(PlanGpu, DoesNotFitIfOnePlacementDoesNot) {

@@ -155,13 +155,32 @@ TEST(Fit, IsNotClaimedNearTheLimit) {
   EXPECT_EQ(fit_of(plan), Fit::kDoesNotFit);
 }
 
-TEST(Fit, OfACpuIsDecidedByThePeak) {
+TEST(Fit, OfACpuCountsWhatTheProcessTakesBesideTensors) {
   Plan plan = plan_on(config::Device::kCpu);
   EXPECT_EQ(fit_of(plan), Fit::kFits) << "the capacity is not known";
-  plan.target.capacity_bytes = 5000;
+  const int64_t most = most_resident_growth(plan);
+  EXPECT_GT(most, 5000 + 5000 / 8);
+  plan.target.capacity_bytes = most;
   EXPECT_EQ(fit_of(plan), Fit::kFits);
+  plan.target.capacity_bytes = most - 1;
+  EXPECT_EQ(fit_of(plan), Fit::kUncertain);
+  plan.target.capacity_bytes = 5000;
+  EXPECT_EQ(fit_of(plan), Fit::kUncertain);
+  plan.target.within_budget = true;
+  EXPECT_EQ(fit_of(plan), Fit::kFits) << "a budget bounds the allocator alone";
   plan.target.capacity_bytes = 4999;
   EXPECT_EQ(fit_of(plan), Fit::kDoesNotFit);
+}
+
+TEST(Fit, FindsTheTensorsThatStayWithinAGrowth) {
+  Plan plan = plan_on(config::Device::kCpu);
+  plan.dry_run.peak_with_scratch = 0;
+  for (const int64_t growth : {int64_t{1} << 30, (int64_t{7} << 30) + 12345}) {
+    plan.dry_run.peak = most_tensors_within(growth);
+    EXPECT_LE(most_resident_growth(plan), growth);
+    EXPECT_GE(most_resident_growth(plan), growth - 16);
+  }
+  EXPECT_EQ(most_tensors_within(1000), 0);
 }
 
 }  // namespace

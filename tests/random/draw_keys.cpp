@@ -109,6 +109,7 @@ Value draw_rows(Draft& draft) {
 }
 
 Value draw_steps(Draft& draft) {
+  if (draft.run.train.size() > 100) return std::to_string(draft.dice.between(100, 400));
   return draft.dice.chance(0.6) ? Value(std::to_string(draft.dice.between(1, 8))) : std::nullopt;
 }
 

@@ -15,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
+constexpr const char *kResumed = "resumed", *kWithin = "within";  // folders
+
 struct Command {
   std::string device;  // "cpu" or a GPU
   Words arguments;
@@ -36,11 +38,21 @@ std::vector<Command> commands_of(const RandomRun& run) {
   commands.push_back({device, train, "out"});
   if (run.resume_at > 0) {
     Words resumed = train;
-    resumed.emplace_back("output_dir=resumed");
+    resumed.push_back("output_dir=" + std::string(kResumed));
     resumed.push_back("resume_from_checkpoint=out/checkpoint-" + std::to_string(run.resume_at));
-    commands.push_back({device, resumed, "resumed"});
+    commands.push_back({device, resumed, kResumed});
   }
   return commands;
+}
+
+// The same run once more, with the memory that its plan said.
+Command within_plan(Command train, const Json& memory) {
+  const Json& reserved = memory.at("reserved").at("range");
+  const Json& planned = reserved.is_null() ? memory.at("needed") : reserved.at(1);
+  train.arguments.push_back("output_dir=" + std::string(kWithin));
+  train.arguments.push_back("memory_budget=" + planned.dump());
+  train.folder = kWithin;
+  return train;
 }
 
 // The lines that say what is wrong.
@@ -67,6 +79,7 @@ Judgement judge_failure(const Ended& ended, bool began) {
   if (ended.signal != 0)
     return {Verdict::kWrong, "signal " + std::to_string(ended.signal) + ": " + end_of(ended.errors)};
   if (errors.empty()) return {Verdict::kWrong, "failed without an error: " + end_of(ended.errors)};
+  // Random weights in FP16 may overflow at every scale that a run has time for.
   if (began && errors.find("no loss scale was found") != std::string::npos) return {Verdict::kEndedEarly, errors};
   if (began) return {Verdict::kWrong, "failed after the plan: " + errors};
   if (errors.find("LibTorch: ") != std::string::npos) return {Verdict::kWrong, "LibTorch's own error: " + errors};
@@ -137,6 +150,7 @@ Figures figures_of(const Json& memory) {
   }
   figures.at_most("kernel scratch", memory.at("kernel_scratch"));
   figures.at_most("peak with scratch", memory.at("peak_with_scratch"));
+  figures.at_most("resident memory", memory.at("resident"));
   figures.allocator("allocated", memory.at("allocated"));
   figures.allocator("reserved", memory.at("reserved"));
   return figures;
@@ -165,17 +179,26 @@ Judgement judge_memory(const Json& memory, bool stopped_early) {
   return {Verdict::kWrong, figures.text()};
 }
 
-Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder) {
+Judgement play(const RandomRun& run, Programs& programs, const fs::path& folder, const Trial& trial) {
   fs::remove_all(folder);
   fs::create_directories(folder);
   write_files(run, folder);
   Judgement all{Verdict::kExact, ""};
-  for (const Command& command : commands_of(run)) {
+  std::vector<Command> commands = commands_of(run);
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const Command command = commands[i];  // a copy: they may become more
     const Ended ended = programs.run(command.device, command.arguments, folder);
     all.seconds += ended.seconds;
-    Judgement one = judge_command(ended, command.folder.empty() ? Json() : memory_of(folder / command.folder));
-    if (command.folder == "resumed" && !one.reason.empty()) one.reason = "resumed: " + one.reason;
+    const Json memory = command.folder.empty() ? Json() : memory_of(folder / command.folder);
+    Judgement one = judge_command(ended, memory);
+    if (command.folder == kWithin && one.verdict == Verdict::kRefused) one.verdict = Verdict::kWrong;
+    if ((command.folder == kResumed || command.folder == kWithin) && !one.reason.empty()) {
+      one.reason = command.folder + ": " + one.reason;
+    }
     all.above_bytes = std::max(all.above_bytes, one.above_bytes);
+    if (trial.within_plan && command.folder == "out" && !memory.is_null() && one.verdict != Verdict::kWrong) {
+      commands.push_back(within_plan(command, memory));
+    }
     if (one.verdict == Verdict::kExact) continue;
     all.verdict = one.verdict;
     all.reason = one.reason;

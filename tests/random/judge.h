@@ -32,8 +32,13 @@ int64_t largest_slack(int64_t measured_bytes);
 // What memory.json of a run that ended well says.
 Judgement judge_memory(const Json& memory, bool stopped_early);
 
-// Writes the run into `folder`, which is made and emptied, runs it and, where it says so, continues it.
-Judgement play(const RandomRun& run, Programs& programs, const std::filesystem::path& folder);
+// What is done with a run besides running it and, where it says so, continuing it.
+struct Trial {
+  bool within_plan = false;  // it is run once more, with what its plan said as memory_budget
+};
+
+// Writes the run into `folder`, which is made and emptied, and runs it.
+Judgement play(const RandomRun& run, Programs& programs, const std::filesystem::path& folder, const Trial& trial = {});
 
 // The command lines of a run in its folder, for whoever wants to type them.
 std::vector<std::string> command_lines(const RandomRun& run);

@@ -30,6 +30,7 @@ Json memory(int64_t measured_peak,
             {"save", {{"peak", {{"dry_run", 5}, {"measured", nullptr}}}, {"end", Json::object()}}}}},
           {"kernel_scratch", figure(50, 40)},
           {"peak_with_scratch", none},
+          {"resident", figure(900, 800)},
           {"allocated", {{"dry_run", nullptr}, {"range", nullptr}, {"measured", nullptr}}},
           {"reserved", reserved}};
 }
@@ -52,10 +53,13 @@ TEST(Judge, KnowsRunsThatEndedBelowTheirPlan) {
   EXPECT_EQ(judge_memory(memory(1001), true).verdict, Verdict::kWrong);
 }
 
-TEST(Judge, ScratchStaysBelowItsBound) {
+TEST(Judge, ScratchAndResidentMemoryStayBelowTheirBounds) {
   Json more = memory(1000);
   more["kernel_scratch"] = figure(50, 51);
   EXPECT_THAT(judge_memory(more, false).reason, HasSubstr("kernel scratch above its bound +1"));
+  more = memory(1000);
+  more["resident"] = figure(900, 902);
+  EXPECT_THAT(judge_memory(more, false).reason, HasSubstr("resident memory above its bound +2"));
 }
 
 TEST(Judge, BoundsAreNeverTooLowAndNearEnough) {

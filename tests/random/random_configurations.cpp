@@ -1,7 +1,10 @@
 // Draws, plays and judges random runs, for scripts/random_configurations: a JSON object a line on stdout.
 //
-// usage: random_configurations SEED FIRST COUNT FOLDER cpu|phantom    draws of those numbers, on the CPU or on GPUs
-//        random_configurations --minimise FILE FOLDER                 the run of a file as `run` has it, made small
+// usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom
+//                       draws of those numbers, on the CPU or on GPUs; --within: once more each, with what its plan
+//                       said as memory_budget
+//        random_configurations [--within] --minimise FILE FOLDER
+//                       the run of a file as `run` has it, made small
 #include <algorithm>
 #include <iostream>
 
@@ -20,29 +23,29 @@ Json row_of(const RandomRun& run, const Judgement& judgement) {
 }
 
 int draw_and_play(uint64_t seed, uint64_t first, uint64_t count, const std::string& folder,
-                  const std::vector<std::string>& gpus) {
+                  const std::vector<std::string>& gpus, const Trial& trial) {
   Programs programs(FATHOM_PRESTARTED);
   std::vector<std::pair<uint64_t, RandomRun>> runs;
   for (uint64_t number = first; number < first + count; ++number) runs.emplace_back(number, draw(seed, number, gpus));
   // Another GPU is another server to start.
   std::stable_sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.second.gpu < b.second.gpu; });
   for (const auto& [number, run] : runs) {
-    Json row = row_of(run, play(run, programs, folder));
+    Json row = row_of(run, play(run, programs, folder, trial));
     row["number"] = number;
     std::cout << row.dump() << std::endl;
   }
   return 0;
 }
 
-int minimise_and_play(const std::string& file, const std::string& folder) {
+int minimise_and_play(const std::string& file, const std::string& folder, const Trial& trial) {
   Programs programs(FATHOM_PRESTARTED);
   const RandomRun run = run_from_json(read_json(file));
   const auto fails = [&](const RandomRun& smaller) {
-    return play(smaller, programs, folder).verdict == Verdict::kWrong;
+    return play(smaller, programs, folder, trial).verdict == Verdict::kWrong;
   };
   if (!fails(run)) throw Error("the run does not fail");
   const RandomRun smallest = minimise(run, fails);
-  std::cout << row_of(smallest, play(smallest, programs, folder)).dump() << std::endl;
+  std::cout << row_of(smallest, play(smallest, programs, folder, trial)).dump() << std::endl;
   return 0;
 }
 
@@ -50,13 +53,18 @@ int minimise_and_play(const std::string& file, const std::string& folder) {
 }  // namespace fathom::random
 
 int main(int count, char** arguments) try {
-  const std::vector<std::string> words(arguments + 1, arguments + count);
-  if (words.size() == 3 && words[0] == "--minimise") return fathom::random::minimise_and_play(words[1], words[2]);
+  std::vector<std::string> words(arguments + 1, arguments + count);
+  const fathom::random::Trial trial{.within_plan = !words.empty() && words[0] == "--within"};
+  if (trial.within_plan) words.erase(words.begin());
+  if (words.size() == 3 && words[0] == "--minimise") {
+    return fathom::random::minimise_and_play(words[1], words[2], trial);
+  }
   if (words.size() != 5 || (words[4] != "cpu" && words[4] != "phantom")) {
-    throw fathom::UsageError("usage: random_configurations SEED FIRST COUNT FOLDER cpu|phantom");
+    throw fathom::UsageError("usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom");
   }
   return fathom::random::draw_and_play(std::stoull(words[0]), std::stoull(words[1]), std::stoull(words[2]), words[3],
-                                       words[4] == "cpu" ? std::vector<std::string>{} : fathom::random::phantom_gpus());
+                                       words[4] == "cpu" ? std::vector<std::string>{} : fathom::random::phantom_gpus(),
+                                       trial);
 } catch (const std::exception& error) {
   std::cerr << error.what() << std::endl;
   return 1;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/host.h"
 #include "tests/report/example.h"
 
 namespace fathom::report {
@@ -12,10 +13,26 @@ TEST(MemoryJson, OfAPlanAlone) {
   const Json json = memory_json({example_plan(), {}});
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version", "target", "workload", "peak", "components", "maximum",
-                                            "phases", "allocated", "reserved", "fits", "fit", "needed", "missing",
-                                            "device", "kernel_scratch", "peak_with_scratch", "unexplained",
-                                            "derivation", "rules_of_thumb"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version",
+                                            "target",
+                                            "workload",
+                                            "peak",
+                                            "components",
+                                            "maximum",
+                                            "phases",
+                                            "allocated",
+                                            "reserved",
+                                            "fits",
+                                            "fit",
+                                            "needed",
+                                            "missing",
+                                            "device",
+                                            "kernel_scratch",
+                                            "peak_with_scratch",
+                                            "resident",
+                                            "unexplained",
+                                            "derivation",
+                                            "rules_of_thumb"}));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["target"].dump(),
             R"({"device":"cpu","name":"CPU","compute_capability":"","capacity":17179869184,"bounded_by":"device",)"
@@ -42,6 +59,8 @@ TEST(MemoryJson, OfARun) {
   EXPECT_EQ(json["components"]["activations"]["measured"], 2048);
   EXPECT_EQ(json["kernel_scratch"].dump(), R"({"dry_run":704,"measured":640})");
   EXPECT_EQ(json["peak_with_scratch"].dump(), R"({"dry_run":16050,"measured":16000})");
+  EXPECT_EQ(json["resident"]["dry_run"], plan::most_resident_growth(plan));
+  EXPECT_EQ(json["resident"]["measured"], 40000);
   EXPECT_EQ(json["unexplained"], 40000 - 15880);
 }
 

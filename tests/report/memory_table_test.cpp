@@ -41,7 +41,8 @@ phase     peak, dry run             at its end
 load              4,096   4.00 KiB       4,096
 backward         15,880  15.51 KiB       8,192
 
-Fits: 15.51 KiB of this machine's 16.00 GiB.
+Fits: 15.51 KiB of tensors, and at most 256.02 MiB with all that the process
+  takes besides, of this machine's 16.00 GiB.
 )");
 }
 
@@ -70,8 +71,8 @@ backward         15,880  15.51 KiB    15,880       0       8,192       0
 
 Kernel scratch (what operators take and give back within one call; not in the
   figures above): 640 B measured, at most 704 B predicted
-Resident memory grew by 39.06 KiB: 23.55 KiB beside the tensors (code, scratch,
-  freed memory kept)
+Resident memory grew by 39.06 KiB, at most 256.02 MiB predicted: 23.55 KiB
+  beside the tensors (code, scratch, freed memory kept)
 Dry run and measured are equal to the byte: the peak, every component at it and
   at its own maximum, and the phases load, backward.
 )");
@@ -124,7 +125,8 @@ TEST(FormatPlan, IsShort) {
 Dry run: 3 steps in 250 ms
 Predicted peak: 15.51 KiB, of which optimizer_states 8.01 KiB, weights 4.00 KiB,
   activations 2.00 KiB, temporary_buffers 1.00 KiB
-Fits: 15.51 KiB of this machine's 16.00 GiB.
+Fits: 15.51 KiB of tensors, and at most 256.02 MiB with all that the process
+  takes besides, of this machine's 16.00 GiB.
 )");
 }
 
@@ -175,7 +177,7 @@ TEST(FormatMemory, SaysWhatIsMissing) {
   cpu.target.capacity_bytes = 16 << 10;
   cpu.dry_run.peak_with_scratch = 16000;
   EXPECT_THAT(format_memory({cpu, {}}),
-              HasSubstr("Fits: 15.62 KiB with kernel scratch, of memory_budget's 16.00 KiB.\n"));
+              HasSubstr("Fits: 15.62 KiB of tensors and kernel scratch, of memory_budget's 16.00 KiB.\n"));
 }
 
 TEST(FormatMemory, MarksAPhaseThatWasNotPlayed) {
