@@ -18,7 +18,8 @@ bool is_plain_default(const Key& key) { return key.get(RunConfig{}) != "null"; }
 
 constexpr const char* kIntroduction = R"(# Config keys
 
-A run is one YAML file of `key: value` lines; on the command line, `key=value` after the file wins over it.
+A run is one YAML file of `key: value` lines; on the command line, `key=value` after the file wins over it,
+and `key=` or `key=null` takes a value away.
 Names, defaults and meanings are those of transformers 5, TRL and PEFT; where one differs, its line says so.
 
 Everything that is wrong with a file is told at once, each with its line and column, and nothing is loaded before that:

@@ -20,8 +20,8 @@ struct Key {
   std::string type;          // what values it takes, in words: "whole number, at least 1"
   std::string_view meaning;  // one sentence
   std::string_view unset;    // what holds while it has no value; empty for keys that always have one
-  bool is_text = false;      // on the command line the value is taken as it stands, not as YAML,
-  bool is_list = false;      // but for one that begins with [, which is a list
+  bool is_text = false;      // on the command line the value is taken as it stands, not as YAML, but for null,
+  bool is_list = false;      // and for one that begins with [, which is a list
   // Stores the value, or says why not. Null is taken by keys with `unset`.
   std::function<std::optional<Mismatch>(RunConfig&, const Value&)> set;
   // The value as YAML; "null" without one.

@@ -51,7 +51,8 @@ Entry split_override(const std::string& text, Problems& problems) {
   if (key != nullptr && (!key->is_text || list)) {
     entry.value = read_yaml_value(entry.key, value, problems);
   } else {
-    entry.value.kind = value.empty() ? Value::Kind::kNull : Value::Kind::kScalar;
+    const bool unset = value.empty() || value == "null";  // a folder of that name is ./null
+    entry.value.kind = unset ? Value::Kind::kNull : Value::Kind::kScalar;
     entry.value.text = value;
     entry.value.at = kCommandLine;
   }

@@ -132,6 +132,16 @@ TEST(Load, TheCommandLineWins) {
   EXPECT_TRUE(run.bf16);
 }
 
+TEST(Load, NullOnTheCommandLineTakesAValueAway) {
+  const RunConfig run = parse("method: lora\nadapter_name_or_path: a\nvalidation_file: v\nmemory_budget: 1GiB\n",
+                              {"adapter_name_or_path=null", "validation_file=null", "memory_budget=null"});
+  EXPECT_EQ(run.adapter_name_or_path, "");
+  EXPECT_TRUE(run.validation_file.empty());
+  EXPECT_EQ(run.memory_budget, 0);
+  EXPECT_EQ(parse("", {"output_dir=./null"}).output_dir, "./null");
+  EXPECT_THAT(problems("", {"learning_rate=null"}), HasSubstr("remove the key for its default"));
+}
+
 TEST(Load, TakesAPathOrAListOfPaths) {
   using Paths = std::vector<std::string>;
   EXPECT_EQ(parse("validation_file: [a.jsonl, 'b c/*.jsonl']\n").validation_file, (Paths{"a.jsonl", "b c/*.jsonl"}));
