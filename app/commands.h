@@ -13,6 +13,7 @@ int run_report(const Invocation& invocation);
 int run_preview(const Invocation& invocation);
 int run_formats(const Invocation& invocation);
 int run_list(const Invocation& invocation);
+int run_parameters(const Invocation& invocation);  // of `estimate 7B`
 
 // In the engine.
 int run_train(const Invocation& invocation);

@@ -17,6 +17,7 @@ int run(const fathom::app::Invocation& invocation) {
   if (invocation.command == "preview") return fathom::app::run_preview(invocation);
   if (invocation.command == "formats") return fathom::app::run_formats(invocation);
   if (invocation.command == "list") return fathom::app::run_list(invocation);
+  if (invocation.parameters > 0) return fathom::app::run_parameters(invocation);
   return fathom::app::run_in_engine(invocation);
 }
 

@@ -70,12 +70,6 @@ void refuse_tokens_without_speed(const Invocation& invocation, const plan::Outlo
                    invocation.gpu ? "add its figures there" : "run `fathom doctor --calibrate`, or name a --gpu");
 }
 
-int print_parameters(const Invocation& invocation) {
-  print(invocation.json ? format_json(report::parameters_json(invocation.parameters))
-                        : report::format_parameters(invocation.parameters));
-  return 0;
-}
-
 int print_inference(const Invocation& invocation, const model::ModelShape& shape) {
   const plan::Inference inference = plan::usual_inference(shape);
   print(invocation.json ? format_json({{"inference", report::inference_json(inference)}})
@@ -94,7 +88,6 @@ int print_attention(const Invocation& invocation, const Session& session, const 
 }  // namespace
 
 int run_estimate(const Invocation& invocation) {
-  if (invocation.parameters > 0) return print_parameters(invocation);
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();

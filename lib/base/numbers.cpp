@@ -33,6 +33,8 @@ std::string format_decimal(double value, int decimals) {
   return text;
 }
 
+std::string format_by(const char* format, double value) { return printed(format, value); }
+
 std::string format_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return kNone;
   if (seconds == 0) return "0 s";
@@ -58,6 +60,11 @@ std::string format_quantity(double value, const std::string& unit) {
     ++prefix;
   }
   return three_digits(value) + " " + kPrefixes[prefix] + unit;
+}
+
+std::string format_gigabytes(int64_t bytes) {
+  const double value = static_cast<double>(bytes) / 1e9;
+  return value >= 0.995 ? format_decimal(value, value >= 99.95 ? 1 : 2) : printed("%.3g", value);
 }
 
 std::string format_change(double share) {

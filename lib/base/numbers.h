@@ -15,6 +15,10 @@ std::string format_seconds(double seconds);
 std::string format_duration(double seconds);
 // Three digits and a decimal prefix: "402 TFLOP", "45.2 GB/s".
 std::string format_quantity(double value, const std::string& unit);
+// By one of printf's formats for a double: "%.3g", "%.1f s".
+std::string format_by(const char* format, double value);
+// In 10^9 bytes, without their unit: "1,623.4", "8.03", "0.0042".
+std::string format_gigabytes(int64_t bytes);
 // How far a share is from nothing: "+54.0 %", "-0.05 %", "+1,433 %". "0" stands for 0 alone: what is not equal never
 // looks so.
 std::string format_change(double share);

@@ -1,10 +1,8 @@
 // Tables and JSON of advice.
 #include "report/advice_table.h"
 
-#include <array>
-#include <cstdio>
-
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "plan/techniques.h"
 #include "report/table.h"
 
@@ -12,12 +10,6 @@ namespace fathom::report {
 namespace {
 
 using plan::Combination;
-
-std::string format_number(double number, const char* format) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, number);
-  return text.data();
-}
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
@@ -74,10 +66,10 @@ std::string settings_lines(const AdviceSubject& subject, const config::RunConfig
 }
 
 std::string time_of(const Combination& combination) {
-  if (combination.seconds) return format_number(*combination.seconds, *combination.seconds < 10 ? "%.3f s" : "%.1f s");
+  if (combination.seconds) return format_by(*combination.seconds < 10 ? "%.3f s" : "%.1f s", *combination.seconds);
   const double operations = static_cast<double>(combination.arithmetic.matrix_flops) +
                             static_cast<double>(combination.arithmetic.attention_flops);
-  return format_number(operations / 1e12, "%.3g TFLOP");
+  return format_by("%.3g TFLOP", operations / 1e12);
 }
 
 // A row of the table whose first cell may take several lines.
@@ -110,7 +102,7 @@ std::string alone_table(const std::vector<plan::Remedy>& alone) {
   for (const plan::Remedy& remedy : alone) {
     add_folded(table, joined(remedy.settings, " "), kSettings,
                {format_bytes(remedy.saved_bytes), format_bytes(remedy.peak),
-                remedy.work ? format_number(*remedy.work, "× %.2f") : std::string(kMissing)});
+                remedy.work ? format_by("× %.2f", *remedy.work) : std::string(kMissing)});
     add_folded(table, "  " + remedy.note, kSettings, {"", "", ""});
   }
   return table.format();

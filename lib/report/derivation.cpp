@@ -16,9 +16,6 @@ namespace {
 using ledger::Component;
 using Term = plan::Analytic::Term;
 
-// Formulas fold badly: this table, which is only printed where it is asked for, takes the width of a wide window.
-constexpr int64_t kFormulaColumns = 132;
-
 // Sources in the order in which they are first named; tables name them by number.
 class Sources {
  public:
@@ -41,37 +38,35 @@ class Sources {
 };
 
 void add_component(Table& table, Component component, const std::vector<Term>& terms, Sources& sources) {
-  std::string title(component_name(component));
-  int64_t sum = 0, rows = 0, of_one = 0, rows_of_one = 0, layers = 0;
+  std::vector<std::vector<std::string>> rows;
+  int64_t sum = 0, of_one = 0, rows_of_one = 0, layers = 0;
   bool alike = true;  // every tensor of the layers is alive in as many of them
+  const auto times = [](int64_t count) { return "× " + std::to_string(count); };
   for (const Term& term : terms) {
     if (term.component != component) continue;
     const bool of_layers = term.layers > 0;
     const int64_t one = of_layers ? term.bytes / term.layers : 0;
-    table.add_row({title, term.what, term.formula, of_layers ? format_count(one) : "",
-                   of_layers ? "× " + std::to_string(term.layers) : "", format_count(term.bytes),
-                   sources.number_of(term.source)});
-    title.clear();
+    rows.push_back({"  " + term.what, term.formula, of_layers ? format_count(one) : "",
+                    of_layers ? times(term.layers) : "", format_count(term.bytes), sources.number_of(term.source)});
     sum += term.bytes;
-    rows += 1;
     if (!of_layers) continue;
     of_one += one;
     rows_of_one += 1;
     alike = alike && (layers == 0 || layers == term.layers);
     layers = term.layers;
   }
+  if (rows.empty()) return;
   if (alike && rows_of_one > 1) {
-    table.add_row({"", "sum of the layers", "", format_count(of_one), "× " + std::to_string(layers),
-                   format_count(of_one * layers), ""});
+    rows.push_back({"  sum of the layers", "", format_count(of_one), times(layers), format_count(of_one * layers), ""});
   }
-  if (rows > 1) table.add_row({"", "sum", "", "", "", format_count(sum), ""});
+  table.add_row({std::string(component_name(component)), "", "", "", format_count(sum), ""});
+  for (std::vector<std::string>& row : rows) table.add_row(std::move(row));
 }
 
 }  // namespace
 
 std::string format_derivation(const plan::Analytic& analytic) {
-  Table table({{"component", Align::kLeft},
-               {.title = "tensor", .align = Align::kLeft, .folds = true},
+  Table table({{.title = "tensor", .align = Align::kLeft, .folds = true},
                {.title = "numbers", .align = Align::kLeft, .folds = true},
                {"of one layer"},
                {"layers", Align::kLeft},
@@ -80,9 +75,9 @@ std::string format_derivation(const plan::Analytic& analytic) {
   Sources sources;
   for (const Component component : ledger::kComponents) add_component(table, component, analytic.terms, sources);
   table.add_rule();
-  table.add_row({"total", "", "", "", "", format_count(analytic.peak), ""});
-  return "Analytic account of the peak: " + analytic.instant + "\n\n" + table.format(kFormulaColumns) + "\n" +
-         sources.format();
+  table.add_row({"total", "", "", "", format_count(analytic.peak), ""});
+  return folded("Analytic account of the peak: " + analytic.instant + "\n") + "\n" + table.format() + "\n" +
+         folded(sources.format());
 }
 
 std::string format_rules(const plan::Comparison& comparison, bool all) {

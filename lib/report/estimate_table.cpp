@@ -2,37 +2,22 @@
 #include "report/estimate_table.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "base/bytes.h"
 #include "base/count.h"
 #include "base/numbers.h"
 #include "ledger/block_groups.h"
-#include "plan/rules.h"
 #include "report/table.h"
 
 namespace fathom::report {
 namespace {
 
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 std::string rounded_count(double count) { return format_count(std::llround(count)); }
-
-// In 10^9 bytes: "1,623.4", "8.03", "0.0042".
-std::string gigabytes(int64_t bytes) {
-  const double value = static_cast<double>(bytes) / 1e9;
-  return value >= 0.995 ? format_decimal(value, value >= 99.95 ? 1 : 2) : formatted("%.3g", value);
-}
 
 std::string share(double efficiency, double peak, const std::string& unit) {
   if (efficiency == 1) return format_quantity(peak, unit);
-  return formatted("%.0f %% of ", 100 * efficiency) + format_quantity(peak, unit);
+  return format_by("%.0f %% of ", 100 * efficiency) + format_quantity(peak, unit);
 }
 
 Json time_json(const plan::Outlook& outlook) {
@@ -50,13 +35,6 @@ Json time_json(const plan::Outlook& outlook) {
           {"memory_seconds", outlook.step->memory_seconds},
           {"step_seconds", outlook.step->seconds()},
           {"tokens_per_second", outlook.tokens_per_second() ? Json(*outlook.tokens_per_second()) : Json(nullptr)}};
-}
-
-// The rules say nothing but a multiple of the parameters where there is no run to hold them against.
-std::vector<plan::RuleOfThumb> rules_of(int64_t parameters) {
-  plan::Comparison comparison;
-  comparison.plan.workload.parameters = comparison.plan.workload.trained_parameters = parameters;
-  return plan::rules_of_thumb(comparison);
 }
 
 }  // namespace
@@ -114,12 +92,12 @@ std::string format_cost(const plan::Outlook& outlook) {
   const plan::Cost& cost = *outlook.cost;
   if (!outlook.fits && !budget.gpu_hours) text += "The run does not fit. If it did: ";
   if (budget.tokens && !budget.gpu_hours) text += short_count(*budget.tokens) + " tokens: ";
-  const auto hours = [](double count) { return count >= 100 ? rounded_count(count) : formatted("%.3g", count); };
+  const auto hours = [](double count) { return count >= 100 ? rounded_count(count) : format_by("%.3g", count); };
   text += hours(cost.gpu_hours) + " GPU hours";
   if (budget.gpus > 1) text += ", " + hours(cost.hours) + " hours on " + format_count(budget.gpus) + " GPUs";
   if (cost.price_per_hour > 0) {
-    text += ", $" + (cost.dollars() >= 100 ? rounded_count(cost.dollars()) : formatted("%.2f", cost.dollars()));
-    text += formatted(" at $%.2f an hour", cost.price_per_hour);
+    text += ", $" + (cost.dollars() >= 100 ? rounded_count(cost.dollars()) : format_by("%.2f", cost.dollars()));
+    text += format_by(" at $%.2f an hour", cost.price_per_hour);
     if (budget.gpus > 1) text += " for all of them";
   } else {
     text += "; no price is known (--price-per-hour)";
@@ -142,7 +120,7 @@ std::string format_inference(const plan::Inference& inference, const std::option
   const auto cell = [&](int64_t bytes) {
     const bool exceeds = gpu && bytes > gpu->memory_bytes;
     exceeded = exceeded || exceeds;
-    return exceeds ? std::string("(").append(gigabytes(bytes)).append(")") : gigabytes(bytes);
+    return exceeds ? std::string("(").append(format_gigabytes(bytes)).append(")") : format_gigabytes(bytes);
   };
   std::vector<Table::Column> columns = {{"sequences × tokens", Align::kLeft}};
   for (const auto& weights : inference.weights) columns.push_back({weights.format});
@@ -162,7 +140,7 @@ std::string format_inference(const plan::Inference& inference, const std::option
                      " a token. 8- and 4-bit weights without their scales.\n";
   if (gpu) {
     text += (exceeded ? "In parentheses: more than " : "All of it is less than ") + gpu->name + "'s " +
-            gigabytes(gpu->memory_bytes) + " GB.\n";
+            format_gigabytes(gpu->memory_bytes) + " GB.\n";
   }
   return "Inference, in GB of 10^9 bytes as such figures are told (1 GiB = 1.074 GB)\n" + table.format() + folded(text);
 }
@@ -183,19 +161,6 @@ std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows)
                    format_bytes(group.bytes())});
   }
   return table.format();
-}
-
-std::string format_parameters(int64_t parameters) {
-  std::string text = format_count(parameters) + " parameters; GB are 10^9 bytes\n\n";
-  Table formats({{"to load", Align::kLeft}, {"bytes each"}, {""}});
-  for (const plan::WeightFormat& format : plan::kWeightFormats) {
-    formats.add_row({format.name, formatted("%g", format.bytes_per_parameter),
-                     gigabytes(plan::weight_bytes(parameters, format)) + " GB"});
-  }
-  Table rules({{.title = "rules of thumb", .align = Align::kLeft, .folds = true}, {""}});
-  for (const plan::RuleOfThumb& rule : rules_of(parameters)) rules.add_row({rule.name, gigabytes(rule.bytes) + " GB"});
-  return text + formats.format() + "\n" + rules.format() +
-         "\nA shape says more: fathom estimate llama-2-7b, or a folder with config.json.\n";
 }
 
 std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook) {
@@ -258,17 +223,6 @@ Json inference_json(const plan::Inference& inference) {
           {"cache_bytes_per_token", inference.cache_bytes_per_token},
           {"weights", weights},
           {"caches", caches}};
-}
-
-Json parameters_json(int64_t parameters) {
-  Json json = {{"parameters", parameters}, {"weights", Json::array()}, {"rules_of_thumb", Json::array()}};
-  for (const plan::WeightFormat& format : plan::kWeightFormats) {
-    json["weights"].push_back({{"format", format.name}, {"bytes", plan::weight_bytes(parameters, format)}});
-  }
-  for (const plan::RuleOfThumb& rule : rules_of(parameters)) {
-    json["rules_of_thumb"].push_back({{"name", rule.name}, {"bytes", rule.bytes}});
-  }
-  return json;
 }
 
 }  // namespace fathom::report

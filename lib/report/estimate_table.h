@@ -26,13 +26,10 @@ std::string format_inference(const plan::Inference& inference, const std::option
 Json inference_json(const plan::Inference& inference);
 // What is alive at the peak, largest first; equal blocks of several layers are one row. Empty without a timeline.
 std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows = 10);
-// Bare numbers of parameters: the bytes to load them in each format, and what rules of thumb say of training.
-std::string format_parameters(int64_t parameters);
 
 // All of them that apply, a blank line before each.
 std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook);
 // Keys: "arithmetic", "time", "run", "cost", "host", "largest_blocks"; null for what is not known.
 Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook);
-Json parameters_json(int64_t parameters);
 
 }  // namespace fathom::report

@@ -163,7 +163,8 @@ std::string describe_run(const plan::Plan& plan) {
     }
     if (micro_batches > 1) text += ", several to a step";
   }
-  return text + "\nDry run: " + format_count(plan.steps_played) + " steps in " + format_seconds(plan.seconds) + "\n";
+  return text + "\nDry run: " + format_count(plan.steps_played) +
+         (plan.steps_played == 1 ? " step in " : " steps in ") + format_seconds(plan.seconds) + "\n";
 }
 
 std::string describe_fit(const plan::Plan& plan) {

@@ -165,6 +165,7 @@ TEST_F(CommandLine, ListsWhatCanBeNamed) {
 
 TEST_F(CommandLine, LibTorchThatIsNotThereIsSaid) {
   write("m/config.json", "{}");
+  EXPECT_THAT(run("estimate 7B", "FATHOM_TORCH=/nonexistent ").output, HasSubstr("168.0 GB"));
   const Outcome outcome = run("estimate m", "FATHOM_TORCH=/nonexistent ");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("FATHOM_TORCH is /nonexistent, which has no lib/libtorch_cpu.so"),

@@ -111,6 +111,7 @@ TEST_F(Readme, ShowsOutputThatFitsATerminal) {
   const std::string model = FATHOM_SOURCE_DIR "/data/model";
   std::vector<std::string> commands = {"estimate llama-3-8b --gpu H100 --inference",
                                        "estimate 7B",
+                                       "estimate llama-3-8b --gpu H100 method=lora max_length=64 --explain",
                                        "estimate tinyllama-1.1b --gpu A100-80GB max_length=128 --tokens 2T --gpus 8",
                                        "inspect " + model,
                                        "doctor",

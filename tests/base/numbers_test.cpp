@@ -19,6 +19,13 @@ TEST(Numbers, HaveSeparators) {
   EXPECT_EQ(format_decimal(kInfinity, 1), "not finite");
 }
 
+TEST(Numbers, TakeAFormatOrAreTheirs) {
+  EXPECT_EQ(format_by("× %.2f", 1.5), "× 1.50");
+  EXPECT_EQ(format_gigabytes(1'623'400'000'000), "1,623.4");
+  EXPECT_EQ(format_gigabytes(8'030'000'000), "8.03");
+  EXPECT_EQ(format_gigabytes(4'200'000), "0.0042");
+}
+
 TEST(Numbers, TellTimesInThreeDigits) {
   EXPECT_EQ(format_seconds(8.6), "8.60 s");
   EXPECT_EQ(format_seconds(1.07), "1.07 s");

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "report/table.h"
 #include "tests/report/example.h"
 
 namespace fathom::report {
@@ -15,14 +18,15 @@ using testing::Not;
 TEST(FormatDerivation, ListsTensorsPerLayerAndSummedWithTheirSources) {
   EXPECT_EQ(format_derivation(example_plan().analytic), R"(Analytic account of the peak: start of the backward pass
 
-component    tensor   numbers                     of one layer  layers   bytes
-───────────────────────────────────────────────────────────────────────────────────
-weights      weights  1,024 parameters × 4 bytes                         4,096  [1]
-activations  layers   750 bytes                            750  × 2      1,500  [2]
-             logits   500 bytes                                            500  [2]
-             sum                                                         2,000
-───────────────────────────────────────────────────────────────────────────────────
-total                                                                   15,832
+tensor       numbers                     of one layer  layers   bytes
+──────────────────────────────────────────────────────────────────────────
+weights                                                         4,096
+  weights    1,024 parameters × 4 bytes                         4,096  [1]
+activations                                                     2,000
+  layers     750 bytes                            750  × 2      1,500  [2]
+  logits     500 bytes                                            500  [2]
+──────────────────────────────────────────────────────────────────────────
+total                                                          15,832
 
 [1] FP32 takes 4 bytes
 [2] kept for the backward pass
@@ -32,11 +36,21 @@ total                                                                   15,832
 TEST(FormatDerivation, SumsWhatTheLayersHold) {
   plan::Analytic analytic = example_plan().analytic;
   analytic.terms.push_back({ledger::Component::kActivations, "norms", "250 bytes", 2, 500, ""});
-  EXPECT_THAT(format_derivation(analytic),
-              HasSubstr("sum of the layers                                     1,000  × 2      2,000\n"
-                        "             sum  "));
+  const std::string account = format_derivation(analytic);
+  EXPECT_THAT(account, HasSubstr("\n  sum of the layers                                   1,000  × 2      2,000\n"));
+  EXPECT_THAT(account, HasSubstr("\nactivations                                                           2,500\n"));
   analytic.terms.back().layers = 1;
   EXPECT_THAT(format_derivation(analytic), Not(HasSubstr("sum of the layers"))) << "the layers differ";
+}
+
+TEST(FormatDerivation, FitsATerminal) {
+  plan::Analytic analytic = example_plan().analytic;
+  analytic.terms.push_back({ledger::Component::kTemporaryBuffers, "gradient of a linear layer's input, once more",
+                            "2 of 131,072 tokens × 28,672 × 4 bytes, of all that count", 126, int64_t{1} << 41,
+                            std::string("a source ") + "of which there is much to say, in many words, " +
+                                "so that it takes more than one line of it"});
+  std::istringstream lines(format_derivation(analytic));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), kTerminalColumns) << line;
 }
 
 TEST(FormatRules, ShowsTheRulesThatAreMeantForTheRun) {
