@@ -46,12 +46,20 @@ plan::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-void warn_of_lost_updates(const config::RunConfig& config) {
-  if (!config::rounds_weights_to_nearest(config)) return;
-  log_warning(
-      "weights in BF16 that are rounded to nearest lose most updates at usual learning rates, and the run may hardly "
-      "learn (docs/optimizers.md): set master_weights: stochastic, which takes no more memory, or fp32" +
-      std::string(config::is_adamw(config.optim) ? "" : ", with optim: adamw or adamw_8bit"));
+std::string lost_updates(const config::RunConfig& config, const model::ModelShape& shape) {
+  const bool saves_modules = config.method == config::Method::kLora && !config.modules_to_save.empty();
+  if (saves_modules && train::storage_dtype(config, shape) == DType::kBF16) {
+    return "what modules_to_save trains lies in BF16 and is rounded to nearest, which loses most updates at usual "
+           "learning rates (docs/optimizers.md): set dtype: float32";
+  }
+  if (!config::rounds_weights_to_nearest(config)) return "";
+  return "weights in BF16 that are rounded to nearest lose most updates at usual learning rates, and the run may "
+         "hardly learn (docs/optimizers.md): set master_weights: stochastic, which takes no more memory, or fp32" +
+         std::string(config::is_adamw(config.optim) ? "" : ", with optim: adamw or adamw_8bit");
+}
+
+void warn_of_lost_updates(const config::RunConfig& config, const model::ModelShape& shape) {
+  if (const std::string lost = lost_updates(config, shape); !lost.empty()) log_warning(lost);
 }
 
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const model::ModelShape& shape) {
@@ -101,7 +109,7 @@ void warn_of_widening(const config::RunConfig& config, const model::ModelShape& 
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
                    const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
-  warn_of_lost_updates(config);
+  warn_of_lost_updates(config, inputs.shape);
   if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.shape);
   const config::RunConfig planned = planned_config(config, inputs.train);
   const plan::Subject subject{

@@ -14,8 +14,10 @@ plan::AskPhantom ask_phantom_children();
 // What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
 config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
 
-// Warns of full training that loses most of its updates (config::rounds_weights_to_nearest).
-void warn_of_lost_updates(const config::RunConfig& config);
+// What a run loses that rounds weights in BF16 to nearest, and what to do: full training
+// (config::rounds_weights_to_nearest), or what modules_to_save trains. Empty: nothing.
+std::string lost_updates(const config::RunConfig& config, const model::ModelShape& shape);
+void warn_of_lost_updates(const config::RunConfig& config, const model::ModelShape& shape);
 // Why a GPU does not run the run, and what to do; empty: it does. Of BF16 on GPUs without it.
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const model::ModelShape& shape);
 

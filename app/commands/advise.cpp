@@ -190,16 +190,12 @@ class Planner {
       const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
       return train::imagined_schedule({train::StepShape(run.gradient_accumulation_steps, batch)}, {});
     }
-    const auto cut = [&](const data::Dataset& dataset) {
-      return varies_length_ ? dataset.cut(run.max_length) : dataset;
-    };
-    return train::make_schedule(run, inputs_.shape, cut(inputs_.train), cut(inputs_.validation),
+    return train::make_schedule(run, inputs_.shape, cut(inputs_.train, run), cut(inputs_.validation, run),
                                 train::start_of(run, inputs_, std::nullopt), train::played_on(gpu_.has_value()));
   }
 
-  const data::Dataset& cut(const data::Dataset& dataset, const config::RunConfig& run) {
-    if (!varies_length_) return dataset;
-    return cut_ = dataset.cut(run.max_length);
+  data::Dataset cut(const data::Dataset& dataset, const config::RunConfig& run) const {
+    return varies_length_ ? dataset.cut(run.max_length) : dataset;
   }
 
   const Invocation& invocation_;
@@ -208,7 +204,6 @@ class Planner {
   train::RunInputs inputs_;
   std::optional<config::GpuSpec> gpu_;
   plan::AskPhantom ask_;
-  data::Dataset cut_;                     // the last one
   std::map<std::string, Played> played_;  // by the run's YAML
   std::map<Shapes, train::Schedule> schedules_;
 };
@@ -292,6 +287,9 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
   const std::vector<plan::Remedy> alone =
       plan::remedies(question.shape, question.run, question.target, planner.workload_of(question.run));
   planner.end();
+  if (advice.best && lost_updates(question.run, question.shape).empty()) {
+    warn_of_lost_updates(advice.best->run, question.shape);
+  }
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (invocation.json) {
     print(format_json(report::advice_json(subject, advice, other, alone)));
@@ -304,8 +302,8 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
 
 int run_advise(const Invocation& invocation) {
   const Session session = open_session(invocation);
-  warn_of_lost_updates(invocation.config);
   Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
+  warn_of_lost_updates(invocation.config, planner.inputs().shape);
   const plan::Question question = planner.question();
   if (invocation.vary) {
     advise_value(*invocation.vary, planner, question, invocation.json);

@@ -99,7 +99,7 @@ int run_estimate(const Invocation& invocation) {
   const config::RunConfig planned = planned_config(config, inputs.train);
   const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs, gpu.has_value())};
   if (!gpu) warn_of_widening(config, inputs.shape);
-  warn_of_lost_updates(config);
+  warn_of_lost_updates(config, inputs.shape);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
   const plan::Plan plan = [&] {

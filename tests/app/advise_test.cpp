@@ -198,6 +198,12 @@ TEST_F(Advise, WeightsRoundedToNearestAreWarnedOfAndNeverProposed) {
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.errors, AllOf(HasSubstr("the run does not fit"), HasSubstr("master_weights=stochastic"),
                                     ::testing::Not(HasSubstr("  dtype=bfloat16  "))));
+  for (const char* command : {"advise run.yaml --keep method --budget 40MiB ", "estimate run.yaml "}) {
+    const std::string saved = command + std::string("method=lora modules_to_save=[norm] dtype=");
+    EXPECT_THAT(run(saved + "bfloat16").errors, HasSubstr("what modules_to_save trains lies in BF16")) << command;
+  }
+  EXPECT_THAT(run("estimate run.yaml method=lora modules_to_save=[norm] dtype=float32 bf16=true").errors,
+              ::testing::Not(HasSubstr("BF16")));
   const Outcome kept = run("advise run.yaml --keep precision dtype=bfloat16");
   EXPECT_EQ(kept.status, 2);
   EXPECT_THAT(kept.errors, HasSubstr("never advised; set master_weights=stochastic or fp32"));
