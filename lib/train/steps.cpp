@@ -2,7 +2,6 @@
 #include "train/steps.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "base/bytes.h"

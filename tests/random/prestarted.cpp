@@ -118,18 +118,30 @@ Fork fork_into(const std::function<void()>& body) {
 
 constexpr size_t kLargestRequest = 1 << 16;
 
-// A child's command line and folder, and its stdin, stdout and stderr, over a connection.
-Json receive_child(int connection, std::array<int, 3>& files) {
+using Files = std::array<int, 3>;  // stdin, stdout and stderr
+
+// A text with files beside it, for sendmsg and recvmsg; the text must outlive it.
+struct Message {
+  explicit Message(std::string& text) : part{text.data(), text.size()} {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  iovec part;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(Files))> control{};
+  msghdr header{};
+};
+
+// A child's command line and folder, and its files, over a connection.
+Json receive_child(int connection, Files& files) {
   std::string text(kLargestRequest, '\0');
-  iovec part{text.data(), text.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof files)> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  text.resize(static_cast<size_t>(checked(static_cast<int>(::recvmsg(connection, &message, 0)), "recvmsg")));
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  Message message(text);
+  text.resize(static_cast<size_t>(checked(static_cast<int>(::recvmsg(connection, &message.header, 0)), "recvmsg")));
+  const cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   if (header == nullptr) throw Error("a child came without files");
   std::memcpy(files.data(), CMSG_DATA(header), sizeof files);
   return parse_json(text, "a child's request");
@@ -141,20 +153,14 @@ int hand_over(const char* path, const Strings& arguments) {
   const sockaddr_un address = address_of(path);
   checked(::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), path);
   std::string text = Json{{"arguments", arguments}, {"folder", std::filesystem::current_path().string()}}.dump();
-  iovec part{text.data(), text.size()};
-  const std::array<int, 3> files = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof files)> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  const Files files = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+  Message message(text);
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof files);
   std::memcpy(CMSG_DATA(header), files.data(), sizeof files);
-  checked(static_cast<int>(::sendmsg(connection.get(), &message, 0)), "sendmsg");
+  checked(static_cast<int>(::sendmsg(connection.get(), &message.header, 0)), "sendmsg");
   for (const int file : files) ::close(file);  // whose end is the fork's to tell
   char status = 1;
   return ::recv(connection.get(), &status, 1, 0) == 1 ? status : 1;
@@ -239,7 +245,7 @@ class Server {
   void accept() {
     Descriptor connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.is_open()) return;
-    std::array<int, 3> files{};
+    Files files{};
     const Json request = receive_child(connection.get(), files);
     Fork fork = fork_into([&] {
       connection.close();
