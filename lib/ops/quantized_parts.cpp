@@ -20,8 +20,8 @@ namespace {
 // A scale below it is as good as zero; its inverse is still a number.
 constexpr double kSmallestScale = 1e-30;
 
-// x[first, first + n) of a vector. A matrix of a large model has many parts, and on a GPU the host's time is that of
-// the operators it dispatches: no view of the whole is made.
+// Rows [first, first + n). A matrix of a large model has many parts, and on a GPU the host's time is that of the
+// operators it dispatches, of which a view is one: none is made of the whole.
 at::Tensor part_of(const at::Tensor& x, int64_t first, int64_t n) {
   return n == x.size(0) ? x : x.slice(0, first, first + n);
 }
@@ -63,12 +63,12 @@ void quantize_nf4_blocks(const QuantizedMatrix& matrix, const at::Tensor& scales
                          const at::Tensor& part_RD) {
   const int64_t start = first * matrix.columns, n = part_RD.numel();
   const at::Tensor blocks = in_blocks(part_RD.view({n}), quant::kNf4Block);
-  normalise(blocks, scales.narrow(0, start / quant::kNf4Block, blocks.size(0)));
+  normalise(blocks, part_of(scales, start / quant::kNf4Block, blocks.size(0)));
   const at::Tensor codes =
       at::bucketize(blocks, matrix.tables.thresholds_15, /*out_int32=*/true).view({blocks.numel() / 2, 2});
   const at::Tensor packed = codes.select(1, 0).mul(16).add_(codes.select(1, 1));
   const int64_t bytes = divide_up(n, 2);
-  matrix.codes.narrow(0, start / 2, bytes).copy_(packed.narrow(0, 0, bytes));
+  part_of(matrix.codes, start / 2, bytes).copy_(part_of(packed, 0, bytes));
 }
 
 void quantize_int4_groups(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first,
@@ -97,6 +97,7 @@ at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t co
 }  // namespace
 
 void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
+  const at::AutoDispatchBelowADInplaceOrView below;  // nothing of it is differentiated
   if (quant::has_row_scales(matrix.scheme)) {
     quantize_rows(matrix, scales, first, part_RD);
   } else if (quant::is_int4(matrix.scheme)) {
@@ -123,12 +124,20 @@ at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dty
   const at::AutoDispatchBelowADInplaceOrView below;  // frozen weights: nothing of them is differentiated
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   const at::Tensor out_n = out_ND.view({-1});
-  for (int64_t first = 0; first < values; first += kDequantizedPart) {
-    const int64_t n = std::min(kDequantizedPart, values - first);
-    const at::Tensor bytes = part_of(matrix.codes, first / 2, divide_up(n, 2)).to(at::kInt);
-    const at::Tensor part = part_of(at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}), 0, n);
-    scale_blocks(part, block, block_scales(matrix, first / block, divide_up(n, block)));
-    part_of(out_n, first, n).copy_(part);
+  const int64_t whole = values / block;
+  const at::Tensor out_BK = part_of(out_n, 0, whole * block).view({whole, block});
+  const at::Tensor scales_B1 = matrix.outer_scales.defined() ? at::Tensor() : matrix.scales.unsqueeze(1);
+  for (int64_t first = 0; first < whole; first += kDequantizedPart / block) {
+    const int64_t n = std::min(kDequantizedPart / block, whole - first);
+    const at::Tensor bytes = part_of(matrix.codes, first * block / 2, n * block / 2).to(at::kInt);
+    const at::Tensor part_BK = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({n, block});
+    part_BK.mul_(scales_B1.defined() ? part_of(scales_B1, first, n) : block_scales(matrix, first, n).unsqueeze(1));
+    part_of(out_BK, first, n).copy_(part_BK);
+  }
+  if (const int64_t rest = values - whole * block; rest > 0) {  // a short block
+    const at::Tensor bytes = part_of(matrix.codes, whole * block / 2, divide_up(rest, 2)).to(at::kInt);
+    const at::Tensor part = part_of(at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}), 0, rest);
+    part_of(out_n, whole * block, rest).copy_(part.mul_(block_scales(matrix, whole, 1)));
   }
   return out_ND;
 }
