@@ -160,7 +160,7 @@ TEST(Load, TellsEveryProblemAtOnceWithItsPlace) {
             "run.yaml:6:9: lora_r: expected a whole number, at least 1, got '0'\n"
             "run.yaml:8:13: max_length: expected a whole number, at least 1, got '1e3'; write 1000\n"
             "command line: seed: expected a whole number, at least 0, got 'x'\n"
-            "command line: expected key=value, got 'device'");
+            "command line: expected key=value, got 'device'; an option's value stands behind its name, as --gpu H100");
 }
 
 TEST(Load, AsksForWhatTheRunNeeds) {
