@@ -200,8 +200,9 @@ int64_t ask_layout(MatrixProduct product) {
   return most;
 }
 
+// Its own first: oneDNN may keep the first kernel for all of them, and the run asks for no other.
 int64_t ask_all_layouts(MatrixProduct product) {
-  int64_t most = 0;
+  int64_t most = ask_layout(product);
   for (const bool x_transposed : {false, true}) {
     for (const bool y_transposed : {false, true}) {
       product.x_transposed = x_transposed;

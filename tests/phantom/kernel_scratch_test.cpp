@@ -91,6 +91,16 @@ TEST(KernelScratch, OfALargeProductBoundsThoseOfFewerRows) {
   }
 }
 
+// oneDNN keeps one kernel for all layouts of a matrix of one column or row: the first that it was asked for. Of two
+// widths that take the same, one is asked for and the other multiplied.
+TEST(KernelScratch, OfAnOuterProductIsThatOfItsOwnLayout) {
+  if (!kernel_scratch_was_measured_here()) GTEST_SKIP() << kNotMeasured;
+  const Threads threads(1);
+  ledger::install_cpu();
+  const at::Tensor x = matrices(1, 32128, 1, true), y = matrices(1, 1, 512, false);
+  EXPECT_GE(matrix_product_scratch_bytes({0, 32128, 1, 384, true, false}), measured([&] { at::mm(x, y); }));
+}
+
 // With AMX the blocks of the last layer's product are larger for 50 rows than for 303, and rows in whole tiles need no
 // copy.
 TEST(KernelScratch, OfAProductBoundsThoseOfSmallerBatches) {
