@@ -166,7 +166,16 @@ TorchFolder find_torch() {
   throw Error("LibTorch 2.11 is not on this machine: " + tried, kRemedy);
 }
 
+// With less than it needs LibTorch fails in as many ways as it has libraries, by a fault of the processor too.
+void check_address_space() {
+  const auto space = address_space_bytes();
+  if (space && *space < kAddressSpaceBesideTensors) {
+    throw Error("LibTorch is not loaded: it would find no room", describe_address_space());
+  }
+}
+
 EngineMain* load_engine(const Invocation& invocation) {
+  check_address_space();
   const TorchFolder torch = find_torch();
   const bool cuda = invocation.device == config::Device::kCuda;
   choose_waiting();

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/system_error.h"
 
 namespace fathom::app {
 namespace {
@@ -159,6 +160,8 @@ int64_t available_memory_bytes() {
   int64_t available = kibibytes("/proc/meminfo", "MemAvailable");
   visit_limits(
       [&](int64_t limit, int64_t usage) { available = std::min(available, std::max<int64_t>(0, limit - usage)); });
+  const auto space = address_space_bytes();
+  if (space) available = std::min(available, std::max<int64_t>(0, *space - kAddressSpaceBesideTensors));
   return available;
 }
 

@@ -16,7 +16,8 @@ struct Cpu {
 Cpu this_cpu();
 
 int64_t total_memory_bytes();
-// What a process here may still take: free memory and caches, less if the container's limit is nearer.
+// What a process here may still take: free memory and caches, less if the container's limit is nearer,
+// or that of the address space.
 int64_t available_memory_bytes();
 // The container's limit (cgroup v2 or v1); nothing if there is none.
 std::optional<int64_t> memory_limit_bytes();

@@ -3,9 +3,11 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "base/bytes.h"
 
@@ -56,12 +58,19 @@ std::string message_of(const std::exception& error) {
   return (paths.empty() ? "" : paths + ": ") + file->code().message();
 }
 
-std::string describe_address_space() {
+std::optional<int64_t> address_space_bytes() {
   struct rlimit limit {};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
-  return "this process's address space is limited to " + format_bytes(static_cast<int64_t>(limit.rlim_cur)) +
-         ", and libraries and reserved room take 2.5 GiB of it beside the memory that is planned: raise that limit "
-         "(ulimit -v), and bound memory by memory_budget or a cgroup";
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<int64_t>::max()));
+}
+
+std::string describe_address_space() {
+  const auto bytes = address_space_bytes();
+  if (!bytes) return "";
+  return "this process's address space is limited to " + format_bytes(*bytes) + ", and fathom sets " +
+         format_bytes(kAddressSpaceBesideTensors) +
+         " of it aside for libraries and reserved room, beside the memory that is planned: raise that limit (ulimit "
+         "-v), and bound memory by memory_budget or a cgroup";
 }
 
 }  // namespace fathom

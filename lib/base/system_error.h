@@ -1,7 +1,9 @@
 // What the operating system refuses, told with its reason and what can be done about that. No torch header.
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -16,8 +18,12 @@ Error system_error(const std::string& what, int code);
 // the reason [path]".
 std::string message_of(const std::exception& error);
 
-// Where this process may not have all the address space that the machine has (ulimit -v): so much of it, and that it
-// takes more than the memory that is planned. Empty where there is no such limit.
+// Of a process that trains, beside the tensors: LibTorch's libraries take 0.5 GiB of it, the pool of a CPU's tensors
+// reserves 1 GiB at a time, and each thread 64 MiB.
+constexpr int64_t kAddressSpaceBesideTensors = int64_t{5} << 29;
+// How much this process may have, where that is limited (ulimit -v).
+std::optional<int64_t> address_space_bytes();
+// That limit, what it must hold beside the memory that is planned, and the remedy; empty where there is none.
 std::string describe_address_space();
 
 }  // namespace fathom

@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "base/error.h"
 #include "ledger/out_of_memory.h"
 #include "ops/attention.h"
 #include "ops/scalar_type.h"
@@ -56,12 +57,15 @@ class Curve {
   Curve(const config::RunConfig& config, const model::ModelShape& shape, const train::Placement& placement)
       : shape_(shape), type_(ops::scalar_type(train::compute_dtype(config, shape))), placement_(placement) {}
 
-  std::optional<int64_t> play(config::Attention attention, int64_t length) const {
-    if (!placement_.device.is_cpu()) return std::nullopt;
+  bool plays() const { return placement_.device.is_cpu(); }
+  // Unset where this process has too little address space to ask for the scratch memory of such products.
+  std::optional<int64_t> play(config::Attention attention, int64_t length) const try {
     ledger::Ledger ledger;
     const phantom::LedgerScope scope(ledger);
     const train::Placement phantom{phantom::device(), &ledger, nullptr};
     return Attention(shape_, type_, length, phantom).run(kernel(attention, phantom.device));
+  } catch (const Error&) {
+    return std::nullopt;
   }
 
   // Once to see the memory, once more for the time; seconds stay unset where it does not fit.
@@ -107,8 +111,10 @@ std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, con
     bool measuring = true;
     for (AttentionPoint& point : points) {
       AttentionCost& cost = attention == config::Attention::kFlash ? point.flash : point.math;
-      cost.dry_run = curve.play(attention, point.length);
-      measuring = measuring && cost.dry_run.value_or(0) <= limits.bytes;
+      if (curve.plays()) {
+        cost.dry_run = curve.play(attention, point.length);
+        measuring = measuring && cost.dry_run && *cost.dry_run <= limits.bytes;
+      }
       if (measuring) curve.measure(attention, point.length, cost);
       measuring = measuring && cost.seconds && kGrowth * *cost.seconds <= limits.seconds;
     }

@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class Process : public ProgramTest {
  protected:
@@ -51,15 +52,22 @@ TEST_F(Process, AFileBeyondTheLimitIsAnError) {
   }
 }
 
-// From too little for LibTorch's files, through too little for what it does while it is loaded, to too little to train.
+// From too little for LibTorch's files, through too little for what it does while it is loaded, to too little to train
+// and to enough.
 TEST_F(Process, AFullAddressSpaceIsAnErrorThatNamesTheLimit) {
-  for (const int kilobytes : {150'000, 385'000, 390'000, 400'000, 420'000, 440'000, 460'000, 480'000, 600'000}) {
-    fs::remove_all(folder_ / "out");
+  for (const int kilobytes : {150'000, 385'000, 455'000, 470'000, 500'000, 600'000, 1'500'000, 2'600'000}) {
     const Outcome outcome = run("train run.yaml", "ulimit -v " + std::to_string(kilobytes) + " && ");
     EXPECT_EQ(outcome.status, 1) << kilobytes << outcome.errors;
-    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("address space"), HasSubstr("ulimit -v"), Not(HasSubstr("terminate"))))
+    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: LibTorch is not loaded"), HasSubstr("address space"),
+                                      HasSubstr("ulimit -v")))
         << kilobytes;
   }
+  const Outcome little = run("train run.yaml", "ulimit -v 2625000 && ");
+  EXPECT_EQ(little.status, 1) << little.errors;
+  EXPECT_THAT(little.output + little.errors, HasSubstr("Does not fit"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  const Outcome enough = run("train run.yaml", "ulimit -v 3500000 && ");
+  EXPECT_EQ(enough.status, 0) << enough.errors;
 }
 
 // A descriptor that is free is the next file's: of weights, say, into which messages would then be written.
@@ -90,8 +98,8 @@ TEST_F(Process, ABudgetThatHoldsNothingIsToldByThePlan) {
 TEST_F(Process, MoreThreadsThanCoresAreWarnedOf) {
   EXPECT_THAT(run("estimate run.yaml").errors, Not(HasSubstr("num_threads")));
   write("threads.yaml", read_file(folder_ / "run.yaml")
-                            .replace(read_file(folder_ / "run.yaml").find("num_threads: 1"), 14, "num_threads: 1000"));
-  EXPECT_THAT(run("estimate threads.yaml").errors, HasSubstr("num_threads is 1000 and this process has"));
+                            .replace(read_file(folder_ / "run.yaml").find("num_threads: 1"), 14, "num_threads: 256"));
+  EXPECT_THAT(run("estimate threads.yaml").errors, HasSubstr("num_threads is 256 and this process has"));
 }
 
 TEST_F(Process, AReaderThatGoesAwaySavesTheRun) {
