@@ -21,8 +21,9 @@ rc::Gen<std::string> text() {
                       [](const std::vector<std::string>& parts) {
                         std::string joined;
                         for (const std::string& part : parts) joined += part;
-                        // The home folder is put in the place of a ~ at the beginning.
-                        return joined[0] == '~' ? "a" + joined : joined;
+                        // The home folder is put in the place of a ~ at the beginning, and a null on the command line
+                        // takes a value away.
+                        return joined[0] == '~' || joined == "null" ? "a" + joined : joined;
                       });
 }
 

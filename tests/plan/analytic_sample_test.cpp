@@ -26,8 +26,9 @@ constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom/gpu_probe/phantom_gp
 constexpr char kCudaKernels[] = FATHOM_BINARY_DIR "/lib/libfathom_cuda_kernels.so";
 constexpr size_t kCount = 20;
 constexpr double kOfThePeak = 0.02, kOfAComponent = 0.05, kShare = 0.95;
-// In units of those: how far the few that are not within may be off.
-constexpr double kWorst = 3;
+// How far the peaks of the few that are not within may be off. Of two moments of nearly equal height the formulas may
+// take the other one for the peak, and then its components.
+constexpr double kWorstPeak = 0.06;
 
 double relative(int64_t figure, int64_t reference) {
   return static_cast<double>(figure - reference) / static_cast<double>(std::max<int64_t>(1, reference));
@@ -66,7 +67,7 @@ void expect_close(std::vector<Error> errors) {
               << " of its limit: " << errors[i].what << "\n";
   }
   EXPECT_GE(static_cast<double>(good), kShare * static_cast<double>(errors.size()));
-  EXPECT_LE(errors.front().worst, kWorst) << errors.front().run;
+  for (const Error& each : errors) EXPECT_LE(std::abs(each.peak), kWorstPeak) << each.run;
 }
 
 TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {

@@ -120,7 +120,7 @@ bool is_told(const std::string& a, const std::string& b, const std::vector<Rule>
 
 TEST(Draw, TwoSettingsThatAreNeverTakenTogetherAreDocumented) {
   std::vector<RandomRun> draws;
-  for (uint64_t number = 0; draws.size() < 150; ++number) {
+  for (uint64_t number = 0; draws.size() < 300; ++number) {
     RandomRun run = draw(1, number, number % 2 == 0 ? std::vector<std::string>{} : std::vector<std::string>{"H100"});
     if (is_taken(run)) draws.push_back(std::move(run));
   }
