@@ -184,7 +184,7 @@ std::vector<Key> cadence_keys() {
            "the cadence of saving."),
       integer("early_stopping_patience", &RunConfig::early_stopping_patience, kAtLeastZero,
               "Ends the run after so many evaluations in a row without a lower eval_loss, counted across resumes; 0: "
-              "never."),
+              "never. The plan plays every step, as if none were left out."),
   };
 }
 

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kLargestInteger = std::numeric_limits<int32_t>::max();
 constexpr double kLargestNumber = std::numeric_limits<float>::max();
+constexpr double kSmallestNumber = std::numeric_limits<float>::min();
 
 bool is_plain_scalar(const Value& value) { return value.kind == Value::Kind::kScalar && !value.quoted; }
 
@@ -139,6 +140,10 @@ Read<double> read_number(const Value& value, const Range& range) {
   if (!number || !inside(range, *number)) return mismatch;
   if (std::abs(*number) > kLargestNumber) {
     mismatch.remedy = "no number here is above 3.4e38, the largest of float32, in which it is computed with";
+    return mismatch;
+  }
+  if (*number != 0 && std::abs(*number) < kSmallestNumber) {
+    mismatch.remedy = "no number here but 0 is below 1.2e-38, the smallest of float32, in which it is computed with";
     return mismatch;
   }
   return *number == 0 ? 0.0 : *number;  // no -0

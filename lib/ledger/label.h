@@ -33,9 +33,12 @@ struct Record {
   uint32_t block = 0;          // of kAllocate and kFree: index into the blocks
 };
 
-// A program that never labels must not grow without end: after so many records the ledger labels unasked. The next
-// label() returns the merge of the pieces: its peaks are exact, but components are what was known at each cut. A block
-// that is claimed only after the cut (a gradient, at the end of its backward) counts as a temporary buffer before it,
+// A program that never labels must not grow without end: the ledger labels unasked, and the next label() returns the
+// merge of the pieces. After so many records it does so where that changes nothing: before a forward pass, and where an
+// evaluation enters a part of the model.
+inline constexpr size_t kLongStretch = size_t{1} << 20;
+// After so many anywhere: peaks are exact then, but components are what was known at each cut. A block that is claimed
+// only after the cut (a gradient, at the end of its backward) counts as a temporary buffer before it,
 // so does a block of a forward whose backward had not begun, and kernel scratch that was taken before the cut and given
 // back after it is part of `live`. last_events() holds what came after the last cut.
 inline constexpr size_t kLongestStretch = size_t{1} << 22;

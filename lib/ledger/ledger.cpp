@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -36,12 +37,17 @@ struct Ledger::State {
   LabelState label_state;
   Memory memory;
   int64_t live = 0;
+  std::optional<Phase> phase;  // of the last begin_phase, ended or not
 
   void note(Record record) {
     records.push_back(record);
     if (records.size() >= kLongestStretch) cut();
   }
 
+  // Where nothing is open that a cut would tell otherwise.
+  void may_cut() {
+    if (records.size() >= kLongStretch) cut();
+  }
   Memory label() {
     cut();
     return std::exchange(since_label, {});
@@ -127,6 +133,8 @@ void Ledger::on_free(const void* key, const KernelCall& call) {
 void Ledger::begin_phase(Phase phase) {
   std::lock_guard guard(state_->mutex);
   state_->module = 0;
+  if (phase == Phase::kForward) state_->may_cut();
+  state_->phase = phase;
   state_->note({.kind = Record::Kind::kBeginPhase, .phase = phase});
 }
 
@@ -185,6 +193,7 @@ const Timeline& Ledger::peak_timeline() const { return state_->peak_timeline; }
 void Ledger::enter(std::string_view module) {
   std::lock_guard guard(state_->mutex);
   state_->module = state_->modules.number_of(module);
+  if (state_->phase == Phase::kEvaluation) state_->may_cut();
 }
 
 std::string Ledger::entered() const {

@@ -173,8 +173,10 @@ std::string describe_fit(const plan::Plan& plan) {
   if (missing > 0) {
     const std::string short_of =
         "Does not fit: " + plan::describe_capacity(plan.target) + ", and " + format_bytes(missing) + " are missing";
-    if (!plan.gpu) return short_of + ".\n";
-    return short_of + " (" + format_count(missing) + " bytes). The figures above are those of a run without limit.\n";
+    const std::string remedy = " `fathom advise` finds what fits.\n";
+    if (!plan.gpu) return short_of + "." + remedy;
+    return short_of + " (" + format_count(missing) + " bytes). The figures above are those of a run without limit." +
+           remedy;
   }
   if (plan.gpu) {
     const bool fits = plan::fit_of(plan) == plan::Fit::kFits;
@@ -204,8 +206,8 @@ std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured
   }
   if (measured.resident_growth) {
     text += "Resident memory grew by " + format_bytes(*measured.resident_growth) + ", at most " +
-            format_bytes(plan::most_resident_growth(plan)) + " predicted: " +
-            format_bytes(*measured.resident_growth - measured.memory.peak) +
+            format_bytes(plan::most_resident_growth(plan)) +
+            " predicted: " + format_bytes(*measured.resident_growth - measured.memory.peak) +
             " beside the tensors (code, scratch, freed memory kept)\n";
   }
   if (measured.device_growth && measured.reserved) {
@@ -282,6 +284,7 @@ std::string format_plan(const plan::Plan& plan) {
     int64_t bytes;
   };
   std::vector<Part> parts;
+  parts.reserve(ledger::kComponents.size());
   for (const Component component : ledger::kComponents) {
     parts.push_back({name(component_name(component)), plan.dry_run.at_peak[component]});
   }

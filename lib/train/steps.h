@@ -13,9 +13,9 @@ namespace fathom::train {
 struct BatchShape {
   int64_t rows = 0;
   int64_t length = 0;
-  int64_t targets = 0;                         // tokens that count for the loss
-  std::vector<int64_t> document_lengths = {};  // packed: of the documents in the one row; empty: padded rows
-  auto operator<=>(const BatchShape&) const = default;
+  int64_t targets = 0;                                  // tokens that count for the loss
+  std::vector<int64_t> document_lengths = {};           // packed: of the documents in the one row; empty: padded rows
+  auto operator<=>(const BatchShape&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 

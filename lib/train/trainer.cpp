@@ -201,7 +201,7 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
 // Adapts the loss scale. Where that cannot help, what is not finite ends the run.
 bool Trainer::may_update(const StepResult& result) {
   const bool finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  if (!finite && !(loss_scale_ && loss_scale_->can_back_off())) fail_not_finite(result.loss, result.gradient_norm);
+  if (!finite && !(loss_scale_ && loss_scale_->can_back_off())) fail_not_finite(result.loss);
   if (loss_scale_ && finite) loss_scale_->count_good();
   if (!finite) loss_scale_->count_skipped();
   return finite;
@@ -260,16 +260,15 @@ void Trainer::require_finite_weights(const std::string& when) const {
   }
 }
 
-void Trainer::fail_not_finite(double loss, double gradient_norm) const {
+void Trainer::fail_not_finite(double loss) const {
   require_finite_weights();
   const std::string remedy = remedy_for_not_finite();
-  if (!std::isfinite(loss))
-    throw Error("the loss is " + std::to_string(loss) + " although all weights are finite", remedy);
+  if (!std::isfinite(loss)) throw Error("the loss is not finite although all weights are", remedy);
   for (const model::Parameter& parameter : trained_) {
     if (!is_finite(parameter.tensor.grad()))
       throw Error("the gradient of " + parameter.name + " is not finite", remedy);
   }
-  throw Error("the gradient norm is " + std::to_string(gradient_norm), remedy);
+  throw Error("the gradient norm is not finite although all gradients are", remedy);
 }
 
 }  // namespace fathom::train

@@ -117,7 +117,7 @@ class Trainer {
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
   std::string remedy_for_not_finite() const;
-  [[noreturn]] void fail_not_finite(double loss, double gradient_norm) const;
+  [[noreturn]] void fail_not_finite(double loss) const;
 
   config::RunConfig config_;
   Placement placement_;

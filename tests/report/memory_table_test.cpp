@@ -166,14 +166,18 @@ TEST(FormatMemory, SaysWhatIsMissing) {
   EXPECT_THAT(
       format_memory({gpu, {}}),
       HasSubstr("Does not fit: H100 has 80.00 GiB, and 12.00 GiB are missing (12,884,901,888\n  bytes). The figures "
-                "above are those of a run without limit.\n"));
+                "above are those of a run without limit. `fathom advise`\n  finds what fits.\n"));
   plan::Plan cpu = example_plan();
   cpu.target.capacity_bytes = 8 << 10;
-  EXPECT_THAT(format_memory({cpu, {}}),
-              HasSubstr("Does not fit: this machine has 8.00 KiB, and 7.51 KiB are missing.\n"));
+  EXPECT_THAT(
+      format_memory({cpu, {}}),
+      HasSubstr(
+          "Does not fit: this machine has 8.00 KiB, and 7.51 KiB are missing. `fathom\n  advise` finds what fits.\n"));
   cpu.target.within_budget = true;
-  EXPECT_THAT(format_memory({cpu, {}}),
-              HasSubstr("Does not fit: memory_budget is 8.00 KiB, and 7.51 KiB are missing.\n"));
+  EXPECT_THAT(
+      format_memory({cpu, {}}),
+      HasSubstr(
+          "Does not fit: memory_budget is 8.00 KiB, and 7.51 KiB are missing. `fathom\n  advise` finds what fits.\n"));
   cpu.target.capacity_bytes = 16 << 10;
   cpu.dry_run.peak_with_scratch = 16000;
   EXPECT_THAT(format_memory({cpu, {}}),
