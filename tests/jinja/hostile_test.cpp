@@ -1,4 +1,4 @@
-// Mutated templates: every one is either rendered or refused with Error, soon and within its memory.
+// Mutated templates: every one is either rendered or refused with Error, within its steps and depth.
 #include <gtest/gtest.h>
 
 #include <ctime>

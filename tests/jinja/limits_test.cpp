@@ -1,4 +1,4 @@
-// What a template must not do: take long, take memory, go deep; and what is refused by name.
+// What a template must not do: take long, make long texts, go deep; and what is refused by name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
