@@ -76,6 +76,7 @@ class Scheduler {
   void evaluate() {
     if (whole_.evaluation.empty()) return;
     if (!first_evaluation_) first_evaluation_ = events_;
+    evaluations_ += 1;
     events_ += 1;
     if (fits()) note(Schedule::kEvaluation);
   }
@@ -146,11 +147,12 @@ class Scheduler {
       evaluate_before(member.first);
       add(member.step, member.again);
     }
-    if (first_evaluation_) schedule.events.push_back(Schedule::kEvaluation);
+    // The last one finds all that the steps before it left. A run that evaluates before its first step alone has none.
+    if (first_evaluation_ && (!evaluated || evaluations_ > 1)) schedule.events.push_back(Schedule::kEvaluation);
     return schedule;
   }
 
-  int64_t window_, most_work_, work_ = 0, events_ = 0;
+  int64_t window_, most_work_, work_ = 0, events_ = 0, evaluations_ = 0;
   Schedule whole_;
   Numbers<StepShape> numbers_;
   std::vector<StepShape> first_;

@@ -139,6 +139,17 @@ TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
   EXPECT_LT(schedule.evaluation.size(), 100u);
 }
 
+// What a library takes during the first step would be in an evaluation after it, and is in none of the run's.
+TEST(Schedule, OfALongRunThatEvaluatesBeforeItsFirstStepAloneDoesNotEvaluateAtTheEnd) {
+  config::RunConfig config = config_of(1, 1, 1);
+  config.eval_strategy = config::Cadence::kNo;
+  const Schedule schedule =
+      make_schedule(config, shape_with(0), ragged(3'000, 500), ragged(50, 70), {.evaluation_due = true}, kLittle);
+  EXPECT_FALSE(schedule.all_shapes);
+  EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
+  EXPECT_EQ(std::count(schedule.events.begin(), schedule.events.end(), Schedule::kEvaluation), 1);
+}
+
 // Beyond the window other kernels run, which may take less than those within it.
 TEST(Frontier, DoesNotLetALongSequenceStandForOneWithinTheWindow) {
   for (const int64_t window : {0, 256}) {
