@@ -109,7 +109,7 @@ Value draw_rows(Draft& draft) {
 }
 
 Value draw_steps(Draft& draft) {
-  if (draft.run.train.size() > 100) return std::to_string(draft.dice.between(100, 400));
+  if (draft.is_long()) return std::to_string(draft.dice.between(100, 400));
   return draft.dice.chance(0.6) ? Value(std::to_string(draft.dice.between(1, 8))) : std::nullopt;
 }
 
@@ -126,6 +126,7 @@ Value draw_save_strategy(Draft& draft) {
 Value draw_save_steps(Draft& draft) {
   if (draft.run.resume_at > 0) return std::to_string(draft.run.resume_at);
   if (!draft.is("save_strategy", "steps")) return std::nullopt;
+  if (draft.is_long()) return maybe(draft, 0.7, {"41", "67", "97", "150"});
   return maybe(draft, 0.7, {"1", "2", "3", "5"});
 }
 
@@ -314,7 +315,10 @@ const std::vector<KeyDraw>& key_draws() {
       {"load_best_model_at_end", [](Draft& draft) { return flag(draft, 0.2, draft.evaluates()); }},
       {"save_total_limit",
        [](Draft& draft) {
-         return draft.saves() && draft.run.resume_at == 0 ? maybe(draft, 0.3, {"0", "1", "2"}) : std::nullopt;
+         if (!draft.saves() || draft.run.resume_at > 0) return Value();
+         // Hundreds of checkpoints of tens of megabytes are gigabytes.
+         return draft.is_long() ? Value(draft.dice.one_of<std::string>({"1", "2"}))
+                                : maybe(draft, 0.3, {"0", "1", "2"});
        }},
       {"save_in_background",
        [](Draft& draft) {

@@ -29,6 +29,8 @@ struct Draft {
   bool adamw() const { return run.value("optim").starts_with("adamw"); }
   bool evaluates() const { return !is("eval_strategy", "no"); }
   bool saves() const { return !is("save_strategy", "no") || is("load_best_model_at_end", "true"); }
+  // Of hundreds of steps, which exceed what a dry run plays one by one.
+  bool is_long() const { return run.train.size() > 100; }
   // Rows of whole groups, as INT4 has them.
   bool fits_int4() const;
   // What is refused for its reason alone: drawn now and then, to see that it is.
