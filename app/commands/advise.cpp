@@ -35,6 +35,7 @@ constexpr int64_t kLargestBatch = int64_t{1} << 20;  // where no data bound it
 struct Played {
   int64_t need = 0, missing = 0;  // bytes
   bool sure = false;              // the driver's own share and a desktop have room beside it
+  plan::Arithmetic arithmetic;    // of the longest step
 };
 
 // Plans runs of one model and its data under other settings.
@@ -65,7 +66,7 @@ class Planner {
       const Played& played = play(run, capacity);
       const bool fits = played.missing == 0;
       return plan::Proof{fits ? played.need : capacity + played.missing, careful ? played.sure : fits,
-                         fits && !played.sure};
+                         fits && !played.sure, played.arithmetic};
     };
     if (!gpu_) {
       question.slowdown = [this](const config::RunConfig& run) { return slowdown_on_cpu(run, inputs_.shape); };
@@ -152,7 +153,7 @@ class Planner {
     plan::Plan plan = plan::plan_cpu(subject_of(counted), capacity);
     plan.target.within_budget = run.memory_budget > 0;
     const bool sure = plan::fit_of(plan) == plan::Fit::kFits;
-    return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure};
+    return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
   }
 
   Played play_on(const config::GpuSpec& gpu, const config::RunConfig& run, int64_t capacity) {
@@ -162,7 +163,7 @@ class Planner {
     const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
     const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
                       (desktop == 0 || plan.gpu->reserved_range.highest + share + desktop <= capacity);
-    return {plan::needed_bytes(plan), plan::missing_bytes(plan), sure};
+    return {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
   }
 
   plan::Subject subject_of(const config::RunConfig& counted) {

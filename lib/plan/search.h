@@ -21,6 +21,7 @@ struct Proof {
   int64_t need = 0;  // bytes that the bound is held against: live with kernel scratch on a CPU, reserved on a GPU
   bool fits = false;
   bool near_limit = false;  // on a GPU: its allocator holds it, but what others need beside it is not proved to fit
+  std::optional<Arithmetic> arithmetic = {};  // of the workload's longest step (longest_step), as played
 };
 
 // How many times as long operations take.
@@ -74,7 +75,7 @@ struct Combination : Candidate {
   UpdateChange change = UpdateChange::kNone;  // that the optimizer makes to what is learned
   Arithmetic arithmetic;                      // of one optimizer step with batches of the longest samples
   double operations = 0;                      // of its products, as many as would take as long in FP32
-  std::optional<double> seconds;              // expected for such a step
+  std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
 };
 
 struct Advice {
@@ -82,8 +83,8 @@ struct Advice {
                                         // that keeps its update, of the least expected time; nullopt: nothing fits
   std::optional<Combination> next;      // the one before it in the order of time, proved not to fit (where settled);
                                         // nullopt: best is the fastest of all
-  std::vector<Combination> fitting;     // the fastest of each method and precision that fits (best first; the others by
-                                        // formula unless they carry a proof)
+  std::vector<Combination> fitting;     // the fastest of each method and precision that fits (best first; those after
+                                        // it by formula, in bytes and time, unless they carry a proof)
   std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
   std::optional<std::vector<std::string>> enough;  // known GPUs on which the smallest fits, by dry run; for its caller
                                                    // to fill
@@ -92,7 +93,9 @@ struct Advice {
   int64_t dry_runs = 0;
   bool settled = true;  // false: the dry runs were used up; best is the fastest of those that they proved to fit
 };
-// Over all combinations of techniques. keep: groups of which the run's own technique stays ("method").
+// Over all combinations of techniques. The closed formula of a step's time leaves some bytes out, so that the fastest
+// is played until the one that is fastest has been: its time is then the one that `estimate` tells. keep: groups of
+// which the run's own technique stays ("method").
 Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep = {});
 
 }  // namespace fathom::plan

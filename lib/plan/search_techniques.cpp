@@ -215,8 +215,21 @@ class TechniqueSearch {
     if (combination.proof) return;
     combination.proof = question_.prove(combination.run);
     ++advice_.dry_runs;
+    correct_time(combination);
     offset_ = combination.proof->need - formula(combination);
     count_fitting();
+  }
+
+  // By what the formula lacks for the step that was played, which with ragged data is not quite the one that is
+  // compared.
+  void correct_time(Combination& combination) {
+    if (!combination.seconds || !combination.proof->fits || !combination.proof->arithmetic) return;
+    const RunConfig& run = combination.run;
+    const train::StepShape step = longest_step(question_.shape, run, question_.workload_of(run).steps);
+    const Throughput throughput = *question_.throughput(run);
+    const double reckoned = expected_time(estimate_arithmetic(question_.shape, run, step), throughput).seconds();
+    const double played = expected_time(*combination.proof->arithmetic, throughput).seconds();
+    if (reckoned > 0) *combination.seconds *= played / reckoned;
   }
 
   void report() {

@@ -304,7 +304,9 @@ const std::vector<KeyDraw>& key_draws() {
       {"eval_strategy", draw_evaluation},
       {"eval_steps",
        [](Draft& draft) {
-         return draft.is("eval_strategy", "steps") ? maybe(draft, 0.8, {"1", "2", "2", "3", "0"}) : std::nullopt;
+         if (!draft.is("eval_strategy", "steps")) return Value();
+         return draft.is_long() ? Value(draft.dice.one_of<std::string>({"41", "67", "97", "150"}))
+                                : maybe(draft, 0.8, {"1", "2", "2", "3", "0"});
        }},
       {"eval_on_start",
        [](Draft& draft) {
