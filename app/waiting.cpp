@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/numbers.h"
 
 namespace fathom::app {
 
@@ -32,7 +33,7 @@ void Waiting::show(std::stop_token stop) {
     ended_.wait_for(lock, stop, seconds(second == 2 ? 2 : 1), [] { return false; });
     if (stop.stop_requested()) break;
     std::string line = what_;
-    if (count_ > 0) line += ", " + format_count(count_) + " " + unit_ + (count_ == 1 ? "" : "s");
+    if (count_ > 0) line += ", " + format_counted(count_, unit_);
     log_progress(line + ", " + format_count(second) + " s");
     shown = true;
   }

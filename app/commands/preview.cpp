@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/numbers.h"
 #include "base/output.h"
 #include "data/packing.h"
 #include "data/segments.h"
@@ -126,8 +127,9 @@ std::string histogram_text(const std::vector<LengthBar>& bars) {
 }
 
 std::string batches_text(const config::RunConfig& config, const Batches& batches) {
-  std::string text = "a pass: " + format_count(batches.steps) + " steps, " + format_count(batches.micro_batches) +
-                     " batches of at most " + format_count(batches.longest) + " positions";
+  std::string text = "a pass: " + format_counted(batches.steps, "step") + ", " +
+                     (batches.micro_batches == 1 ? "1 batch" : format_count(batches.micro_batches) + " batches") +
+                     " of at most " + format_count(batches.longest) + " positions";
   if (config.packing) {
     return text + ", packed: " + format_count(batches.bins) + " bins, " +
            percent(batches.tokens, batches.bins * config.max_length) + " full\n";

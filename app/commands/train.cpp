@@ -138,8 +138,10 @@ class Recorder {
   }
 
   static void saved(const train::CheckpointReport& report) {
-    log_info("saved " + report.folder.string() + " in " + format_seconds(report.seconds) +
-             ", of which training waited " + format_seconds(report.waited_seconds));
+    // The writer's clock begins when what it writes has been handed over.
+    const double whole = std::max(report.seconds, report.waited_seconds);
+    log_info("saved " + report.folder.string() + " in " + format_seconds(whole) + ", of which training waited " +
+             format_seconds(report.waited_seconds));
   }
 
   report::MetricsFile& metrics() {
@@ -223,17 +225,15 @@ void refuse_many_processes() {
 std::string describe_run(const config::RunConfig& config, const train::RunInputs& inputs,
                          const std::optional<checkpoint::Checkpoint>& resume) {
   const train::StepOrder order(config, inputs.train);
-  const auto counted = [](int64_t count, const std::string& what) {
-    return format_count(count) + " " + what + (count == 1 ? "" : "s");
-  };
   std::array<char, 32> epochs{};
   std::snprintf(epochs.data(), epochs.size(), "%.4g",
                 static_cast<double>(order.total_steps()) / static_cast<double>(order.steps_per_epoch()));
-  std::string text = "Training on " + counted(inputs.train.size(), "sample") + ", " +
-                     counted(order.steps_per_epoch(), "step") + " an epoch: " + counted(order.total_steps(), "step") +
-                     ", " + epochs.data() + " epoch" + (order.total_steps() == order.steps_per_epoch() ? "" : "s");
+  std::string text = "Training on " + format_counted(inputs.train.size(), "sample") + ", " +
+                     format_counted(order.steps_per_epoch(), "step") +
+                     " an epoch: " + format_counted(order.total_steps(), "step") + ", " + epochs.data() + " epoch" +
+                     (order.total_steps() == order.steps_per_epoch() ? "" : "s");
   if (resume) text += "; " + format_count(resume->step()) + " of them are done";
-  return text + ".\n";
+  return report::folded(text + ".\n");
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -245,7 +245,7 @@ template <typename... Values>
 void print_line(const char* format, Values... values) {
   std::array<char, 160> line{};
   std::snprintf(line.data(), line.size(), format, values...);
-  print(line.data());
+  print(report::folded(line.data()));
 }
 
 // The first evaluation, and that of the final weights. What is not as one expects is said: a first one that came after
@@ -324,7 +324,8 @@ int run_train(const Invocation& invocation) {
   const RunEnd end{seconds_since(start), result.kept_step};
   write_run_report(invocation, comparison, memory_of(comparison, invocation, inputs.shape, session, times), end);
   if (resume && resume->step() == result.steps) {
-    print(resume->folder().string() + " is of the last step: none was left to run, and nothing to measure\n");
+    print(report::folded(resume->folder().string() +
+                         " is of the last step: none was left to run, and nothing to measure\n"));
   } else {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
           report::format_rules(comparison, /*all=*/false) + "\n" + report::folded(times.comparison()));

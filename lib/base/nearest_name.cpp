@@ -32,10 +32,21 @@ size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+constexpr size_t kLongest = 64, kShortestPart = 3;
+
+std::vector<std::string> beginning_with(const std::string& letters, const std::vector<std::string>& candidates) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> found;
+  if (letters.size() < kShortestPart) return found;
+  for (const std::string& candidate : candidates) {
+    if (letters_of(candidate).starts_with(letters)) found.push_back(candidate);
+  }
+  return found.size() > kMost ? std::vector<std::string>{} : found;
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr size_t kLongest = 64, kShortestEnd = 3;
   const std::string letters = letters_of(name);
   if (name.size() > kLongest || letters.empty()) return "";
   const std::string* ending = nullptr;
@@ -44,7 +55,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   for (const std::string& candidate : candidates) {
     const std::string other = letters_of(candidate);
     if (other == letters) return candidate;
-    const bool ends = letters.size() >= kShortestEnd && other.ends_with(letters);
+    const bool ends = letters.size() >= kShortestPart && other.ends_with(letters);
     if (ends && (ending == nullptr || candidate.size() < ending->size())) ending = &candidate;
     const size_t steps = distance(letters, other);
     if (steps >= smallest) continue;
@@ -55,7 +66,13 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string nearest = nearest_name(name, candidates);
+  std::string nearest = nearest_name(name, candidates);
+  const std::string letters = letters_of(name), known = letters_of(nearest);
+  const bool is_near_alone = known != letters && !known.ends_with(letters);
+  if (is_near_alone && name.size() <= kLongest) {
+    const std::vector<std::string> longer = beginning_with(letters, candidates);
+    for (size_t i = 0; i < longer.size(); ++i) nearest = i == 0 ? longer[0] : nearest + " or " + longer[i];
+  }
   return nearest.empty() ? "" : "did you mean " + nearest + "?";
 }
 

@@ -12,7 +12,8 @@ namespace fathom {
 // changed, missing or added ones. Empty for none, and for names of more than 64 bytes.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
-// "did you mean RTX-4090?", or empty.
+// "did you mean RTX-4090?", or empty. Where the nearest is no more than near, up to three candidates that begin with
+// the name are told instead: "did you mean A100-40GB or A100-80GB?".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace fathom

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/bytes.h"
+
 namespace fathom {
 namespace {
 
@@ -31,6 +33,10 @@ std::string format_decimal(double value, int decimals) {
     text.insert(at, ",");
   }
   return text;
+}
+
+std::string format_counted(int64_t count, const std::string& what) {
+  return format_count(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string format_by(const char* format, double value) { return printed(format, value); }

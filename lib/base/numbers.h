@@ -15,6 +15,8 @@ std::string format_seconds(double seconds);
 std::string format_duration(double seconds);
 // Three digits and a decimal prefix: "402 TFLOP", "45.2 GB/s".
 std::string format_quantity(double value, const std::string& unit);
+// "1 step", "1,024 steps": of a word whose plural takes an s.
+std::string format_counted(int64_t count, const std::string& what);
 // By one of printf's formats for a double: "%.3g", "%.1f s".
 std::string format_by(const char* format, double value);
 // In 10^9 bytes, without their unit: "1,623.4", "8.03", "0.0042".

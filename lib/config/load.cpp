@@ -70,13 +70,14 @@ class Assembly {
       refuse_unknown_key(entry, problems_);
       return;
     }
+    const bool null = entry.value.kind == Value::Kind::kNull;
     if (entry.at.on_command_line) reset(*key);
-    const bool unset = entry.value.kind == Value::Kind::kNull && !key->unset.empty();
-    if (unset) {
+    if (null && (entry.at.on_command_line || !key->unset.empty())) {
       given_.erase(std::string(key->name));
     } else {
       given_[std::string(key->name)] = entry.at;
     }
+    if (null && entry.at.on_command_line) return;  // the file's value is taken away
     const auto mismatch = store(*key, entry.value, run_);
     const Position& at = entry.value.kind == Value::Kind::kNull ? entry.at : entry.value.at;
     if (mismatch) problems_.add(at, key->name, *mismatch);

@@ -16,7 +16,7 @@ int64_t needed_bytes(const Plan& plan);
 // 0 where the plan fits; a target of unknown capacity takes everything.
 int64_t missing_bytes(const Plan& plan);
 
-// "memory_budget is 24.00 GiB", "this machine has 15.50 GiB", "H100 has 79.10 GiB".
+// "memory_budget is 24.00 GiB", "this machine has 15.50 GiB free", "H100 has 79.10 GiB".
 std::string describe_capacity(const Target& target);
 // What is needed, what there is, the component to blame, and the settings that help most with the bytes each saves.
 // Several lines; of a plan that does not fit.

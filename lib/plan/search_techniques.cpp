@@ -15,6 +15,7 @@ using config::RunConfig;
 
 // Faster combinations within this share above the bound are dry-run too: the formula may be wrong about them.
 constexpr double kDoubt = 0.05;
+constexpr int kOfUpdate = 3;          // the first techniques of a combination: method, precision, optimizer
 constexpr int64_t kMostDryRuns = 40;  // and one for the smallest, where none of these fits
 
 // One choice of every group but the batch; its micro-batches grow, and with them memory.
@@ -215,21 +216,36 @@ class TechniqueSearch {
     if (combination.proof) return;
     combination.proof = question_.prove(combination.run);
     ++advice_.dry_runs;
-    correct_time(combination);
+    for (const Family& family : families_) {
+      const bool holds =
+          &combination >= family.batches.data() && &combination < family.batches.data() + family.batches.size();
+      if (holds) correct_time(family, combination);
+    }
     offset_ = combination.proof->need - formula(combination);
     count_fitting();
   }
 
-  // By what the formula lacks for the step that was played, which with ragged data is not quite the one that is
-  // compared.
-  void correct_time(Combination& combination) {
+  // By what the formula lacks for the step that was played (which with ragged data is not quite the one that is
+  // compared), and so all that have the same method, precision and optimizer, until they are played themselves.
+  void correct_time(const Family& family, Combination& combination) {
     if (!combination.seconds || !combination.proof->fits || !combination.proof->arithmetic) return;
     const RunConfig& run = combination.run;
     const train::StepShape step = longest_step(question_.shape, run, question_.workload_of(run).steps);
-    const Throughput throughput = *question_.throughput(run);
-    const double reckoned = expected_time(estimate_arithmetic(question_.shape, run, step), throughput).seconds();
-    const double played = expected_time(*combination.proof->arithmetic, throughput).seconds();
-    if (reckoned > 0) *combination.seconds *= played / reckoned;
+    const double reckoned = seconds_of(run, estimate_arithmetic(question_.shape, run, step));
+    if (reckoned == 0) return;
+    const double lack = seconds_of(run, *combination.proof->arithmetic) / reckoned;
+    for (Family& other : families_) {
+      if (!std::equal(other.techniques.begin(), other.techniques.begin() + kOfUpdate, family.techniques.begin()))
+        continue;
+      for (Combination& each : other.batches) {
+        const bool known = each.proof && each.proof->fits && each.proof->arithmetic;
+        if (!known || &each == &combination) each.seconds = lack * seconds_of(each.run, each.arithmetic);
+      }
+    }
+  }
+
+  double seconds_of(const RunConfig& run, const Arithmetic& arithmetic) const {
+    return expected_time(arithmetic, *question_.throughput(run)).seconds();
   }
 
   void report() {

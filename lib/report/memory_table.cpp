@@ -193,8 +193,8 @@ std::string describe_fit(const plan::Plan& plan) {
   if (plan.target.within_budget) return "Fits: " + tensors + ", of memory_budget's " + capacity + ".\n";
   const bool fits = plan::fit_of(plan) == plan::Fit::kFits;
   return (fits ? "Fits: " : "Near the limit, not proved to fit: ") + tensors + ", and at most " +
-         format_bytes(plan::most_resident_growth(plan)) +
-         " with all that the process takes besides, of this machine's " + capacity + ".\n";
+         format_bytes(plan::most_resident_growth(plan)) + " with all that the process takes besides, of the " +
+         capacity + " that are free here.\n";
 }
 
 std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured) {

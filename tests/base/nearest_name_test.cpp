@@ -17,6 +17,14 @@ TEST(NearestName, IsFoundWhateverTheSeparatorsAndTheCase) {
   EXPECT_EQ(did_you_mean("h1000", gpus), "did you mean H100?");
 }
 
+TEST(NearestName, NamesThatGoOnAreToldTogether) {
+  const std::vector<std::string> gpus = {"A10", "A100-40GB", "A100-80GB", "H100", "H100-PCIe", "RTX-4090"};
+  EXPECT_EQ(did_you_mean("a100", gpus), "did you mean A100-40GB or A100-80GB?");
+  EXPECT_EQ(did_you_mean("H10", gpus), "did you mean H100 or H100-PCIe?");
+  EXPECT_EQ(did_you_mean("4090", gpus), "did you mean RTX-4090?");
+  EXPECT_EQ(did_you_mean("h100", gpus), "did you mean H100?");
+}
+
 TEST(NearestName, OfNothingNearIsNothing) {
   EXPECT_EQ(nearest_name("Voodoo2", {"H100", "RTX-4090"}), "");
   EXPECT_EQ(nearest_name("", {"H100"}), "");

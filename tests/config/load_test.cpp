@@ -139,7 +139,10 @@ TEST(Load, NullOnTheCommandLineTakesAValueAway) {
   EXPECT_TRUE(run.validation_file.empty());
   EXPECT_EQ(run.memory_budget, 0);
   EXPECT_EQ(parse("", {"output_dir=./null"}).output_dir, "./null");
-  EXPECT_THAT(problems("", {"learning_rate=null"}), HasSubstr("remove the key for its default"));
+  EXPECT_EQ(parse("learning_rate: 0.5\nsave_total_limit: 3\nbf16: true\n",
+                  {"learning_rate=null", "save_total_limit=", "bf16=null"}),
+            parse(""));
+  EXPECT_THAT(problems("learning_rate: null\n"), HasSubstr("remove the key for its default"));
 }
 
 TEST(Load, TakesAPathOrAListOfPaths) {

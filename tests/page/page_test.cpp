@@ -131,7 +131,7 @@ TEST(ReportPage, BeginsWithTheVerdict) {
   record.memory["needed"] = 7 << 20;
   std::string page = report_page(record);
   EXPECT_THAT(page, HasSubstr("<section id=\"verdict\" class=\"bad\">\n<h2>Does not fit: 1.00 MiB missing</h2>"));
-  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB, this machine has 6.00 MiB."));
+  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB, this machine has 6.00 MiB free."));
   EXPECT_LT(page.find("id=\"verdict\""), page.find("class=\"headlines\""));
   record.predicted->peak = 7 << 20;
   EXPECT_THAT(report_page(record), HasSubstr("<div class=\"capacity\"")) << "a line in the picture too";

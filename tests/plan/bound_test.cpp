@@ -84,7 +84,7 @@ TEST(Bound, ARefusalNamesWhatIsToBlameAndWhatHelps) {
             HasSubstr("\n  gradient_checkpointing=true "), HasSubstr(", enough by itself: ")));
   bound_by_budget(plan.target, 1);
   plan.target.within_budget = false;
-  EXPECT_THAT(describe_misfit(plan, run, shape), HasSubstr("this machine has 1 B"));
+  EXPECT_THAT(describe_misfit(plan, run, shape), HasSubstr("this machine has 1 B free"));
 }
 
 }  // namespace

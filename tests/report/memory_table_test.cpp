@@ -42,7 +42,7 @@ load              4,096   4.00 KiB       4,096
 backward         15,880  15.51 KiB       8,192
 
 Fits: 15.51 KiB of tensors, and at most 256.02 MiB with all that the process
-  takes besides, of this machine's 16.00 GiB.
+  takes besides, of the 16.00 GiB that are free here.
 )");
 }
 
@@ -126,7 +126,7 @@ Dry run: 3 steps in 250 ms
 Predicted peak: 15.51 KiB, of which optimizer_states 8.01 KiB, weights 4.00 KiB,
   activations 2.00 KiB, temporary_buffers 1.00 KiB
 Fits: 15.51 KiB of tensors, and at most 256.02 MiB with all that the process
-  takes besides, of this machine's 16.00 GiB.
+  takes besides, of the 16.00 GiB that are free here.
 )");
 }
 
@@ -172,7 +172,7 @@ TEST(FormatMemory, SaysWhatIsMissing) {
   EXPECT_THAT(
       format_memory({cpu, {}}),
       HasSubstr(
-          "Does not fit: this machine has 8.00 KiB, and 7.51 KiB are missing. `fathom\n  advise` finds what fits.\n"));
+          "Does not fit: this machine has 8.00 KiB free, and 7.51 KiB are missing. `fathom\n  advise` finds what fits.\n"));
   cpu.target.within_budget = true;
   EXPECT_THAT(
       format_memory({cpu, {}}),
