@@ -38,15 +38,13 @@ std::string Signature::text(size_t place) const {
   return *found.text();
 }
 
-std::string Signature::text(size_t place, const char* fallback) const { return has(place) ? text(place) : fallback; }
-
 int64_t Signature::integer(size_t place, int64_t fallback) const {
-  if (!has(place)) return fallback;
+  if (!values_[place]) return fallback;
   const Value found = value(place);
   if (!found.integer()) refuse(found, callee_ + ": " + names_[place] + ": expected an integer", meter_);
   return *found.integer();
 }
 
-bool Signature::flag(size_t place, bool fallback) const { return has(place) ? truth(value(place)) : fallback; }
+bool Signature::flag(size_t place, bool fallback) const { return truth(value(place, Value(Value::Data(fallback)))); }
 
 }  // namespace fathom::jinja

@@ -64,7 +64,7 @@ struct Unary {
   UnaryOperator operation;
   ExpressionPtr operand;
 };
-enum class BinaryOperator { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kAnd, kOr };
+enum class BinaryOperator { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kAnd, kOr };
 struct Binary {
   BinaryOperator operation;
   ExpressionPtr left, right;
@@ -86,11 +86,7 @@ struct Expression {
                TestCall, Unary, Binary, Concatenation, Compare, Conditional>
       node;
   int line = 1;
-  int depth = 1;  // of the tree below
 };
-
-// The depth of the deepest expression that the node holds; 0 if it holds none.
-int deepest_child(const Expression& expression);
 
 // What an assignment writes to: a name, an attribute of a namespace, or several targets.
 struct Target {

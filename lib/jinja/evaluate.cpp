@@ -56,7 +56,7 @@ Value Evaluator::value_of(const DictLiteral& node, const Scope& scope) {
   Dict dict;
   for (const auto& [key_expression, value_expression] : node.entries) {
     const Value key = evaluate(*key_expression, scope);
-    if (!is_hashable(key, meter_)) refuse(key, "expected a value that can be a key", meter_);
+    if (!is_hashable(key)) refuse(key, "expected a value that can be a key", meter_);
     dict.set(key, evaluate(*value_expression, scope), meter_);
   }
   return make_dict(std::move(dict), meter_);

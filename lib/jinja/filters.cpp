@@ -1,21 +1,19 @@
-// One table of all filters, and the names of those that are refused.
+// All filters by their names, and the names of those that are refused.
 #include "jinja/filters.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
-
-#include "jinja/filter_table.h"
+#include <iterator>
 
 namespace fathom::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 15> kRefused = {
-    "attr",      "batch",    "filesizeformat", "forceescape", "groupby",   "pprint",   "random", "slice",
-    "striptags", "truncate", "urlencode",      "urlize",      "wordcount", "wordwrap", "xmlattr"};
+constexpr std::string_view kRefused[] = {
+    "abs",         "attr",      "batch",  "center",    "e",        "escape", "filesizeformat", "float",
+    "forceescape", "groupby",   "pprint", "random",    "round",    "slice",  "striptags",      "sum",
+    "truncate",    "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"};
 
 const FilterEntry* find_filter(std::string_view name) {
-  for (const auto table : {text_filters(), number_filters(), sequence_filters(), order_filters()}) {
+  for (const auto table : {value_filters(), sequence_filters()}) {
     const auto found =
         std::find_if(table.begin(), table.end(), [&](const FilterEntry& entry) { return entry.name == name; });
     if (found != table.end()) return &*found;
@@ -28,7 +26,7 @@ const FilterEntry* find_filter(std::string_view name) {
 bool has_filter(const std::string& name) { return find_filter(name) != nullptr; }
 
 std::string missing_filter(const std::string& name) {
-  const bool known = std::find(kRefused.begin(), kRefused.end(), name) != kRefused.end();
+  const bool known = std::find(std::begin(kRefused), std::end(kRefused), name) != std::end(kRefused);
   return known ? "the filter '" + name + "' is not supported in chat templates" : "No filter named '" + name + "'.";
 }
 

@@ -1,18 +1,13 @@
 // Jinja's filters, the tests behind `is`, and the names of what Jinja has and this subset has not.
 #pragma once
 
+#include <span>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
-#include "jinja/value.h"
+#include "jinja/arguments.h"
 
 namespace fathom::jinja {
-
-struct CallArguments {
-  std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> named;
-};
 
 bool has_filter(const std::string& name);
 bool has_test(const std::string& name);
@@ -21,5 +16,13 @@ bool apply_test(const std::string& name, const Value& operand, const CallArgumen
 // "No filter named 'x'", or that the subset does not have it.
 std::string missing_filter(const std::string& name);
 std::string missing_test(const std::string& name);
+
+// The filters by subject; filters.cpp joins them.
+struct FilterEntry {
+  std::string_view name;
+  Value (*apply)(const Value& operand, CallArguments arguments, Meter& meter);
+};
+std::span<const FilterEntry> value_filters();
+std::span<const FilterEntry> sequence_filters();
 
 }  // namespace fathom::jinja

@@ -15,31 +15,28 @@ Value make_range(const CallArguments& arguments, Meter& meter) {
     if (!value.integer()) refuse(value, "range: expected integers", meter);
     bounds.push_back(*value.integer());
   }
-  Range range{bounds.size() > 1 ? bounds[0] : 0, bounds.size() > 1 ? bounds[1] : bounds[0],
-              bounds.size() > 2 ? bounds[2] : 1};
-  if (range.step == 0) meter.fail("range: the step must not be zero");
-  if (range.size() > kLargestRange) {
-    meter.fail("Range too big. The sandbox blocks ranges larger than " + std::to_string(kLargestRange));
+  const int64_t stop = bounds.size() > 1 ? bounds[1] : bounds[0], step = bounds.size() > 2 ? bounds[2] : 1;
+  if (step == 0) meter.fail("range: the step must not be zero");
+  std::vector<Value> items;
+  bool overflows = false;
+  for (int64_t at = bounds.size() > 1 ? bounds[0] : 0; !overflows && (step > 0 ? at < stop : at > stop);) {
+    if (static_cast<int64_t>(items.size()) == kLargestRange) {
+      meter.fail("Range too big. The sandbox blocks ranges larger than " + std::to_string(kLargestRange));
+    }
+    meter.step();
+    items.emplace_back(Value::Data(at));
+    overflows = __builtin_add_overflow(at, step, &at);
   }
-  return Value(Value::Data(std::make_shared<const Range>(range)));
+  return make_sequence(std::move(items), Sequence::Flavor::kRange, meter);
 }
 
-// dict(mapping or pairs, name=value, …).
+// dict(mapping, name=value, …).
 Dict collect(CallArguments arguments, const std::string& callee, Meter& meter) {
   Dict dict;
   if (arguments.positional.size() > 1) meter.fail(callee + ": expected at most one argument without a name");
-  if (!arguments.positional.empty()) {
-    const Value& source = arguments.positional.front();
-    if (const Dict* other = source.dict()) {
-      for (const auto& [key, value] : other->entries()) dict.set(key, value, meter);
-    } else {
-      for (const Value& entry : to_vector(source, meter)) {
-        const std::vector<Value> pair = to_vector(entry, meter);
-        if (pair.size() != 2) meter.fail(callee + ": expected pairs of key and value");
-        if (!is_hashable(pair[0], meter)) refuse(pair[0], callee + ": expected a value that can be a key", meter);
-        dict.set(pair[0], pair[1], meter);
-      }
-    }
+  for (const Value& source : arguments.positional) {
+    if (source.dict() == nullptr) refuse(source, callee + ": expected a mapping", meter);
+    for (const auto& [key, value] : source.dict()->entries()) dict.set(key, value, meter);
   }
   for (auto& [name, value] : arguments.named) dict.set(make_text(name, meter), std::move(value), meter);
   return dict;

@@ -1,11 +1,11 @@
-// The rules of Jinja's lexer (jinja2/lexer.py, 3.1) for {{ }}, {% %}, {# #} and raw blocks.
+// The rules of Jinja's lexer (jinja2/lexer.py, 3.1) for {{ }}, {% %} and {# #}.
 #include "jinja/lexer.h"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "jinja/meter.h"
-#include "jinja/string_literal.h"
 #include "jinja/text.h"
 
 namespace fathom::jinja {
@@ -69,7 +69,7 @@ class Lexer {
     take_text(tag, sign, kind != '{');
     skip(sign != 0 ? 3 : 2);
     if (kind == '#') return read_comment();
-    if (kind == '%' && read_raw()) return;
+    if (kind == '%' && is_raw()) fail("the tag 'raw' is not supported in chat templates");
     add(kind == '{' ? Type::kPrintBegin : Type::kBlockBegin, "");
     read_tag(kind == '{');
   }
@@ -111,42 +111,10 @@ class Lexer {
     read_end("#}", true);
   }
 
-  // After "{%": whether this is {% raw %}, of which everything up to {% endraw %} is text.
-  bool read_raw() {
-    const size_t start = at_;
-    const int start_line = line_;
-    skip_blanks();
-    const bool named = at("raw");
-    if (named) skip(3);
-    const auto give_up = [&] {
-      at_ = start;
-      line_ = start_line;
-      return false;
-    };
-    if (!named) return give_up();
-    skip_blanks();
-    if (!at("%}") && !at("-%}")) return give_up();
-    const bool strips = at("-");
-    skip(strips ? 3 : 2);
-    if (strips) skip_blanks();
-    starts_line_ = source_[at_ - 1] == '\n';
-    for (size_t tag = at_; (tag = source_.find("{%", tag)) != std::string::npos; ++tag) {
-      if (ends_raw(tag)) return true;
-    }
-    fail("Missing end of raw directive");
-  }
-
-  bool ends_raw(size_t tag) {
-    size_t after = tag + 2;
-    const char sign =
-        after < source_.size() && (source_[after] == '-' || source_[after] == '+') ? source_[after++] : '\0';
-    const std::string_view rest = strip(std::string_view(source_).substr(after), Ends::kLeft);
-    if (rest.substr(0, 6) != "endraw") return false;
-    const std::string_view end = strip(rest.substr(6), Ends::kLeft);
-    if (end.substr(0, 2) != "%}" && end.substr(0, 3) != "-%}" && end.substr(0, 3) != "+%}") return false;
-    take_text(tag, sign, true);
-    skip(source_.size() - end.size() - at_);
-    return read_end("%}", true);
+  // After "{%": whether this is a raw block, which a lexer that knows none would read as tags.
+  bool is_raw() const {
+    const std::string_view rest = strip(std::string_view(source_).substr(at_), Ends::kLeft);
+    return rest.starts_with("raw") && (rest.size() == 3 || !is_name(rest[3]));
   }
 
   void read_tag(bool prints) {
@@ -177,26 +145,68 @@ class Lexer {
     }
   }
 
+  size_t end_of_digits(size_t at) const {
+    return std::min(source_.find_first_not_of("0123456789", at), source_.size());
+  }
+  char next(size_t at) const { return at < source_.size() ? source_[at] : '\0'; }
+
+  // 12, 1.5 and 1e3; after a point ("items.0.1") digits alone.
   void read_number() {
-    const NumberLiteral number = scan_number(std::string_view(source_), at_);
-    const std::string_view text = std::string_view(source_).substr(at_, number.size);
-    std::string digits;
-    std::remove_copy(text.begin(), text.end(), std::back_inserter(digits), '_');
-    add(number.is_float ? Type::kFloat : Type::kInteger, digits);
-    at_ += number.size;
+    const bool after_point = at_ > 0 && source_[at_ - 1] == '.';
+    const size_t whole = end_of_digits(at_);
+    size_t end = whole;
+    if (!after_point && next(end) == '.' && is_digit(next(end + 1))) end = end_of_digits(end + 1);
+    if (!after_point && (next(end) == 'e' || next(end) == 'E')) {
+      const size_t digits = end + (next(end + 1) == '-' || next(end + 1) == '+' ? 2 : 1);
+      if (is_digit(next(digits))) end = end_of_digits(digits);
+    }
+    const bool has_leading_zero = source_[at_] == '0' && whole - at_ > 1;
+    if (has_leading_zero || is_name(next(end))) {
+      fail("numbers such as 0x1F, 1_000 and 007 are not supported, nor names that begin with a digit");
+    }
+    add(end > whole ? Type::kFloat : Type::kInteger, source_.substr(at_, end - at_));
+    at_ = end;
   }
 
   void read_string(char quote) {
     size_t end = at_ + 1;
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
-    if (end >= source_.size())
+    if (end >= source_.size()) {
       fail(std::string("unexpected char ") + text_repr(std::string(1, quote)) + ": the string does not end");
-    const std::string_view body = std::string_view(source_).substr(at_ + 1, end - at_ - 1);
-    std::string problem;
-    std::string text = unescape(body, problem);
-    if (!problem.empty()) fail(problem);
+    }
+    std::string text;
+    for (size_t at = at_ + 1; at < end;) {
+      if (source_[at] == '\\') {
+        read_escape(++at, text);
+      } else {
+        text += source_[at++];
+      }
+    }
     add(Type::kString, std::move(text));
     skip(end + 1 - at_);
+  }
+
+  // What stands behind a backslash, in Python's way: \n, \x41, \u2581; of letters that mean nothing the backslash
+  // stays.
+  void read_escape(size_t& at, std::string& text) const {
+    constexpr std::string_view kNames = "ntrabfv\\'\"", kMeant = "\n\t\r\a\b\f\v\\'\"";
+    const char c = source_[at++];
+    const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    if (digits > 0) {
+      uint32_t code = 0;
+      const char *begin = source_.data() + at, *end = std::min(begin + digits, source_.data() + source_.size());
+      if (std::from_chars(begin, end, code, 16).ptr != begin + digits)
+        fail(std::string("truncated \\") + c + " escape");
+      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) fail("illegal Unicode character in a \\ escape");
+      append_character(text, code);
+      at += digits;
+    } else if (const size_t found = kNames.find(c); found != std::string_view::npos) {
+      text += kMeant[found];
+    } else if (is_digit(c) || c == 'N' || c == '\n' || (c & 0x80) != 0) {
+      fail("this escape after a \\ is not supported, but \\n, \\x41, \\u00e9 and the like are");
+    } else {
+      text += {'\\', c};
+    }
   }
 
   void read_operator(std::string& open) {

@@ -3,20 +3,14 @@
 
 namespace fathom::jinja {
 
-Loop::Loop(const Value& iterable, Meter& meter)
-    : depth(iterable.depth() + 1), meter_(meter), length_(length_of(iterable, meter)) {
+Loop::Loop(const Value& iterable, Meter& meter) : depth(iterable.depth() + 1), length_(length_of(iterable, meter)) {
   if (depth > kDeepestValue) meter.fail("values nested deeper than " + std::to_string(kDeepestValue) + " levels");
   cursor_.emplace(iterable, meter);
 }
 
 const std::optional<Value>& Loop::peek() {
-  if (has_peeked_) return after_;
+  if (!has_peeked_) after_ = cursor_ ? cursor_->next() : std::nullopt;
   has_peeked_ = true;
-  if (is_drained_) {
-    after_ = drained_at_ < drained_.size() ? std::optional(drained_[drained_at_++]) : std::nullopt;
-  } else {
-    after_ = cursor_ ? cursor_->next() : std::nullopt;
-  }
   return after_;
 }
 
@@ -31,39 +25,19 @@ std::optional<Value> Loop::advance() {
   return item;
 }
 
-void Loop::close() {
-  cursor_.reset();
-  drained_.clear();
-  is_drained_ = false;
-}
-
-int64_t Loop::length() {
-  if (length_) return *length_;
-  const int64_t seen = index0_ + 1 + (has_peeked_ && after_ ? 1 : 0);
-  while (cursor_) {
-    std::optional<Value> item = cursor_->next();
-    if (!item) break;
-    meter_.make(sizeof(Value));
-    drained_.push_back(std::move(*item));
-  }
-  is_drained_ = true;
-  length_ = seen + static_cast<int64_t>(drained_.size());
-  return *length_;
-}
-
-std::optional<Value> Loop::attribute(const std::string& name) {
+std::optional<Value> Loop::attribute(const std::string& name, Meter& meter) {
   const auto integer = [](int64_t value) { return Value(Value::Data(value)); };
   if (name == "index") return integer(index0_ + 1);
   if (name == "index0") return integer(index0_);
   if (name == "first") return Value(Value::Data(index0_ == 0));
   if (name == "last") return Value(Value::Data(!peek().has_value()));
-  if (name == "length") return integer(length());
-  if (name == "revindex") return integer(length() - index0_);
-  if (name == "revindex0") return integer(length() - index0_ - 1);
-  if (name == "depth") return integer(1);
-  if (name == "depth0") return integer(0);
   if (name == "previtem") return before_ && index0_ > 0 ? *before_ : Value::undefined("there is no previous item");
   if (name == "nextitem") return peek() ? *peek() : Value::undefined("there is no next item");
+  if (name == "length" || name == "revindex" || name == "revindex0") {
+    if (!length_) meter.fail("loop." + name + " over items that a filter or condition chooses is not supported");
+    return integer(name == "length" ? *length_ : *length_ - index0_ - (name == "revindex" ? 0 : 1));
+  }
+  if (name == "depth" || name == "depth0") meter.fail("loop." + name + " is not supported");
   return std::nullopt;
 }
 

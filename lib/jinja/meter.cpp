@@ -41,7 +41,8 @@ void Meter::make(size_t bytes) {
 
 void Meter::enter() {
   if (depth_ >= limits_.depth)
-    fail("the template calls itself more than " + std::to_string(limits_.depth) + " levels deep");
+    fail("the template's statements, expressions and calls nest more than " + std::to_string(limits_.depth) +
+         " levels");
   ++depth_;
 }
 

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "jinja/filters.h"
-#include "jinja/value.h"
+#include "jinja/arguments.h"
 
 namespace fathom::jinja {
 
@@ -13,5 +12,8 @@ enum class MethodKind { kNone, kAllowed, kForbidden };
 MethodKind method_kind(const Value& receiver, const std::string& name);
 // Fails for a method that Python has and the subset has not.
 Value call_method(const Value& receiver, const std::string& name, CallArguments arguments, Meter& meter);
+// str.replace; count < 0: all.
+std::string replace_text(const std::string& text, const std::string& old, const std::string& by, int64_t count,
+                         Meter& meter);
 
 }  // namespace fathom::jinja

@@ -27,7 +27,7 @@ std::optional<Value> own_attribute(const Value& object, const std::string& name,
     return found != nullptr ? std::optional(*found) : std::nullopt;
   }
   if (const auto* loop = object.get_if<std::shared_ptr<Loop>>()) {
-    if (auto value = (*loop)->attribute(name)) return value;
+    if (auto value = (*loop)->attribute(name, meter)) return value;
   }
   switch (method_kind(object, name)) {
     case MethodKind::kNone:
@@ -49,27 +49,19 @@ std::optional<Value> element(const Value& object, int64_t index, Meter& meter) {
   if (index < 0) index += *size;
   if (index < 0 || index >= *size) return std::nullopt;
   if (const Sequence* sequence = object.sequence()) return sequence->items[index];
-  if (const auto* range = object.get_if<std::shared_ptr<const Range>>()) {
-    return Value(Value::Data((*range)->start + index * (*range)->step));
-  }
   const std::string& text = *object.text();
   const size_t at = byte_of_character(text, index);
   return make_text(text.substr(at, character_size(text, at)), meter);
 }
 
-bool is_indexed(const Value& object) {
-  return object.text() != nullptr || object.is_sequence(Sequence::Flavor::kList) ||
-         object.is_sequence(Sequence::Flavor::kTuple) || object.is<std::shared_ptr<const Range>>();
-}
-
 std::optional<Value> own_item(const Value& object, const Value& index, Meter& meter) {
   if (const Dict* dict = object.dict()) {
-    if (!is_hashable(index, meter)) return std::nullopt;
+    if (!is_hashable(index)) return std::nullopt;
     const Value* found = dict->find(index, meter);
     return found != nullptr ? std::optional(*found) : std::nullopt;
   }
   const auto position = index.integer();
-  return position && is_indexed(object) ? element(object, *position, meter) : std::nullopt;
+  return position && object.is_indexed() ? element(object, *position, meter) : std::nullopt;
 }
 
 std::string shown(const Value& index, Meter& meter) {
@@ -120,7 +112,7 @@ bool contains(const Value& container, const Value& item, Meter& meter) {
     return find_text(*text, *part) != std::string::npos;
   }
   if (const Dict* dict = container.dict()) {
-    if (!is_hashable(item, meter)) refuse(item, "'in' a mapping: expected a value that can be a key", meter);
+    if (!is_hashable(item)) refuse(item, "'in' a mapping: expected a value that can be a key", meter);
     return dict->find(item, meter) != nullptr;
   }
   Cursor cursor(container, meter);
@@ -152,16 +144,9 @@ Value get_item(const Value& object, const Value& index, Meter& meter) {
 }
 
 Value get_slice(const Value& object, const Value& start, const Value& stop, const Value& step, Meter& meter) {
-  if (!is_indexed(object)) refuse(object, "a slice: expected a list or a string", meter);
+  if (!object.is_indexed()) refuse(object, "a slice: expected a list or a string", meter);
   const int64_t size = *length_of(object, meter);
   const Bounds bounds = bounds_of(start, stop, step, size, meter);
-  if (const auto* range = object.get_if<std::shared_ptr<const Range>>()) {
-    const Range& r = **range;
-    int64_t by = 0;
-    if (__builtin_mul_overflow(r.step, bounds.step, &by)) meter.fail("integers beyond 64 bits are not supported");
-    const Range part{r.start + bounds.start * r.step, r.start + bounds.stop * r.step, by};
-    return Value(Value::Data(std::make_shared<const Range>(part)));
-  }
   if (const std::string* text = object.text()) {
     meter.make(text->size());
     if (bounds.step == 1) {

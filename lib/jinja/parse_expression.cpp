@@ -1,9 +1,9 @@
 // A parser by recursive descent with the same rules as jinja2/parser.py, so that the same templates are taken.
 #include "jinja/parse_expression.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 
 #include "jinja/filters.h"
@@ -12,7 +12,9 @@ namespace fathom::jinja {
 namespace {
 
 using Type = Token::Type;
-constexpr int kDeepestTree = 200;  // a chain like a + b + c nests one level for each operator
+constexpr int kMostParts = 3000;  // of one expression: a chain like a + b + c nests one level for each operator
+
+using Operators = std::initializer_list<std::pair<std::string_view, BinaryOperator>>;
 
 class ExpressionParser {
  public:
@@ -56,13 +58,12 @@ class ExpressionParser {
  private:
   template <typename Node>
   ExpressionPtr make(Node node, int line) {
+    if (++parts_ > kMostParts) {
+      fail_at(stream_.origin(), line, "an expression of more than " + std::to_string(kMostParts) + " parts");
+    }
     auto expression = std::make_unique<Expression>();
     expression->line = line;
     expression->node = std::move(node);
-    expression->depth = 1 + deepest_child(*expression);
-    if (expression->depth > kDeepestTree) {
-      fail_at(stream_.origin(), line, "an expression of more than " + std::to_string(kDeepestTree) + " levels");
-    }
     return expression;
   }
 
@@ -81,22 +82,28 @@ class ExpressionParser {
     return value;
   }
 
-  ExpressionPtr disjunction() {
+  // Operands with operators of one precedence between them, from left to right.
+  template <typename Operand>
+  ExpressionPtr chain(Operators operators, const Operand& operand) {
     int line = stream_.line();
-    ExpressionPtr left = conjunction();
-    while (stream_.skip_name("or")) left = binary(BinaryOperator::kOr, std::move(left), conjunction(), line);
+    ExpressionPtr left = operand();
+    while (const auto operation = take_operator(operators)) {
+      left = make(Binary{*operation, std::move(left), operand()}, line);
+      line = stream_.line();
+    }
     return left;
+  }
+  std::optional<BinaryOperator> take_operator(Operators operators) {
+    for (const auto& [sign, operation] : operators) {
+      if (stream_.skip_operator(sign) || stream_.skip_name(sign)) return operation;
+    }
+    return std::nullopt;
+  }
+  ExpressionPtr disjunction() {
+    return chain({{"or", BinaryOperator::kOr}}, [&] { return conjunction(); });
   }
   ExpressionPtr conjunction() {
-    int line = stream_.line();
-    ExpressionPtr left = negation();
-    while (stream_.skip_name("and")) left = binary(BinaryOperator::kAnd, std::move(left), negation(), line);
-    return left;
-  }
-  ExpressionPtr binary(BinaryOperator operation, ExpressionPtr left, ExpressionPtr right, int& line) {
-    ExpressionPtr result = make(Binary{operation, std::move(left), std::move(right)}, line);
-    line = stream_.line();
-    return result;
+    return chain({{"and", BinaryOperator::kAnd}}, [&] { return negation(); });
   }
   ExpressionPtr negation() {
     if (!stream_.is_name("not")) return comparison();
@@ -126,13 +133,7 @@ class ExpressionParser {
   }
 
   ExpressionPtr sum() {
-    int line = stream_.line();
-    ExpressionPtr left = concatenation();
-    while (stream_.is_operator("+") || stream_.is_operator("-")) {
-      const auto operation = stream_.take().text == "+" ? BinaryOperator::kAdd : BinaryOperator::kSubtract;
-      left = binary(operation, std::move(left), concatenation(), line);
-    }
-    return left;
+    return chain({{"+", BinaryOperator::kAdd}, {"-", BinaryOperator::kSubtract}}, [&] { return concatenation(); });
   }
   ExpressionPtr concatenation() {
     const int line = stream_.line();
@@ -142,29 +143,13 @@ class ExpressionParser {
     return parts.size() == 1 ? std::move(parts.front()) : make(Concatenation{std::move(parts)}, line);
   }
   ExpressionPtr product() {
-    int line = stream_.line();
-    ExpressionPtr left = power();
-    while (true) {
-      BinaryOperator operation{};
-      if (stream_.skip_operator("*")) {
-        operation = BinaryOperator::kMultiply;
-      } else if (stream_.skip_operator("//")) {
-        operation = BinaryOperator::kFloorDivide;
-      } else if (stream_.skip_operator("/")) {
-        operation = BinaryOperator::kDivide;
-      } else if (stream_.skip_operator("%")) {
-        operation = BinaryOperator::kModulo;
-      } else {
-        return left;
-      }
-      left = binary(operation, std::move(left), power(), line);
-    }
-  }
-  ExpressionPtr power() {
-    int line = stream_.line();
-    ExpressionPtr left = unary(true);
-    while (stream_.skip_operator("**")) left = binary(BinaryOperator::kPower, std::move(left), unary(true), line);
-    return left;
+    ExpressionPtr node = chain({{"*", BinaryOperator::kMultiply},
+                                {"/", BinaryOperator::kDivide},
+                                {"//", BinaryOperator::kFloorDivide},
+                                {"%", BinaryOperator::kModulo}},
+                               [&] { return unary(true); });
+    if (stream_.is_operator("**")) stream_.fail("the operator ** is not supported in chat templates");
+    return node;
   }
 
   ExpressionPtr unary(bool with_filters) {
@@ -210,11 +195,8 @@ class ExpressionParser {
     if (token.type == Type::kFloat) {
       return make(Literal{Value(Value::Data(std::strtod(text.c_str(), nullptr)))}, token.line);
     }
-    const char mark = text.size() > 2 ? static_cast<char>(text[1] | 0x20) : '\0';
-    const int base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
     int64_t value = 0;
-    const char* begin = text.data() + (base == 10 ? 0 : 2);
-    if (std::from_chars(begin, text.data() + text.size(), value, base).ec != std::errc()) {
+    if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) {
       fail_at(stream_.origin(), token.line, "integers beyond 64 bits are not supported");
     }
     return make(Literal{Value(Value::Data(value))}, token.line);
@@ -267,39 +249,23 @@ class ExpressionParser {
     if (token.type != Type::kInteger) fail_at(stream_.origin(), token.line, "expected name or number");
     return make(Item{std::move(object), number(token)}, line);
   }
+  // object[index] or object[start:stop:step]
   ExpressionPtr subscript(ExpressionPtr object) {
     const int line = stream_.take().line;
-    Slice slice;
-    ExpressionPtr index = slice_or_index(slice);
-    if (index == nullptr) {
-      stream_.expect_operator("]");
-      slice.object = std::move(object);
-      return make(std::move(slice), line);
+    ExpressionPtr bounds[3];
+    bool is_slice = false;
+    for (ExpressionPtr& bound : bounds) {
+      if (!stream_.is_operator(":") && !stream_.is_operator("]")) bound = expression(true);
+      if (!stream_.is_operator(":") || &bound == std::end(bounds) - 1) break;
+      stream_.take();
+      is_slice = true;
     }
-    std::vector<ExpressionPtr> items;
-    items.push_back(std::move(index));
-    while (stream_.skip_operator(",")) {
-      Slice unused;
-      items.push_back(slice_or_index(unused));
-      if (items.back() == nullptr) stream_.fail("a slice among several subscripts is not supported");
-    }
+    if (stream_.is_operator(",")) stream_.fail("several subscripts are not supported");
     stream_.expect_operator("]");
-    index = items.size() == 1 ? std::move(items.front())
-                              : make(SequenceLiteral{Sequence::Flavor::kTuple, std::move(items)}, line);
-    return make(Item{std::move(object), std::move(index)}, line);
-  }
-  // The index, or null after it filled the slice.
-  ExpressionPtr slice_or_index(Slice& slice) {
-    if (!stream_.is_operator(":")) {
-      ExpressionPtr start = expression(true);
-      if (!stream_.is_operator(":")) return start;
-      slice.start = std::move(start);
-    }
-    stream_.take();
-    const auto is_end = [&] { return stream_.is_operator("]") || stream_.is_operator(","); };
-    if (!stream_.is_operator(":") && !is_end()) slice.stop = expression(true);
-    if (stream_.skip_operator(":") && !is_end()) slice.step = expression(true);
-    return nullptr;
+    auto& [start, stop, step] = bounds;
+    if (is_slice) return make(Slice{std::move(object), std::move(start), std::move(stop), std::move(step)}, line);
+    if (start == nullptr) fail_at(stream_.origin(), line, "expected a subscript");
+    return make(Item{std::move(object), std::move(start)}, line);
   }
 
   ExpressionPtr filters_and_tests(ExpressionPtr node) {
@@ -376,6 +342,7 @@ class ExpressionParser {
 
   TokenStream& stream_;
   Meter meter_{""};
+  int parts_ = 0;
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 // Filters over items: map, select and the like are as lazy as Jinja's generators.
 #include <algorithm>
+#include <charconv>
 #include <memory>
+#include <numeric>
 
-#include "jinja/arguments.h"
-#include "jinja/attribute_path.h"
-#include "jinja/filter_table.h"
+#include "jinja/filters.h"
+#include "jinja/operators.h"
 #include "jinja/show.h"
 #include "jinja/text.h"
 
@@ -12,6 +13,44 @@ namespace fathom::jinja {
 namespace {
 
 using Item = std::optional<Value>;
+
+// "user.name.0": what filters like map and sort look up in each item; none for the item itself.
+class AttributePath {
+ public:
+  AttributePath(const Value& path, Meter& meter) {
+    if (path.is<None>()) return;
+    if (path.text() == nullptr) {
+      parts_.push_back(path);
+      return;
+    }
+    const std::string_view text = *path.text();
+    meter.make(text.size() * 4);
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find('.', begin), text.size());
+      parts_.push_back(part_of(text.substr(begin, end - begin), meter));
+      begin = end + 1;
+    }
+  }
+  // fallback: what stands for what is undefined; none: nothing does.
+  Value look_up(const Value& item, const Value& fallback, Meter& meter) const {
+    Value value = item;
+    for (const Value& part : parts_) {
+      value = get_item(value, part, meter);
+      if (value.is<Undefined>() && !fallback.is<None>()) value = fallback;
+    }
+    return value;
+  }
+
+ private:
+  static Value part_of(std::string_view name, Meter& meter) {
+    int64_t place = 0;
+    const bool is_place = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos &&
+                          std::from_chars(name.data(), name.data() + name.size(), place).ec == std::errc();
+    return is_place ? Value(Value::Data(place)) : make_text(std::string(name), meter);
+  }
+
+  std::vector<Value> parts_;
+};
 
 int deepest(const CallArguments& arguments) {
   int depth = 0;
@@ -36,46 +75,44 @@ Value over_items(const Value& operand, int depth, Change change, Meter& meter) {
   return make_iterator(next, std::max(operand.depth(), depth) + 1, meter);
 }
 
-Value map(const Value& operand, CallArguments arguments, Meter& meter) {
-  if (arguments.positional.empty() && std::any_of(arguments.named.begin(), arguments.named.end(),
-                                                  [](const auto& pair) { return pair.first == "attribute"; })) {
-    const Signature signature("map", std::move(arguments), {"attribute", "default"}, meter);
-    const AttributePath path(signature.value(0), meter);
-    const Value fallback = signature.value(1, Value());
-    return over_items(
-        operand, fallback.depth(),
-        [path, fallback, &meter](const Value& item) -> Item { return path.look_up(item, fallback, meter); }, meter);
-  }
-  if (arguments.positional.empty()) meter.fail("map requires a filter argument");
-  const Value first = arguments.positional.front();
-  if (first.text() == nullptr) refuse(first, "map: expected the name of a filter", meter);
+// The first argument, which is a text, taken out.
+std::string take_name(CallArguments& arguments, const char* missing, Meter& meter) {
+  if (arguments.positional.empty()) meter.fail(missing);
+  const Value first = std::move(arguments.positional.front());
   arguments.positional.erase(arguments.positional.begin());
-  const std::string name = *first.text();
+  if (first.text() == nullptr) refuse(first, "expected the name of a filter or test", meter);
+  return *first.text();
+}
+
+Value map(const Value& operand, CallArguments arguments, Meter& meter) {
+  const bool by_attribute = arguments.positional.empty() && !arguments.named.empty();
   const int depth = deepest(arguments);
-  return over_items(
-      operand, depth,
-      [name, arguments, &meter](const Value& item) -> Item { return apply_filter(name, item, arguments, meter); },
-      meter);
+  if (by_attribute) {
+    const Signature signature("map", std::move(arguments), {"attribute", "default"}, meter);
+    const auto change = [path = AttributePath(signature.value(0), meter), fallback = signature.value(1, Value()),
+                         &meter](const Value& item) -> Item { return path.look_up(item, fallback, meter); };
+    return over_items(operand, depth, change, meter);
+  }
+  const std::string name = take_name(arguments, "map requires a filter argument", meter);
+  const auto change = [name, arguments, &meter](const Value& item) -> Item {
+    return apply_filter(name, item, arguments, meter);
+  };
+  return over_items(operand, depth, change, meter);
 }
 
 // select, reject (of the items) and selectattr, rejectattr (of an attribute of theirs).
 template <bool keeps, bool by_attribute>
 Value choose(const Value& operand, CallArguments arguments, Meter& meter) {
-  Value path_value;
   auto& positional = arguments.positional;
+  Value path_value;
   if (by_attribute) {
     if (positional.empty()) meter.fail("Missing parameter for attribute name");
     path_value = positional.front();
     positional.erase(positional.begin());
   }
   std::optional<std::string> test;
-  if (!positional.empty()) {
-    if (positional.front().text() == nullptr) refuse(positional.front(), "expected the name of a test", meter);
-    test = *positional.front().text();
-    positional.erase(positional.begin());
-  }
-  const AttributePath path(path_value, meter);
-  const auto change = [path, test, arguments, &meter](const Value& item) -> Item {
+  if (!positional.empty()) test = take_name(arguments, "", meter);
+  const auto change = [path = AttributePath(path_value, meter), test, arguments, &meter](const Value& item) -> Item {
     const Value value = path.look_up(item, Value(), meter);
     const bool holds = test ? apply_test(*test, value, arguments, meter) : truth(value);
     return holds == keeps ? Item(item) : std::nullopt;
@@ -89,8 +126,8 @@ Value first(const Value& operand, CallArguments arguments, Meter& meter) {
 }
 
 // What Python's reversed() takes, from its end.
-std::optional<std::vector<Value>> reversed(const Value& operand, Meter& meter) {
-  if (!length_of(operand, meter)) return std::nullopt;
+std::vector<Value> reversed(const Value& operand, const char* filter, Meter& meter) {
+  if (!length_of(operand, meter)) refuse(operand, std::string(filter) + ": expected a list", meter);
   std::vector<Value> items = to_vector(operand, meter);
   std::reverse(items.begin(), items.end());
   return items;
@@ -98,29 +135,16 @@ std::optional<std::vector<Value>> reversed(const Value& operand, Meter& meter) {
 
 Value last(const Value& operand, CallArguments arguments, Meter& meter) {
   const Signature none("last", std::move(arguments), {}, meter);
-  const auto items = reversed(operand, meter);
-  if (!items) refuse(operand, "last: expected something that can be read from its end", meter);
-  return items->empty() ? Value::undefined("No last item, sequence was empty.") : items->front();
+  const std::vector<Value> items = reversed(operand, "last", meter);
+  return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.front();
 }
 
 Value reverse(const Value& operand, CallArguments arguments, Meter& meter) {
   const Signature none("reverse", std::move(arguments), {}, meter);
-  if (const std::string* text = operand.text()) {
-    meter.visit(text->size());
-    std::vector<char32_t> characters = to_characters(*text);
-    std::string result;
-    for (auto character = characters.rbegin(); character != characters.rend(); ++character)
-      append_character(result, *character);
-    return make_text(std::move(result), meter);
-  }
-  if (auto items = reversed(operand, meter)) {
-    const Value list = make_list(std::move(*items), meter);
-    return over_items(
-        list, 0, [](const Value& item) -> Item { return item; }, meter);
-  }
-  std::vector<Value> items = to_vector(operand, meter);
-  std::reverse(items.begin(), items.end());
-  return make_list(std::move(items), meter);
+  if (operand.text() != nullptr) return get_slice(operand, Value(), Value(), Value(Value::Data(int64_t{-1})), meter);
+  const Value items = make_list(reversed(operand, "reverse", meter), meter);
+  const auto unchanged = [](const Value& item) -> Item { return item; };
+  return over_items(items, 0, unchanged, meter);
 }
 
 Value list(const Value& operand, CallArguments arguments, Meter& meter) {
@@ -154,20 +178,80 @@ Value items(const Value& operand, CallArguments arguments, Meter& meter) {
   return over_items(operand, 0, pair, meter);
 }
 
+// What filters compare by: texts in lower case, unless they are told to mind it.
+Value key_of(const Value& value, bool case_sensitive, Meter& meter) {
+  const bool changes = !case_sensitive && value.text() != nullptr;
+  return changes ? make_text(lower(*value.text(), meter), meter) : value;
+}
+
 Value unique(const Value& operand, CallArguments arguments, Meter& meter) {
   const Signature signature("unique", std::move(arguments), {"case_sensitive", "attribute"}, meter);
-  const bool case_sensitive = signature.flag(0, false);
-  const AttributePath path(signature.value(1, Value()), meter);
-  const auto seen = std::make_shared<Dict>();
-  const auto change = [path, case_sensitive, seen, &meter](const Value& item) -> Item {
-    Value key = path.look_up(item, Value(), meter);
-    if (!case_sensitive) key = without_case(key, meter);
-    if (!is_hashable(key, meter)) refuse(key, "unique: expected values that can be keys", meter);
+  const auto change = [path = AttributePath(signature.value(1, Value()), meter),
+                       case_sensitive = signature.flag(0, false), seen = std::make_shared<Dict>(),
+                       &meter](const Value& item) -> Item {
+    const Value key = key_of(path.look_up(item, Value(), meter), case_sensitive, meter);
+    if (!is_hashable(key)) refuse(key, "unique: expected values that can be keys", meter);
     if (seen->find(key, meter) != nullptr) return std::nullopt;
     seen->set(key, Value(), meter);
     return item;
   };
   return over_items(operand, 0, change, meter);
+}
+
+// Equal items keep their order, reversed or not.
+Value sorted_by(const std::vector<Value>& keys, const std::vector<Value>& items, bool reverse, Meter& meter) {
+  std::vector<size_t> order(items.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return reverse ? less(keys[b], keys[a], meter) : less(keys[a], keys[b], meter);
+  });
+  std::vector<Value> sorted;
+  for (size_t index : order) sorted.push_back(items[index]);
+  return make_list(std::move(sorted), meter);
+}
+
+Value sort(const Value& operand, CallArguments arguments, Meter& meter) {
+  const Signature signature("sort", std::move(arguments), {"reverse", "case_sensitive", "attribute"}, meter);
+  const Value attribute = signature.value(2, Value());
+  if (attribute.text() != nullptr && attribute.text()->find(',') != std::string::npos) {
+    meter.fail("sort: several attributes are not supported");
+  }
+  const AttributePath path(attribute, meter);
+  const std::vector<Value> items = to_vector(operand, meter);
+  std::vector<Value> keys;
+  for (const Value& item : items) {
+    keys.push_back(key_of(path.look_up(item, Value(), meter), signature.flag(1, false), meter));
+  }
+  return sorted_by(keys, items, signature.flag(0, false), meter);
+}
+
+Value dictsort(const Value& operand, CallArguments arguments, Meter& meter) {
+  const Signature signature("dictsort", std::move(arguments), {"case_sensitive", "by", "reverse"}, meter);
+  const std::string by = signature.has(1) ? signature.text(1) : "key";
+  if (by != "key" && by != "value") meter.fail("You can only sort by either \"key\" or \"value\"");
+  if (operand.dict() == nullptr) refuse(operand, "dictsort: expected a mapping", meter);
+  std::vector<Value> items, keys;
+  for (const auto& [key, value] : operand.dict()->entries()) {
+    items.push_back(make_tuple({key, value}, meter));
+    keys.push_back(key_of(by == "key" ? key : value, signature.flag(0, false), meter));
+  }
+  return sorted_by(keys, items, signature.flag(2, false), meter);
+}
+
+template <bool largest>
+Value extreme(const Value& operand, CallArguments arguments, Meter& meter) {
+  const Signature signature(largest ? "max" : "min", std::move(arguments), {"case_sensitive", "attribute"}, meter);
+  const AttributePath path(signature.value(1, Value()), meter);
+  Item best, best_key;
+  Cursor cursor(operand, meter);
+  while (Item item = cursor.next()) {
+    Value key = key_of(path.look_up(*item, Value(), meter), signature.flag(0, false), meter);
+    const bool better = !best || (largest ? less(*best_key, key, meter) : less(key, *best_key, meter));
+    if (!better) continue;
+    best = std::move(item);
+    best_key = std::move(key);
+  }
+  return best ? *best : Value::undefined("No aggregated item, sequence was empty.");
 }
 
 constexpr FilterEntry kFilters[] = {{"map", map},
@@ -181,7 +265,11 @@ constexpr FilterEntry kFilters[] = {{"map", map},
                                     {"list", list},
                                     {"join", join},
                                     {"items", items},
-                                    {"unique", unique}};
+                                    {"unique", unique},
+                                    {"sort", sort},
+                                    {"dictsort", dictsort},
+                                    {"min", extreme<false>},
+                                    {"max", extreme<true>}};
 
 }  // namespace
 

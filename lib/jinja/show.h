@@ -10,13 +10,11 @@ namespace fathom::jinja {
 
 std::string to_text(const Value& value, Meter& meter);  // str(); fails where Python would print an address
 std::string to_repr(const Value& value, Meter& meter);  // repr()
-std::string float_repr(double value);
 
 struct JsonStyle {
   bool ensure_ascii = false;
   std::optional<std::string> indent;  // of one level; unset: on one line
   std::string item_separator = ", ", key_separator = ": ";
-  bool sort_keys = false;
 };
 std::string to_json_text(const Value& value, const JsonStyle& style, Meter& meter);
 

@@ -1,87 +1,37 @@
-// Python's text methods on UTF-8, by utf8proc and the letters that it maps to one letter where Python has several.
+// Python's text methods on UTF-8, by utf8proc.
 #include "jinja/text.h"
 
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-
-#include "jinja/special_casing.h"
 
 namespace fathom::jinja {
 namespace {
 
-const SpecialCase* special_case(char32_t letter) {
-  const auto* found = std::lower_bound(std::begin(kSpecialCases), std::end(kSpecialCases), letter,
-                                       [](const SpecialCase& row, char32_t code) { return row.letter < code; });
-  return found != std::end(kSpecialCases) && found->letter == letter ? found : nullptr;
-}
-
 utf8proc_category_t category(char32_t character) { return utf8proc_category(static_cast<utf8proc_int32_t>(character)); }
 bool is_upper(char32_t character) { return category(character) == UTF8PROC_CATEGORY_LU; }
+bool is_title(char32_t character) { return category(character) == UTF8PROC_CATEGORY_LT; }
 bool is_lower(char32_t character) { return category(character) == UTF8PROC_CATEGORY_LL; }
-bool is_cased(char32_t character) {
-  return is_upper(character) || is_lower(character) || category(character) == UTF8PROC_CATEGORY_LT;
-}
-bool is_alpha(char32_t character) {
-  const utf8proc_category_t kind = category(character);
-  return kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO;
-}
-bool is_decimal(char32_t character) { return category(character) == UTF8PROC_CATEGORY_ND; }
-bool is_digit(char32_t character) {
-  return is_decimal(character) || std::any_of(std::begin(kOtherDigits), std::end(kOtherDigits), [&](const auto& range) {
-           return range[0] <= character && character <= range[1];
-         });
-}
-bool is_number(char32_t character) {
-  const utf8proc_category_t kind = category(character);
-  return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
-}
+bool is_cased(char32_t character) { return is_upper(character) || is_title(character) || is_lower(character); }
 
-// Unicode's Case_Ignorable: passed over in the search for a sigma's neighbours.
-bool is_case_ignorable(char32_t character) {
-  constexpr std::u32string_view kInsideWords =
-      U"'.:\u00B7\u0387\u055F\u05F4\u2018\u2019\u2024\u2027\uFE13\uFE52\uFE55\uFF07\uFF0E\uFF1A";
-  switch (category(character)) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK:
-      return true;
-    default:
-      return kInsideWords.find(character) != std::u32string_view::npos;
+enum class Case { kUpper, kLower, kTitle };
+
+// utf8proc knows one letter for each. Letters that have none in the other case may become several there, as ß and ﬁ do.
+void append_in_case(std::string& text, char32_t character, Case wanted, Meter& meter) {
+  const auto code = static_cast<utf8proc_int32_t>(character);
+  const auto upper = static_cast<char32_t>(utf8proc_toupper(code)),
+             title = static_cast<char32_t>(utf8proc_totitle(code));
+  constexpr char32_t kSharpS = 0xDF, kDottedI = 0x130, kIotaBelow = 0x345, kSigma = 0x3A3;
+  bool is_alone = !is_cased(character) || is_upper(upper) || (wanted == Case::kTitle && is_title(title));
+  if (character == kSharpS || character == kIotaBelow) is_alone = false;
+  if (wanted == Case::kLower) is_alone = character != kDottedI && character != kSigma;
+  if (!is_alone) {
+    append_character(text = "the case of the letter ", character);
+    meter.fail(text + " cannot be changed alone, which is not supported");
   }
-}
-
-bool ends_word(const std::vector<char32_t>& characters, size_t at) {
-  size_t before = at;
-  while (before > 0 && is_case_ignorable(characters[before - 1])) --before;
-  if (before == 0 || !is_cased(characters[before - 1])) return false;
-  size_t after = at + 1;
-  while (after < characters.size() && is_case_ignorable(characters[after])) ++after;
-  return after == characters.size() || !is_cased(characters[after]);
-}
-
-void append_lower(std::string& text, const std::vector<char32_t>& characters, size_t at) {
-  const char32_t character = characters[at];
-  if (character == 0x130) {
-    text += "i\u0307";
-  } else if (character == 0x3A3) {
-    append_character(text, ends_word(characters, at) ? 0x3C2 : 0x3C3);
-  } else {
-    append_character(text, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
-  }
-}
-
-void append_title(std::string& text, char32_t character) {
-  const SpecialCase* special = special_case(character);
-  if (special != nullptr && !special->title.empty()) {
-    text += special->title;
-  } else {
-    append_character(text, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(character))));
-  }
+  if (wanted == Case::kLower) return append_character(text, static_cast<char32_t>(utf8proc_tolower(code)));
+  append_character(text, wanted == Case::kUpper ? upper : title);
 }
 
 char32_t decode(std::string_view text, size_t at, size_t size) {
@@ -90,6 +40,11 @@ char32_t decode(std::string_view text, size_t at, size_t size) {
   char32_t character = byte(0) & (0xFF >> (size + 1));
   for (size_t i = 1; i < size; ++i) character = character << 6 | (byte(i) & 0x3F);
   return character;
+}
+
+bool is_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 template <typename Predicate>
@@ -110,10 +65,6 @@ std::string_view strip_if(std::string_view text, Ends ends, const Predicate& goe
 }
 
 }  // namespace
-
-bool is_ascii(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0x80) != 0; });
-}
 
 size_t well_formed_prefix(std::string_view text) {
   const auto* const bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
@@ -166,11 +117,6 @@ void append_character(std::string& text, char32_t character) {
   text.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
 }
 
-bool is_space(char32_t c) {
-  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
 std::string_view strip(std::string_view text, Ends ends) { return strip_if(text, ends, is_space); }
 
 std::string_view strip(std::string_view text, Ends ends, std::string_view characters) {
@@ -199,44 +145,32 @@ std::vector<std::string_view> split_lines(std::string_view text, Meter& meter, b
   return lines;
 }
 
-std::string upper(std::string_view text) {
+std::string upper(std::string_view text, Meter& meter) {
   std::string result;
-  result.reserve(text.size());
-  for (char32_t character : to_characters(text)) {
-    const SpecialCase* special = special_case(character);
-    if (special != nullptr && !special->upper.empty()) {
-      result += special->upper;
-    } else {
-      append_character(result, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(character))));
-    }
-  }
+  for (char32_t character : to_characters(text)) append_in_case(result, character, Case::kUpper, meter);
   return result;
 }
 
-std::string lower(std::string_view text) {
-  const std::vector<char32_t> characters = to_characters(text);
+std::string lower(std::string_view text, Meter& meter) {
   std::string result;
-  result.reserve(text.size());
-  for (size_t i = 0; i < characters.size(); ++i) append_lower(result, characters, i);
+  for (char32_t character : to_characters(text)) append_in_case(result, character, Case::kLower, meter);
   return result;
 }
 
-std::string title(std::string_view text) {
-  const std::vector<char32_t> characters = to_characters(text);
+std::string title(std::string_view text, Meter& meter) {
   std::string result;
   bool inside_word = false;
-  for (size_t i = 0; i < characters.size(); ++i) {
-    inside_word ? append_lower(result, characters, i) : append_title(result, characters[i]);
-    inside_word = is_cased(characters[i]);
+  for (char32_t character : to_characters(text)) {
+    append_in_case(result, character, inside_word ? Case::kLower : Case::kTitle, meter);
+    inside_word = is_cased(character);
   }
   return result;
 }
 
-std::string capitalize(std::string_view text) {
-  const std::vector<char32_t> characters = to_characters(text);
+std::string capitalize(std::string_view text, Meter& meter) {
   std::string result;
-  for (size_t i = 0; i < characters.size(); ++i) {
-    i == 0 ? append_title(result, characters[i]) : append_lower(result, characters, i);
+  for (char32_t character : to_characters(text)) {
+    append_in_case(result, character, result.empty() ? Case::kTitle : Case::kLower, meter);
   }
   return result;
 }
@@ -247,30 +181,6 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
   // memmem is linear whatever the text is, std::string_view::find is not.
   const void* found = ::memmem(text.data() + from, text.size() - from, part.data(), part.size());
   return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
-}
-
-bool is_class(std::string_view text, Class wanted) {
-  if (text.empty()) return false;
-  const std::vector<char32_t> characters = to_characters(text);
-  const auto all = [&](auto predicate) { return std::all_of(characters.begin(), characters.end(), predicate); };
-  const auto none = [&](auto predicate) { return std::none_of(characters.begin(), characters.end(), predicate); };
-  switch (wanted) {
-    case Class::kAlpha:
-      return all(is_alpha);
-    case Class::kDigit:
-      return all(is_digit);
-    case Class::kDecimal:
-      return all(is_decimal);
-    case Class::kAlnum:
-      return all([](char32_t c) { return is_alpha(c) || is_number(c); });
-    case Class::kSpace:
-      return all(is_space);
-    case Class::kUpper:
-      return !none(is_cased) && none([](char32_t c) { return is_cased(c) && !is_upper(c); });
-    case Class::kLower:
-      return !none(is_cased) && none([](char32_t c) { return is_cased(c) && !is_lower(c); });
-  }
-  return false;
 }
 
 std::string text_repr(std::string_view text) {

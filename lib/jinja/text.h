@@ -10,7 +10,6 @@
 
 namespace fathom::jinja {
 
-bool is_ascii(std::string_view text);
 size_t well_formed_prefix(std::string_view text);  // bytes before the first that is not UTF-8
 int64_t count_characters(std::string_view text);
 std::vector<char32_t> to_characters(std::string_view text);
@@ -18,23 +17,20 @@ void append_character(std::string& text, char32_t character);
 size_t character_size(std::string_view text, size_t at);         // bytes of the character that begins there
 size_t byte_of_character(std::string_view text, int64_t index);  // where the index-th character begins, or the end
 
-bool is_space(char32_t character);  // str.isspace
-// Both ends; of blanks, or of any of `characters`.
+// Both ends; of blanks (as str.isspace has them), or of any of `characters`.
 enum class Ends { kBoth, kLeft, kRight };
 std::string_view strip(std::string_view text, Ends ends);
 std::string_view strip(std::string_view text, Ends ends, std::string_view characters);
 std::vector<std::string_view> split_lines(std::string_view text, Meter& meter, bool keep_ends = false);
 
-std::string upper(std::string_view text);
-std::string lower(std::string_view text);
-std::string title(std::string_view text);       // str.title
-std::string capitalize(std::string_view text);  // str.capitalize
+// str.upper and so on. They fail for the few letters that become several, or go by the letters beside them.
+std::string upper(std::string_view text, Meter& meter);
+std::string lower(std::string_view text, Meter& meter);
+std::string title(std::string_view text, Meter& meter);
+std::string capitalize(std::string_view text, Meter& meter);
 
 // Position of `part` at or after `from`, in time proportional to the sizes; npos if there is none.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
-
-enum class Class { kAlpha, kDigit, kDecimal, kAlnum, kSpace, kUpper, kLower };
-bool is_class(std::string_view text, Class wanted);  // str.isalpha and the like
 
 // A text as Python writes it: quoted, escaped.
 std::string text_repr(std::string_view text);

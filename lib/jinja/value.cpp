@@ -27,26 +27,12 @@ bool same_entries(const Dict& left, const Dict& right, Meter& meter) {
   });
 }
 
-bool same_ranges(const Range& left, const Range& right) {
-  if (left.size() != right.size()) return false;
-  return left.size() == 0 || (left.start == right.start && (left.size() == 1 || left.step == right.step));
-}
-
 // 2^53 + 1 is not 2^53, though it is as a double.
 bool same_number(int64_t left, double right) {
   return right >= -0x1p63 && right < 0x1p63 && std::trunc(right) == right && static_cast<int64_t>(right) == left;
 }
 
 }  // namespace
-
-int64_t Range::size() const {
-  // Without signs, as the distance of two numbers may need one bit more than they.
-  const auto from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(stop), by = static_cast<uint64_t>(step);
-  uint64_t size = 0;
-  if (step > 0 && start < stop) size = (to - from - 1) / by + 1;
-  if (step < 0 && start > stop) size = (from - to - 1) / (0 - by) + 1;
-  return static_cast<int64_t>(std::min(size, uint64_t{INT64_MAX}));
-}
 
 int64_t Dict::index_of(const Value& key, Meter& meter) const {
   if (const std::string* text = key.text()) {
@@ -119,6 +105,10 @@ bool Value::is_sequence(Sequence::Flavor flavor) const {
   return found != nullptr && found->flavor == flavor;
 }
 
+bool Value::is_indexed() const {
+  return text() != nullptr || (sequence() != nullptr && sequence()->flavor != Sequence::Flavor::kView);
+}
+
 int Value::depth() const {
   if (const Sequence* found = sequence()) return found->depth;
   if (const Dict* found = dict()) return found->depth();
@@ -173,7 +163,6 @@ bool truth(const Value& value) {
   if (const std::string* text = value.text()) return !text->empty();
   if (const Sequence* sequence = value.sequence()) return !sequence->items.empty();
   if (const Dict* dict = value.dict()) return !dict->entries().empty();
-  if (const auto* range = value.get_if<std::shared_ptr<const Range>>()) return (*range)->size() > 0;
   return !value.is<None>() && !value.is<Undefined>();
 }
 
@@ -186,21 +175,10 @@ std::string type_name(const Value& value) {
   if (value.is<Value::Text>()) return "str";
   if (value.is<Markup>()) return "Markup";
   if (const Sequence* sequence = value.sequence()) {
-    switch (sequence->flavor) {
-      case Sequence::Flavor::kList:
-        return "list";
-      case Sequence::Flavor::kTuple:
-        return "tuple";
-      case Sequence::Flavor::kKeys:
-        return "dict_keys";
-      case Sequence::Flavor::kValues:
-        return "dict_values";
-      case Sequence::Flavor::kItems:
-        return "dict_items";
-    }
+    constexpr const char* kNames[] = {"list", "tuple", "range", "dict view"};
+    return kNames[static_cast<int>(sequence->flavor)];
   }
   if (value.dict() != nullptr) return "dict";
-  if (value.is<std::shared_ptr<const Range>>()) return "range";
   if (value.is<std::shared_ptr<Iterator>>()) return "generator";
   if (value.is<std::shared_ptr<Loop>>()) return "LoopContext";
   if (value.is<Namespace*>()) return "Namespace";
@@ -230,15 +208,13 @@ bool equal(const Value& left, const Value& right, Meter& meter) {
   if (const Sequence* sequence = left.sequence()) {
     const Sequence* other = right.sequence();
     if (other == nullptr || other->flavor != sequence->flavor) return false;
+    if (sequence->flavor == Sequence::Flavor::kView)
+      meter.fail("comparing keys(), values() or items() is not supported");
     return sequence == other || same_items(sequence->items, other->items, meter);
   }
   if (const Dict* dict = left.dict()) {
     const Dict* other = right.dict();
     return other != nullptr && same_entries(*dict, *other, meter);
-  }
-  if (const auto* range = left.get_if<std::shared_ptr<const Range>>()) {
-    const auto* other = right.get_if<std::shared_ptr<const Range>>();
-    return other != nullptr && same_ranges(**range, **other);
   }
   if (const auto* space = left.get_if<Namespace*>()) {
     const auto* other = right.get_if<Namespace*>();
@@ -247,14 +223,7 @@ bool equal(const Value& left, const Value& right, Meter& meter) {
   return false;
 }
 
-bool is_hashable(const Value& value, Meter& meter) {
-  meter.step();
-  if (value.is_sequence(Sequence::Flavor::kTuple)) {
-    const auto& items = value.sequence()->items;
-    return std::all_of(items.begin(), items.end(), [&](const Value& item) { return is_hashable(item, meter); });
-  }
-  return value.sequence() == nullptr && value.dict() == nullptr;
-}
+bool is_hashable(const Value& value) { return value.sequence() == nullptr && value.dict() == nullptr; }
 
 void refuse(const Value& value, const std::string& what, Meter& meter) {
   if (const auto* undefined = value.get_if<Undefined>()) meter.fail(*undefined->message);
@@ -263,8 +232,7 @@ void refuse(const Value& value, const std::string& what, Meter& meter) {
 
 bool Cursor::can_visit(const Value& value) {
   return value.is<Undefined>() || value.text() != nullptr || value.sequence() != nullptr || value.dict() != nullptr ||
-         value.is<std::shared_ptr<const Range>>() || value.is<std::shared_ptr<Iterator>>() ||
-         value.is<std::shared_ptr<Loop>>();
+         value.is<std::shared_ptr<Iterator>>() || value.is<std::shared_ptr<Loop>>();
 }
 
 Cursor::Cursor(const Value& value, Meter& meter) : value_(value), meter_(meter) {
@@ -285,12 +253,6 @@ std::optional<Value> Cursor::next() {
     const size_t size = character_size(*text, at_);
     at_ += size;
     return make_text(text->substr(at_ - size, size), meter_);
-  }
-  if (const auto* range = value_.get_if<std::shared_ptr<const Range>>()) {
-    const auto index = static_cast<int64_t>(at_);
-    if (index >= (*range)->size()) return std::nullopt;
-    ++at_;
-    return Value(Value::Data((*range)->start + index * (*range)->step));
   }
   if (const auto* iterator = value_.get_if<std::shared_ptr<Iterator>>()) return (*iterator)->next();
   return std::nullopt;  // undefined
@@ -314,7 +276,6 @@ std::optional<int64_t> length_of(const Value& value, Meter& meter) {
   }
   if (const Sequence* sequence = value.sequence()) return static_cast<int64_t>(sequence->items.size());
   if (const Dict* dict = value.dict()) return static_cast<int64_t>(dict->entries().size());
-  if (const auto* range = value.get_if<std::shared_ptr<const Range>>()) return (*range)->size();
   return std::nullopt;
 }
 

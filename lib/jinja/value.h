@@ -23,11 +23,11 @@ struct None {};
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
-struct Markup {  // what |safe and |escape return
+struct Markup {  // what |safe returns
   std::shared_ptr<const std::string> text;
 };
 struct Sequence {
-  enum class Flavor { kList, kTuple, kKeys, kValues, kItems };
+  enum class Flavor { kList, kTuple, kRange, kView };  // a view: what a dict's keys(), values() and items() return
   std::vector<Value> items;
   Flavor flavor = Flavor::kList;
   int depth = 1;  // 1 + the deepest item's
@@ -48,10 +48,6 @@ class Dict {
 struct Namespace {
   Dict attributes;
 };
-struct Range {
-  int64_t start = 0, stop = 0, step = 1;
-  int64_t size() const;
-};
 // A generator: each item once.
 struct Iterator {
   std::function<std::optional<Value>()> next;
@@ -66,10 +62,9 @@ class Value {
  public:
   using Text = std::shared_ptr<const std::string>;
   // Namespaces and macros belong to the rendering, so that none keeps itself alive.
-  using Data =
-      std::variant<Undefined, None, bool, int64_t, double, Text, Markup, std::shared_ptr<const Sequence>,
-                   std::shared_ptr<const Dict>, std::shared_ptr<const Range>, std::shared_ptr<Iterator>,
-                   std::shared_ptr<Loop>, Namespace*, const MacroStatement*, Function, std::shared_ptr<const Method>>;
+  using Data = std::variant<Undefined, None, bool, int64_t, double, Text, Markup, std::shared_ptr<const Sequence>,
+                            std::shared_ptr<const Dict>, std::shared_ptr<Iterator>, std::shared_ptr<Loop>, Namespace*,
+                            const MacroStatement*, Function, std::shared_ptr<const Method>>;
 
   Value() : data_(None{}) {}
   explicit Value(Data data) : data_(std::move(data)) {}
@@ -89,6 +84,7 @@ class Value {
   std::optional<int64_t> integer() const;  // of an integer or a boolean
   std::optional<double> number() const;    // of a float, too
   bool is_sequence(Sequence::Flavor flavor) const;
+  bool is_indexed() const;  // a string or a sequence that has places
   int depth() const;
 
  private:
@@ -112,7 +108,7 @@ Value make_iterator(std::function<std::optional<Value>()> next, int depth, Meter
 bool truth(const Value& value);
 std::string type_name(const Value& value);  // as Python calls it: "str", "NoneType"
 bool equal(const Value& left, const Value& right, Meter& meter);
-bool is_hashable(const Value& value, Meter& meter);  // whether it can be a key
+bool is_hashable(const Value& value);  // whether it can be a key
 // Fails for an undefined value with what it says of itself, for others with `what` and the type.
 [[noreturn]] void refuse(const Value& value, const std::string& what, Meter& meter);
 

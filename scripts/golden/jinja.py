@@ -3,6 +3,7 @@
 
 Made with transformers 5.23.0 and jinja2 3.1.6 on Python 3.11. Needs: pip install transformers==5.23.0 jinja2==3.1.6
 A case is [template, text], or [template, null] where jinja2 raises or writes an address of memory.
+What of Jinja fathom refuses is not here, but in tests/jinja/refused_test.cpp.
 """
 
 import json
@@ -43,17 +44,10 @@ n // 2
 neg // 2
 neg % 3
 n % -3
-2 ** 10
-2 ** -1
-2 ** 3 ** 2
--2 ** 2
-7.5 // 2
--7.5 % 2
 1e300 * 1e10
 n / 0
 n // 0
 9223372036854775807
-0x1F + 0b101 + 0o17 + 1_000
 1.5e3
 1e16
 1e15
@@ -72,7 +66,6 @@ true == 1
 "a" == 1
 "a" < "b"
 "a" < 1
-[1, 2] < [1, 3]
 none == none
 x == y
 x == none
@@ -90,23 +83,14 @@ nil or x or "last"
 "a" + 1
 "ab" * 3
 3 * "ab"
-[1] * 3
 [1] + [2, 3]
 (1,) + (2,)
 [1] + (2,)
 "a" "b" 'c'
-"%s is %d and %.2f%%" % ("x", 3, 2.345)
-"%05d|%-5s|%+d|%x|%X|%o" % (42, "ab", 5, 255, 255, 8)
-"%s" % none
 "%s %s" % "a"
-"%(a)s" % {"a": 1}
-"%5.1f|%e|%g" % (2.25, 12345.678, 0.0001)
-"%r" % "it's"
 "{} {}".format(1, "b")
-"{1} {0}".format(1, "b")
-"{a} {b[0]} {c.d}".format(a=1, b=[2], c={"d": 3})
-"{:>5}|{:<5}|{:^5}|{:05d}|{:.3f}|{:,}".format("a", "b", "c", 42, 3.14159, 1234567)
-"{!r}".format("x")
+"{}{{{}}}".format(none, [1])
+"<｜eos{}｜>".format("")
 "{{}}".format()
 "{}".format()
 s[0]
@@ -139,7 +123,6 @@ deep["a"]["b"][0]
 deep.missing
 deep.missing is undefined
 deep.missing.more
-deep.keys is callable
 deep["keys"]
 deep.get("zz", "d")
 deep.get("zz")
@@ -154,15 +137,14 @@ xs.0
 users[0].name
 s.upper()
 s.lower()
-u.upper()
-u.lower()
-u.title()
-u|title
-u.capitalize()
-u|capitalize
-"ΑΣ ΑΣΑ Σ ΑΣ." |lower
-"ŉ ǰ ﬁ ß ǆ ᾳ"|upper
-"ŉ ǰ ﬁ ß ǆ ᾳ"|capitalize
+"Grün, ΟΔΥ ÇaVa 😀".upper()
+"Grün, ΟΔΥ ÇaVa 😀".lower()
+"Grün, ΟΔΥ ÇaVa 😀".title()
+"Grün, ΟΔΥ ÇaVa 😀"|title
+"çA va ΟΔΥ".capitalize()
+"çA va ΟΔΥ"|capitalize
+"аბǆ ა"|capitalize
+"аბǆ ა".title()
 "they're (it) [x] a-b"|title
 "they're (it) [x] a-b".title()
 blank.strip()
@@ -174,10 +156,8 @@ blank|trim
 s.split()
 s.split("o")
 s.split("o", 1)
-s.rsplit("o", 1)
 "a  b c ".split(" ")
 "  a  b c ".split(none, 1)
-"  a  b c ".rsplit(none, 1)
 "a,b,".split(",")
 "abc".split("")
 "".split()
@@ -187,12 +167,8 @@ s.rsplit("o", 1)
 s.startswith("He")
 s.startswith(("x", "He"))
 s.endswith("ld")
-s.startswith("l", 2)
 s.find("o")
-s.find("o", 5)
 s.find("z")
-s.rfind("o")
-s.index("W")
 s.index("z")
 u.find("ß")
 s.count("l")
@@ -204,29 +180,14 @@ s.replace("l", "L", 1)
 123|replace("2", "x")
 ", ".join(words)
 ", ".join([1])
-s.partition(" ")
-s.rpartition("o")
-s.partition("z")
 "abc".removeprefix("a")
 "abc".removesuffix("c")
-"ab".center(7, "*")
-"abc".center(6, "*")
-"ab".ljust(5) ~ "|"
-"ab".rjust(5)
-"12".isdigit()
-"²".isdigit()
-"²".isdecimal()
-"ab1".isalnum()
-"½".isalnum()
-"ab".isalpha()
-" ".isspace()
-"AB1".isupper()
-"Ab".islower()
-"é".isascii()
-deep.keys()
-deep.values()
-deep.items()
 deep.items()|list
+deep.keys()|list
+deep.values()|list
+deep.keys()|join("-")
+range(3)|list == [0, 1, 2]
+range(0, 9, 3)|list
 deep|items|list
 {"a": 1}.items()|first
 {"b": 1, "a": 2}|dictsort
@@ -246,14 +207,11 @@ deep|items|list
 {}
 [none, true, 1.0, "a'b", 'a"b', "a\nb\u00a0é"]
 "\x41\u00e9\t\\d\d\'"
-'\0'
-"\é"
 xs|sort
 xs|sort(reverse=true)
 words|sort
 words|sort(case_sensitive=true)
 users|sort(attribute="name")|map(attribute="name")|list
-users|sort(attribute="age,name")|map(attribute="name")|join(",")
 users|map(attribute="age")|list
 users|map(attribute="tags", default="none")|list
 users|map(attribute="tags")|list
@@ -268,16 +226,14 @@ users|selectattr("age", "equalto", 31)|map(attribute="name")|list
 users|selectattr("tags", "defined")|list|length
 users|selectattr("tags")|list|length
 users|rejectattr("age", "lt", 30)|map(attribute="name")|list
-users|selectattr("name", "in", ["Ann", "Cy"])|map(attribute="age")|sum
-users|sum(attribute="age")
-xs|sum(start=10)
-[[1], [2]]|sum(start=[])
 xs|min
 xs|max
 words|min
 words|max(case_sensitive=true)
 []|min
 users|max(attribute="age")
+[7, 3]|min
+[]|max is defined
 words|unique|list
 words|unique(case_sensitive=true)|list
 xs|reverse|list
@@ -306,8 +262,6 @@ deep|list
 range(5)|list
 range(2, 5)|list
 range(5, 0, -2)|list
-range(3)
-range(0, 9, 3)
 range(100001)|length
 range(1.5)
 range(0)|list
@@ -330,8 +284,11 @@ x ~ "a"
 not n
 "3"|int
 " 42 "|int
-"4_2"|int
 "42.9"|int
+"+7"|int
+"+-7"|int
+"1e400"|int
+"inf"|int
 "x"|int
 "x"|int(5)
 3.99|int
@@ -340,45 +297,29 @@ nil|int
 none|int(default=9)
 true|int
 "1e3"|int
-"3.5"|float
-"x"|float
-"x"|float(1.5)
-n|float
-"inf"|float
--5|abs
--2.5|abs
-2.5|round
-3.5|round
-2.567|round(2)
-2.567|round(1, "ceil")
-2.567|round(1, "floor")
--2.5|round
-7|round
-7|round(1, "floor")
-1.005|round(2)
 x|default("d")
 nil|default("d")
 nil|default("d", true)
 empty|d("e", true)
 empty|default("e")
 s|default
-"a<b>&'\""|e
 "a<b"|safe
 ("a<b"|safe) ~ "<"
-"a<b"|escape|length
 "line1\nline2\n\nline3"|indent
 "line1\nline2\n\nline3"|indent(2, true)
 "line1\nline2\n\nline3"|indent("> ", blank=true)
 ""|indent
-"a"|center(5)
 "%s-%s"|format("a", 1)
-"%(x)s"|format(x=3)
+"%s is %d, %02d and %.2f%%"|format([none], 3, -7, 2.345)
+"%03d%03d%f"|format(1234, -5, 7)
+"%s %s"|format("a")
+"%s"|format("a", "b")
+"100%"|format()
 json|tojson
 json|tojson(indent=2)
 json|tojson(indent=0)
 json|tojson(ensure_ascii=true)
 json|tojson(separators=(",", ":"))
-{"b": 1, "a": [2]}|tojson(sort_keys=true)
 {"b": 1, "a": [2]}|tojson(indent=4, separators=(", ", ": "))
 {1: 2, none: 3, true: 4, 1.5: 5}|tojson
 "é"|tojson
@@ -389,7 +330,6 @@ x|tojson
 nil|tojson
 2.0|tojson
 range(2)|tojson
-"nan"|float|tojson
 s is string
 n is number
 yes is number
@@ -419,9 +359,6 @@ no is false
 4 is even
 9 is divisibleby 3
 9 is divisibleby(2)
-s is lower
-"ab" is lower
-"AB" is upper
 n is eq 7
 n is equalto(7)
 n is ne 8
@@ -432,12 +369,6 @@ n is le 7
 n is not gt 3
 n is in [7]
 "a" is in "abc"
-nil is sameas none
-no is sameas false
-range is callable
-"upper" is filter
-"nofilter" is filter
-"odd" is test
 x is odd
 n is defined and s is string
 n is nosuchtest
@@ -453,11 +384,11 @@ s|nosuchfilter if no else 1
 [1] in [[1]]
 [1] in deep
 dict(a=1, b=2)
-dict([("a", 1)])
+dict(a=1).a
+dict(deep, a=1).a
 dict({"a": 1}, b=2)
 namespace(a=1).a
 namespace(a=1).b is defined
-namespace(a=1)
 namespace({"a": [1]}).a
 namespace(_a=1)
 raise_exception("no")
@@ -468,10 +399,8 @@ xs.append(1)
 deep.pop("a")
 deep.update({})
 xs.index(1)
-xs.count(1)
+xs.index(9)
 xs.copy()
-(1, 2, 1).count(1)
-s.upper is callable
 nosuch()
 s()
 n.real is defined and no
@@ -479,9 +408,7 @@ users|map(attribute="name")|list|tojson
 users|map(attribute="tags.0")|list
 users[0].tags.0
 users|selectattr("age", ">", 26)|list|length
-xs|map("abs")|sum
 xs|length > 2 and s|length > 3
--n|abs
 n + xs|length
 "a" ~ n + 1
 (n, s)[1]
@@ -520,9 +447,6 @@ STATEMENTS = [
     "x {# comment #}\ny\n  {# c2 #}\nz {#- c3 -#}  w",
     "{# unclosed",
     "{#- -#} a {#--#} b",
-    "{% raw %}{{ x }} {% y %}{% endraw %}!",
-    "a\n  {% raw -%}  \n {{ x }}\n  {%- endraw %}\nb",
-    "{% raw %}\nkeep{% endraw %}\nz",
     "{% raw %}never ends",
     "{{- s -}}   x",
     "  {{ s }}\n",
@@ -533,13 +457,13 @@ STATEMENTS = [
     "{% for x in xs %}{{ x }},{% endfor %}",
     "{% for x in xs %}\n  {{ x }}\n{% endfor %}\n",
     "{% for x in [] %}{{ x }}{% else %}none{% endfor %}",
-    "{% for x in xs if x > 1 %}{{ loop.index }}/{{ loop.length }}:{{ x }} {% endfor %}",
     "{% for x in xs if x > 5 %}{{ x }}{% else %}empty{% endfor %}",
+    "{% for x in xs if x > 1 %}{{ loop.index }}:{{ x }}{{ loop.last }} {% endfor %}",
+    "{% for x in xs %}{{ loop.cycle('a', 'b') }}{% endfor %}",
+    "{% for x in xs|map('string') %}{{ loop.last }}{{ x }} {% endfor %}",
     "{% for x in xs %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }} {% endfor %}",
     "{% for x in xs %}{{ loop.previtem }}<{{ x }}>{{ loop.nextitem }};{% endfor %}",
     "{% for x in xs %}{{ loop.previtem is defined }}{{ loop.nextitem is defined }}{% endfor %}",
-    "{% for x in xs %}{{ loop.cycle('a', 'b') }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
-    "{% for x in xs|map('string') %}{{ loop.last }}{{ x }}{{ loop.length }} {% endfor %}",
     "{% for a, b in deep.items() %}{{ a }}={{ b }};{% endfor %}",
     "{% for (a, b), c in [((1, 2), 3)] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
     "{% for a, b in [[1, 2, 3]] %}{{ a }}{% endfor %}",
@@ -587,7 +511,6 @@ STATEMENTS = [
     "{%- macro m(x) -%}\n {{ x }} \n{%- endmacro -%}\n{{ m(1) }}",
     "{% macro m() %}{% set a = 9 %}{% endmacro %}{{ m() }}{{ a is defined }}",
     "{% macro outer() %}{{ inner() }}{% endmacro %}{% macro inner() %}i{% endmacro %}{{ outer() }}",
-    "{% set m = 3 %}{% macro m() %}{% endmacro %}{{ m is callable }}",
     "{% generation %}a{{ s }}{% endgeneration %}b",
     "{% generation %}{% set z = 1 %}{% endgeneration %}{{ z is defined }}",
     "{% for x in xs %}{% generation %}{{ loop.index }}{% endgeneration %}{% endfor %}",
@@ -639,7 +562,6 @@ STATEMENTS = [
     "\u00a0{%- if yes -%}\u2003a\u3000{%- endif -%}\u00a0",
     "{% for i in range(3) %}{% if i is even %}{{ i }}{% else %}-{% endif %}{% endfor %}",
     "{% for i in range(0, 100000) %}{% if loop.last %}{{ i }}{% endif %}{% endfor %}",
-    "{{ [1, 2, 3][1:]|map('string')|join('+') ~ '=' ~ [1, 2, 3][1:]|sum }}",
 ]
 
 

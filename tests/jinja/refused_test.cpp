@@ -1,0 +1,112 @@
+// What Jinja has and no chat template is known to use: each is refused by its name, and never rendered differently.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "jinja/template.h"
+
+namespace fathom::jinja {
+namespace {
+
+struct Refusal {
+  const char* source;
+  const char* message;  // behind "t:LINE: "
+};
+
+constexpr Refusal kOfTags[] = {
+    {"{% include 'x' %}", "the tag 'include' is not supported in chat templates"},
+    {"{% call m() %}{% endcall %}", "the tag 'call' is not supported in chat templates"},
+    {"{%- raw %}{{ x }}{% endraw %}", "the tag 'raw' is not supported in chat templates"},
+    {"{% for x in xs recursive %}{% endfor %}", "recursive loops are not supported"},
+    {"{% for x in xs %}{% macro m() %}{% endmacro %}{% endfor %}",
+     "a macro inside a loop, macro or block is not supported"},
+};
+
+constexpr Refusal kOfExpressions[] = {
+    {"{{ cycler(1) }}", "'cycler' is not supported in chat templates"},
+    {"{{ f(*xs) }}", "arguments with * are not supported"},
+    {"{{ 2 ** 10 }}", "the operator ** is not supported in chat templates"},
+    {"{{ '%s' % 1 }}", "the operator % on strings is not supported, but the filter format is"},
+    {"{{ 7.5 // 2 }}", "// of numbers with a point is not supported"},
+    {"{{ 7.5 % 2 }}", "% of numbers with a point is not supported"},
+    {"{{ [1] * 3 }}", "unsupported operand types for *: list and int"},
+    {"{{ [1] < [2] }}", "the order of values of types list and list is not supported"},
+    {"{{ xs[1, 2] }}", "several subscripts are not supported"},
+    {"{{ 0x1F }}", "numbers such as 0x1F, 1_000 and 007 are not supported, nor names that begin with a digit"},
+    {"{{ 1_000 }}", "numbers such as 0x1F, 1_000 and 007 are not supported, nor names that begin with a digit"},
+    {"{{ '\\0' }}", "this escape after a \\ is not supported, but \\n, \\x41, \\u00e9 and the like are"},
+    {"{{ '\\N{BULLET}' }}", "this escape after a \\ is not supported, but \\n, \\x41, \\u00e9 and the like are"},
+    {"{{ {[1]: 2} }}", "expected a value that can be a key, got a value of type list"},
+};
+
+constexpr Refusal kOfTexts[] = {
+    {"{{ range(3) }}", "the text of a value of type range is not supported"},
+    {"{{ {}.items() }}", "the text of a value of type dict view is not supported"},
+    {"{{ namespace(a=1) }}", "the text of a value of type Namespace is not supported"},
+    {"{{ {}.keys() == {}.keys() }}", "comparing keys(), values() or items() is not supported"},
+    {"{{ 'straße'.upper() }}", "the case of the letter ß cannot be changed alone, which is not supported"},
+    {"{{ 'ﬁn' | title }}", "the case of the letter ﬁ cannot be changed alone, which is not supported"},
+    {"{{ 'ΟΔΟΣ' | lower }}", "the case of the letter Σ cannot be changed alone, which is not supported"},
+    {"{{ 'İ' | lower }}", "the case of the letter İ cannot be changed alone, which is not supported"},
+    {"{{ '%5.1f' | format(1) }}", "format: the field '%5.1f' is not supported, but %s, %d, %02d and %.2f are"},
+    {"{{ '%-5s' | format(1) }}", "format: the field '%-' is not supported, but %s, %d, %02d and %.2f are"},
+    {"{{ '%(a)s' | format(a=1) }}", "format: arguments with names are not supported"},
+    {"{{ '{:>5}'.format(1) }}", "format: a field other than {}, such as {0}, {name} or {:>5}, is not supported"},
+    {"{{ '{0}'.format(1) }}", "format: a field other than {}, such as {0}, {name} or {:>5}, is not supported"},
+};
+
+constexpr Refusal kOfNames[] = {
+    {"{{ xs | groupby('a') }}", "the filter 'groupby' is not supported in chat templates"},
+    {"{{ -5 | abs }}", "the filter 'abs' is not supported in chat templates"},
+    {"{{ 2.5 | round }}", "the filter 'round' is not supported in chat templates"},
+    {"{{ '1' | float }}", "the filter 'float' is not supported in chat templates"},
+    {"{{ xs | sum }}", "the filter 'sum' is not supported in chat templates"},
+    {"{{ 'a' | e }}", "the filter 'e' is not supported in chat templates"},
+    {"{{ 'a' | center(5) }}", "the filter 'center' is not supported in chat templates"},
+    {"{{ xs | nosuch }}", "No filter named 'nosuch'."},
+    {"{{ 1 is callable }}", "the test 'callable' is not supported in chat templates"},
+    {"{{ none is sameas none }}", "the test 'sameas' is not supported in chat templates"},
+    {"{{ 'a' is lower }}", "the test 'lower' is not supported in chat templates"},
+    {"{{ 1 is nosuch }}", "No test named 'nosuch'."},
+    {"{{ 'a'.zfill(3) }}", "the method 'zfill' of strings is not supported"},
+    {"{{ 'a b'.rsplit() }}", "the method 'rsplit' of strings is not supported"},
+    {"{{ 'a'.isdigit() }}", "the method 'isdigit' of strings is not supported"},
+    {"{{ 'a'.partition(' ') }}", "the method 'partition' of strings is not supported"},
+    {"{{ [1].count(1) }}", "the method 'count' of lists is not supported"},
+    {"{{ {}.fromkeys([]) }}", "the method 'fromkeys' of mappings is not supported"},
+};
+
+constexpr Refusal kOfArguments[] = {
+    {"{{ 'a'.find('a', 1) }}", "find: takes at most 1 arguments, got 2"},
+    {"{{ 'a'.startswith('a', 1) }}", "startswith: takes at most 1 arguments, got 2"},
+    {"{{ [] | sort(attribute='a,b') }}", "sort: several attributes are not supported"},
+    {"{{ {} | tojson(sort_keys=true) }}", "tojson: sort_keys=true is not supported"},
+    {"{{ '1_0' | int }}", "int: '1_0': digits with _ are not supported"},
+    {"{{ '1' | int(0, 16) }}", "int: bases other than 10 are not supported"},
+    {"{{ dict([['a', 1]]) }}", "dict: expected a mapping, got a value of type list"},
+    {"{% for x in [1] %}{{ loop.depth }}{% endfor %}", "loop.depth is not supported"},
+    {"{% for x in [1] %}{{ loop.changed(x) }}{% endfor %}", "the method 'changed' of loops is not supported"},
+    {"{% for x in [1] if x %}{{ loop.length }}{% endfor %}",
+     "loop.length over items that a filter or condition chooses is not supported"},
+};
+
+template <size_t count>
+void expect_refused(const Refusal (&refusals)[count]) {
+  for (const Refusal& refusal : refusals) {
+    std::string message = "rendered";
+    try {
+      Template(std::string("\n") + refusal.source, "t").render(Json::object());
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    EXPECT_EQ(message, std::string("t:2: ") + refusal.message) << refusal.source;
+  }
+}
+
+TEST(JinjaRefuses, Tags) { expect_refused(kOfTags); }
+TEST(JinjaRefuses, Expressions) { expect_refused(kOfExpressions); }
+TEST(JinjaRefuses, Texts) { expect_refused(kOfTexts); }
+TEST(JinjaRefuses, FiltersTestsAndMethods) { expect_refused(kOfNames); }
+TEST(JinjaRefuses, Arguments) { expect_refused(kOfArguments); }
+
+}  // namespace
+}  // namespace fathom::jinja
