@@ -5,46 +5,63 @@
 
 namespace fathom::jinja {
 
-Signature::Signature(std::string callee, CallArguments arguments, std::initializer_list<const char*> names,
-                     Meter& meter)
-    : callee_(std::move(callee)), names_(names.begin(), names.end()), values_(names.size()), meter_(meter) {
-  if (arguments.positional.size() > names_.size()) {
-    meter.fail(callee_ + ": takes at most " + std::to_string(names_.size()) + " arguments, got " +
-               std::to_string(arguments.positional.size()));
+Bound::Bound(std::string_view callee, CallArguments arguments, std::vector<std::string_view> names, Meter& meter)
+    : callee_(callee), names_(std::move(names)), values_(names_.size()), meter_(meter) {
+  if (!names_.empty() && names_.front() == kAll) {
+    all_ = std::move(arguments);
+    return;
   }
-  for (size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = std::move(arguments.positional[i]);
+  if (arguments.positional.size() > names_.size()) {
+    fail("more than " + std::to_string(names_.size()) + " arguments are not supported, got " +
+         std::to_string(arguments.positional.size()));
+  }
+  std::move(arguments.positional.begin(), arguments.positional.end(), values_.begin());
   for (auto& [name, value] : arguments.named) {
     const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found == names_.end()) meter.fail(callee_ + ": takes no keyword argument '" + name + "'");
+    if (found == names_.end()) fail("the keyword argument '" + name + "' is not supported");
     std::optional<Value>& slot = values_[found - names_.begin()];
-    if (slot) meter.fail(callee_ + ": got several values for '" + name + "'");
+    if (slot) fail("got several values for '" + name + "'");
     slot = std::move(value);
   }
 }
 
-Value Signature::value(size_t place) const {
-  if (!values_[place]) meter_.fail(callee_ + ": the argument '" + names_[place] + "' is missing");
+Value Bound::value(size_t place) const {
+  if (!has(place)) fail("the argument '" + std::string(names_[place]) + "' is missing");
   return *values_[place];
 }
 
-Value Signature::value(size_t place, Value fallback) const {
-  return values_[place] ? *values_[place] : std::move(fallback);
-}
+Value Bound::value(size_t place, Value fallback) const { return has(place) ? *values_[place] : std::move(fallback); }
 
-std::string Signature::text(size_t place) const {
+std::string Bound::text(size_t place) const {
   const Value found = value(place);
-  if (found.text() == nullptr) refuse(found, callee_ + ": " + names_[place] + ": expected a string", meter_);
+  if (found.text() == nullptr) {
+    refuse(found, callee_ + ": " + std::string(names_[place]) + ": expected a string", meter_);
+  }
   meter_.read(found.text()->size());
   return *found.text();
 }
 
-int64_t Signature::integer(size_t place, int64_t fallback) const {
-  if (!values_[place]) return fallback;
+int64_t Bound::integer(size_t place, int64_t fallback) const {
+  if (!has(place)) return fallback;
   const Value found = value(place);
-  if (!found.integer()) refuse(found, callee_ + ": " + names_[place] + ": expected an integer", meter_);
+  if (!found.integer()) {
+    refuse(found, callee_ + ": " + std::string(names_[place]) + ": expected an integer", meter_);
+  }
   return *found.integer();
 }
 
-bool Signature::flag(size_t place, bool fallback) const { return truth(value(place, Value(Value::Data(fallback)))); }
+bool Bound::flag(size_t place, bool fallback) const { return has(place) ? truth(*values_[place]) : fallback; }
+
+Value BuiltIn::call(const Value& operand, CallArguments arguments, Meter& meter) const {
+  meter.step();
+  std::vector<std::string_view> names;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(names), [](auto name) { return name; });
+  return apply(operand, Bound(name, std::move(arguments), std::move(names), meter), meter);
+}
+
+const BuiltIn* find_built_in(std::span<const BuiltIn> table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const BuiltIn& row) { return row.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
 
 }  // namespace fathom::jinja

@@ -27,7 +27,6 @@ struct Literal {
 struct Name {
   std::string name;
 };
-struct Captured {};  // the text that a filter or set block wrote, as what its filters begin with
 struct SequenceLiteral {
   Sequence::Flavor flavor;
   std::vector<ExpressionPtr> items;
@@ -49,10 +48,13 @@ struct Call {
   ExpressionPtr callee;
   Arguments arguments;
 };
-struct FilterCall {
-  ExpressionPtr operand;
+struct Filter {
   std::string name;
   Arguments arguments;
+};
+struct FilterCall {
+  ExpressionPtr operand;
+  Filter filter;
 };
 struct TestCall {
   ExpressionPtr operand;
@@ -82,8 +84,8 @@ struct Conditional {
 };
 
 struct Expression {
-  std::variant<Literal, Name, Captured, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, FilterCall,
-               TestCall, Unary, Binary, Concatenation, Compare, Conditional>
+  std::variant<Literal, Name, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, FilterCall, TestCall, Unary,
+               Binary, Concatenation, Compare, Conditional>
       node;
   int line = 1;
 };
@@ -115,13 +117,10 @@ struct Set {
   Target target;
   ExpressionPtr value;
 };
-struct SetBlock {
+struct CapturingBlock {  // {% set name | filter %}…{% endset %} and, if it writes, {% filter … %}…{% endfilter %}
+  bool writes;
   Target target;
-  ExpressionPtr filters;  // over Captured; null: none
-  Body body;
-};
-struct FilterBlock {
-  ExpressionPtr filters;
+  std::vector<Filter> filters;
   Body body;
 };
 struct With {
@@ -139,8 +138,7 @@ struct MacroStatement {
 enum class Jump { kBreak, kContinue };
 
 struct Statement {
-  std::variant<Text, Print, If, For, Set, SetBlock, FilterBlock, With, Generation,
-               std::unique_ptr<const MacroStatement>, Jump>
+  std::variant<Text, Print, If, For, Set, CapturingBlock, With, Generation, std::unique_ptr<const MacroStatement>, Jump>
       node;
   int line = 1;
 };

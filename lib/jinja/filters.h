@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "jinja/arguments.h"
 
@@ -18,11 +17,7 @@ std::string missing_filter(const std::string& name);
 std::string missing_test(const std::string& name);
 
 // The filters by subject; filters.cpp joins them.
-struct FilterEntry {
-  std::string_view name;
-  Value (*apply)(const Value& operand, CallArguments arguments, Meter& meter);
-};
-std::span<const FilterEntry> value_filters();
-std::span<const FilterEntry> sequence_filters();
+std::span<const BuiltIn> text_filters();
+std::span<const BuiltIn> sequence_filters();
 
 }  // namespace fathom::jinja

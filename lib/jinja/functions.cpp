@@ -1,7 +1,7 @@
-// The functions that transformers gives to templates: range, namespace, dict, raise_exception, strftime_now.
-#include "jinja/arguments.h"
+// Functions by their names, and what they make.
+#include "jinja/functions.h"
+
 #include "jinja/date.h"
-#include "jinja/evaluate.h"
 #include "jinja/show.h"
 
 namespace fathom::jinja {
@@ -44,7 +44,19 @@ Dict collect(CallArguments arguments, const std::string& callee, Meter& meter) {
 
 }  // namespace
 
-Value Evaluator::make_namespace(CallArguments arguments) {
+std::optional<Function> function_named(std::string_view name) {
+  constexpr std::pair<std::string_view, Function> kFunctions[] = {{"range", Function::kRange},
+                                                                  {"namespace", Function::kNamespace},
+                                                                  {"dict", Function::kDict},
+                                                                  {"raise_exception", Function::kRaiseException},
+                                                                  {"strftime_now", Function::kStrftimeNow}};
+  for (const auto& [known, function] : kFunctions) {
+    if (known == name) return function;
+  }
+  return std::nullopt;
+}
+
+Value Functions::make_namespace(CallArguments arguments) {
   auto space = std::make_unique<Namespace>();
   space->attributes = collect(std::move(arguments), "namespace", meter_);
   for (const auto& [key, value] : space->attributes.entries()) {
@@ -57,12 +69,10 @@ Value Evaluator::make_namespace(CallArguments arguments) {
   return Value(Value::Data(namespaces_.back().get()));
 }
 
-Value Evaluator::current_date(const std::string& format) {
-  if (!now_) now_ = local_now();  // one moment for the whole rendering
-  return make_text(format_date(*now_, format, meter_), meter_);
-}
-
-Value Evaluator::call_function(Function function, CallArguments arguments) {
+Value Functions::call(Function function, CallArguments arguments) {
+  const auto only = [&](const char* callee, const char* name) {
+    return Bound(callee, std::move(arguments), {name}, meter_);
+  };
   switch (function) {
     case Function::kRange:
       return make_range(arguments, meter_);
@@ -71,9 +81,10 @@ Value Evaluator::call_function(Function function, CallArguments arguments) {
     case Function::kDict:
       return make_dict(collect(std::move(arguments), "dict", meter_), meter_);
     case Function::kRaiseException:
-      meter_.fail(to_text(Signature("raise_exception", std::move(arguments), {"message"}, meter_).value(0), meter_));
+      meter_.fail(to_text(only("raise_exception", "message").value(0), meter_));
     case Function::kStrftimeNow:
-      return current_date(Signature("strftime_now", std::move(arguments), {"format"}, meter_).text(0));
+      if (!now_) now_ = local_now();  // one moment for the whole rendering
+      return make_text(format_date(*now_, only("strftime_now", "format").text(0), meter_), meter_);
   }
   meter_.fail("this function is not supported");
 }

@@ -1,6 +1,7 @@
 // The methods of Python's strings, lists and mappings that the sandbox lets a template call.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "jinja/arguments.h"
@@ -12,8 +13,6 @@ enum class MethodKind { kNone, kAllowed, kForbidden };
 MethodKind method_kind(const Value& receiver, const std::string& name);
 // Fails for a method that Python has and the subset has not.
 Value call_method(const Value& receiver, const std::string& name, CallArguments arguments, Meter& meter);
-// str.replace; count < 0: all.
-std::string replace_text(const std::string& text, const std::string& old, const std::string& by, int64_t count,
-                         Meter& meter);
+std::span<const BuiltIn> text_methods();
 
 }  // namespace fathom::jinja

@@ -41,18 +41,11 @@ class ExpressionParser {
     return make(SequenceLiteral{Sequence::Flavor::kTuple, std::move(items)}, line);
   }
 
-  ExpressionPtr filters(ExpressionPtr operand, bool start_inline) {
-    while (start_inline || stream_.is_operator("|")) {
-      if (!start_inline) stream_.take();
-      start_inline = false;
-      const int line = stream_.line();
-      const std::string name = dotted_name();
-      if (!has_filter(name)) stream_.note_unknown(missing_filter(name));
-      Arguments arguments;
-      if (stream_.is_operator("(")) arguments = call_arguments();
-      operand = make(FilterCall{std::move(operand), name, std::move(arguments)}, line);
-    }
-    return operand;
+  Filter filter() {
+    Filter filter{dotted_name(), {}};
+    if (!has_filter(filter.name)) stream_.note_unknown(missing_filter(filter.name));
+    if (stream_.is_operator("(")) filter.arguments = call_arguments();
+    return filter;
   }
 
  private:
@@ -120,7 +113,7 @@ class ExpressionParser {
       if (stream_.skip_operator(sign)) return comparison;
     }
     if (stream_.skip_name("in")) return Comparison::kIn;
-    if (!stream_.is_name("not") || !stream_.next_is_name("in")) return std::nullopt;
+    if (!stream_.is_name("not") || !stream_.next_is(Type::kName, "in")) return std::nullopt;
     stream_.take();
     stream_.take();
     return Comparison::kNotIn;
@@ -271,7 +264,8 @@ class ExpressionParser {
   ExpressionPtr filters_and_tests(ExpressionPtr node) {
     while (true) {
       if (stream_.is_operator("|")) {
-        node = filters(std::move(node), false);
+        const int line = stream_.take().line;
+        node = make(FilterCall{std::move(node), filter()}, line);
       } else if (stream_.is_name("is")) {
         node = test(std::move(node));
       } else if (stream_.is_operator("(")) {
@@ -322,7 +316,7 @@ class ExpressionParser {
       if (stream_.is_operator("*") || stream_.is_operator("**")) {
         stream_.fail("arguments with " + stream_.current().text + " are not supported");
       }
-      if (stream_.is(Type::kName) && stream_.next_is_operator("=")) {
+      if (stream_.is(Type::kName) && stream_.next_is(Type::kOperator, "=")) {
         std::string name = stream_.take().text;
         stream_.take();
         arguments.named.emplace_back(std::move(name), expression(true));
@@ -355,8 +349,6 @@ ExpressionPtr parse_tuple(TokenStream& stream, bool with_conditional, std::strin
   return ExpressionParser(stream).tuple(with_conditional, end_name, false);
 }
 
-ExpressionPtr parse_filters(TokenStream& stream, ExpressionPtr operand, bool start_inline) {
-  return ExpressionParser(stream).filters(std::move(operand), start_inline);
-}
+Filter parse_filter(TokenStream& stream) { return ExpressionParser(stream).filter(); }
 
 }  // namespace fathom::jinja

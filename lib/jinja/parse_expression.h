@@ -10,7 +10,6 @@ namespace fathom::jinja {
 ExpressionPtr parse_expression(TokenStream& stream, bool with_conditional = true);
 // One expression, or several with commas between them as a tuple, up to the end of the tag or `end_name`.
 ExpressionPtr parse_tuple(TokenStream& stream, bool with_conditional = true, std::string_view end_name = "");
-// "| name(…) | name" after `operand`, which may stand before the first bar (start_inline: no bar before the first).
-ExpressionPtr parse_filters(TokenStream& stream, ExpressionPtr operand, bool start_inline = false);
+Filter parse_filter(TokenStream& stream);  // "name(…)", as it stands behind a bar
 
 }  // namespace fathom::jinja

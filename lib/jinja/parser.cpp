@@ -87,10 +87,7 @@ class Parser {
       has_generation_ = true;
       return {Generation{scope("endgeneration", true)}, line};
     }
-    if (tag == "filter") {
-      ExpressionPtr filters = parse_filters(stream_, captured(line), true);
-      return {FilterBlock{std::move(filters), scope("endfilter")}, line};
-    }
+    if (tag == "filter") return {filter_block(), line};
     if (tag == "with") return {with_statement(), line};
     if (tag == "break" || tag == "continue") {
       if (!in_loop_) fail_at(stream_.origin(), line, "'" + tag + "' outside of a loop");
@@ -140,9 +137,18 @@ class Parser {
     Target written = target("", true);
     if (stream_.skip_operator("=")) return {Set{std::move(written), parse_tuple(stream_)}, line};
     if (written.unpacks) fail_at(stream_.origin(), line, "a set block needs one name");
-    ExpressionPtr filters;
-    if (stream_.is_operator("|")) filters = parse_filters(stream_, captured(line));
-    return {SetBlock{std::move(written), std::move(filters), scope("endset")}, line};
+    CapturingBlock block{false, std::move(written), {}, {}};
+    while (stream_.skip_operator("|")) block.filters.push_back(parse_filter(stream_));
+    block.body = scope("endset");
+    return {std::move(block), line};
+  }
+
+  CapturingBlock filter_block() {
+    CapturingBlock block{true, {}, {}, {}};
+    do block.filters.push_back(parse_filter(stream_));
+    while (stream_.skip_operator("|"));
+    block.body = scope("endfilter");
+    return block;
   }
 
   With with_statement() {
@@ -214,13 +220,6 @@ class Parser {
       stream_.fail("Can't assign to special loop variable in for-loop target");
     }
     return result;
-  }
-
-  static ExpressionPtr captured(int line) {
-    auto expression = std::make_unique<Expression>();
-    expression->node = Captured{};
-    expression->line = line;
-    return expression;
   }
 
   TokenStream stream_;

@@ -75,53 +75,51 @@ Value over_items(const Value& operand, int depth, Change change, Meter& meter) {
   return make_iterator(next, std::max(operand.depth(), depth) + 1, meter);
 }
 
-// The first argument, which is a text, taken out.
-std::string take_name(CallArguments& arguments, const char* missing, Meter& meter) {
-  if (arguments.positional.empty()) meter.fail(missing);
-  const Value first = std::move(arguments.positional.front());
-  arguments.positional.erase(arguments.positional.begin());
-  if (first.text() == nullptr) refuse(first, "expected the name of a filter or test", meter);
-  return *first.text();
+// The arguments behind the first `count`.
+CallArguments rest_of(const CallArguments& arguments, size_t count) {
+  CallArguments rest = arguments;
+  rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<std::ptrdiff_t>(count));
+  return rest;
 }
 
-Value map(const Value& operand, CallArguments arguments, Meter& meter) {
-  const bool by_attribute = arguments.positional.empty() && !arguments.named.empty();
-  const int depth = deepest(arguments);
-  if (by_attribute) {
-    const Signature signature("map", std::move(arguments), {"attribute", "default"}, meter);
-    const auto change = [path = AttributePath(signature.value(0), meter), fallback = signature.value(1, Value()),
+std::string name_at(const CallArguments& arguments, size_t place, Meter& meter) {
+  const Value& name = arguments.positional[place];
+  if (name.text() == nullptr) refuse(name, "expected the name of a filter or test", meter);
+  return *name.text();
+}
+
+Value map(const Value& operand, const Bound& arguments, Meter& meter) {
+  const CallArguments& all = arguments.all();
+  if (all.positional.empty()) {
+    const Bound by_attribute("map", all, {"attribute", "default"}, meter);
+    const auto change = [path = AttributePath(by_attribute.value(0), meter), fallback = by_attribute.value(1, Value()),
                          &meter](const Value& item) -> Item { return path.look_up(item, fallback, meter); };
-    return over_items(operand, depth, change, meter);
+    return over_items(operand, deepest(all), change, meter);
   }
-  const std::string name = take_name(arguments, "map requires a filter argument", meter);
-  const auto change = [name, arguments, &meter](const Value& item) -> Item {
-    return apply_filter(name, item, arguments, meter);
+  const auto change = [name = name_at(all, 0, meter), rest = rest_of(all, 1), &meter](const Value& item) -> Item {
+    return apply_filter(name, item, rest, meter);
   };
-  return over_items(operand, depth, change, meter);
+  return over_items(operand, deepest(all), change, meter);
 }
 
 // select, reject (of the items) and selectattr, rejectattr (of an attribute of theirs).
 template <bool keeps, bool by_attribute>
-Value choose(const Value& operand, CallArguments arguments, Meter& meter) {
-  auto& positional = arguments.positional;
-  Value path_value;
-  if (by_attribute) {
-    if (positional.empty()) meter.fail("Missing parameter for attribute name");
-    path_value = positional.front();
-    positional.erase(positional.begin());
-  }
+Value choose(const Value& operand, const Bound& arguments, Meter& meter) {
+  const CallArguments& all = arguments.all();
+  const size_t place = by_attribute ? 1 : 0;  // of the test
+  if (all.positional.size() < place) meter.fail("Missing parameter for attribute name");
+  const AttributePath path(by_attribute ? all.positional[0] : Value(), meter);
   std::optional<std::string> test;
-  if (!positional.empty()) test = take_name(arguments, "", meter);
-  const auto change = [path = AttributePath(path_value, meter), test, arguments, &meter](const Value& item) -> Item {
+  if (all.positional.size() > place) test = name_at(all, place, meter);
+  const auto change = [path, test, rest = rest_of(all, test ? place + 1 : place), &meter](const Value& item) -> Item {
     const Value value = path.look_up(item, Value(), meter);
-    const bool holds = test ? apply_test(*test, value, arguments, meter) : truth(value);
+    const bool holds = test ? apply_test(*test, value, rest, meter) : truth(value);
     return holds == keeps ? Item(item) : std::nullopt;
   };
-  return over_items(operand, deepest(arguments), change, meter);
+  return over_items(operand, deepest(all), change, meter);
 }
 
-Value first(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature none("first", std::move(arguments), {}, meter);
+Value first(const Value& operand, const Bound&, Meter& meter) {
   return Cursor(operand, meter).next().value_or(Value::undefined("No first item, sequence was empty."));
 }
 
@@ -133,29 +131,23 @@ std::vector<Value> reversed(const Value& operand, const char* filter, Meter& met
   return items;
 }
 
-Value last(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature none("last", std::move(arguments), {}, meter);
+Value last(const Value& operand, const Bound&, Meter& meter) {
   const std::vector<Value> items = reversed(operand, "last", meter);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.front();
 }
 
-Value reverse(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature none("reverse", std::move(arguments), {}, meter);
+Value reverse(const Value& operand, const Bound&, Meter& meter) {
   if (operand.text() != nullptr) return get_slice(operand, Value(), Value(), Value(Value::Data(int64_t{-1})), meter);
   const Value items = make_list(reversed(operand, "reverse", meter), meter);
   const auto unchanged = [](const Value& item) -> Item { return item; };
   return over_items(items, 0, unchanged, meter);
 }
 
-Value list(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature none("list", std::move(arguments), {}, meter);
-  return make_list(to_vector(operand, meter), meter);
-}
+Value list(const Value& operand, const Bound&, Meter& meter) { return make_list(to_vector(operand, meter), meter); }
 
-Value join(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature signature("join", std::move(arguments), {"d", "attribute"}, meter);
-  const std::string separator = to_text(signature.value(0, make_text("", meter)), meter);
-  const AttributePath path(signature.value(1, Value()), meter);
+Value join(const Value& operand, const Bound& arguments, Meter& meter) {
+  const std::string separator = to_text(arguments.value(0, make_text("", meter)), meter);
+  const AttributePath path(arguments.value(1, Value()), meter);
   std::string result;
   bool is_first = true;
   Cursor cursor(operand, meter);
@@ -169,8 +161,7 @@ Value join(const Value& operand, CallArguments arguments, Meter& meter) {
   return make_text(std::move(result), meter);
 }
 
-Value items(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature none("items", std::move(arguments), {}, meter);
+Value items(const Value& operand, const Bound&, Meter& meter) {
   if (!operand.is<Undefined>() && operand.dict() == nullptr) refuse(operand, "items: expected a mapping", meter);
   const auto pair = [operand, &meter](const Value& key) -> Item {
     return make_tuple({key, *operand.dict()->find(key, meter)}, meter);
@@ -184,11 +175,9 @@ Value key_of(const Value& value, bool case_sensitive, Meter& meter) {
   return changes ? make_text(lower(*value.text(), meter), meter) : value;
 }
 
-Value unique(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature signature("unique", std::move(arguments), {"case_sensitive", "attribute"}, meter);
-  const auto change = [path = AttributePath(signature.value(1, Value()), meter),
-                       case_sensitive = signature.flag(0, false), seen = std::make_shared<Dict>(),
-                       &meter](const Value& item) -> Item {
+Value unique(const Value& operand, const Bound& arguments, Meter& meter) {
+  const auto change = [path = AttributePath(arguments.value(1, Value()), meter), case_sensitive = arguments.flag(0),
+                       seen = std::make_shared<Dict>(), &meter](const Value& item) -> Item {
     const Value key = key_of(path.look_up(item, Value(), meter), case_sensitive, meter);
     if (!is_hashable(key)) refuse(key, "unique: expected values that can be keys", meter);
     if (seen->find(key, meter) != nullptr) return std::nullopt;
@@ -210,9 +199,8 @@ Value sorted_by(const std::vector<Value>& keys, const std::vector<Value>& items,
   return make_list(std::move(sorted), meter);
 }
 
-Value sort(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature signature("sort", std::move(arguments), {"reverse", "case_sensitive", "attribute"}, meter);
-  const Value attribute = signature.value(2, Value());
+Value sort(const Value& operand, const Bound& arguments, Meter& meter) {
+  const Value attribute = arguments.value(2, Value());
   if (attribute.text() != nullptr && attribute.text()->find(',') != std::string::npos) {
     meter.fail("sort: several attributes are not supported");
   }
@@ -220,32 +208,30 @@ Value sort(const Value& operand, CallArguments arguments, Meter& meter) {
   const std::vector<Value> items = to_vector(operand, meter);
   std::vector<Value> keys;
   for (const Value& item : items) {
-    keys.push_back(key_of(path.look_up(item, Value(), meter), signature.flag(1, false), meter));
+    keys.push_back(key_of(path.look_up(item, Value(), meter), arguments.flag(1), meter));
   }
-  return sorted_by(keys, items, signature.flag(0, false), meter);
+  return sorted_by(keys, items, arguments.flag(0), meter);
 }
 
-Value dictsort(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature signature("dictsort", std::move(arguments), {"case_sensitive", "by", "reverse"}, meter);
-  const std::string by = signature.has(1) ? signature.text(1) : "key";
+Value dictsort(const Value& operand, const Bound& arguments, Meter& meter) {
+  const std::string by = arguments.has(1) ? arguments.text(1) : "key";
   if (by != "key" && by != "value") meter.fail("You can only sort by either \"key\" or \"value\"");
   if (operand.dict() == nullptr) refuse(operand, "dictsort: expected a mapping", meter);
   std::vector<Value> items, keys;
   for (const auto& [key, value] : operand.dict()->entries()) {
     items.push_back(make_tuple({key, value}, meter));
-    keys.push_back(key_of(by == "key" ? key : value, signature.flag(0, false), meter));
+    keys.push_back(key_of(by == "key" ? key : value, arguments.flag(0), meter));
   }
-  return sorted_by(keys, items, signature.flag(2, false), meter);
+  return sorted_by(keys, items, arguments.flag(2), meter);
 }
 
 template <bool largest>
-Value extreme(const Value& operand, CallArguments arguments, Meter& meter) {
-  const Signature signature(largest ? "max" : "min", std::move(arguments), {"case_sensitive", "attribute"}, meter);
-  const AttributePath path(signature.value(1, Value()), meter);
+Value extreme(const Value& operand, const Bound& arguments, Meter& meter) {
+  const AttributePath path(arguments.value(1, Value()), meter);
   Item best, best_key;
   Cursor cursor(operand, meter);
   while (Item item = cursor.next()) {
-    Value key = key_of(path.look_up(*item, Value(), meter), signature.flag(0, false), meter);
+    Value key = key_of(path.look_up(*item, Value(), meter), arguments.flag(0), meter);
     const bool better = !best || (largest ? less(*best_key, key, meter) : less(key, *best_key, meter));
     if (!better) continue;
     best = std::move(item);
@@ -254,25 +240,25 @@ Value extreme(const Value& operand, CallArguments arguments, Meter& meter) {
   return best ? *best : Value::undefined("No aggregated item, sequence was empty.");
 }
 
-constexpr FilterEntry kFilters[] = {{"map", map},
-                                    {"select", choose<true, false>},
-                                    {"reject", choose<false, false>},
-                                    {"selectattr", choose<true, true>},
-                                    {"rejectattr", choose<false, true>},
-                                    {"first", first},
-                                    {"last", last},
-                                    {"reverse", reverse},
-                                    {"list", list},
-                                    {"join", join},
-                                    {"items", items},
-                                    {"unique", unique},
-                                    {"sort", sort},
-                                    {"dictsort", dictsort},
-                                    {"min", extreme<false>},
-                                    {"max", extreme<true>}};
+constexpr BuiltIn kFilters[] = {{"map", {kAll}, map},
+                                {"select", {kAll}, choose<true, false>},
+                                {"reject", {kAll}, choose<false, false>},
+                                {"selectattr", {kAll}, choose<true, true>},
+                                {"rejectattr", {kAll}, choose<false, true>},
+                                {"first", {}, first},
+                                {"last", {}, last},
+                                {"reverse", {}, reverse},
+                                {"list", {}, list},
+                                {"join", {"d", "attribute"}, join},
+                                {"items", {}, items},
+                                {"unique", {"case_sensitive", "attribute"}, unique},
+                                {"sort", {"reverse", "case_sensitive", "attribute"}, sort},
+                                {"dictsort", {"case_sensitive", "by", "reverse"}, dictsort},
+                                {"min", {"case_sensitive", "attribute"}, extreme<false>},
+                                {"max", {"case_sensitive", "attribute"}, extreme<true>}};
 
 }  // namespace
 
-std::span<const FilterEntry> sequence_filters() { return kFilters; }
+std::span<const BuiltIn> sequence_filters() { return kFilters; }
 
 }  // namespace fathom::jinja

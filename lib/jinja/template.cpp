@@ -55,13 +55,13 @@ Rendered Template::render(const Json& variables, const Limits& limits) const {
 }
 
 Rendered Template::render(const Json& variables, Meter& meter, const RenderOptions& options) const {
-  Evaluator evaluator(state_->syntax, meter, options.now);
+  Variables given;
+  given.now = options.now;
   for (const auto& [name, json] : variables.items()) {
-    Value value = from_json(json, meter);
-    if (name == options.traced) evaluator.trace(value);
-    evaluator.define(name, std::move(value));
+    given.values.emplace_back(name, from_json(json, meter));
+    if (name == options.traced) given.traced = given.values.back().second;
   }
-  return evaluator.run();
+  return evaluate(state_->syntax, given, meter);
 }
 
 bool Template::has_generation_blocks() const { return state_->syntax.has_generation; }

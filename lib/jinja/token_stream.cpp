@@ -1,45 +1,30 @@
 // Moving through the tokens, with Jinja's messages where they are not the expected ones.
 #include "jinja/token_stream.h"
 
+#include <array>
+
 namespace fathom::jinja {
 
 using Type = Token::Type;
 
 std::string describe(const Token& token) {
-  switch (token.type) {
-    case Type::kText:
-      return "template data / text";
-    case Type::kPrintBegin:
-      return "begin of print statement";
-    case Type::kPrintEnd:
-      return "end of print statement";
-    case Type::kBlockBegin:
-      return "begin of statement block";
-    case Type::kBlockEnd:
-      return "end of statement block";
-    case Type::kString:
-      return "string";
-    case Type::kInteger:
-      return "integer";
-    case Type::kFloat:
-      return "float";
-    case Type::kEnd:
-      return "end of template";
-    case Type::kName:
-    case Type::kOperator:
-      break;
-  }
-  return token.text;
+  constexpr std::array<const char*, 11> kNames = {"template data / text",
+                                                  "begin of print statement",
+                                                  "end of print statement",
+                                                  "begin of statement block",
+                                                  "end of statement block",
+                                                  "",
+                                                  "string",
+                                                  "integer",
+                                                  "float",
+                                                  "",
+                                                  "end of template"};
+  const std::string name = kNames[static_cast<size_t>(token.type)];
+  return name.empty() ? token.text : name;
 }
 
-bool TokenStream::next_is_name(std::string_view text) const {
-  if (at_ + 1 >= tokens_.size()) return false;
-  return tokens_[at_ + 1].type == Type::kName && tokens_[at_ + 1].text == text;
-}
-
-bool TokenStream::next_is_operator(std::string_view text) const {
-  if (at_ + 1 >= tokens_.size()) return false;
-  return tokens_[at_ + 1].type == Type::kOperator && tokens_[at_ + 1].text == text;
+bool TokenStream::next_is(Type type, std::string_view text) const {
+  return at_ + 1 < tokens_.size() && tokens_[at_ + 1].type == type && tokens_[at_ + 1].text == text;
 }
 
 Token TokenStream::take() {

@@ -21,8 +21,7 @@ class TokenStream {
   bool is(Token::Type type) const { return current().type == type; }
   bool is_name(std::string_view text) const { return is(Token::Type::kName) && current().text == text; }
   bool is_operator(std::string_view text) const { return is(Token::Type::kOperator) && current().text == text; }
-  bool next_is_name(std::string_view text) const;
-  bool next_is_operator(std::string_view text) const;
+  bool next_is(Token::Type type, std::string_view text) const;
 
   Token take();
   bool skip_name(std::string_view text);

@@ -76,8 +76,8 @@ constexpr Refusal kOfNames[] = {
 };
 
 constexpr Refusal kOfArguments[] = {
-    {"{{ 'a'.find('a', 1) }}", "find: takes at most 1 arguments, got 2"},
-    {"{{ 'a'.startswith('a', 1) }}", "startswith: takes at most 1 arguments, got 2"},
+    {"{{ 'a'.find('a', 1) }}", "find: more than 1 arguments are not supported, got 2"},
+    {"{{ 'a'.startswith('a', 1) }}", "startswith: more than 1 arguments are not supported, got 2"},
     {"{{ [] | sort(attribute='a,b') }}", "sort: several attributes are not supported"},
     {"{{ {} | tojson(sort_keys=true) }}", "tojson: sort_keys=true is not supported"},
     {"{{ '1_0' | int }}", "int: '1_0': digits with _ are not supported"},

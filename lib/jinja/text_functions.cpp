@@ -1,0 +1,290 @@
+// Filters and methods of text, on UTF-8; positions count characters.
+#include <algorithm>
+#include <limits>
+
+#include "jinja/filters.h"
+#include "jinja/format.h"
+#include "jinja/methods.h"
+#include "jinja/show.h"
+#include "jinja/text.h"
+
+namespace fathom::jinja {
+namespace {
+
+constexpr size_t kNone = std::string::npos;
+constexpr int64_t kWidestMargin = 1000;
+using View = std::string_view;
+
+// A result that is safe to print where its source was.
+Value like(const Value& source, std::string text, Meter& meter) {
+  return source.is<Markup>() ? make_markup(std::move(text), meter) : make_text(std::move(text), meter);
+}
+
+template <std::string (*change)(View, Meter&)>
+Value in_case(const Value& operand, const Bound&, Meter& meter) {
+  const std::string text = to_text(operand, meter);
+  meter.visit(text.size());
+  return like(operand, change(text, meter), meter);
+}
+
+// Upper case at the start and after blanks, hyphens and opening brackets; lower case elsewhere.
+Value title_filter(const Value& operand, const Bound&, Meter& meter) {
+  const std::string text = to_text(operand, meter);
+  meter.visit(4 * text.size());  // each letter on its own
+  std::string result;
+  bool starts = true;
+  for (size_t at = 0; at < text.size();) {
+    const View character = View(text).substr(at, character_size(text, at));
+    result += starts ? upper(character, meter) : lower(character, meter);
+    starts = View("-({[<").find(character) != std::string_view::npos || strip(character, Ends::kLeft).empty();
+    at += character.size();
+  }
+  return make_text(std::move(result), meter);
+}
+
+template <Ends ends>
+Value strip_ends(const Value& operand, const Bound& arguments, Meter& meter) {
+  const std::string text = to_text(operand, meter);
+  meter.make(text.size());
+  meter.step(static_cast<int64_t>(text.size() / 4));
+  if (!arguments.has_more_than_none(0)) return like(operand, std::string(strip(text, ends)), meter);
+  const std::string characters = arguments.text(0);
+  meter.make(4 * characters.size());
+  return like(operand, std::string(strip(text, ends, characters)), meter);
+}
+
+// str.replace; count < 0: all.
+std::string replaced(View text, View old, View by, int64_t count, Meter& meter) {
+  std::string result;
+  meter.make(text.size());
+  if (count < 0) count = std::numeric_limits<int64_t>::max();
+  size_t begin = 0;
+  while (count-- > 0) {
+    // An empty text is found before every character and at the end.
+    const size_t at = find_text(text, old, begin);
+    if (at == kNone) break;
+    meter.make(by.size());
+    result.append(text, begin, at - begin).append(by);
+    begin = at + old.size();
+    if (!old.empty()) continue;
+    if (begin >= text.size()) return result;
+    const size_t size = character_size(text, begin);
+    result.append(text, begin, size);
+    begin += size;
+  }
+  return result.append(text, begin);
+}
+
+Value replace(const Value& operand, const Bound& arguments, Meter& meter) {
+  const std::string text = to_text(operand, meter);
+  return make_text(replaced(text, arguments.text(0), arguments.text(1), arguments.integer(2, -1), meter), meter);
+}
+
+// A number of blanks, or the text itself.
+std::string margin_of(const Value& width, Meter& meter) {
+  if (width.text() != nullptr) return *width.text();
+  if (!width.integer()) refuse(width, "indent: expected an integer or a string", meter);
+  if (*width.integer() > kWidestMargin) {
+    meter.fail("indent: widths beyond " + std::to_string(kWidestMargin) + " are not supported");
+  }
+  return std::string(static_cast<size_t>(std::max<int64_t>(*width.integer(), 0)), ' ');
+}
+
+Value indent(const Value& operand, const Bound& arguments, Meter& meter) {
+  if (operand.text() == nullptr) refuse(operand, "indent: expected a string", meter);
+  const std::string margin = margin_of(arguments.value(0, Value(Value::Data(int64_t{4}))), meter);
+  const std::string text = *operand.text() + "\n";  // so that a text without a line has one
+  std::string result = arguments.flag(1) ? margin : "";
+  bool first = true;
+  for (View line : split_lines(text, meter)) {
+    meter.make(margin.size() + 1);
+    if (!first) result += '\n';
+    if (!first && (!line.empty() || arguments.flag(2))) result += margin;
+    result += line;
+    first = false;
+  }
+  return like(operand, std::move(result), meter);
+}
+
+Value string(const Value& operand, const Bound&, Meter& meter) {
+  return operand.text() != nullptr ? operand : make_text(to_text(operand, meter), meter);
+}
+
+Value safe(const Value& operand, const Bound&, Meter& meter) { return make_markup(to_text(operand, meter), meter); }
+
+Value tojson(const Value& operand, const Bound& arguments, Meter& meter) {
+  if (arguments.flag(3)) meter.fail("tojson: sort_keys=true is not supported");
+  JsonStyle style;
+  style.ensure_ascii = arguments.flag(0);
+  if (arguments.has_more_than_none(1)) {
+    style.indent = margin_of(arguments.value(1), meter);
+    style.item_separator = ",";
+  }
+  if (arguments.has_more_than_none(2)) {
+    const std::vector<Value> pair = to_vector(arguments.value(2), meter);
+    if (pair.size() != 2 || pair[0].text() == nullptr || pair[1].text() == nullptr) {
+      meter.fail("tojson: separators: expected two strings");
+    }
+    style.item_separator = *pair[0].text();
+    style.key_separator = *pair[1].text();
+  }
+  return make_text(to_json_text(operand, style, meter), meter);
+}
+
+Value format_filter(const Value& operand, const Bound& arguments, Meter& meter) {
+  return make_text(format_percent(to_text(operand, meter), arguments.all(), meter), meter);
+}
+
+Value format_method(const Value& operand, const Bound& arguments, Meter& meter) {
+  return make_text(format_braces(*operand.text(), arguments.all(), meter), meter);
+}
+
+Value list_of(const std::vector<View>& parts, Meter& meter) {
+  std::vector<Value> items;
+  items.reserve(parts.size());
+  for (View part : parts) items.push_back(make_text(std::string(part), meter));
+  return make_list(std::move(items), meter);
+}
+
+// str.split() without a separator: at runs of blanks. limit < 0: all.
+std::vector<View> split_blanks(View text, int64_t limit, Meter& meter) {
+  std::vector<View> parts;
+  meter.step(static_cast<int64_t>(text.size() / 2));
+  for (View rest = strip(text, Ends::kLeft); !rest.empty();) {
+    const bool is_last = static_cast<int64_t>(parts.size()) == limit;
+    size_t end = is_last ? rest.size() : 0;
+    const auto is_blank = [&](size_t at) {
+      return strip(rest.substr(at, character_size(rest, at)), Ends::kLeft).empty();
+    };
+    while (end < rest.size() && !is_blank(end)) end += character_size(rest, end);
+    meter.make(sizeof(View));
+    parts.push_back(rest.substr(0, end));
+    rest = strip(rest.substr(end), Ends::kLeft);
+  }
+  return parts;
+}
+
+std::vector<View> split_at(View text, View separator, int64_t limit, Meter& meter) {
+  std::vector<View> parts;
+  size_t begin = 0;
+  for (size_t at = 0; limit < 0 || static_cast<int64_t>(parts.size()) < limit; begin = at + separator.size()) {
+    at = find_text(text, separator, begin);
+    if (at == kNone) break;
+    meter.make(sizeof(View));
+    parts.push_back(text.substr(begin, at - begin));
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+Value split(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const std::string& text = *receiver.text();
+  const int64_t limit = arguments.integer(1, -1);
+  meter.make(text.size());
+  if (!arguments.has_more_than_none(0)) return list_of(split_blanks(text, limit, meter), meter);
+  const std::string separator = arguments.text(0);
+  if (separator.empty()) meter.fail("split: empty separator");
+  return list_of(split_at(text, separator, limit, meter), meter);
+}
+
+Value split_lines_method(const Value& receiver, const Bound& arguments, Meter& meter) {
+  return list_of(split_lines(*receiver.text(), meter, arguments.flag(0)), meter);
+}
+
+template <bool at_start>
+bool has_end(const Value& receiver, const Value& end, Meter& meter) {
+  if (end.text() == nullptr) refuse(end, "startswith, endswith: expected a string or a tuple of strings", meter);
+  meter.read(end.text()->size());
+  return at_start ? receiver.text()->starts_with(*end.text()) : receiver.text()->ends_with(*end.text());
+}
+
+template <bool at_start>
+Value begins_or_ends(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const Value wanted = arguments.value(0);
+  const auto matches = [&](const Value& end) { return has_end<at_start>(receiver, end, meter); };
+  if (!wanted.is_sequence(Sequence::Flavor::kTuple)) return Value(Value::Data(matches(wanted)));
+  const auto& all = wanted.sequence()->items;
+  return Value(Value::Data(std::any_of(all.begin(), all.end(), matches)));
+}
+
+Value find(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const std::string& text = *receiver.text();
+  const std::string wanted = arguments.text(0);
+  meter.read(text.size());
+  const size_t at = find_text(text, wanted);
+  return Value(Value::Data(at == kNone ? int64_t{-1} : count_characters(View(text).substr(0, at))));
+}
+
+Value count(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const std::string& text = *receiver.text();
+  const std::string wanted = arguments.text(0);
+  meter.read(text.size());
+  if (wanted.empty()) return Value(Value::Data(count_characters(text) + 1));
+  int64_t found = 0;
+  for (size_t at = 0; (at = find_text(text, wanted, at)) != kNone; at += wanted.size()) {
+    meter.step();
+    ++found;
+  }
+  return Value(Value::Data(found));
+}
+
+Value join(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const std::string& separator = *receiver.text();
+  std::string text;
+  bool first = true;
+  Cursor cursor(arguments.value(0), meter);
+  while (const auto item = cursor.next()) {
+    if (item->text() == nullptr) refuse(*item, "join: expected strings", meter);
+    meter.make(item->text()->size() + separator.size());
+    if (!first) text += separator;
+    text += *item->text();
+    first = false;
+  }
+  return make_text(std::move(text), meter);
+}
+
+template <bool at_start>
+Value remove_end(const Value& receiver, const Bound& arguments, Meter& meter) {
+  const std::string& text = *receiver.text();
+  const Value end = arguments.value(0);
+  const size_t cut = has_end<at_start>(receiver, end, meter) ? end.text()->size() : 0;
+  return make_text(text.substr(at_start ? cut : 0, text.size() - cut), meter);
+}
+
+constexpr BuiltIn kFilters[] = {{"upper", {}, in_case<upper>},
+                                {"lower", {}, in_case<lower>},
+                                {"capitalize", {}, in_case<capitalize>},
+                                {"title", {}, title_filter},
+                                {"trim", {"chars"}, strip_ends<Ends::kBoth>},
+                                {"replace", {"old", "new", "count"}, replace},
+                                {"indent", {"width", "first", "blank"}, indent},
+                                {"string", {}, string},
+                                {"safe", {}, safe},
+                                {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, tojson},
+                                {"format", {kAll}, format_filter}};
+
+constexpr BuiltIn kMethods[] = {{"split", {"sep", "maxsplit"}, split},
+                                {"splitlines", {"keepends"}, split_lines_method},
+                                {"strip", {"chars"}, strip_ends<Ends::kBoth>},
+                                {"lstrip", {"chars"}, strip_ends<Ends::kLeft>},
+                                {"rstrip", {"chars"}, strip_ends<Ends::kRight>},
+                                {"startswith", {"prefix"}, begins_or_ends<true>},
+                                {"endswith", {"suffix"}, begins_or_ends<false>},
+                                {"find", {"sub"}, find},
+                                {"count", {"sub"}, count},
+                                {"join", {"iterable"}, join},
+                                {"replace", {"old", "new", "count"}, replace},
+                                {"removeprefix", {"prefix"}, remove_end<true>},
+                                {"removesuffix", {"suffix"}, remove_end<false>},
+                                {"upper", {}, in_case<upper>},
+                                {"lower", {}, in_case<lower>},
+                                {"title", {}, in_case<title>},
+                                {"capitalize", {}, in_case<capitalize>},
+                                {"format", {kAll}, format_method}};
+
+}  // namespace
+
+std::span<const BuiltIn> text_filters() { return kFilters; }
+std::span<const BuiltIn> text_methods() { return kMethods; }
+
+}  // namespace fathom::jinja
