@@ -12,6 +12,7 @@ Bound::Bound(std::string_view callee, CallArguments arguments, std::vector<std::
     return;
   }
   if (arguments.positional.size() > names_.size()) {
+    if (names_.empty()) fail("arguments are not supported");
     fail("more than " + std::to_string(names_.size()) + " arguments are not supported, got " +
          std::to_string(arguments.positional.size()));
   }

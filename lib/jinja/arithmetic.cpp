@@ -17,8 +17,8 @@ constexpr const char* kSymbols[] = {"+", "-", "*", "/", "//", "%"};
              type_name(left) + " and " + type_name(right));
 }
 
-Value whole(int64_t value) { return Value(Value::Data(value)); }
-Value real(double value) { return Value(Value::Data(value)); }
+Value whole(int64_t value) { return Value(value); }
+Value real(double value) { return Value(value); }
 
 int64_t checked(bool overflows, int64_t value, Meter& meter) {
   if (overflows) meter.fail("integers beyond 64 bits are not supported");

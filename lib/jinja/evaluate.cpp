@@ -8,11 +8,47 @@
 #include "jinja/loop.h"
 #include "jinja/methods.h"
 #include "jinja/operators.h"
-#include "jinja/scope.h"
 #include "jinja/show.h"
 
 namespace fathom::jinja {
 namespace {
+
+// The variables: each loop, macro and block has its own, over those around it.
+class Scope {
+ public:
+  explicit Scope(const Scope* parent) : parent_(parent) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  // The name is not copied: it is the syntax tree's, or that of a variable given to the template.
+  void add(std::string_view name, Value value, Meter& meter) {  // a name that this scope does not have
+    meter.make(sizeof(values_[0]));
+    values_.emplace_back(name, std::move(value));
+  }
+  void set(std::string_view name, Value value, Meter& meter) {
+    meter.step(1 + static_cast<int64_t>(values_.size() / 8));
+    for (auto& [known, held] : values_) {
+      if (known == name) {
+        held = std::move(value);
+        return;
+      }
+    }
+    add(name, std::move(value), meter);
+  }
+  const Value* find(std::string_view name, Meter& meter) const {
+    for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
+      meter.step(1 + static_cast<int64_t>(scope->values_.size() / 8));
+      for (const auto& [known, value] : scope->values_) {
+        if (known == name) return &value;
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  const Scope* parent_;
+  std::vector<std::pair<std::string_view, Value>> values_;
+};
 
 class Evaluator {
  public:
@@ -178,7 +214,7 @@ class Evaluator {
   }
 
   Flow run_statement(const std::unique_ptr<const MacroStatement>& node, Scope& scope) {
-    scope.set(node->name, Value(Value::Data(node.get())), meter_);
+    scope.set(node->name, Value(node.get()), meter_);
     return Flow::kNext;
   }
 
@@ -198,7 +234,7 @@ class Evaluator {
 
   Value value_of(const Name& node, const Scope& scope) {
     if (const Value* found = scope.find(node.name, meter_)) return *found;
-    if (const auto function = function_named(node.name)) return Value(Value::Data(*function));
+    if (const auto function = function_named(node.name)) return Value(*function);
     for (const char* refused : {"cycler", "joiner", "lipsum", "caller", "varargs", "kwargs", "self"}) {
       if (node.name == refused) meter_.fail("'" + node.name + "' is not supported in chat templates");
     }
@@ -247,12 +283,12 @@ class Evaluator {
 
   Value value_of(const TestCall& node, const Scope& scope) {
     const Value operand = evaluate(*node.operand, scope);
-    return Value(Value::Data(apply_test(node.name, operand, arguments_of(node.arguments, scope), meter_)));
+    return Value(apply_test(node.name, operand, arguments_of(node.arguments, scope), meter_));
   }
 
   Value value_of(const Unary& node, const Scope& scope) {
     const Value operand = evaluate(*node.operand, scope);
-    if (node.operation == UnaryOperator::kNot) return Value(Value::Data(!truth(operand)));
+    if (node.operation == UnaryOperator::kNot) return Value(!truth(operand));
     return negated(operand, node.operation == UnaryOperator::kMinus, meter_);
   }
 
@@ -277,10 +313,10 @@ class Evaluator {
     Value left = evaluate(*node.first, scope);
     for (const auto& [comparison, expression] : node.rest) {
       Value right = evaluate(*expression, scope);
-      if (!compare(comparison, left, right, meter_)) return Value(Value::Data(false));
+      if (!compare(comparison, left, right, meter_)) return Value(false);
       left = std::move(right);
     }
-    return Value(Value::Data(true));
+    return Value(true);
   }
 
   Value value_of(const Conditional& node, const Scope& scope) {

@@ -22,9 +22,8 @@ std::optional<double> parse_number(const std::string& text, Meter& meter) {
 }
 
 Value int_filter(const Value& operand, const Bound& arguments, Meter& meter) {
-  if (arguments.integer(1, 10) != 10) meter.fail("int: bases other than 10 are not supported");
   if (operand.is<Undefined>()) refuse(operand, "", meter);
-  if (const auto value = operand.integer()) return Value(Value::Data(*value));
+  if (const auto value = operand.integer()) return Value(*value);
   std::optional<double> number = operand.number();
   if (const std::string* text = operand.text()) {
     meter.visit(text->size());
@@ -32,18 +31,18 @@ Value int_filter(const Value& operand, const Bound& arguments, Meter& meter) {
     int64_t value = 0;
     const char* begin = digits.data() + (digits.starts_with("+") && !digits.starts_with("+-") ? 1 : 0);
     const auto [end, error] = std::from_chars(begin, digits.data() + digits.size(), value);
-    if (error == std::errc() && end == digits.data() + digits.size()) return Value(Value::Data(value));
+    if (error == std::errc() && end == digits.data() + digits.size()) return Value(value);
     number = parse_number(digits, meter);
   }
-  if (!number || std::isnan(*number)) return arguments.value(0, Value(Value::Data(int64_t{0})));
+  if (!number || std::isnan(*number)) return arguments.value(0, Value(int64_t{0}));
   if (!(std::fabs(*number) < 0x1p63)) meter.fail("integers beyond 64 bits are not supported");
-  return Value(Value::Data(static_cast<int64_t>(*number)));
+  return Value(static_cast<int64_t>(*number));
 }
 
 Value length(const Value& operand, const Bound&, Meter& meter) {
   const auto size = length_of(operand, meter);
   if (!size) refuse(operand, "length: expected something with a length", meter);
-  return Value(Value::Data(*size));
+  return Value(*size);
 }
 
 Value default_filter(const Value& operand, const Bound& arguments, Meter& meter) {
@@ -51,7 +50,7 @@ Value default_filter(const Value& operand, const Bound& arguments, Meter& meter)
   return replaces ? arguments.value(0, make_text("", meter)) : operand;
 }
 
-constexpr BuiltIn kFilters[] = {{"int", {"default", "base"}, int_filter},
+constexpr BuiltIn kFilters[] = {{"int", {"default"}, int_filter},
                                 {"length", {}, length},
                                 {"count", {}, length},
                                 {"default", {"default_value", "boolean"}, default_filter},

@@ -30,14 +30,10 @@ Value make_range(const CallArguments& arguments, Meter& meter) {
   return make_sequence(std::move(items), Sequence::Flavor::kRange, meter);
 }
 
-// dict(mapping, name=value, …).
+// dict(name=value, …) and namespace(name=value, …).
 Dict collect(CallArguments arguments, const std::string& callee, Meter& meter) {
   Dict dict;
-  if (arguments.positional.size() > 1) meter.fail(callee + ": expected at most one argument without a name");
-  for (const Value& source : arguments.positional) {
-    if (source.dict() == nullptr) refuse(source, callee + ": expected a mapping", meter);
-    for (const auto& [key, value] : source.dict()->entries()) dict.set(key, value, meter);
-  }
+  if (!arguments.positional.empty()) meter.fail(callee + ": arguments without names are not supported");
   for (auto& [name, value] : arguments.named) dict.set(make_text(name, meter), std::move(value), meter);
   return dict;
 }
@@ -66,7 +62,7 @@ Value Functions::make_namespace(CallArguments arguments) {
   }
   meter_.make(sizeof(Namespace));
   namespaces_.push_back(std::move(space));
-  return Value(Value::Data(namespaces_.back().get()));
+  return Value(namespaces_.back().get());
 }
 
 Value Functions::call(Function function, CallArguments arguments) {

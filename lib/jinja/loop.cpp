@@ -26,11 +26,11 @@ std::optional<Value> Loop::advance() {
 }
 
 std::optional<Value> Loop::attribute(const std::string& name, Meter& meter) {
-  const auto integer = [](int64_t value) { return Value(Value::Data(value)); };
+  const auto integer = [](int64_t value) { return Value(value); };
   if (name == "index") return integer(index0_ + 1);
   if (name == "index0") return integer(index0_);
-  if (name == "first") return Value(Value::Data(index0_ == 0));
-  if (name == "last") return Value(Value::Data(!peek().has_value()));
+  if (name == "first") return Value(index0_ == 0);
+  if (name == "last") return Value(!peek().has_value());
   if (name == "previtem") return before_ && index0_ > 0 ? *before_ : Value::undefined("there is no previous item");
   if (name == "nextitem") return peek() ? *peek() : Value::undefined("there is no next item");
   if (name == "length" || name == "revindex" || name == "revindex0") {

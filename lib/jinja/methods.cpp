@@ -27,17 +27,6 @@ Value view_of(const Value& receiver, const Bound&, Meter& meter) {
   return make_sequence(std::move(items), Sequence::Flavor::kView, meter);
 }
 
-Value copy(const Value& receiver, const Bound&, Meter&) { return receiver; }
-
-Value index(const Value& receiver, const Bound& arguments, Meter& meter) {
-  const Value wanted = arguments.value(0);
-  const auto& items = receiver.sequence()->items;
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (equal(items[i], wanted, meter)) return Value(Value::Data(static_cast<int64_t>(i)));
-  }
-  meter.fail("index: the value is not in the list");
-}
-
 Value cycle(const Value& receiver, const Bound& arguments, Meter& meter) {
   const auto& choices = arguments.all().positional;
   if (choices.empty()) meter.fail("no items for cycling given");
@@ -52,21 +41,19 @@ struct Methods {
   std::span<const View> forbidden;  // by the sandbox
 };
 
-constexpr View kOtherOfTexts[] = {"casefold",   "center",    "encode",      "expandtabs", "format_map", "index",
-                                  "isalnum",    "isalpha",   "isascii",     "isdecimal",  "isdigit",    "isidentifier",
-                                  "islower",    "isnumeric", "isprintable", "isspace",    "istitle",    "isupper",
-                                  "ljust",      "maketrans", "partition",   "rfind",      "rindex",     "rjust",
-                                  "rpartition", "rsplit",    "swapcase",    "translate",  "zfill"};
+constexpr View kOtherOfTexts[] = {"casefold",     "center",       "count",    "encode",    "expandtabs",  "find",
+                                  "format_map",   "index",        "isalnum",  "isalpha",   "isascii",     "isdecimal",
+                                  "isdigit",      "isidentifier", "islower",  "isnumeric", "isprintable", "isspace",
+                                  "istitle",      "isupper",      "join",     "ljust",     "maketrans",   "partition",
+                                  "removeprefix", "removesuffix", "rfind",    "rindex",    "rjust",       "rpartition",
+                                  "rsplit",       "splitlines",   "swapcase", "translate", "zfill"};
 constexpr BuiltIn kOfDicts[] = {{"get", {"key", "default"}, get},
                                 {"keys", {}, view_of<Side::kKeys>},
                                 {"values", {}, view_of<Side::kValues>},
-                                {"items", {}, view_of<Side::kItems>},
-                                {"copy", {}, copy}};
-constexpr View kOtherOfDicts[] = {"fromkeys"};
+                                {"items", {}, view_of<Side::kItems>}};
+constexpr View kOtherOfDicts[] = {"copy", "fromkeys"};
 constexpr View kForbiddenOfDicts[] = {"clear", "pop", "popitem", "setdefault", "update"};
-constexpr BuiltIn kOfLists[] = {{"index", {"value"}, index}, {"copy", {}, copy}};
-constexpr BuiltIn kOfTuples[] = {{"index", {"value"}, index}};
-constexpr View kOtherOfLists[] = {"count"};
+constexpr View kOtherOfLists[] = {"copy", "count", "index"}, kOtherOfTuples[] = {"count", "index"};
 constexpr View kForbiddenOfLists[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
 constexpr BuiltIn kOfLoops[] = {{"cycle", {kAll}, cycle}};
 constexpr View kOtherOfLoops[] = {"changed"};
@@ -74,8 +61,8 @@ constexpr View kOtherOfLoops[] = {"changed"};
 Methods methods_of(const Value& receiver) {
   if (receiver.text() != nullptr) return {"strings", text_methods(), kOtherOfTexts, {}};
   if (receiver.dict() != nullptr) return {"mappings", kOfDicts, kOtherOfDicts, kForbiddenOfDicts};
-  if (receiver.is_sequence(Sequence::Flavor::kList)) return {"lists", kOfLists, kOtherOfLists, kForbiddenOfLists};
-  if (receiver.is_sequence(Sequence::Flavor::kTuple)) return {"tuples", kOfTuples, kOtherOfLists, {}};
+  if (receiver.is_sequence(Sequence::Flavor::kList)) return {"lists", {}, kOtherOfLists, kForbiddenOfLists};
+  if (receiver.is_sequence(Sequence::Flavor::kTuple)) return {"tuples", {}, kOtherOfTuples, {}};
   if (receiver.is<std::shared_ptr<Loop>>()) return {"loops", kOfLoops, kOtherOfLoops, {}};
   return {};
 }

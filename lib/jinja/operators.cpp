@@ -40,7 +40,7 @@ std::optional<Value> own_attribute(const Value& object, const std::string& name,
   meter.make(4 * sizeof(Value));
   if (object.depth() >= kDeepestValue)
     meter.fail("values nested deeper than " + std::to_string(kDeepestValue) + " levels");
-  return Value(Value::Data(std::make_shared<const Method>(Method{object, name})));
+  return Value(std::make_shared<const Method>(Method{object, name}));
 }
 
 std::optional<Value> element(const Value& object, int64_t index, Meter& meter) {

@@ -43,7 +43,7 @@ class ExpressionParser {
 
   Filter filter() {
     Filter filter{dotted_name(), {}};
-    if (!has_filter(filter.name)) stream_.note_unknown(missing_filter(filter.name));
+    if (!has_filter(filter.name) && !stream_.place.is_conditional) stream_.fail(missing_filter(filter.name));
     if (stream_.is_operator("(")) filter.arguments = call_arguments();
     return filter;
   }
@@ -62,17 +62,12 @@ class ExpressionParser {
 
   ExpressionPtr conditional() {
     const TokenStream::Level level(stream_);
-    const size_t mark = stream_.mark();
-    int line = stream_.line();
+    const int line = stream_.line();
     ExpressionPtr value = disjunction();
-    while (stream_.skip_name("if")) {
-      ExpressionPtr condition = disjunction();
-      ExpressionPtr otherwise = stream_.skip_name("else") ? conditional() : nullptr;
-      value = make(Conditional{std::move(condition), std::move(value), std::move(otherwise)}, line);
-      stream_.forget_since(mark);
-      line = stream_.line();
-    }
-    return value;
+    if (!stream_.skip_name("if")) return value;
+    ExpressionPtr condition = disjunction();
+    ExpressionPtr otherwise = stream_.skip_name("else") ? conditional() : nullptr;
+    return make(Conditional{std::move(condition), std::move(value), std::move(otherwise)}, line);
   }
 
   // Operands with operators of one precedence between them, from left to right.
@@ -178,21 +173,21 @@ class ExpressionParser {
     fail_at(stream_.origin(), token.line, "unexpected '" + describe(token) + "'");
   }
   ExpressionPtr name_or_constant(const Token& token) {
-    if (token.text == "true" || token.text == "True") return make(Literal{Value(Value::Data(true))}, token.line);
-    if (token.text == "false" || token.text == "False") return make(Literal{Value(Value::Data(false))}, token.line);
+    if (token.text == "true" || token.text == "True") return make(Literal{Value(true)}, token.line);
+    if (token.text == "false" || token.text == "False") return make(Literal{Value(false)}, token.line);
     if (token.text == "none" || token.text == "None") return make(Literal{Value()}, token.line);
     return make(Name{token.text}, token.line);
   }
   ExpressionPtr number(const Token& token) {
     const std::string& text = token.text;
     if (token.type == Type::kFloat) {
-      return make(Literal{Value(Value::Data(std::strtod(text.c_str(), nullptr)))}, token.line);
+      return make(Literal{Value(std::strtod(text.c_str(), nullptr))}, token.line);
     }
     int64_t value = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) {
       fail_at(stream_.origin(), token.line, "integers beyond 64 bits are not supported");
     }
-    return make(Literal{Value(Value::Data(value))}, token.line);
+    return make(Literal{Value(value)}, token.line);
   }
   ExpressionPtr list(int line) {
     std::vector<ExpressionPtr> items;
@@ -279,7 +274,7 @@ class ExpressionParser {
     const int line = stream_.take().line;
     const bool negated = stream_.skip_name("not");
     const std::string name = dotted_name();
-    if (!has_test(name)) stream_.note_unknown(missing_test(name));
+    if (!has_test(name) && !stream_.place.is_conditional) stream_.fail(missing_test(name));
     Arguments arguments;
     if (stream_.is_operator("(")) {
       arguments = call_arguments();

@@ -22,7 +22,6 @@ class Parser {
     Syntax syntax;
     syntax.body = body({});
     if (!stream_.is(Type::kEnd)) stream_.fail("unexpected '" + describe(stream_.current()) + "'");
-    stream_.fail_if_unknown();
     syntax.has_generation = has_generation_;
     return syntax;
   }
@@ -65,13 +64,11 @@ class Parser {
   // A body with variables of its own. is_function: one that Jinja runs by itself, so that it cannot leave a loop around
   // it.
   Body scope(std::string_view end, bool is_function = false) {
-    const size_t mark = stream_.mark();
-    const bool in_loop = std::exchange(in_loop_, in_loop_ && !is_function), at_top = std::exchange(at_top_, false);
+    const TokenStream::Place outer = stream_.place;
+    stream_.place = {.in_loop = outer.in_loop && !is_function, .at_top = false};
     std::string found;
     Body statements = enclosed({end}, found);
-    stream_.keep_since(mark);
-    in_loop_ = in_loop;
-    at_top_ = at_top;
+    stream_.place = outer;
     return statements;
   }
 
@@ -90,7 +87,7 @@ class Parser {
     if (tag == "filter") return {filter_block(), line};
     if (tag == "with") return {with_statement(), line};
     if (tag == "break" || tag == "continue") {
-      if (!in_loop_) fail_at(stream_.origin(), line, "'" + tag + "' outside of a loop");
+      if (!stream_.place.in_loop) fail_at(stream_.origin(), line, "'" + tag + "' outside of a loop");
       return {tag == "break" ? Jump::kBreak : Jump::kContinue, line};
     }
     constexpr std::array<std::string_view, 9> kRefused = {"block", "extends", "include", "import",    "from",
@@ -102,7 +99,8 @@ class Parser {
   }
 
   If if_statement() {
-    const size_t mark = stream_.mark();
+    const TokenStream::Place outer = stream_.place;
+    stream_.place.is_conditional = true;
     If result;
     std::string end = "elif";
     while (end == "elif") {
@@ -111,7 +109,7 @@ class Parser {
       result.branches.emplace_back(std::move(condition), std::move(then));
     }
     if (end == "else") result.otherwise = enclosed({"endif"}, end);
-    stream_.forget_since(mark);
+    stream_.place = outer;
     return result;
   }
 
@@ -120,16 +118,15 @@ class Parser {
     loop.target = target("in", false);
     if (!stream_.skip_name("in")) stream_.fail("expected token 'in', got '" + describe(stream_.current()) + "'");
     loop.iterable = parse_tuple(stream_, false, "recursive");
-    const size_t mark = stream_.mark();
     if (stream_.skip_name("if")) loop.condition = parse_expression(stream_);
     if (stream_.is_name("recursive")) stream_.fail("recursive loops are not supported");
-    const bool in_loop = std::exchange(in_loop_, true), at_top = std::exchange(at_top_, false);
+    const TokenStream::Place outer = stream_.place;
+    stream_.place = {.in_loop = true, .at_top = false};
     std::string end;
     loop.body = enclosed({"else", "endfor"}, end);
-    in_loop_ = in_loop;
+    stream_.place.in_loop = outer.in_loop;
     if (end == "else") loop.otherwise = enclosed({"endfor"}, end);
-    at_top_ = at_top;
-    stream_.keep_since(mark);
+    stream_.place = outer;
     return loop;
   }
 
@@ -165,7 +162,7 @@ class Parser {
 
   std::unique_ptr<const MacroStatement> macro_statement() {
     // What a macro sees beside its parameters are the template's variables: a loop's may be gone when it is called.
-    if (!at_top_) stream_.fail("a macro inside a loop, macro or block is not supported");
+    if (!stream_.place.at_top) stream_.fail("a macro inside a loop, macro or block is not supported");
     auto macro = std::make_unique<MacroStatement>();
     macro->name = stream_.expect_name();
     stream_.expect_operator("(");
@@ -223,8 +220,6 @@ class Parser {
   }
 
   TokenStream stream_;
-  bool in_loop_ = false;
-  bool at_top_ = true;
   bool has_generation_ = false;
 };
 

@@ -1,6 +1,5 @@
 // Filters over items: map, select and the like are as lazy as Jinja's generators.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <numeric>
 
@@ -14,43 +13,20 @@ namespace {
 
 using Item = std::optional<Value>;
 
-// "user.name.0": what filters like map and sort look up in each item; none for the item itself.
-class AttributePath {
- public:
-  AttributePath(const Value& path, Meter& meter) {
-    if (path.is<None>()) return;
-    if (path.text() == nullptr) {
-      parts_.push_back(path);
-      return;
+// "user.name": what filters like map and sort look up in each item.
+Value attribute_of(const Value& item, const std::string& path, Meter& meter) {
+  Value value = item;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    if (name.find_first_not_of("0123456789") == std::string::npos) {
+      meter.fail("the attribute '" + path + "': places in lists are not supported");
     }
-    const std::string_view text = *path.text();
-    meter.make(text.size() * 4);
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find('.', begin), text.size());
-      parts_.push_back(part_of(text.substr(begin, end - begin), meter));
-      begin = end + 1;
-    }
+    value = get_item(value, make_text(name, meter), meter);
+    begin = end + 1;
   }
-  // fallback: what stands for what is undefined; none: nothing does.
-  Value look_up(const Value& item, const Value& fallback, Meter& meter) const {
-    Value value = item;
-    for (const Value& part : parts_) {
-      value = get_item(value, part, meter);
-      if (value.is<Undefined>() && !fallback.is<None>()) value = fallback;
-    }
-    return value;
-  }
-
- private:
-  static Value part_of(std::string_view name, Meter& meter) {
-    int64_t place = 0;
-    const bool is_place = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos &&
-                          std::from_chars(name.data(), name.data() + name.size(), place).ec == std::errc();
-    return is_place ? Value(Value::Data(place)) : make_text(std::string(name), meter);
-  }
-
-  std::vector<Value> parts_;
-};
+  return value;
+}
 
 int deepest(const CallArguments& arguments) {
   int depth = 0;
@@ -82,19 +58,21 @@ CallArguments rest_of(const CallArguments& arguments, size_t count) {
   return rest;
 }
 
+// The argument at that place: of an attribute, a filter or a test.
 std::string name_at(const CallArguments& arguments, size_t place, Meter& meter) {
+  if (place >= arguments.positional.size()) meter.fail("the name of an attribute, filter or test is missing");
   const Value& name = arguments.positional[place];
-  if (name.text() == nullptr) refuse(name, "expected the name of a filter or test", meter);
+  if (name.text() == nullptr) refuse(name, "expected the name of an attribute, filter or test", meter);
   return *name.text();
 }
 
 Value map(const Value& operand, const Bound& arguments, Meter& meter) {
   const CallArguments& all = arguments.all();
   if (all.positional.empty()) {
-    const Bound by_attribute("map", all, {"attribute", "default"}, meter);
-    const auto change = [path = AttributePath(by_attribute.value(0), meter), fallback = by_attribute.value(1, Value()),
-                         &meter](const Value& item) -> Item { return path.look_up(item, fallback, meter); };
-    return over_items(operand, deepest(all), change, meter);
+    const auto change = [path = Bound("map", all, {"attribute"}, meter).text(0), &meter](const Value& item) -> Item {
+      return attribute_of(item, path, meter);
+    };
+    return over_items(operand, 0, change, meter);
   }
   const auto change = [name = name_at(all, 0, meter), rest = rest_of(all, 1), &meter](const Value& item) -> Item {
     return apply_filter(name, item, rest, meter);
@@ -107,13 +85,12 @@ template <bool keeps, bool by_attribute>
 Value choose(const Value& operand, const Bound& arguments, Meter& meter) {
   const CallArguments& all = arguments.all();
   const size_t place = by_attribute ? 1 : 0;  // of the test
-  if (all.positional.size() < place) meter.fail("Missing parameter for attribute name");
-  const AttributePath path(by_attribute ? all.positional[0] : Value(), meter);
-  std::optional<std::string> test;
-  if (all.positional.size() > place) test = name_at(all, place, meter);
-  const auto change = [path, test, rest = rest_of(all, test ? place + 1 : place), &meter](const Value& item) -> Item {
-    const Value value = path.look_up(item, Value(), meter);
-    const bool holds = test ? apply_test(*test, value, rest, meter) : truth(value);
+  const std::string path = by_attribute ? name_at(all, 0, meter) : "";
+  const bool has_test = all.positional.size() > place;
+  const std::string test = has_test ? name_at(all, place, meter) : "";
+  const auto change = [=, rest = rest_of(all, has_test ? place + 1 : place), &meter](const Value& item) -> Item {
+    const Value value = by_attribute ? attribute_of(item, path, meter) : item;
+    const bool holds = has_test ? apply_test(test, value, rest, meter) : truth(value);
     return holds == keeps ? Item(item) : std::nullopt;
   };
   return over_items(operand, deepest(all), change, meter);
@@ -137,7 +114,7 @@ Value last(const Value& operand, const Bound&, Meter& meter) {
 }
 
 Value reverse(const Value& operand, const Bound&, Meter& meter) {
-  if (operand.text() != nullptr) return get_slice(operand, Value(), Value(), Value(Value::Data(int64_t{-1})), meter);
+  if (operand.text() != nullptr) return get_slice(operand, Value(), Value(), Value(int64_t{-1}), meter);
   const Value items = make_list(reversed(operand, "reverse", meter), meter);
   const auto unchanged = [](const Value& item) -> Item { return item; };
   return over_items(items, 0, unchanged, meter);
@@ -147,12 +124,11 @@ Value list(const Value& operand, const Bound&, Meter& meter) { return make_list(
 
 Value join(const Value& operand, const Bound& arguments, Meter& meter) {
   const std::string separator = to_text(arguments.value(0, make_text("", meter)), meter);
-  const AttributePath path(arguments.value(1, Value()), meter);
   std::string result;
   bool is_first = true;
   Cursor cursor(operand, meter);
   while (const Item item = cursor.next()) {
-    const std::string text = to_text(path.look_up(*item, Value(), meter), meter);
+    const std::string text = to_text(*item, meter);
     meter.make(text.size() + separator.size());
     if (!is_first) result += separator;
     result += text;
@@ -175,10 +151,9 @@ Value key_of(const Value& value, bool case_sensitive, Meter& meter) {
   return changes ? make_text(lower(*value.text(), meter), meter) : value;
 }
 
-Value unique(const Value& operand, const Bound& arguments, Meter& meter) {
-  const auto change = [path = AttributePath(arguments.value(1, Value()), meter), case_sensitive = arguments.flag(0),
-                       seen = std::make_shared<Dict>(), &meter](const Value& item) -> Item {
-    const Value key = key_of(path.look_up(item, Value(), meter), case_sensitive, meter);
+Value unique(const Value& operand, const Bound&, Meter& meter) {
+  const auto change = [seen = std::make_shared<Dict>(), &meter](const Value& item) -> Item {
+    const Value key = key_of(item, false, meter);
     if (!is_hashable(key)) refuse(key, "unique: expected values that can be keys", meter);
     if (seen->find(key, meter) != nullptr) return std::nullopt;
     seen->set(key, Value(), meter);
@@ -200,38 +175,33 @@ Value sorted_by(const std::vector<Value>& keys, const std::vector<Value>& items,
 }
 
 Value sort(const Value& operand, const Bound& arguments, Meter& meter) {
-  const Value attribute = arguments.value(2, Value());
-  if (attribute.text() != nullptr && attribute.text()->find(',') != std::string::npos) {
-    meter.fail("sort: several attributes are not supported");
-  }
-  const AttributePath path(attribute, meter);
+  const std::string path = arguments.has_more_than_none(2) ? arguments.text(2) : "";
+  if (path.find(',') != std::string::npos) meter.fail("sort: several attributes are not supported");
   const std::vector<Value> items = to_vector(operand, meter);
   std::vector<Value> keys;
   for (const Value& item : items) {
-    keys.push_back(key_of(path.look_up(item, Value(), meter), arguments.flag(1), meter));
+    const Value key = path.empty() ? item : attribute_of(item, path, meter);
+    keys.push_back(key_of(key, arguments.flag(1), meter));
   }
   return sorted_by(keys, items, arguments.flag(0), meter);
 }
 
-Value dictsort(const Value& operand, const Bound& arguments, Meter& meter) {
-  const std::string by = arguments.has(1) ? arguments.text(1) : "key";
-  if (by != "key" && by != "value") meter.fail("You can only sort by either \"key\" or \"value\"");
+Value dictsort(const Value& operand, const Bound&, Meter& meter) {
   if (operand.dict() == nullptr) refuse(operand, "dictsort: expected a mapping", meter);
   std::vector<Value> items, keys;
   for (const auto& [key, value] : operand.dict()->entries()) {
     items.push_back(make_tuple({key, value}, meter));
-    keys.push_back(key_of(by == "key" ? key : value, arguments.flag(0), meter));
+    keys.push_back(key_of(key, false, meter));
   }
-  return sorted_by(keys, items, arguments.flag(2), meter);
+  return sorted_by(keys, items, false, meter);
 }
 
 template <bool largest>
-Value extreme(const Value& operand, const Bound& arguments, Meter& meter) {
-  const AttributePath path(arguments.value(1, Value()), meter);
+Value extreme(const Value& operand, const Bound&, Meter& meter) {
   Item best, best_key;
   Cursor cursor(operand, meter);
   while (Item item = cursor.next()) {
-    Value key = key_of(path.look_up(*item, Value(), meter), arguments.flag(0), meter);
+    Value key = key_of(*item, false, meter);
     const bool better = !best || (largest ? less(*best_key, key, meter) : less(key, *best_key, meter));
     if (!better) continue;
     best = std::move(item);
@@ -249,13 +219,13 @@ constexpr BuiltIn kFilters[] = {{"map", {kAll}, map},
                                 {"last", {}, last},
                                 {"reverse", {}, reverse},
                                 {"list", {}, list},
-                                {"join", {"d", "attribute"}, join},
+                                {"join", {"d"}, join},
                                 {"items", {}, items},
-                                {"unique", {"case_sensitive", "attribute"}, unique},
+                                {"unique", {}, unique},
                                 {"sort", {"reverse", "case_sensitive", "attribute"}, sort},
-                                {"dictsort", {"case_sensitive", "by", "reverse"}, dictsort},
-                                {"min", {"case_sensitive", "attribute"}, extreme<false>},
-                                {"max", {"case_sensitive", "attribute"}, extreme<true>}};
+                                {"dictsort", {}, dictsort},
+                                {"min", {}, extreme<false>},
+                                {"max", {}, extreme<true>}};
 
 }  // namespace
 

@@ -17,12 +17,12 @@ Value text_of(const std::string& text, Meter& meter) {
 Value from_json(const Json& json, Meter& meter) {
   meter.step();
   if (json.is_null()) return Value();
-  if (json.is_boolean()) return Value(Value::Data(json.get<bool>()));
+  if (json.is_boolean()) return Value(json.get<bool>());
   if (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t{INT64_MAX}) {
     meter.fail(json.dump() + ": integers beyond 64 bits are not supported");
   }
-  if (json.is_number_integer()) return Value(Value::Data(json.get<int64_t>()));
-  if (json.is_number_float()) return Value(Value::Data(json.get<double>()));
+  if (json.is_number_integer()) return Value(json.get<int64_t>());
+  if (json.is_number_float()) return Value(json.get<double>());
   if (json.is_string()) return text_of(json.get_ref<const std::string&>(), meter);
   if (json.is_array()) {
     std::vector<Value> items;

@@ -17,9 +17,9 @@ struct TestEntry {
 
 bool has_remainder(const Value& value, const Value& divisor, int64_t wanted, Meter& meter) {
   if (!value.number() || !divisor.number()) refuse(value.number() ? divisor : value, "expected a number", meter);
-  return equal(arithmetic(BinaryOperator::kModulo, value, divisor, meter), Value(Value::Data(wanted)), meter);
+  return equal(arithmetic(BinaryOperator::kModulo, value, divisor, meter), Value(wanted), meter);
 }
-Value two() { return Value(Value::Data(int64_t{2})); }
+Value two() { return Value(int64_t{2}); }
 
 template <Comparison comparison>
 bool compared(const Value& value, const Value& argument, Meter& meter) {

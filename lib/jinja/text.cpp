@@ -125,7 +125,7 @@ std::string_view strip(std::string_view text, Ends ends, std::string_view charac
   return strip_if(text, ends, [&](char32_t c) { return std::binary_search(set.begin(), set.end(), c); });
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, Meter& meter, bool keep_ends) {
+std::vector<std::string_view> split_lines(std::string_view text, Meter& meter) {
   meter.make(text.size());
   std::vector<std::string_view> lines;
   size_t begin = 0;
@@ -138,7 +138,7 @@ std::vector<std::string_view> split_lines(std::string_view text, Meter& meter, b
     if (!ends) continue;
     if (c == '\r' && at < text.size() && text[at] == '\n') ++at;
     meter.make(sizeof(std::string_view));
-    lines.push_back(text.substr(begin, (keep_ends ? at : end) - begin));
+    lines.push_back(text.substr(begin, end - begin));
     begin = at;
   }
   if (begin < text.size()) lines.push_back(text.substr(begin));

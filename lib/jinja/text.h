@@ -21,7 +21,7 @@ size_t byte_of_character(std::string_view text, int64_t index);  // where the in
 enum class Ends { kBoth, kLeft, kRight };
 std::string_view strip(std::string_view text, Ends ends);
 std::string_view strip(std::string_view text, Ends ends, std::string_view characters);
-std::vector<std::string_view> split_lines(std::string_view text, Meter& meter, bool keep_ends = false);
+std::vector<std::string_view> split_lines(std::string_view text, Meter& meter);  // each without its line break
 
 // str.upper and so on. They fail for the few letters that become several, or go by the letters beside them.
 std::string upper(std::string_view text, Meter& meter);

@@ -91,15 +91,16 @@ std::string margin_of(const Value& width, Meter& meter) {
 }
 
 Value indent(const Value& operand, const Bound& arguments, Meter& meter) {
+  if (arguments.flag(2)) meter.fail("indent: blank=true is not supported");
   if (operand.text() == nullptr) refuse(operand, "indent: expected a string", meter);
-  const std::string margin = margin_of(arguments.value(0, Value(Value::Data(int64_t{4}))), meter);
+  const std::string margin = margin_of(arguments.value(0, Value(int64_t{4})), meter);
   const std::string text = *operand.text() + "\n";  // so that a text without a line has one
   std::string result = arguments.flag(1) ? margin : "";
   bool first = true;
   for (View line : split_lines(text, meter)) {
     meter.make(margin.size() + 1);
     if (!first) result += '\n';
-    if (!first && (!line.empty() || arguments.flag(2))) result += margin;
+    if (!first && !line.empty()) result += margin;
     result += line;
     first = false;
   }
@@ -187,68 +188,17 @@ Value split(const Value& receiver, const Bound& arguments, Meter& meter) {
   return list_of(split_at(text, separator, limit, meter), meter);
 }
 
-Value split_lines_method(const Value& receiver, const Bound& arguments, Meter& meter) {
-  return list_of(split_lines(*receiver.text(), meter, arguments.flag(0)), meter);
-}
-
-template <bool at_start>
-bool has_end(const Value& receiver, const Value& end, Meter& meter) {
-  if (end.text() == nullptr) refuse(end, "startswith, endswith: expected a string or a tuple of strings", meter);
-  meter.read(end.text()->size());
-  return at_start ? receiver.text()->starts_with(*end.text()) : receiver.text()->ends_with(*end.text());
-}
-
 template <bool at_start>
 Value begins_or_ends(const Value& receiver, const Bound& arguments, Meter& meter) {
   const Value wanted = arguments.value(0);
-  const auto matches = [&](const Value& end) { return has_end<at_start>(receiver, end, meter); };
-  if (!wanted.is_sequence(Sequence::Flavor::kTuple)) return Value(Value::Data(matches(wanted)));
+  const auto matches = [&](const Value& end) {
+    if (end.text() == nullptr) refuse(end, "startswith, endswith: expected a string or a tuple of strings", meter);
+    meter.read(end.text()->size());
+    return at_start ? receiver.text()->starts_with(*end.text()) : receiver.text()->ends_with(*end.text());
+  };
+  if (!wanted.is_sequence(Sequence::Flavor::kTuple)) return Value(matches(wanted));
   const auto& all = wanted.sequence()->items;
-  return Value(Value::Data(std::any_of(all.begin(), all.end(), matches)));
-}
-
-Value find(const Value& receiver, const Bound& arguments, Meter& meter) {
-  const std::string& text = *receiver.text();
-  const std::string wanted = arguments.text(0);
-  meter.read(text.size());
-  const size_t at = find_text(text, wanted);
-  return Value(Value::Data(at == kNone ? int64_t{-1} : count_characters(View(text).substr(0, at))));
-}
-
-Value count(const Value& receiver, const Bound& arguments, Meter& meter) {
-  const std::string& text = *receiver.text();
-  const std::string wanted = arguments.text(0);
-  meter.read(text.size());
-  if (wanted.empty()) return Value(Value::Data(count_characters(text) + 1));
-  int64_t found = 0;
-  for (size_t at = 0; (at = find_text(text, wanted, at)) != kNone; at += wanted.size()) {
-    meter.step();
-    ++found;
-  }
-  return Value(Value::Data(found));
-}
-
-Value join(const Value& receiver, const Bound& arguments, Meter& meter) {
-  const std::string& separator = *receiver.text();
-  std::string text;
-  bool first = true;
-  Cursor cursor(arguments.value(0), meter);
-  while (const auto item = cursor.next()) {
-    if (item->text() == nullptr) refuse(*item, "join: expected strings", meter);
-    meter.make(item->text()->size() + separator.size());
-    if (!first) text += separator;
-    text += *item->text();
-    first = false;
-  }
-  return make_text(std::move(text), meter);
-}
-
-template <bool at_start>
-Value remove_end(const Value& receiver, const Bound& arguments, Meter& meter) {
-  const std::string& text = *receiver.text();
-  const Value end = arguments.value(0);
-  const size_t cut = has_end<at_start>(receiver, end, meter) ? end.text()->size() : 0;
-  return make_text(text.substr(at_start ? cut : 0, text.size() - cut), meter);
+  return Value(std::any_of(all.begin(), all.end(), matches));
 }
 
 constexpr BuiltIn kFilters[] = {{"upper", {}, in_case<upper>},
@@ -264,18 +214,12 @@ constexpr BuiltIn kFilters[] = {{"upper", {}, in_case<upper>},
                                 {"format", {kAll}, format_filter}};
 
 constexpr BuiltIn kMethods[] = {{"split", {"sep", "maxsplit"}, split},
-                                {"splitlines", {"keepends"}, split_lines_method},
                                 {"strip", {"chars"}, strip_ends<Ends::kBoth>},
                                 {"lstrip", {"chars"}, strip_ends<Ends::kLeft>},
                                 {"rstrip", {"chars"}, strip_ends<Ends::kRight>},
                                 {"startswith", {"prefix"}, begins_or_ends<true>},
                                 {"endswith", {"suffix"}, begins_or_ends<false>},
-                                {"find", {"sub"}, find},
-                                {"count", {"sub"}, count},
-                                {"join", {"iterable"}, join},
                                 {"replace", {"old", "new", "count"}, replace},
-                                {"removeprefix", {"prefix"}, remove_end<true>},
-                                {"removesuffix", {"suffix"}, remove_end<false>},
                                 {"upper", {}, in_case<upper>},
                                 {"lower", {}, in_case<lower>},
                                 {"title", {}, in_case<title>},

@@ -64,8 +64,4 @@ TokenStream::Level::Level(TokenStream& stream) : stream_(stream) {
   ++stream_.depth_;
 }
 
-void TokenStream::fail_if_unknown() const {
-  if (!unknown_.empty()) fail_at(origin_, unknown_.front().first, unknown_.front().second);
-}
-
 }  // namespace fathom::jinja

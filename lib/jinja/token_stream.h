@@ -1,7 +1,6 @@
 // The parser's place in the tokens, and what all its parts share.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,22 +43,21 @@ class TokenStream {
     TokenStream& stream_;
   };
 
-  // Unknown filters and tests fail when they are compiled, but within an if statement or expression only when they are
-  // reached, as in Jinja. note_unknown() remembers one; what was noted since mark() is forgotten where an if makes it
-  // conditional, and stays for good at the end of a loop's, macro's or block's body.
-  void note_unknown(std::string what) { unknown_.emplace_back(line(), std::move(what)); }
-  size_t mark() const { return unknown_.size(); }
-  void forget_since(size_t mark) { unknown_.resize(std::max(mark, certain_)); }
-  void keep_since(size_t mark) { certain_ = unknown_.size() > mark ? unknown_.size() : certain_; }
-  void fail_if_unknown() const;
+  // What statements the current one stands in.
+  struct Place {
+    bool in_loop = false;
+    bool at_top = true;  // in no loop, macro or block
+    // In an if statement, but in no loop, macro or block inside it: as in Jinja, unknown filters and tests fail there
+    // when they are reached, elsewhere when they are parsed.
+    bool is_conditional = false;
+  };
+  Place place;
 
  private:
   std::vector<Token> tokens_;
   const std::string& origin_;
   size_t at_ = 0;
   int depth_ = 0;
-  std::vector<std::pair<int, std::string>> unknown_;
-  size_t certain_ = 0;
 };
 
 std::string describe(const Token& token);

@@ -120,12 +120,12 @@ int Value::depth() const {
 
 Value make_text(std::string text, Meter& meter) {
   meter.make(text.size() + sizeof(std::string));
-  return Value(Value::Data(std::make_shared<const std::string>(std::move(text))));
+  return Value(std::make_shared<const std::string>(std::move(text)));
 }
 
 Value make_markup(std::string text, Meter& meter) {
   meter.make(text.size() + sizeof(std::string));
-  return Value(Value::Data(Markup{std::make_shared<const std::string>(std::move(text))}));
+  return Value(Markup{std::make_shared<const std::string>(std::move(text))});
 }
 
 Value make_sequence(std::vector<Value> items, Sequence::Flavor flavor, Meter& meter) {
@@ -135,7 +135,7 @@ Value make_sequence(std::vector<Value> items, Sequence::Flavor flavor, Meter& me
   check_depth(sequence.depth, meter);
   sequence.items = std::move(items);
   sequence.flavor = flavor;
-  return Value(Value::Data(std::make_shared<const Sequence>(std::move(sequence))));
+  return Value(std::make_shared<const Sequence>(std::move(sequence)));
 }
 
 Value make_list(std::vector<Value> items, Meter& meter) {
@@ -148,13 +148,13 @@ Value make_tuple(std::vector<Value> items, Meter& meter) {
 
 Value make_dict(Dict dict, Meter& meter) {
   check_depth(dict.depth(), meter);
-  return Value(Value::Data(std::make_shared<const Dict>(std::move(dict))));
+  return Value(std::make_shared<const Dict>(std::move(dict)));
 }
 
 Value make_iterator(std::function<std::optional<Value>()> next, int depth, Meter& meter) {
   meter.make(8 * sizeof(Value));
   check_depth(depth, meter);
-  return Value(Value::Data(std::make_shared<Iterator>(Iterator{std::move(next), depth})));
+  return Value(std::make_shared<Iterator>(Iterator{std::move(next), depth}));
 }
 
 bool truth(const Value& value) {
