@@ -31,7 +31,7 @@ Value Bound::value(size_t place) const {
   return *values_[place];
 }
 
-Value Bound::value(size_t place, Value fallback) const { return has(place) ? *values_[place] : std::move(fallback); }
+Value Bound::value(size_t place, const Value& fallback) const { return has(place) ? *values_[place] : fallback; }
 
 std::string Bound::text(size_t place) const {
   const Value found = value(place);

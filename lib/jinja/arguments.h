@@ -29,7 +29,7 @@ class Bound {
   bool has_more_than_none(size_t place) const { return has(place) && !values_[place]->is<None>(); }
   // The argument, or the fallback where it is not given.
   Value value(size_t place) const;  // fails where it is not given
-  Value value(size_t place, Value fallback) const;
+  Value value(size_t place, const Value& fallback) const;
   std::string text(size_t place) const;
   int64_t integer(size_t place, int64_t fallback) const;
   bool flag(size_t place, bool fallback = false) const;

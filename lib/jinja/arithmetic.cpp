@@ -148,7 +148,7 @@ Value negated(const Value& operand, bool minus, Meter& meter) {
   refuse(operand, std::string("expected a number after ") + (minus ? "-" : "+"), meter);
 }
 
-bool less(const Value& left, const Value& right, Meter& meter) { return order_of(left, right, meter) < 0; }
+bool less(const Value& left, const Value& right, Meter& meter) { return std::is_lt(order_of(left, right, meter)); }
 
 bool compare(Comparison comparison, const Value& left, const Value& right, Meter& meter) {
   switch (comparison) {
@@ -157,13 +157,13 @@ bool compare(Comparison comparison, const Value& left, const Value& right, Meter
     case Comparison::kNotEqual:
       return !equal(left, right, meter);
     case Comparison::kLess:
-      return order_of(left, right, meter) < 0;
+      return std::is_lt(order_of(left, right, meter));
     case Comparison::kGreater:
-      return order_of(left, right, meter) > 0;
+      return std::is_gt(order_of(left, right, meter));
     case Comparison::kLessEqual:
-      return order_of(left, right, meter) <= 0;
+      return std::is_lteq(order_of(left, right, meter));
     case Comparison::kGreaterEqual:
-      return order_of(left, right, meter) >= 0;
+      return std::is_gteq(order_of(left, right, meter));
     case Comparison::kIn:
       return contains(right, left, meter);
     case Comparison::kNotIn:

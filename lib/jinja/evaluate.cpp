@@ -103,7 +103,7 @@ class Evaluator {
 
   // Those items that satisfy the loop's condition, as lazily as Jinja asks for them.
   Value chosen_items(const For& node, const Scope& scope) {
-    const Value items = evaluate(*node.iterable, scope);
+    Value items = evaluate(*node.iterable, scope);
     if (node.condition == nullptr) return items;
     const auto next = [this, &node, &scope, cursor = Cursor(items, meter_)]() mutable -> std::optional<Value> {
       while (std::optional<Value> item = cursor.next()) {

@@ -31,10 +31,10 @@ Value make_range(const CallArguments& arguments, Meter& meter) {
 }
 
 // dict(name=value, …) and namespace(name=value, …).
-Dict collect(CallArguments arguments, const std::string& callee, Meter& meter) {
+Dict collect(const CallArguments& arguments, const std::string& callee, Meter& meter) {
   Dict dict;
   if (!arguments.positional.empty()) meter.fail(callee + ": arguments without names are not supported");
-  for (auto& [name, value] : arguments.named) dict.set(make_text(name, meter), std::move(value), meter);
+  for (const auto& [name, value] : arguments.named) dict.set(make_text(name, meter), value, meter);
   return dict;
 }
 
@@ -52,9 +52,9 @@ std::optional<Function> function_named(std::string_view name) {
   return std::nullopt;
 }
 
-Value Functions::make_namespace(CallArguments arguments) {
+Value Functions::make_namespace(const CallArguments& arguments) {
   auto space = std::make_unique<Namespace>();
-  space->attributes = collect(std::move(arguments), "namespace", meter_);
+  space->attributes = collect(arguments, "namespace", meter_);
   for (const auto& [key, value] : space->attributes.entries()) {
     if (key.text() != nullptr && key.text()->starts_with("_")) {
       meter_.fail("a namespace cannot hold the attribute '" + *key.text() + "'");
@@ -73,9 +73,9 @@ Value Functions::call(Function function, CallArguments arguments) {
     case Function::kRange:
       return make_range(arguments, meter_);
     case Function::kNamespace:
-      return make_namespace(std::move(arguments));
+      return make_namespace(arguments);
     case Function::kDict:
-      return make_dict(collect(std::move(arguments), "dict", meter_), meter_);
+      return make_dict(collect(arguments, "dict", meter_), meter_);
     case Function::kRaiseException:
       meter_.fail(to_text(only("raise_exception", "message").value(0), meter_));
     case Function::kStrftimeNow:

@@ -19,7 +19,7 @@ class Functions {
   Value call(Function function, CallArguments arguments);
 
  private:
-  Value make_namespace(CallArguments arguments);
+  Value make_namespace(const CallArguments& arguments);
 
   std::optional<std::chrono::local_seconds> now_;
   std::vector<std::unique_ptr<Namespace>> namespaces_;  // outlive all values

@@ -28,10 +28,10 @@ class ExpressionParser {
     std::vector<ExpressionPtr> items;
     bool is_tuple = false;
     while (true) {
-      if (!items.empty()) stream_.expect_operator(",");
+      if (!items.empty()) stream_.expect(",");
       if (ends_tuple(end_name)) break;
       items.push_back(expression(with_conditional));
-      if (!stream_.is_operator(",")) break;
+      if (!stream_.stands_at(",")) break;
       is_tuple = true;
     }
     if (!is_tuple && !items.empty()) return std::move(items.front());
@@ -44,7 +44,7 @@ class ExpressionParser {
   Filter filter() {
     Filter filter{dotted_name(), {}};
     if (!has_filter(filter.name) && !stream_.place.is_conditional) stream_.fail(missing_filter(filter.name));
-    if (stream_.is_operator("(")) filter.arguments = call_arguments();
+    if (stream_.stands_at("(")) filter.arguments = call_arguments();
     return filter;
   }
 
@@ -64,9 +64,9 @@ class ExpressionParser {
     const TokenStream::Level level(stream_);
     const int line = stream_.line();
     ExpressionPtr value = disjunction();
-    if (!stream_.skip_name("if")) return value;
+    if (!stream_.skip("if")) return value;
     ExpressionPtr condition = disjunction();
-    ExpressionPtr otherwise = stream_.skip_name("else") ? conditional() : nullptr;
+    ExpressionPtr otherwise = stream_.skip("else") ? conditional() : nullptr;
     return make(Conditional{std::move(condition), std::move(value), std::move(otherwise)}, line);
   }
 
@@ -83,7 +83,7 @@ class ExpressionParser {
   }
   std::optional<BinaryOperator> take_operator(Operators operators) {
     for (const auto& [sign, operation] : operators) {
-      if (stream_.skip_operator(sign) || stream_.skip_name(sign)) return operation;
+      if (stream_.skip(sign)) return operation;
     }
     return std::nullopt;
   }
@@ -94,7 +94,7 @@ class ExpressionParser {
     return chain({{"and", BinaryOperator::kAnd}}, [&] { return negation(); });
   }
   ExpressionPtr negation() {
-    if (!stream_.is_name("not")) return comparison();
+    if (!stream_.stands_at("not")) return comparison();
     const TokenStream::Level level(stream_);
     const int line = stream_.take().line;
     return make(Unary{UnaryOperator::kNot, negation()}, line);
@@ -105,10 +105,10 @@ class ExpressionParser {
         {"==", Comparison::kEqual},        {"!=", Comparison::kNotEqual}, {"<=", Comparison::kLessEqual},
         {">=", Comparison::kGreaterEqual}, {"<", Comparison::kLess},      {">", Comparison::kGreater}};
     for (const auto& [sign, comparison] : kSigns) {
-      if (stream_.skip_operator(sign)) return comparison;
+      if (stream_.skip(sign)) return comparison;
     }
-    if (stream_.skip_name("in")) return Comparison::kIn;
-    if (!stream_.is_name("not") || !stream_.next_is(Type::kName, "in")) return std::nullopt;
+    if (stream_.skip("in")) return Comparison::kIn;
+    if (!stream_.stands_at("not") || !stream_.is_followed_by("in")) return std::nullopt;
     stream_.take();
     stream_.take();
     return Comparison::kNotIn;
@@ -127,7 +127,7 @@ class ExpressionParser {
     const int line = stream_.line();
     std::vector<ExpressionPtr> parts;
     parts.push_back(product());
-    while (stream_.skip_operator("~")) parts.push_back(product());
+    while (stream_.skip("~")) parts.push_back(product());
     return parts.size() == 1 ? std::move(parts.front()) : make(Concatenation{std::move(parts)}, line);
   }
   ExpressionPtr product() {
@@ -136,14 +136,14 @@ class ExpressionParser {
                                 {"//", BinaryOperator::kFloorDivide},
                                 {"%", BinaryOperator::kModulo}},
                                [&] { return unary(true); });
-    if (stream_.is_operator("**")) stream_.fail("the operator ** is not supported in chat templates");
+    if (stream_.stands_at("**")) stream_.fail("the operator ** is not supported in chat templates");
     return node;
   }
 
   ExpressionPtr unary(bool with_filters) {
     const int line = stream_.line();
     ExpressionPtr node;
-    if (stream_.is_operator("-") || stream_.is_operator("+")) {
+    if (stream_.stands_at("-") || stream_.stands_at("+")) {
       const TokenStream::Level level(stream_);
       const auto operation = stream_.take().text == "-" ? UnaryOperator::kMinus : UnaryOperator::kPlus;
       node = make(Unary{operation, unary(false)}, line);
@@ -165,7 +165,7 @@ class ExpressionParser {
     if (token.type == Type::kInteger || token.type == Type::kFloat) return number(token);
     if (token.type == Type::kOperator && token.text == "(") {
       ExpressionPtr inner = tuple(true, "", true);
-      stream_.expect_operator(")");
+      stream_.expect(")");
       return inner;
     }
     if (token.type == Type::kOperator && token.text == "[") return list(token.line);
@@ -191,34 +191,26 @@ class ExpressionParser {
   }
   ExpressionPtr list(int line) {
     std::vector<ExpressionPtr> items;
-    while (!stream_.is_operator("]")) {
-      if (!items.empty()) stream_.expect_operator(",");
-      if (stream_.is_operator("]")) break;
-      items.push_back(expression(true));
-    }
-    stream_.expect_operator("]");
+    stream_.expect_items("]", [&] { items.push_back(expression(true)); });
     return make(SequenceLiteral{Sequence::Flavor::kList, std::move(items)}, line);
   }
   ExpressionPtr dict(int line) {
     DictLiteral literal;
-    while (!stream_.is_operator("}")) {
-      if (!literal.entries.empty()) stream_.expect_operator(",");
-      if (stream_.is_operator("}")) break;
+    stream_.expect_items("}", [&] {
       ExpressionPtr key = expression(true);
-      stream_.expect_operator(":");
+      stream_.expect(":");
       literal.entries.emplace_back(std::move(key), expression(true));
-    }
-    stream_.expect_operator("}");
+    });
     return make(std::move(literal), line);
   }
 
   ExpressionPtr postfix(ExpressionPtr node) {
     while (true) {
-      if (stream_.is_operator(".")) {
+      if (stream_.stands_at(".")) {
         node = attribute(std::move(node));
-      } else if (stream_.is_operator("[")) {
+      } else if (stream_.stands_at("[")) {
         node = subscript(std::move(node));
-      } else if (stream_.is_operator("(")) {
+      } else if (stream_.stands_at("(")) {
         node = call(std::move(node));
       } else {
         return node;
@@ -243,13 +235,13 @@ class ExpressionParser {
     ExpressionPtr bounds[3];
     bool is_slice = false;
     for (ExpressionPtr& bound : bounds) {
-      if (!stream_.is_operator(":") && !stream_.is_operator("]")) bound = expression(true);
-      if (!stream_.is_operator(":") || &bound == std::end(bounds) - 1) break;
+      if (!stream_.stands_at(":") && !stream_.stands_at("]")) bound = expression(true);
+      if (!stream_.stands_at(":") || &bound == std::end(bounds) - 1) break;
       stream_.take();
       is_slice = true;
     }
-    if (stream_.is_operator(",")) stream_.fail("several subscripts are not supported");
-    stream_.expect_operator("]");
+    if (stream_.stands_at(",")) stream_.fail("several subscripts are not supported");
+    stream_.expect("]");
     auto& [start, stop, step] = bounds;
     if (is_slice) return make(Slice{std::move(object), std::move(start), std::move(stop), std::move(step)}, line);
     if (start == nullptr) fail_at(stream_.origin(), line, "expected a subscript");
@@ -258,12 +250,12 @@ class ExpressionParser {
 
   ExpressionPtr filters_and_tests(ExpressionPtr node) {
     while (true) {
-      if (stream_.is_operator("|")) {
+      if (stream_.stands_at("|")) {
         const int line = stream_.take().line;
         node = make(FilterCall{std::move(node), filter()}, line);
-      } else if (stream_.is_name("is")) {
+      } else if (stream_.stands_at("is")) {
         node = test(std::move(node));
-      } else if (stream_.is_operator("(")) {
+      } else if (stream_.stands_at("(")) {
         node = call(std::move(node));
       } else {
         return node;
@@ -272,14 +264,14 @@ class ExpressionParser {
   }
   ExpressionPtr test(ExpressionPtr operand) {
     const int line = stream_.take().line;
-    const bool negated = stream_.skip_name("not");
+    const bool negated = stream_.skip("not");
     const std::string name = dotted_name();
     if (!has_test(name) && !stream_.place.is_conditional) stream_.fail(missing_test(name));
     Arguments arguments;
-    if (stream_.is_operator("(")) {
+    if (stream_.stands_at("(")) {
       arguments = call_arguments();
     } else if (begins_test_argument()) {
-      if (stream_.is_name("is")) stream_.fail("You cannot chain multiple tests with is");
+      if (stream_.stands_at("is")) stream_.fail("You cannot chain multiple tests with is");
       arguments.positional.push_back(postfix(primary()));
     }
     ExpressionPtr node = make(TestCall{std::move(operand), name, std::move(arguments)}, line);
@@ -293,25 +285,19 @@ class ExpressionParser {
   }
   std::string dotted_name() {
     std::string name = stream_.expect_name();
-    while (stream_.skip_operator(".")) name += "." + stream_.expect_name();
+    while (stream_.skip(".")) name += "." + stream_.expect_name();
     return name;
   }
 
   Arguments call_arguments() {
     Arguments arguments;
     const int line = stream_.line();
-    stream_.expect_operator("(");
-    bool needs_comma = false;
-    while (!stream_.is_operator(")")) {
-      if (needs_comma) {
-        stream_.expect_operator(",");
-        if (stream_.is_operator(")")) break;
-      }
-      needs_comma = true;
-      if (stream_.is_operator("*") || stream_.is_operator("**")) {
+    stream_.expect("(");
+    stream_.expect_items(")", [&] {
+      if (stream_.stands_at("*") || stream_.stands_at("**")) {
         stream_.fail("arguments with " + stream_.current().text + " are not supported");
       }
-      if (stream_.is(Type::kName) && stream_.next_is(Type::kOperator, "=")) {
+      if (stream_.is(Type::kName) && stream_.is_followed_by("=")) {
         std::string name = stream_.take().text;
         stream_.take();
         arguments.named.emplace_back(std::move(name), expression(true));
@@ -319,14 +305,13 @@ class ExpressionParser {
         if (!arguments.named.empty()) fail_at(stream_.origin(), line, "invalid syntax for function call expression");
         arguments.positional.push_back(expression(true));
       }
-    }
-    stream_.expect_operator(")");
+    });
     return arguments;
   }
 
   bool ends_tuple(std::string_view end_name) const {
-    return stream_.is(Type::kPrintEnd) || stream_.is(Type::kBlockEnd) || stream_.is_operator(")") ||
-           (!end_name.empty() && stream_.is_name(end_name));
+    return stream_.is(Type::kPrintEnd) || stream_.is(Type::kBlockEnd) || stream_.stands_at(")") ||
+           (!end_name.empty() && stream_.stands_at(end_name));
   }
 
   TokenStream& stream_;

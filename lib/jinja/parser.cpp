@@ -42,7 +42,7 @@ class Parser {
         stream_.expect(Type::kPrintEnd);
       } else {
         stream_.expect(Type::kBlockBegin);
-        if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return stream_.is_name(end); })) return statements;
+        if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return stream_.stands_at(end); })) return statements;
         statements.push_back(statement());
         stream_.expect(Type::kBlockEnd);
       }
@@ -55,7 +55,7 @@ class Parser {
   }
   // The rest of a tag, its body, and the name of the tag that ended it.
   Body enclosed(std::initializer_list<std::string_view> ends, std::string& end) {
-    stream_.skip_operator(":");
+    stream_.skip(":");
     stream_.expect(Type::kBlockEnd);
     Body statements = body(ends);
     end = stream_.take().text;
@@ -116,10 +116,10 @@ class Parser {
   For for_statement() {
     For loop;
     loop.target = target("in", false);
-    if (!stream_.skip_name("in")) stream_.fail("expected token 'in', got '" + describe(stream_.current()) + "'");
+    if (!stream_.skip("in")) stream_.fail("expected token 'in', got '" + describe(stream_.current()) + "'");
     loop.iterable = parse_tuple(stream_, false, "recursive");
-    if (stream_.skip_name("if")) loop.condition = parse_expression(stream_);
-    if (stream_.is_name("recursive")) stream_.fail("recursive loops are not supported");
+    if (stream_.skip("if")) loop.condition = parse_expression(stream_);
+    if (stream_.stands_at("recursive")) stream_.fail("recursive loops are not supported");
     const TokenStream::Place outer = stream_.place;
     stream_.place = {.in_loop = true, .at_top = false};
     std::string end;
@@ -132,10 +132,10 @@ class Parser {
 
   Statement set_statement(int line) {
     Target written = target("", true);
-    if (stream_.skip_operator("=")) return {Set{std::move(written), parse_tuple(stream_)}, line};
+    if (stream_.skip("=")) return {Set{std::move(written), parse_tuple(stream_)}, line};
     if (written.unpacks) fail_at(stream_.origin(), line, "a set block needs one name");
     CapturingBlock block{false, std::move(written), {}, {}};
-    while (stream_.skip_operator("|")) block.filters.push_back(parse_filter(stream_));
+    while (stream_.skip("|")) block.filters.push_back(parse_filter(stream_));
     block.body = scope("endset");
     return {std::move(block), line};
   }
@@ -143,7 +143,7 @@ class Parser {
   CapturingBlock filter_block() {
     CapturingBlock block{true, {}, {}, {}};
     do block.filters.push_back(parse_filter(stream_));
-    while (stream_.skip_operator("|"));
+    while (stream_.skip("|"));
     block.body = scope("endfilter");
     return block;
   }
@@ -151,9 +151,9 @@ class Parser {
   With with_statement() {
     With with;
     while (!stream_.is(Type::kBlockEnd)) {
-      if (!with.values.empty()) stream_.expect_operator(",");
+      if (!with.values.empty()) stream_.expect(",");
       Target written = target("", false);
-      stream_.expect_operator("=");
+      stream_.expect("=");
       with.values.emplace_back(std::move(written), parse_expression(stream_));
     }
     with.body = scope("endwith");
@@ -165,17 +165,17 @@ class Parser {
     if (!stream_.place.at_top) stream_.fail("a macro inside a loop, macro or block is not supported");
     auto macro = std::make_unique<MacroStatement>();
     macro->name = stream_.expect_name();
-    stream_.expect_operator("(");
-    while (!stream_.is_operator(")")) {
-      if (!macro->parameters.empty()) stream_.expect_operator(",");
+    stream_.expect("(");
+    while (!stream_.stands_at(")")) {
+      if (!macro->parameters.empty()) stream_.expect(",");
       std::string name = assignable_name();
-      ExpressionPtr fallback = stream_.skip_operator("=") ? parse_expression(stream_) : nullptr;
+      ExpressionPtr fallback = stream_.skip("=") ? parse_expression(stream_) : nullptr;
       if (fallback == nullptr && !macro->parameters.empty() && macro->parameters.back().second != nullptr) {
         stream_.fail("non-default argument follows default argument");
       }
       macro->parameters.emplace_back(std::move(name), std::move(fallback));
     }
-    stream_.expect_operator(")");
+    stream_.expect(")");
     macro->body = scope("endmacro", true);
     return macro;
   }
@@ -191,27 +191,27 @@ class Parser {
   // "a", "a, b", "(a, b)", and "space.attribute" where a namespace may be written.
   Target target(std::string_view end_name, bool with_namespace) {
     Target first = single_target(with_namespace);
-    if (!stream_.is_operator(",")) return first;
+    if (!stream_.stands_at(",")) return first;
     Target all;
     all.unpacks = true;
     all.parts.push_back(std::move(first));
-    while (stream_.skip_operator(",")) {
-      if (stream_.is(Type::kBlockEnd) || stream_.is_operator("=") || stream_.is_operator(")")) break;
-      if (!end_name.empty() && stream_.is_name(end_name)) break;
+    while (stream_.skip(",")) {
+      if (stream_.is(Type::kBlockEnd) || stream_.stands_at("=") || stream_.stands_at(")")) break;
+      if (!end_name.empty() && stream_.stands_at(end_name)) break;
       all.parts.push_back(single_target(with_namespace));
     }
     return all;
   }
   Target single_target(bool with_namespace) {
     const TokenStream::Level level(stream_);
-    if (stream_.skip_operator("(")) {
+    if (stream_.skip("(")) {
       Target inner = target("", with_namespace);
-      stream_.expect_operator(")");
+      stream_.expect(")");
       return inner;
     }
     Target result;
     result.name = assignable_name();
-    if (with_namespace && stream_.skip_operator(".")) {
+    if (with_namespace && stream_.skip(".")) {
       result.attribute = stream_.expect_name();
     } else if (result.name == "loop" && !with_namespace) {
       stream_.fail("Can't assign to special loop variable in for-loop target");

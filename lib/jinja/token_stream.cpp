@@ -23,24 +23,14 @@ std::string describe(const Token& token) {
   return name.empty() ? token.text : name;
 }
 
-bool TokenStream::next_is(Type type, std::string_view text) const {
-  return at_ + 1 < tokens_.size() && tokens_[at_ + 1].type == type && tokens_[at_ + 1].text == text;
-}
-
 Token TokenStream::take() {
   Token token = tokens_[at_];
   if (at_ + 1 < tokens_.size()) ++at_;
   return token;
 }
 
-bool TokenStream::skip_name(std::string_view text) {
-  if (!is_name(text)) return false;
-  take();
-  return true;
-}
-
-bool TokenStream::skip_operator(std::string_view text) {
-  if (!is_operator(text)) return false;
+bool TokenStream::skip(std::string_view text) {
+  if (!stands_at(text)) return false;
   take();
   return true;
 }
@@ -50,8 +40,8 @@ std::string TokenStream::expect_name() {
   return take().text;
 }
 
-void TokenStream::expect_operator(std::string_view text) {
-  if (!skip_operator(text)) fail("expected token '" + std::string(text) + "', got '" + describe(current()) + "'");
+void TokenStream::expect(std::string_view text) {
+  if (!skip(text)) fail("expected token '" + std::string(text) + "', got '" + describe(current()) + "'");
 }
 
 void TokenStream::expect(Type type) {

@@ -18,16 +18,23 @@ class TokenStream {
   const Token& current() const { return tokens_[at_]; }
   int line() const { return current().line; }
   bool is(Token::Type type) const { return current().type == type; }
-  bool is_name(std::string_view text) const { return is(Token::Type::kName) && current().text == text; }
-  bool is_operator(std::string_view text) const { return is(Token::Type::kOperator) && current().text == text; }
-  bool next_is(Token::Type type, std::string_view text) const;
+  // A name or an operator; no text is both.
+  bool stands_at(std::string_view text) const { return is_text(current(), text); }
+  bool is_followed_by(std::string_view text) const { return !is(Token::Type::kEnd) && is_text(tokens_[at_ + 1], text); }
 
   Token take();
-  bool skip_name(std::string_view text);
-  bool skip_operator(std::string_view text);
+  bool skip(std::string_view text);
   std::string expect_name();
-  void expect_operator(std::string_view text);
+  void expect(std::string_view text);
   void expect(Token::Type type);
+  // What stands between brackets, with commas between and perhaps behind, and the closing one.
+  template <typename ReadItem>
+  void expect_items(std::string_view close, const ReadItem& read_item) {
+    while (!skip(close)) {
+      read_item();
+      if (!stands_at(close)) expect(",");
+    }
+  }
   [[noreturn]] void fail(const std::string& what) const { fail_at(origin_, line(), what); }
   const std::string& origin() const { return origin_; }
 
@@ -54,6 +61,10 @@ class TokenStream {
   Place place;
 
  private:
+  static bool is_text(const Token& token, std::string_view text) {
+    return (token.type == Token::Type::kName || token.type == Token::Type::kOperator) && token.text == text;
+  }
+
   std::vector<Token> tokens_;
   const std::string& origin_;
   size_t at_ = 0;
