@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "chat/byte_range.h"
-#include "jinja/rendered.h"
+#include "jinja/template.h"
 
 namespace fathom::chat {
 

@@ -150,26 +150,25 @@ Value negated(const Value& operand, bool minus, Meter& meter) {
 
 bool less(const Value& left, const Value& right, Meter& meter) { return std::is_lt(order_of(left, right, meter)); }
 
-bool compare(Comparison comparison, const Value& left, const Value& right, Meter& meter) {
+bool compare(BinaryOperator comparison, const Value& left, const Value& right, Meter& meter) {
   switch (comparison) {
-    case Comparison::kEqual:
+    case BinaryOperator::kEqual:
       return equal(left, right, meter);
-    case Comparison::kNotEqual:
+    case BinaryOperator::kNotEqual:
       return !equal(left, right, meter);
-    case Comparison::kLess:
+    case BinaryOperator::kLess:
       return std::is_lt(order_of(left, right, meter));
-    case Comparison::kGreater:
+    case BinaryOperator::kGreater:
       return std::is_gt(order_of(left, right, meter));
-    case Comparison::kLessEqual:
+    case BinaryOperator::kLessEqual:
       return std::is_lteq(order_of(left, right, meter));
-    case Comparison::kGreaterEqual:
+    case BinaryOperator::kGreaterEqual:
       return std::is_gteq(order_of(left, right, meter));
-    case Comparison::kIn:
+    case BinaryOperator::kIn:
       return contains(right, left, meter);
-    case Comparison::kNotIn:
+    default:
       return !contains(right, left, meter);
   }
-  return false;
 }
 
 }  // namespace fathom::jinja

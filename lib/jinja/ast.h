@@ -66,7 +66,24 @@ struct Unary {
   UnaryOperator operation;
   ExpressionPtr operand;
 };
-enum class BinaryOperator { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kAnd, kOr };
+enum class BinaryOperator {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kAnd,
+  kOr,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kIn,
+  kNotIn  // comparisons
+};
 struct Binary {
   BinaryOperator operation;
   ExpressionPtr left, right;
@@ -74,18 +91,13 @@ struct Binary {
 struct Concatenation {  // a ~ b ~ c
   std::vector<ExpressionPtr> parts;
 };
-enum class Comparison { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIn, kNotIn };
-struct Compare {  // a < b < c
-  ExpressionPtr first;
-  std::vector<std::pair<Comparison, ExpressionPtr>> rest;
-};
 struct Conditional {
   ExpressionPtr condition, then, otherwise;  // otherwise may be null
 };
 
 struct Expression {
   std::variant<Literal, Name, SequenceLiteral, DictLiteral, Attribute, Item, Slice, Call, FilterCall, TestCall, Unary,
-               Binary, Concatenation, Compare, Conditional>
+               Binary, Concatenation, Conditional>
       node;
   int line = 1;
 };

@@ -3,10 +3,9 @@
 
 #include <unordered_map>
 
-#include "jinja/filters.h"
+#include "jinja/built_ins.h"
 #include "jinja/functions.h"
 #include "jinja/loop.h"
-#include "jinja/methods.h"
 #include "jinja/operators.h"
 #include "jinja/show.h"
 
@@ -296,7 +295,9 @@ class Evaluator {
     Value left = evaluate(*node.left, scope);
     if (node.operation == BinaryOperator::kAnd) return truth(left) ? evaluate(*node.right, scope) : left;
     if (node.operation == BinaryOperator::kOr) return truth(left) ? left : evaluate(*node.right, scope);
-    return arithmetic(node.operation, left, evaluate(*node.right, scope), meter_);
+    const Value right = evaluate(*node.right, scope);
+    if (node.operation >= BinaryOperator::kEqual) return Value(compare(node.operation, left, right, meter_));
+    return arithmetic(node.operation, left, right, meter_);
   }
 
   Value value_of(const Concatenation& node, const Scope& scope) {
@@ -307,16 +308,6 @@ class Evaluator {
       text += piece;
     }
     return make_text(std::move(text), meter_);
-  }
-
-  Value value_of(const Compare& node, const Scope& scope) {
-    Value left = evaluate(*node.first, scope);
-    for (const auto& [comparison, expression] : node.rest) {
-      Value right = evaluate(*expression, scope);
-      if (!compare(comparison, left, right, meter_)) return Value(false);
-      left = std::move(right);
-    }
-    return Value(true);
   }
 
   Value value_of(const Conditional& node, const Scope& scope) {

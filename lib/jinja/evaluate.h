@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "jinja/ast.h"
-#include "jinja/rendered.h"
+#include "jinja/template.h"
 
 namespace fathom::jinja {
 

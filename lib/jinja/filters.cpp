@@ -1,12 +1,11 @@
 // All filters by their names, the names of those that are refused, and filters of any value.
-#include "jinja/filters.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
 
+#include "jinja/built_ins.h"
 #include "jinja/text.h"
 
 namespace fathom::jinja {

@@ -1,12 +1,11 @@
 // The rules of Jinja's lexer (jinja2/lexer.py, 3.1) for {{ }}, {% %} and {# #}.
-#include "jinja/lexer.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-#include "jinja/meter.h"
 #include "jinja/text.h"
+#include "jinja/token_stream.h"
 
 namespace fathom::jinja {
 namespace {
@@ -70,7 +69,7 @@ class Lexer {
     skip(sign != 0 ? 3 : 2);
     if (kind == '#') return read_comment();
     if (kind == '%' && is_raw()) fail("the tag 'raw' is not supported in chat templates");
-    add(kind == '{' ? Type::kPrintBegin : Type::kBlockBegin, "");
+    add(Type::kOperator, kind == '{' ? "{{" : "{%");
     read_tag(kind == '{');
   }
 
@@ -121,7 +120,7 @@ class Lexer {
     std::string open;  // brackets that are not closed yet
     while (at_ < source_.size()) {
       if (open.empty() && read_end(prints ? "}}" : "%}", !prints)) {
-        add(prints ? Type::kPrintEnd : Type::kBlockEnd, "");
+        add(Type::kOperator, prints ? "}}" : "%}");
         return;
       }
       const char c = source_[at_];

@@ -1,8 +1,7 @@
 // Methods by type and name. Those that would change their value are hidden, as Jinja's immutable sandbox hides them.
-#include "jinja/methods.h"
-
 #include <algorithm>
 
+#include "jinja/built_ins.h"
 #include "jinja/loop.h"
 
 namespace fathom::jinja {

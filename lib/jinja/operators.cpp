@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "jinja/built_ins.h"
 #include "jinja/loop.h"
-#include "jinja/methods.h"
 #include "jinja/show.h"
 #include "jinja/text.h"
 

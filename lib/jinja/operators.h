@@ -10,7 +10,7 @@ namespace fathom::jinja {
 
 Value arithmetic(BinaryOperator operation, const Value& left, const Value& right, Meter& meter);
 Value negated(const Value& operand, bool minus, Meter& meter);  // -x or +x
-bool compare(Comparison comparison, const Value& left, const Value& right, Meter& meter);
+bool compare(BinaryOperator comparison, const Value& left, const Value& right, Meter& meter);
 bool less(const Value& left, const Value& right, Meter& meter);
 bool contains(const Value& container, const Value& item, Meter& meter);
 

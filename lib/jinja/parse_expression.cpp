@@ -1,12 +1,11 @@
 // A parser by recursive descent with the same rules as jinja2/parser.py, so that the same templates are taken.
-#include "jinja/parse_expression.h"
-
 #include <charconv>
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
 
-#include "jinja/filters.h"
+#include "jinja/built_ins.h"
+#include "jinja/parser.h"
 
 namespace fathom::jinja {
 namespace {
@@ -100,24 +99,25 @@ class ExpressionParser {
     return make(Unary{UnaryOperator::kNot, negation()}, line);
   }
 
-  std::optional<Comparison> take_comparison() {
-    constexpr std::pair<std::string_view, Comparison> kSigns[] = {
-        {"==", Comparison::kEqual},        {"!=", Comparison::kNotEqual}, {"<=", Comparison::kLessEqual},
-        {">=", Comparison::kGreaterEqual}, {"<", Comparison::kLess},      {">", Comparison::kGreater}};
-    for (const auto& [sign, comparison] : kSigns) {
-      if (stream_.skip(sign)) return comparison;
-    }
-    if (stream_.skip("in")) return Comparison::kIn;
+  std::optional<BinaryOperator> take_comparison() {
+    const Operators signs = {{"==", BinaryOperator::kEqual},     {"!=", BinaryOperator::kNotEqual},
+                             {"<=", BinaryOperator::kLessEqual}, {">=", BinaryOperator::kGreaterEqual},
+                             {"<", BinaryOperator::kLess},       {">", BinaryOperator::kGreater},
+                             {"in", BinaryOperator::kIn}};
+    if (const auto comparison = take_operator(signs)) return comparison;
     if (!stream_.stands_at("not") || !stream_.is_followed_by("in")) return std::nullopt;
     stream_.take();
     stream_.take();
-    return Comparison::kNotIn;
+    return BinaryOperator::kNotIn;
   }
   ExpressionPtr comparison() {
     const int line = stream_.line();
-    Compare compare{sum(), {}};
-    while (const auto comparison = take_comparison()) compare.rest.emplace_back(*comparison, sum());
-    return compare.rest.empty() ? std::move(compare.first) : make(std::move(compare), line);
+    ExpressionPtr left = sum();
+    const auto comparison = take_comparison();
+    if (!comparison) return left;
+    ExpressionPtr node = make(Binary{*comparison, std::move(left), sum()}, line);
+    if (take_comparison()) stream_.fail("comparisons in a chain are not supported");
+    return node;
   }
 
   ExpressionPtr sum() {
@@ -310,7 +310,7 @@ class ExpressionParser {
   }
 
   bool ends_tuple(std::string_view end_name) const {
-    return stream_.is(Type::kPrintEnd) || stream_.is(Type::kBlockEnd) || stream_.stands_at(")") ||
+    return stream_.stands_at("}}") || stream_.stands_at("%}") || stream_.stands_at(")") ||
            (!end_name.empty() && stream_.stands_at(end_name));
   }
 

@@ -6,9 +6,6 @@
 #include <initializer_list>
 #include <optional>
 
-#include "jinja/parse_expression.h"
-#include "jinja/token_stream.h"
-
 namespace fathom::jinja {
 namespace {
 
@@ -27,6 +24,14 @@ class Parser {
   }
 
  private:
+  template <typename Node>
+  static Statement made(Node node, int line) {
+    Statement statement;
+    statement.node.emplace<Node>(std::move(node));
+    statement.line = line;
+    return statement;
+  }
+
   // Statements up to a tag that is one of `ends`, whose name is the current token then; or, without ends, up to the
   // end of the template.
   Body body(std::initializer_list<std::string_view> ends) {
@@ -35,16 +40,15 @@ class Parser {
     while (!stream_.is(Type::kEnd)) {
       const int line = stream_.line();
       if (stream_.is(Type::kText)) {
-        statements.push_back({Text{stream_.take().text}, line});
-      } else if (stream_.is(Type::kPrintBegin)) {
-        stream_.take();
-        statements.push_back({Print{parse_tuple(stream_)}, line});
-        stream_.expect(Type::kPrintEnd);
+        statements.push_back(made(Text{stream_.take().text}, line));
+      } else if (stream_.skip("{{")) {
+        statements.push_back(made(Print{parse_tuple(stream_)}, line));
+        stream_.expect("}}");
       } else {
-        stream_.expect(Type::kBlockBegin);
+        stream_.expect("{%");
         if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return stream_.stands_at(end); })) return statements;
         statements.push_back(statement());
-        stream_.expect(Type::kBlockEnd);
+        stream_.expect("%}");
       }
     }
     if (ends.size() > 0) {
@@ -56,7 +60,7 @@ class Parser {
   // The rest of a tag, its body, and the name of the tag that ended it.
   Body enclosed(std::initializer_list<std::string_view> ends, std::string& end) {
     stream_.skip(":");
-    stream_.expect(Type::kBlockEnd);
+    stream_.expect("%}");
     Body statements = body(ends);
     end = stream_.take().text;
     return statements;
@@ -150,7 +154,7 @@ class Parser {
 
   With with_statement() {
     With with;
-    while (!stream_.is(Type::kBlockEnd)) {
+    while (!stream_.stands_at("%}")) {
       if (!with.values.empty()) stream_.expect(",");
       Target written = target("", false);
       stream_.expect("=");
@@ -196,7 +200,7 @@ class Parser {
     all.unpacks = true;
     all.parts.push_back(std::move(first));
     while (stream_.skip(",")) {
-      if (stream_.is(Type::kBlockEnd) || stream_.stands_at("=") || stream_.stands_at(")")) break;
+      if (stream_.stands_at("%}") || stream_.stands_at("=") || stream_.stands_at(")")) break;
       if (!end_name.empty() && stream_.stands_at(end_name)) break;
       all.parts.push_back(single_target(with_namespace));
     }

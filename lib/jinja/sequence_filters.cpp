@@ -3,7 +3,7 @@
 #include <memory>
 #include <numeric>
 
-#include "jinja/filters.h"
+#include "jinja/built_ins.h"
 #include "jinja/operators.h"
 #include "jinja/show.h"
 #include "jinja/text.h"

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "jinja/filters.h"
+#include "jinja/built_ins.h"
 #include "jinja/operators.h"
 
 namespace fathom::jinja {
@@ -21,7 +21,7 @@ bool has_remainder(const Value& value, const Value& divisor, int64_t wanted, Met
 }
 Value two() { return Value(int64_t{2}); }
 
-template <Comparison comparison>
+template <BinaryOperator comparison>
 bool compared(const Value& value, const Value& argument, Meter& meter) {
   return compare(comparison, value, argument, meter);
 }
@@ -44,22 +44,22 @@ constexpr TestEntry kTests[] = {
     {"odd", false, [](const Value& v, const Value&, Meter& m) { return has_remainder(v, two(), 1, m); }},
     {"even", false, [](const Value& v, const Value&, Meter& m) { return has_remainder(v, two(), 0, m); }},
     {"divisibleby", true, [](const Value& v, const Value& a, Meter& m) { return has_remainder(v, a, 0, m); }},
-    {"in", true, compared<Comparison::kIn>},
-    {"==", true, compared<Comparison::kEqual>},
-    {"eq", true, compared<Comparison::kEqual>},
-    {"equalto", true, compared<Comparison::kEqual>},
-    {"!=", true, compared<Comparison::kNotEqual>},
-    {"ne", true, compared<Comparison::kNotEqual>},
-    {">", true, compared<Comparison::kGreater>},
-    {"gt", true, compared<Comparison::kGreater>},
-    {"greaterthan", true, compared<Comparison::kGreater>},
-    {">=", true, compared<Comparison::kGreaterEqual>},
-    {"ge", true, compared<Comparison::kGreaterEqual>},
-    {"<", true, compared<Comparison::kLess>},
-    {"lt", true, compared<Comparison::kLess>},
-    {"lessthan", true, compared<Comparison::kLess>},
-    {"<=", true, compared<Comparison::kLessEqual>},
-    {"le", true, compared<Comparison::kLessEqual>}};
+    {"in", true, compared<BinaryOperator::kIn>},
+    {"==", true, compared<BinaryOperator::kEqual>},
+    {"eq", true, compared<BinaryOperator::kEqual>},
+    {"equalto", true, compared<BinaryOperator::kEqual>},
+    {"!=", true, compared<BinaryOperator::kNotEqual>},
+    {"ne", true, compared<BinaryOperator::kNotEqual>},
+    {">", true, compared<BinaryOperator::kGreater>},
+    {"gt", true, compared<BinaryOperator::kGreater>},
+    {"greaterthan", true, compared<BinaryOperator::kGreater>},
+    {">=", true, compared<BinaryOperator::kGreaterEqual>},
+    {"ge", true, compared<BinaryOperator::kGreaterEqual>},
+    {"<", true, compared<BinaryOperator::kLess>},
+    {"lt", true, compared<BinaryOperator::kLess>},
+    {"lessthan", true, compared<BinaryOperator::kLess>},
+    {"<=", true, compared<BinaryOperator::kLessEqual>},
+    {"le", true, compared<BinaryOperator::kLessEqual>}};
 
 constexpr std::string_view kRefused[] = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
 

@@ -1,26 +1,14 @@
 // Moving through the tokens, with Jinja's messages where they are not the expected ones.
 #include "jinja/token_stream.h"
 
-#include <array>
-
 namespace fathom::jinja {
 
 using Type = Token::Type;
 
 std::string describe(const Token& token) {
-  constexpr std::array<const char*, 11> kNames = {"template data / text",
-                                                  "begin of print statement",
-                                                  "end of print statement",
-                                                  "begin of statement block",
-                                                  "end of statement block",
-                                                  "",
-                                                  "string",
-                                                  "integer",
-                                                  "float",
-                                                  "",
-                                                  "end of template"};
-  const std::string name = kNames[static_cast<size_t>(token.type)];
-  return name.empty() ? token.text : name;
+  if (token.type == Type::kText) return "text";
+  if (token.type == Type::kString) return "string";
+  return token.type == Type::kEnd ? "end of template" : token.text;
 }
 
 Token TokenStream::take() {
@@ -42,11 +30,6 @@ std::string TokenStream::expect_name() {
 
 void TokenStream::expect(std::string_view text) {
   if (!skip(text)) fail("expected token '" + std::string(text) + "', got '" + describe(current()) + "'");
-}
-
-void TokenStream::expect(Type type) {
-  if (!is(type)) fail("expected token '" + describe({type, "", 0}) + "', got '" + describe(current()) + "'");
-  take();
 }
 
 TokenStream::Level::Level(TokenStream& stream) : stream_(stream) {

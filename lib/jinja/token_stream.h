@@ -1,4 +1,5 @@
-// The parser's place in the tokens, and what all its parts share.
+// A template's source to tokens, with the treatment of blanks that transformers asks of Jinja (trim_blocks and
+// lstrip_blocks on), and the parser's place in them.
 #pragma once
 
 #include <string>
@@ -6,10 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "jinja/lexer.h"
 #include "jinja/meter.h"
 
 namespace fathom::jinja {
+
+struct Token {
+  enum class Type { kText, kName, kString, kInteger, kFloat, kOperator, kEnd };
+  Type type = Type::kEnd;
+  std::string text;  // of a string: unescaped; tags begin and end with the operators {{ }} {% %}
+  int line = 1;
+};
+
+// The last token is kEnd. Throws Error ("origin:line: …") where Jinja's lexer would.
+std::vector<Token> tokenize(std::string_view source, const std::string& origin);
 
 class TokenStream {
  public:
@@ -26,7 +36,6 @@ class TokenStream {
   bool skip(std::string_view text);
   std::string expect_name();
   void expect(std::string_view text);
-  void expect(Token::Type type);
   // What stands between brackets, with commas between and perhaps behind, and the closing one.
   template <typename ReadItem>
   void expect_items(std::string_view close, const ReadItem& read_item) {

@@ -30,6 +30,7 @@ constexpr Refusal kOfExpressions[] = {
     {"{{ 7.5 % 2 }}", "% of numbers with a point is not supported"},
     {"{{ [1] * 3 }}", "unsupported operand types for *: list and int"},
     {"{{ [1] < [2] }}", "the order of values of types list and list is not supported"},
+    {"{{ 1 < 2 < 3 }}", "comparisons in a chain are not supported"},
     {"{{ xs[1, 2] }}", "several subscripts are not supported"},
     {"{{ 0x1F }}", "numbers such as 0x1F, 1_000 and 007 are not supported, nor names that begin with a digit"},
     {"{{ 1_000 }}", "numbers such as 0x1F, 1_000 and 007 are not supported, nor names that begin with a digit"},
