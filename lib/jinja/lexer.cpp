@@ -43,10 +43,12 @@ class Lexer {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { fail_at(origin_, line_, what); }
+  char char_at(size_t at) const { return at < source_.size() ? source_[at] : '\0'; }
   bool at(std::string_view text) const { return std::string_view(source_).substr(at_, text.size()) == text; }
   void add(Type type, std::string text) { tokens_.push_back({type, std::move(text), line_}); }
   void skip(size_t bytes) {
-    line_ += static_cast<int>(std::count(source_.begin() + at_, source_.begin() + at_ + bytes, '\n'));
+    const std::string_view taken = std::string_view(source_).substr(at_, bytes);
+    line_ += static_cast<int>(std::count(taken.begin(), taken.end(), '\n'));
     at_ += bytes;
   }
   void skip_blanks() {
@@ -57,14 +59,13 @@ class Lexer {
   // Text up to the next tag, and the tag.
   void read_text() {
     size_t tag = at_;
-    while (tag < source_.size() && !(source_[tag] == '{' && tag + 1 < source_.size() &&
-                                     (source_[tag + 1] == '{' || source_[tag + 1] == '%' || source_[tag + 1] == '#'))) {
+    const auto begins = [&] { return char_at(tag + 1) == '{' || char_at(tag + 1) == '%' || char_at(tag + 1) == '#'; };
+    while (tag < source_.size() && !(source_[tag] == '{' && begins())) {
       tag = std::min(source_.find('{', tag + 1), source_.size());
     }
     if (tag == source_.size()) return take_text(tag, 0, false);
     const char kind = source_[tag + 1];
-    const char sign =
-        tag + 2 < source_.size() && (source_[tag + 2] == '-' || source_[tag + 2] == '+') ? source_[tag + 2] : 0;
+    const char sign = char_at(tag + 2) == '-' || char_at(tag + 2) == '+' ? char_at(tag + 2) : '\0';
     take_text(tag, sign, kind != '{');
     skip(sign != 0 ? 3 : 2);
     if (kind == '#') return read_comment();
@@ -89,7 +90,7 @@ class Lexer {
 
   // The end of a tag at the current place: "%}" with its sign, and the blanks or the line break that it swallows.
   bool read_end(std::string_view mark, bool trims) {
-    const size_t sign = at_ < source_.size() && (source_[at_] == '-' || (source_[at_] == '+' && trims)) ? 1 : 0;
+    const size_t sign = char_at(at_) == '-' || (char_at(at_) == '+' && trims) ? 1 : 0;
     if (std::string_view(source_).substr(std::min(at_ + sign, source_.size()), 2) != mark) return false;
     const char control = sign != 0 ? source_[at_] : '\0';
     skip(sign + 2);
@@ -147,20 +148,19 @@ class Lexer {
   size_t end_of_digits(size_t at) const {
     return std::min(source_.find_first_not_of("0123456789", at), source_.size());
   }
-  char next(size_t at) const { return at < source_.size() ? source_[at] : '\0'; }
 
   // 12, 1.5 and 1e3; after a point ("items.0.1") digits alone.
   void read_number() {
     const bool after_point = at_ > 0 && source_[at_ - 1] == '.';
     const size_t whole = end_of_digits(at_);
     size_t end = whole;
-    if (!after_point && next(end) == '.' && is_digit(next(end + 1))) end = end_of_digits(end + 1);
-    if (!after_point && (next(end) == 'e' || next(end) == 'E')) {
-      const size_t digits = end + (next(end + 1) == '-' || next(end + 1) == '+' ? 2 : 1);
-      if (is_digit(next(digits))) end = end_of_digits(digits);
+    if (!after_point && char_at(end) == '.' && is_digit(char_at(end + 1))) end = end_of_digits(end + 1);
+    if (!after_point && (char_at(end) == 'e' || char_at(end) == 'E')) {
+      const size_t digits = end + (char_at(end + 1) == '-' || char_at(end + 1) == '+' ? 2 : 1);
+      if (is_digit(char_at(digits))) end = end_of_digits(digits);
     }
     const bool has_leading_zero = source_[at_] == '0' && whole - at_ > 1;
-    if (has_leading_zero || is_name(next(end))) {
+    if (has_leading_zero || is_name(char_at(end))) {
       fail("numbers such as 0x1F, 1_000 and 007 are not supported, nor names that begin with a digit");
     }
     add(end > whole ? Type::kFloat : Type::kInteger, source_.substr(at_, end - at_));
