@@ -170,6 +170,7 @@ Value sorted_by(const std::vector<Value>& keys, const std::vector<Value>& items,
     return reverse ? less(keys[b], keys[a], meter) : less(keys[a], keys[b], meter);
   });
   std::vector<Value> sorted;
+  sorted.reserve(order.size());
   for (size_t index : order) sorted.push_back(items[index]);
   return make_list(std::move(sorted), meter);
 }
@@ -179,6 +180,7 @@ Value sort(const Value& operand, const Bound& arguments, Meter& meter) {
   if (path.find(',') != std::string::npos) meter.fail("sort: several attributes are not supported");
   const std::vector<Value> items = to_vector(operand, meter);
   std::vector<Value> keys;
+  keys.reserve(items.size());
   for (const Value& item : items) {
     const Value key = path.empty() ? item : attribute_of(item, path, meter);
     keys.push_back(key_of(key, arguments.flag(1), meter));

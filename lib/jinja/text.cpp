@@ -17,20 +17,24 @@ bool is_cased(char32_t character) { return is_upper(character) || is_title(chara
 
 enum class Case { kUpper, kLower, kTitle };
 
+[[noreturn]] void refuse_case(char32_t character, Meter& meter) {
+  std::string text = "the case of the letter ";
+  append_character(text, character);
+  meter.fail(text + " cannot be changed alone, which is not supported");
+}
+
 // utf8proc knows one letter for each. Letters that have none in the other case may become several there, as ß and ﬁ do.
 void append_in_case(std::string& text, char32_t character, Case wanted, Meter& meter) {
+  constexpr char32_t kSharpS = 0xDF, kDottedI = 0x130, kIotaBelow = 0x345, kSigma = 0x3A3;
   const auto code = static_cast<utf8proc_int32_t>(character);
+  if (wanted == Case::kLower) {
+    if (character == kDottedI || character == kSigma) refuse_case(character, meter);
+    return append_character(text, static_cast<char32_t>(utf8proc_tolower(code)));
+  }
   const auto upper = static_cast<char32_t>(utf8proc_toupper(code)),
              title = static_cast<char32_t>(utf8proc_totitle(code));
-  constexpr char32_t kSharpS = 0xDF, kDottedI = 0x130, kIotaBelow = 0x345, kSigma = 0x3A3;
-  bool is_alone = !is_cased(character) || is_upper(upper) || (wanted == Case::kTitle && is_title(title));
-  if (character == kSharpS || character == kIotaBelow) is_alone = false;
-  if (wanted == Case::kLower) is_alone = character != kDottedI && character != kSigma;
-  if (!is_alone) {
-    append_character(text = "the case of the letter ", character);
-    meter.fail(text + " cannot be changed alone, which is not supported");
-  }
-  if (wanted == Case::kLower) return append_character(text, static_cast<char32_t>(utf8proc_tolower(code)));
+  const bool is_alone = !is_cased(character) || is_upper(upper) || (wanted == Case::kTitle && is_title(title));
+  if (!is_alone || character == kSharpS || character == kIotaBelow) refuse_case(character, meter);
   append_character(text, wanted == Case::kUpper ? upper : title);
 }
 
