@@ -8,7 +8,7 @@ FILTERS = ("title", "upper", "trim", "length", "reverse", "list | length", "stri
            "unique | list", "sort | first", "join('x')", "map('upper') | list", "select('==', 'a') | list", "max", "int", "capitalize", "format(1)")
 EXPRESSIONS = ("'b' in s", "s == t", "s < t", "s ~ t", "s[1:]", "s[::2]", "s[::-1]", "s[5000]", "s[-1]", "'x'.endswith(s)", "'x'[s]", "'%s%s' | format(s, s)", "{s: 1}",
                "[s, s] == [t, t]", "x[s]", "s.nothing", "s * 2", "range(100000) | list | length", "99999 in range(100000)",
-               "range(100000) | max", "range(100000) | map('string') | join", "dict(a=s).a == t", "{t: 1} | dictsort", "{s: 1} == {t: 1}", "[s] | tojson", "s | string | tojson", "strftime_now(s)")
+               "range(100000) | max", "range(100000) | map('string') | join", "dict(a=s).a == t", "{s: 1} == {t: 1}", "[s] | tojson", "s | string | tojson", "strftime_now(s)")
 REST = ("{{ raise_exception('\x1b]0;HOSTILE\x07' ~ '\u202e') }}", "{{ raise_exception('a' * 10000000) }}", "{{ '\x1b[2J' }}", "{{ messages[0]['\x1b[2J'].x }}",
         "{% for m in messages %}{{ m.content.nothing.more }}{% endfor %}", "{{ self }}", "{{ ''.__class__.__mro__ }}", "{{ cycler.__init__.__globals__ }}",
         "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{{ " + "(" * 5000 + " }}", "{% if a %}" * 5000, "{% set ns = namespace(s='x') %}{% for i in range(99999) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
