@@ -11,6 +11,7 @@
 #include "config/load.h"
 #include "page/page.h"
 #include "page/run_record.h"
+#include "train/inputs.h"
 
 namespace fathom::app {
 namespace {
@@ -30,12 +31,12 @@ std::string this_machine() {
          format_bytes(total_memory_bytes());
 }
 
-Json run_facts(const Invocation& invocation) {
+Json run_facts(const Invocation& invocation, const model::ModelShape& shape) {
   const config::RunConfig& config = invocation.config;
   const std::filesystem::path model = config.model_name_or_path;
   Json facts = {{"model", model.parent_path() == models_folder() ? model.filename().string() : model.string()},
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
-  facts["dtype"] = config.dtype ? Json(dtype_name(*config.dtype)) : Json(nullptr);
+  facts["dtype"] = dtype_name(train::storage_dtype(config, shape));
   facts["bf16"] = config.bf16;
   facts["fp16"] = config.fp16;
   facts["tf32"] = config.tf32;
@@ -49,10 +50,10 @@ Json run_facts(const Invocation& invocation) {
 
 }  // namespace
 
-void write_run_report(const Invocation& invocation, const plan::Comparison& comparison, Json memory,
-                      const std::optional<RunEnd>& end) {
+void write_run_report(const Invocation& invocation, const model::ModelShape& shape, const plan::Comparison& comparison,
+                      Json memory, const std::optional<RunEnd>& end) {
   const std::filesystem::path folder = invocation.config.output_dir;
-  memory["run"] = run_facts(invocation);
+  memory["run"] = run_facts(invocation, shape);
   if (end) {
     memory["run"]["seconds"] = end->seconds;
     memory["run"]["kept_step"] = end->kept_step ? Json(*end->kept_step) : Json(nullptr);
@@ -63,13 +64,14 @@ void write_run_report(const Invocation& invocation, const plan::Comparison& comp
   if (end) page::write_report(folder, folder / "report.html");
 }
 
-void write_plan_page(const Invocation& invocation, const plan::Plan& plan, Json memory) {
+void write_plan_page(const Invocation& invocation, const model::ModelShape& shape, const plan::Plan& plan,
+                     Json memory) {
   const config::RunConfig& config = invocation.config;
   page::RunRecord record;
   record.name = std::filesystem::path(config.model_name_or_path).filename().string();
   record.config = config::to_yaml(config);
   record.memory = std::move(memory);
-  record.memory["run"] = run_facts(invocation);
+  record.memory["run"] = run_facts(invocation, shape);
   record.memory["run"]["kind"] = "plan";
   if (!plan.timeline.blocks.empty()) record.predicted = plan.timeline;
   write_file_atomically(invocation.page, page::report_page(record));

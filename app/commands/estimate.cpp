@@ -111,7 +111,7 @@ int run_estimate(const Invocation& invocation) {
   const plan::Outlook outlook = plan::look_ahead(inputs.shape, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
-  if (!invocation.page.empty()) write_plan_page(invocation, plan, json);
+  if (!invocation.page.empty()) write_plan_page(invocation, inputs.shape, plan, json);
   if (invocation.json) {
     print(format_json(json));
   } else {

@@ -295,7 +295,7 @@ int run_train(const Invocation& invocation) {
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
   const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
-  write_run_report(invocation, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
+  write_run_report(invocation, inputs.shape, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
@@ -313,7 +313,7 @@ int run_train(const Invocation& invocation) {
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
   if (result.signal != 0) {
-    write_run_report(invocation, comparison, report::memory_json(comparison),
+    write_run_report(invocation, inputs.shape, comparison, report::memory_json(comparison),
                      RunEnd{seconds_since(start), std::nullopt});
     const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
     log_info("stopped by a signal after step " + format_count(result.steps) + "; go on with: " + command +
@@ -322,7 +322,8 @@ int run_train(const Invocation& invocation) {
   }
 
   const RunEnd end{seconds_since(start), result.kept_step};
-  write_run_report(invocation, comparison, memory_of(comparison, invocation, inputs.shape, session, times), end);
+  write_run_report(invocation, inputs.shape, comparison,
+                   memory_of(comparison, invocation, inputs.shape, session, times), end);
   if (resume && resume->step() == result.steps) {
     print(report::folded(resume->folder().string() +
                          " is of the last step: none was left to run, and nothing to measure\n"));

@@ -155,6 +155,26 @@ std::string step_figure(const RunRecord& record, const char* title, double repor
   return figure.format();
 }
 
+// Up to eight times the longest batch of the run, four lengths at least: what lies beyond says nothing of this run.
+Json attention_in_reach(const Json& memory) {
+  constexpr size_t kLengthsAtLeast = 4;
+  double longest = 0;
+  for (const Json& step : list_at(memory, {"workload", "steps"})) {
+    if (!step.is_array()) continue;
+    for (const Json& batch : step) {
+      if (batch.is_array() && batch.size() > 1 && batch[1].is_number())
+        longest = std::max(longest, batch[1].get<double>());
+    }
+  }
+  Json rows = Json::array();
+  for (const Json& row : list_at(memory, {"attention"})) {
+    const double length = number_at(row, {"length"}).value_or(0);
+    if (longest > 0 && rows.size() >= kLengthsAtLeast && length > 8 * longest) continue;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 // Lengths and figures of one kernel, of those rows that have them.
 Points attention_points(const Json& attention, const char* kernel, const char* what) {
   Points points;
@@ -180,13 +200,13 @@ void add_attention(LineFigure& figure, const Json& attention, const char* dry_ru
   }
 }
 
-// lengths: of both figures, so that they stand under each other or side by side.
-std::string attention_figure(LineFigure figure, const Axis& lengths, double base, std::string (*tick)(double)) {
+std::string attention_figure(LineFigure figure, double base, std::string (*tick)(double)) {
   if (figure.series.empty()) return "";
   const auto [lowest, highest] = range_of(figure.series, true);
+  const auto [shortest, longest] = range_of(figure.series, false);
   figure.x_title = "tokens in a sequence";
   figure.position = length_text;
-  figure.x = lengths;
+  figure.x = logarithmic_axis(shortest, longest, 2, length_label, 6);
   figure.y = logarithmic_axis(lowest, highest, base, tick, 6);
   figure.label = figure.title + " of attention over the length of a sequence, both axes logarithmic";
   return figure.format();
@@ -196,17 +216,18 @@ std::string attention_figure(LineFigure figure, const Axis& lengths, double base
 
 std::string training_section(const RunRecord& record) {
   using report::StepMetrics;
-  const std::string figures = loss_figure(record) +
-                              step_figure(record, "Throughput", &StepMetrics::tokens_per_second, speed_text, false) +
-                              step_figure(record, "Learning rate", &StepMetrics::learning_rate, rate_text, false) +
-                              step_figure(record, "Norm of the gradients", &StepMetrics::grad_norm, short_text, true);
+  const std::string figures =
+      loss_figure(record) +
+      step_figure(record, "Throughput in tokens per second", &StepMetrics::tokens_per_second, speed_text, false) +
+      step_figure(record, "Learning rate", &StepMetrics::learning_rate, rate_text, false) +
+      step_figure(record, "Norm of the gradients", &StepMetrics::grad_norm, short_text, true);
   if (figures.empty()) return "";
   return "<section id=\"training\">\n<h2>The course of the run</h2>\n<div class=\"pair\">" + figures +
          "</div></section>\n";
 }
 
 std::string attention_section(const Json& memory) {
-  const Json& attention = list_at(memory, {"attention"});
+  const Json attention = attention_in_reach(memory);
   LineFigure bytes, seconds;
   bytes.title = "Memory";
   bytes.value = bytes_text;
@@ -214,12 +235,7 @@ std::string attention_section(const Json& memory) {
   seconds.title = "Time";
   seconds.value = format_seconds;
   add_attention(seconds, attention, "", "seconds");
-  std::vector<LineFigure::Series> all = bytes.series;
-  all.insert(all.end(), seconds.series.begin(), seconds.series.end());
-  const auto [shortest, longest] = range_of(all, false);
-  const Axis lengths = logarithmic_axis(shortest, longest, 2, length_label, 9);
-  const std::string figures =
-      attention_figure(bytes, lengths, 2, bytes_label) + attention_figure(seconds, lengths, 10, seconds_label);
+  const std::string figures = attention_figure(bytes, 2, bytes_label) + attention_figure(seconds, 10, seconds_label);
   if (figures.empty()) return "";
   return "<section id=\"attention\">\n<h2>Attention: math against flash</h2>\n<p>One layer, one sequence, forward and "
          "backward. Math attention keeps a score for every pair of tokens, flash attention none: memory grows with the "

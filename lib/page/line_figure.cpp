@@ -13,12 +13,48 @@ namespace {
 
 constexpr double kDrawnWidth = 1000;
 constexpr size_t kTableRows = 24;
+// A line of more points is drawn as the means of stretches, over a band from the least to the most of each.
+constexpr size_t kPointsOfPlainLine = 240, kStretches = 60;
+
+struct Place {
+  double x = 0, y = 0;
+  std::string text() const { return coordinate(x) + " " + coordinate(y); }
+};
+
+// At its ends both reach the first and the last point.
+std::string smoothed_path(const std::vector<Place>& places, const std::string& style) {
+  std::string line, upper, lower;
+  for (size_t i = 0; i < kStretches; ++i) {
+    const auto begin = places.begin() + static_cast<std::ptrdiff_t>(places.size() * i / kStretches),
+               end = places.begin() + static_cast<std::ptrdiff_t>(places.size() * (i + 1) / kStretches);
+    Place mean;
+    for (auto at = begin; at != end; ++at) {
+      mean.x += at->x / static_cast<double>(end - begin);
+      mean.y += at->y / static_cast<double>(end - begin);
+    }
+    if (i == 0) mean.x = places.front().x;
+    if (i + 1 == kStretches) mean.x = places.back().x;
+    const auto [least, most] =
+        std::minmax_element(begin, end, [](const Place& a, const Place& b) { return a.y < b.y; });
+    line += (i == 0 ? "M" : "L") + mean.text();
+    upper += (i == 0 ? "M" : "L") + Place{mean.x, least->y}.text();
+    lower.insert(0, "L" + Place{mean.x, most->y}.text());
+  }
+  return "<path class=\"spread " + style + "\" d=\"" + upper + lower + "Z\"/><path class=\"line " + style + "\" d=\"" +
+         line + "\"/>";
+}
 
 std::string path_of(const LineFigure::Series& series, const Axis& x, const Axis& y) {
-  std::string line, dots;
+  std::vector<Place> places;
   for (const auto& [at, value] : series.points) {
-    const std::string place =
-        coordinate(kDrawnWidth * x.share(at)) + " " + coordinate(kDrawnHeight * (1 - y.share(value)));
+    places.push_back({kDrawnWidth * x.share(at), kDrawnHeight * (1 - y.share(value))});
+  }
+  if (series.marks == LineFigure::Marks::kLine && places.size() > kPointsOfPlainLine) {
+    return smoothed_path(places, series.style);
+  }
+  std::string line, dots;
+  for (const Place& at : places) {
+    const std::string place = at.text();
     line += (line.empty() ? "M" : "L") + place;
     dots += "M" + place + "h0";
   }
@@ -97,10 +133,8 @@ std::string LineFigure::format() const {
     plot.y = axis;
     plot.beneath = x_ticks(x, x_title);
     if (mark) {
-      const double left = x.share(mark->x);
-      plot.marks = "<div class=\"mark-at" + std::string(left > 0.5 ? " before" : "") +
-                   "\" style=\"left:" + percent(left) + ";bottom:" + percent(axis.share(mark->y)) + "\"><span>" +
-                   escaped(mark->text) + "</span></div>";
+      plot.marks = "<div class=\"mark-at\" style=\"left:" + percent(x.share(mark->x)) +
+                   ";bottom:" + percent(axis.share(mark->y)) + "\"></div>";
     }
     return plot.format();
   };
@@ -111,7 +145,13 @@ std::string LineFigure::format() const {
       text += "<span class=\"key " + one.style + "\"><i></i>" + escaped(one.name) + "</span>";
     }
   }
-  if (linear) text += "<button type=\"button\" class=\"axis\" hidden>linear</button>";
+  // Beside the title, where it lies over no line.
+  if (mark) text += "<span class=\"key ring\"><i></i>" + escaped(mark->text) + "</span>";
+  if (y.logarithmic) {
+    text +=
+        std::string("<span class=\"scale\">") + (x.logarithmic ? "both axes logarithmic" : "logarithmic") + "</span>";
+  }
+  if (linear) text += "<button type=\"button\" class=\"axis\" hidden>show linear</button>";
   text += "<span class=\"aside readout\"></span></figcaption>" + plot_over(y);
   if (linear) text += "<div class=\"other\" hidden>" + plot_over(*linear) + "</div>";
   return text + table_of(*this) + "<script type=\"application/json\">" + script_json(data_of(*this)) +

@@ -50,12 +50,14 @@
     }
     if (!button) return;
     const logarithmic = figure.querySelector(".plot"), linear = figure.querySelector(".other");
+    const scale = figure.querySelector(".scale");
     button.hidden = false;
     button.addEventListener("click", () => {
       const to_linear = linear.hidden;
       linear.hidden = !to_linear;
       logarithmic.hidden = to_linear;
-      button.textContent = to_linear ? "logarithmic" : "linear";
+      button.textContent = to_linear ? "show logarithmic" : "show linear";
+      scale.textContent = to_linear ? "linear" : "logarithmic";
     });
   };
   document.querySelectorAll("figure.lines").forEach(start);

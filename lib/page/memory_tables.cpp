@@ -47,13 +47,14 @@ constexpr const char* kWords = R"(<details><summary>What the seven are</summary>
 </dl></details>
 )";
 
-// What the rules say of one component; most are about totals only.
+// What the rules say of one component; of most they say nothing. Those of totals are no sum of these, and stand in a
+// section of their own.
 std::string rule_cell(const Json& memory, std::string_view component) {
   for (const Json& rule : list_at(memory, {"rules_of_thumb"})) {
     if (text_at(rule, {"component"}) != component) continue;
     if (const auto bytes = bytes_at(rule, {"bytes"})) return format_count(*bytes);
   }
-  return kNone;
+  return "";
 }
 
 Cells figure_cells(const std::string& title, const std::string& rule, const Json& figures) {
@@ -98,7 +99,8 @@ std::string allocator_table(const Json& memory) {
                   .columns = {{"caching allocator, peak", false},
                               {"dry run", true},
                               {"range over placements", true},
-                              {"measured", true}},
+                              {"measured", true},
+                              {"rounded", true}},
                   .rows = {},
                   .total = {}};
   for (const char* figure : {"allocated", "reserved"}) {
@@ -110,7 +112,9 @@ std::string allocator_table(const Json& memory) {
       if (text != range) range.append(range.empty() ? "" : " … ").append(text);
     }
     if (range == format_count(*dry_run)) range.clear();
-    table.rows.push_back({figure, format_count(*dry_run), range, count_cell(bytes_at(memory, {figure, "measured"}))});
+    const auto measured = bytes_at(memory, {figure, "measured"});
+    table.rows.push_back(
+        {figure, format_count(*dry_run), range, count_cell(measured), size_cell(measured ? measured : dry_run)});
   }
   table.leave_out_empty_columns();
   return table.rows.empty() ? "" : table.format();
@@ -179,13 +183,16 @@ std::string fact_text(const std::string& section, const std::string& key, const 
   if (value.is_string()) return escaped(value.get<std::string>());
   const auto number = value.get<double>();
   if (const Kind* kind = kind_of(key)) return kind->text(number);
-  if (section == "host") return bytes_text(number);
+  if (section == "host" || section == "resident") return bytes_text(number);
   if (value.is_number_integer()) return format_count(value.get<int64_t>());
   return format_decimal(number, 3);
 }
 
 // Words for keys that say too little; of others the key, without the unit that the value has.
-std::string fact_name(const std::string& key) {
+std::string fact_name(const std::string& section, const std::string& key) {
+  // A bound, not what a dry run counts.
+  if (section == "resident")
+    return key == "dry_run" ? "grows by at most" : key == "measured" ? "grew by" : title_of(key);
   constexpr std::pair<const char*, const char*> kNames[] = {{"matrix_flops", "matrix products of a step"},
                                                             {"attention_flops", "attention of a step"},
                                                             {"bytes_moved", "bytes moved by everything else"},
@@ -220,6 +227,7 @@ std::string fact_title(const std::string& section) {
                                                              {"time", "Time of steps"},
                                                              {"run", "The whole run"},
                                                              {"cost", "Cost"},
+                                                             {"resident", "Resident memory of the process"},
                                                              {"host", "Memory of the host"}};
   for (const auto& [name, title] : kTitles) {
     if (section == name) return title;
@@ -247,7 +255,7 @@ std::string component_section(const Json& memory) {
                               {"dry run", true},
                               {"measured", true},
                               {"difference", true},
-                              {"", true}},
+                              {"rounded", true}},
                   .rows = {},
                   .total = {}};
   for (const Component component : ledger::kComponents) {
@@ -256,7 +264,7 @@ std::string component_section(const Json& memory) {
         figure_cells("<i class=\"swatch " + component_class(component) + "\"></i>" + component_title(component),
                      rule_cell(memory, name), at(components, name)));
   }
-  table.total = figure_cells("total", rule_cell(memory, "total"), at(memory, "peak"));
+  table.total = figure_cells("total", "", at(memory, "peak"));
   table.leave_out_empty_columns();
   const bool measured = bytes_at(memory, {"peak", "measured"}).has_value();
   return "<section id=\"components\">\n<h2>Seven components</h2>\n<p>Every byte belongs to one of them; they add up to "
@@ -276,7 +284,7 @@ std::string phase_section(const Json& memory) {
                               {"peak, dry run", true},
                               {"measured", true},
                               {"difference", true},
-                              {"", true},
+                              {"rounded", true},
                               {"left at its end", true},
                               {"difference", true}},
                   .rows = {},
@@ -310,7 +318,7 @@ std::string fact_section(const Json& memory) {
     std::string facts;
     for (const auto& [name, fact] : value.items()) {
       if (fact.is_structured() || fact.is_null()) continue;
-      facts += "<dt>" + escaped(fact_name(name)) + "</dt><dd>" + fact_text(key, name, fact) + "</dd>";
+      facts += "<dt>" + escaped(fact_name(key, name)) + "</dt><dd>" + fact_text(key, name, fact) + "</dd>";
     }
     if (!facts.empty()) text += "<div><h3>" + escaped(fact_title(key)) + "</h3><dl>" + facts + "</dl></div>\n";
   }

@@ -40,6 +40,9 @@ std::string precision_text(const Json& memory) {
   if (is_on("bf16")) return "BF16 autocast";
   if (is_on("fp16")) return "FP16 autocast";
   const std::string dtype = text_at(memory, {"run", "dtype"});
+  // Files of before the type that was not given was written down: a model that is trained whole was FP32.
+  if (dtype.empty() && text_at(memory, {"run", "method"}) == "full")
+    return is_on("tf32") ? "FP32, products in TF32" : "FP32";
   if (dtype == "float32") return is_on("tf32") ? "FP32, products in TF32" : "FP32";
   return dtype == "bfloat16" ? "BF16" : dtype == "float16" ? "FP16" : dtype;
 }
@@ -168,7 +171,7 @@ std::optional<Headline> peak_headline(const Json& memory) {
 std::string change_text(double first, double last) {
   if (!(first > 0) || last == first) return "";
   const double change = 100 * (last / first - 1);
-  return (change > 0 ? ", +" : ", −") + format_decimal(std::abs(change), 0) + " %";
+  return (change > 0 ? ", +" : ", −") + format_decimal(std::abs(change), 1) + " %";
 }
 
 std::string when_text(int64_t step) { return step == 0 ? "before training" : "after step " + format_count(step); }

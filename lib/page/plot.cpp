@@ -10,9 +10,10 @@ std::string coordinate(double value) { return decimal(value, 1); }
 std::string x_ticks(const Axis& axis, std::string_view title) {
   std::string text = "<div class=\"x-axis\" aria-hidden=\"true\">";
   for (const Tick& tick : axis.ticks) {
-    const char* side = tick.share > 0.97 ? " class=\"last\"" : tick.share < 0.03 ? " class=\"first\"" : "";
-    text += std::string("<span").append(side) + " style=\"left:" + percent(tick.share) + "\">" + escaped(tick.label) +
-            "</span>";
+    // Half a label from either edge, so that none leaves the drawing; a digit is 1ch wide.
+    const std::string half = decimal(0.5 * static_cast<double>(tick.label.size()), 1) + "ch";
+    text += "<span style=\"left:clamp(" + half + "," + percent(tick.share) + ",100% - " + half + ")\">" +
+            escaped(tick.label) + "</span>";
   }
   return text + "<em>" + escaped(title) + "</em></div>";
 }

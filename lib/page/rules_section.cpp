@@ -45,8 +45,8 @@ std::string here_text(const Json& memory) {
     sentences.push_back(here);
   }
   std::string text;
-  for (const std::string& sentence : sentences) text += " Here " + escaped(sentence) + ".";
-  return text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? " Here " : "; ") + escaped(sentence);
+  return text.empty() ? "" : text + ".";
 }
 
 // "+54.0 %" while it reads well, then "× 12"; "exact" for nothing but 0.
@@ -67,13 +67,29 @@ std::string ratio_bar(double ratio, const Axis& axis) {
          ";width:" + percent(std::abs(end - one)) + "\"></i></div>";
 }
 
-Axis ratio_axis(const std::vector<Rule>& rules) {
+// Of the rules that are meant for such a run, or of the others: one that is far off must not flatten the rest.
+Axis ratio_axis(const std::vector<Rule>& rules, bool meant) {
   double lowest = 0.5, highest = 2;
   for (const Rule& rule : rules) {
+    if (rule.meant != meant) continue;
     if (rule.ratio > 0) lowest = std::min(lowest, rule.ratio);
     highest = std::max(highest, rule.ratio);
   }
   return logarithmic_axis(lowest, highest, 2, ratio_label, 6);
+}
+
+HtmlTable empty_table(const Axis& axis) {
+  std::string ticks;
+  for (const Tick& tick : axis.ticks) {
+    ticks += "<span style=\"left:" + percent(tick.share) + "\">" + tick.label + "</span>";
+  }
+  return {.caption = "",
+          .columns = {{"rule", false},
+                      {"it says", true},
+                      {"<div class=\"ratio ticks\">" + ticks + "</div>", false},
+                      {"off by", true}},
+          .rows = {},
+          .total = {}};
 }
 
 }  // namespace
@@ -81,24 +97,14 @@ Axis ratio_axis(const std::vector<Rule>& rules) {
 std::string rules_section(const Json& memory) {
   const std::vector<Rule> rules = read_rules(memory);
   if (rules.empty()) return "";
-  const Axis axis = ratio_axis(rules);
-  std::string ticks;
-  for (const Tick& tick : axis.ticks) {
-    ticks += "<span style=\"left:" + percent(tick.share) + "\">" + tick.label + "</span>";
-  }
-  HtmlTable meant{.caption = "",
-                  .columns = {{"rule", false},
-                              {"it says", true},
-                              {"<div class=\"ratio ticks\">" + ticks + "</div>", false},
-                              {"off by", true}},
-                  .rows = {},
-                  .total = {}};
-  HtmlTable others = meant;
+  const Axis meant_axis = ratio_axis(rules, true), other_axis = ratio_axis(rules, false);
+  HtmlTable meant = empty_table(meant_axis), others = empty_table(other_axis);
   for (const Rule& rule : rules) {
     std::string name = escaped(rule.name);
     if (!rule.reason.empty()) name += "<small>" + escaped(rule.reason) + "</small>";
     (rule.meant ? meant : others)
-        .rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, axis), error_text(rule.error)});
+        .rows.push_back({name, format_bytes(rule.bytes), ratio_bar(rule.ratio, rule.meant ? meant_axis : other_axis),
+                         error_text(rule.error)});
   }
   std::string tables = meant.rows.empty() ? "" : meant.format();
   if (!others.rows.empty()) {

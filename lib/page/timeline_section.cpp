@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "ledger/block_groups.h"
 #include "page/html.h"
 #include "page/plot.h"
@@ -74,8 +75,9 @@ std::string phase_axis(const Stack& stack, const Timeline& timeline) {
     names +=
         "<em class=\"of-" + name + "\">" + (count > 1 ? format_count(count) + " × " : "") + title_of(name) + "</em>";
   }
-  return "<div class=\"phases\">" + bars + "</div><div class=\"phase-names" +
-         std::string(narrowest < 0.11 ? " always" : "") + "\">" + names +
+  // In the bars or in one line beneath, not in both.
+  const std::string where = narrowest < 0.11 ? " beneath" : "";
+  return "<div class=\"phases" + where + "\">" + bars + "</div><div class=\"phase-names" + where + "\">" + names +
          "</div><div class=\"events\" aria-hidden=\"true\"><span>before the step</span><span>event " +
          format_count(timeline.events) + "</span></div>";
 }
@@ -189,7 +191,8 @@ std::string largest_table(const Timeline& timeline) {
                   .total = {}};
   const std::vector<ledger::BlockGroup> groups = ledger::groups_at_peak(timeline).largest_first();
   const auto share = [&](int64_t bytes) {
-    return decimal(100 * static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(timeline.peak, 1)), 1) +
+    return format_decimal(100 * static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(timeline.peak, 1)),
+                          1) +
            " %";
   };
   int64_t left_bytes = 0, left_count = 0;

@@ -30,6 +30,20 @@ std::optional<int64_t> needed_of(const Json& memory, int64_t capacity) {
   return std::nullopt;
 }
 
+// What the process of a run on the CPU takes at most, tensors and all; a memory_budget is of tensors alone.
+std::optional<int64_t> most_resident_of(const Json& memory) {
+  if (text_at(memory, {"target", "bounded_by"}) == "memory_budget") return std::nullopt;
+  return bytes_at(memory, {"resident", "dry_run"});
+}
+
+// " reserved", " of tensors".
+std::string kind_of_need(const Json& memory) {
+  if (bytes_at(memory, {"reserved", "dry_run"})) return " reserved";
+  const auto peak = bytes_at(memory, {"peak", "dry_run"}),
+             with_scratch = bytes_at(memory, {"peak_with_scratch", "dry_run"});
+  return peak && with_scratch && *with_scratch > *peak ? " of tensors and kernel scratch" : " of tensors";
+}
+
 std::vector<Part> parts_of(const Json& memory, int64_t needed) {
   std::vector<Part> parts;
   int64_t sum = 0;
@@ -40,12 +54,21 @@ std::vector<Part> parts_of(const Json& memory, int64_t needed) {
     parts.push_back({component_class(component), component_title(component), bytes});
     sum = checked_add(sum, bytes, "the components");
   }
-  if (sum > needed) return {{"c3", "needed", needed}};
+  const auto most = most_resident_of(memory);
+  const auto add_process = [&] {
+    if (most && *most > needed) parts.push_back({"beside", "the process besides, at most", *most - needed});
+  };
+  if (sum > needed) {
+    parts = {{"c3", "needed", needed}};
+    add_process();
+    return parts;
+  }
   const bool gpu = bytes_at(memory, {"reserved", "dry_run"}).has_value();
   if (needed > sum) {
     parts.push_back(
         {"beside", gpu ? "rounding and gaps of the caching allocator" : "beside the components", needed - sum});
   }
+  add_process();
   return parts;
 }
 
@@ -82,25 +105,31 @@ std::string verdict_section(const Json& memory) {
   const auto missing = bytes_at(memory, {"missing"}).value_or(std::max<int64_t>(0, *needed - capacity.bytes));
   const std::string has =
       escaped(capacity.name) + (capacity.name == "memory_budget" ? " is " : " has ") + format_bytes(capacity.bytes);
-  const std::string takes = "The run needs " + format_bytes(*needed) + (gpu ? " reserved" : "");
-  const int64_t room = capacity.bytes - *needed;
-  std::string style = "good", title = "Fits",
-              detail = takes + ", " + has + ": " + format_bytes(std::max<int64_t>(room, 0)) + " of headroom";
+  std::string takes = "The run needs " + format_bytes(*needed) + kind_of_need(memory);
+  int64_t largest = *needed;
+  if (const auto most = most_resident_of(memory); most && missing == 0) {
+    takes += ", and at most " + format_bytes(*most) + " with all that the process takes besides";
+    largest = std::max(largest, *most);
+  }
+  const int64_t room = capacity.bytes - largest;
+  std::string style = "good", title = "Fits", detail = takes + ", " + has;
+  if (room >= 0) detail += ": " + format_bytes(room) + " of headroom";
   if (missing > 0) {
     style = "bad";
     title = "Does not fit: " + format_bytes(missing) + " missing";
-    detail = takes + ", " + has + ". The figures below are those of a run without limit";
+    detail = takes + ", " + has +
+             ". The figures below are those of a run without limit. <code>fathom advise</code> finds what fits";
   } else if (text_at(memory, {"fit"}) == "not proved") {
     style = "unsure";
     title = "Near the limit: not proved to fit";
-    detail += ", less what the driver takes beside the allocator, which is not known here";
+    if (gpu) detail += ", less what the driver takes beside the allocator, which is not known here";
   } else if (gpu) {
     const auto whole = bytes_at(memory, {"device", "dry_run"});
     detail += whole ? ", of which the driver takes " + format_bytes(std::max<int64_t>(*whole - *needed, 0))
                     : ", enough for the driver's own share";
   }
   return "<section id=\"verdict\" class=\"" + style + "\">\n<h2>" + title + "</h2>\n<p>" + detail + ".</p>\n" +
-         bar(parts_of(memory, *needed), *needed, capacity) + "</section>\n";
+         bar(parts_of(memory, *needed), largest, capacity) + "</section>\n";
 }
 
 }  // namespace fathom::page

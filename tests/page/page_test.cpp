@@ -82,7 +82,7 @@ TEST(ReportPage, HoldsTheFigures) {
                            "7,654,000",
                            "1,111,117",
                            "0.8750",
-                           "4.5000 before training, −81 %",
+                           "4.5000 before training, −80.6 %",
                            "543",
                            "1m15s",
                            "training takes 24 bytes per parameter",
@@ -131,7 +131,8 @@ TEST(ReportPage, BeginsWithTheVerdict) {
   record.memory["needed"] = 7 << 20;
   std::string page = report_page(record);
   EXPECT_THAT(page, HasSubstr("<section id=\"verdict\" class=\"bad\">\n<h2>Does not fit: 1.00 MiB missing</h2>"));
-  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB, this machine has 6.00 MiB free."));
+  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB of tensors, this machine has 6.00 MiB."));
+  EXPECT_THAT(page, HasSubstr("<code>fathom advise</code> finds what fits"));
   EXPECT_LT(page.find("id=\"verdict\""), page.find("class=\"headlines\""));
   record.predicted->peak = 7 << 20;
   EXPECT_THAT(report_page(record), HasSubstr("<div class=\"capacity\"")) << "a line in the picture too";
@@ -146,6 +147,49 @@ TEST(ReportPage, BeginsWithTheVerdict) {
 
   record.memory["target"].erase("capacity");
   EXPECT_THAT(report_page(record), Not(HasSubstr("id=\"verdict\""))) << "nothing is known to hold it against";
+}
+
+// The terminal's figures: a process takes more than its tensors, and has less headroom.
+TEST(ReportPage, HoldsAllThatTheProcessTakesAgainstTheMachine) {
+  RunRecord record = example_record();
+  record.memory["resident"] = {{"dry_run", 12 << 20}, {"measured", 9 << 20}};
+  std::string page = report_page(record);
+  EXPECT_THAT(page,
+              HasSubstr("The run needs 7.30 MiB of tensors, and at most 12.00 MiB with all that the process takes "
+                        "besides, this machine has 16.00 MiB: 4.00 MiB of headroom."));
+  EXPECT_THAT(page, HasSubstr("title=\"the process besides, at most 4.70 MiB\""));
+  EXPECT_THAT(page, HasSubstr("<h3>Resident memory of the process</h3>"));
+  EXPECT_THAT(page, HasSubstr("<dt>grows by at most</dt><dd>12.00 MiB</dd>"));
+  EXPECT_THAT(page, HasSubstr("<dt>grew by</dt><dd>9.00 MiB</dd>"));
+
+  record.memory["resident"]["dry_run"] = 17 << 20;
+  record.memory["fit"] = "not proved";
+  page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("besides, this machine has 16.00 MiB.</p>")) << "no headroom, and no driver";
+  EXPECT_THAT(page, HasSubstr("not proved to fit"));
+
+  record.memory["fit"] = "fits";
+  record.memory["target"]["bounded_by"] = "memory_budget";
+  EXPECT_THAT(report_page(record), HasSubstr("8.70 MiB of headroom")) << "a budget is of tensors alone";
+}
+
+TEST(ReportPage, NamesThePrecisionOfFilesThatDoNot) {
+  RunRecord record = example_record();
+  record.memory["run"]["dtype"] = nullptr;
+  EXPECT_THAT(report_page(record), HasSubstr("Full fine-tuning in FP32"));
+  record.memory["run"]["method"] = "lora";
+  EXPECT_THAT(report_page(record), HasSubstr("<li>LoRA fine-tuning</li>")) << "that of the model, which is not known";
+}
+
+TEST(ReportPage, DrawsManyPointsAsASmoothedLineOverABand) {
+  RunRecord record = example_record();
+  EXPECT_THAT(report_page(record), Not(HasSubstr("class=\"spread")));
+  record.steps.resize(500, record.steps.back());
+  for (size_t i = 0; i < record.steps.size(); ++i) {
+    record.steps[i].step = static_cast<int>(i) + 1;
+    record.steps[i].tokens_per_second = i % 2 == 0 ? 100 : 300;
+  }
+  EXPECT_THAT(report_page(record), HasSubstr("class=\"spread s2\""));
 }
 
 TEST(ReportPage, OfAPlanHasNoColumnsOfAMeasurement) {
@@ -281,6 +325,21 @@ TEST(ReportPage, DrawsAttentionWhereItWasMeasured) {
   EXPECT_THAT(page, HasSubstr("1 ms"));
   EXPECT_THAT(page, HasSubstr("flash, measured"));
   EXPECT_THAT(page, Not(HasSubstr("math, measured")));
+}
+
+TEST(ReportPage, DrawsAttentionAsFarAsTheRunCanReach) {
+  RunRecord record = example_record();
+  record.memory["attention"] = Json::array();
+  for (int64_t length = 512; length <= 131072; length *= 2) {
+    record.memory["attention"].push_back({{"length", length}, {"flash", {{"dry_run", length * 64}}}});
+  }
+  std::string page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">4,096</th>")) << "four lengths at least";
+  EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">8,192</th>"))) << "of a run of 34 tokens";
+  record.memory["workload"]["steps"] = {{{1, 2048, 2048}}};
+  page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("<th scope=\"row\">16,384</th>"));
+  EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">32,768</th>")));
 }
 
 TEST(ReportPage, OfAPhantomGpuShowsNoLossesAndTimes) {
