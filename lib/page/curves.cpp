@@ -222,8 +222,12 @@ std::string training_section(const RunRecord& record) {
       step_figure(record, "Learning rate", &StepMetrics::learning_rate, rate_text, false) +
       step_figure(record, "Norm of the gradients", &StepMetrics::grad_norm, short_text, true);
   if (figures.empty()) return "";
-  return "<section id=\"training\">\n<h2>The course of the run</h2>\n<div class=\"pair\">" + figures +
-         "</div></section>\n";
+  const bool smoothed = figures.find("class=\"spread ") != std::string::npos;
+  return "<section id=\"training\">\n<h2>The course of the run</h2>\n" +
+         std::string(smoothed ? "<p>Where there are many points the line is their mean, stretch by stretch, the band "
+                                "their least and most.</p>\n"
+                              : "") +
+         "<div class=\"pair\">" + figures + "</div></section>\n";
 }
 
 std::string attention_section(const Json& memory) {

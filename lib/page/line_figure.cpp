@@ -147,12 +147,13 @@ std::string LineFigure::format() const {
   }
   // Beside the title, where it lies over no line.
   if (mark) text += "<span class=\"key ring\"><i></i>" + escaped(mark->text) + "</span>";
+  text += "<span class=\"second\">";
   if (y.logarithmic) {
     text +=
         std::string("<span class=\"scale\">") + (x.logarithmic ? "both axes logarithmic" : "logarithmic") + "</span>";
   }
   if (linear) text += "<button type=\"button\" class=\"axis\" hidden>show linear</button>";
-  text += "<span class=\"aside readout\"></span></figcaption>" + plot_over(y);
+  text += "<span class=\"aside readout\"></span></span></figcaption>" + plot_over(y);
   if (linear) text += "<div class=\"other\" hidden>" + plot_over(*linear) + "</div>";
   return text + table_of(*this) + "<script type=\"application/json\">" + script_json(data_of(*this)) +
          "</script></figure>\n";

@@ -190,6 +190,7 @@ TEST(ReportPage, DrawsManyPointsAsASmoothedLineOverABand) {
     record.steps[i].tokens_per_second = i % 2 == 0 ? 100 : 300;
   }
   EXPECT_THAT(report_page(record), HasSubstr("class=\"spread s2\""));
+  EXPECT_THAT(report_page(record), HasSubstr("the line is their mean"));
 }
 
 TEST(ReportPage, OfAPlanHasNoColumnsOfAMeasurement) {
