@@ -110,7 +110,7 @@ TEST_F(Report, OfAPlanAlone) {
   ASSERT_EQ(outcome.status, 0) << outcome.errors;
   const std::string page = read_file(folder_ / "plan.html");
   EXPECT_THAT(outcome.output, HasSubstr("\npage: plan.html\n"));
-  EXPECT_THAT(page, HasSubstr("<h1>tinyllama-1.1b</h1>"));
+  EXPECT_THAT(page, AllOf(HasSubstr("<h1>tinyllama-1.1b</h1>"), HasSubstr("<li>LoRA fine-tuning in FP16</li>")));
   EXPECT_NE(page.find("A plan: nothing was run."), std::string::npos);
   EXPECT_LT(page.find("id=\"verdict\""), page.find("A plan: nothing was run.")) << "whether it fits comes first";
   EXPECT_THAT(page, Not(HasSubstr("range over placements"))) << "one placement has no range";
