@@ -51,7 +51,7 @@ std::string cpu_name() {
   return model.empty() ? "CPU" : model;
 }
 
-std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const model::ModelShape& shape,
+std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::ModelShape& shape,
                                                int64_t threads) {
   const auto calibration = calibration_of(cpu_name());
   return calibration ? plan::throughput_of(*calibration, run, shape, threads) : std::nullopt;

@@ -6,10 +6,10 @@
 #include <map>
 #include <tuple>
 
+#include "arch/shape.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/manifest.h"
-#include "model/shape.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
 
@@ -47,8 +47,8 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
     add_fact(config, key, contents);
   }
   try {
-    const model::ModelShape shape = model::parse_model_shape(config, (folder / "config.json").string());
-    const int64_t parameters = model::parameter_count(shape);
+    const arch::ModelShape shape = arch::parse_model_shape(config, (folder / "config.json").string());
+    const int64_t parameters = arch::parameter_count(shape);
     contents.details["parameters"] = parameters;
     contents.facts.emplace_back("parameters", format_count(parameters));
     contents.facts.emplace_back("stored as", std::string(dtype_name(shape.dtype)));

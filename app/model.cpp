@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "checkpoint/adapter.h"
-#include "model/quantized_base.h"
 #include "ops/int8_linear.h"
 #include "quant/layout.h"
 #include "train/trainer.h"
@@ -14,9 +13,9 @@ namespace fathom::app {
 namespace {
 
 // Sums of INT8 products are INT32; aten::_int_mm on a GPU takes multiples of 8.
-void check_sides(const model::ModelShape& shape, at::Device device) {
-  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
-    if (!model::is_quantizable(spec, /*trained=*/false)) continue;
+void check_sides(const arch::ModelShape& shape, at::Device device) {
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(shape)) {
+    if (spec.role != arch::Role::kProjection) continue;
     if (spec.shape[1] > ops::kMostInt8Columns) {
       throw UsageError("--activations int8: " + spec.name + " has rows of " + std::to_string(spec.shape[1]) +
                            " numbers, whose sums of products may leave INT32",
@@ -47,13 +46,13 @@ config::RunConfig config_with_adapter(const Invocation& invocation) {
 }
 
 model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
-                                    const model::ModelShape& shape, const train::Placement& placement) {
+                                    const arch::ModelShape& shape, const train::Placement& placement) {
   model::ModelOptions options = train::model_options(config, shape, placement);
   if (!invocation.int8_activations) return options;
-  if (!options.base_scheme) options.base_scheme = quant::Scheme::kInt8;
-  if (*options.base_scheme != quant::Scheme::kInt8) {
+  if (!options.parameters.base_scheme) options.parameters.base_scheme = quant::Scheme::kInt8;
+  if (*options.parameters.base_scheme != quant::Scheme::kInt8) {
     throw UsageError("--activations int8 multiplies by weights in INT8, but these are in " +
-                         std::string(quant::name_of(*options.base_scheme)),
+                         std::string(quant::name_of(*options.parameters.base_scheme)),
                      "leave --activations out, or take the folder before it was quantized");
   }
   check_sides(shape, placement.device);

@@ -3,8 +3,8 @@
 
 #include "app/invocation.h"
 #include "app/session.h"
+#include "arch/shape.h"
 #include "model/llama.h"
-#include "model/shape.h"
 #include "train/inputs.h"
 
 namespace fathom::app {
@@ -15,7 +15,7 @@ std::filesystem::path adapter_of(const Invocation& invocation);
 config::RunConfig config_with_adapter(const Invocation& invocation);
 // How the command wants its model built. Throws UsageError where --activations cannot be had.
 model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
-                                    const model::ModelShape& shape, const train::Placement& placement);
+                                    const arch::ModelShape& shape, const train::Placement& placement);
 // Fills the model from the folder, and from the adapter if one is named.
 void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder);
 

@@ -7,6 +7,7 @@
 #include "app/machine.h"
 #include "app/phantom_children.h"
 #include "app/waiting.h"
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -46,9 +47,9 @@ plan::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-std::string lost_updates(const config::RunConfig& config, const model::ModelShape& shape) {
+std::string lost_updates(const config::RunConfig& config, const arch::ModelShape& shape) {
   const bool saves_modules = config.method == config::Method::kLora && !config.modules_to_save.empty();
-  if (saves_modules && train::storage_dtype(config, shape) == DType::kBF16) {
+  if (saves_modules && arch::precision_of(shape, config).stored == DType::kBF16) {
     return "what modules_to_save trains lies in BF16 and is rounded to nearest, which loses most updates at usual "
            "learning rates (docs/optimizers.md): set dtype: float32";
   }
@@ -58,12 +59,12 @@ std::string lost_updates(const config::RunConfig& config, const model::ModelShap
          std::string(config::is_adamw(config.optim) ? "" : ", with optim: adamw or adamw_8bit");
 }
 
-void warn_of_lost_updates(const config::RunConfig& config, const model::ModelShape& shape) {
+void warn_of_lost_updates(const config::RunConfig& config, const arch::ModelShape& shape) {
   if (const std::string lost = lost_updates(config, shape); !lost.empty()) log_warning(lost);
 }
 
-std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const model::ModelShape& shape) {
-  if (config::has_bf16(gpu.compute_capability) || train::compute_dtype(config, shape) != DType::kBF16) return "";
+std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const arch::ModelShape& shape) {
+  if (config::has_bf16(gpu.compute_capability) || arch::precision_of(shape, config).computed != DType::kBF16) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +
          ") does not multiply in BF16, as this run would; set fp16: true" +
          (config.bf16 || config.dtype == DType::kBF16 ? " in place of bf16 and dtype: bfloat16" : "");
@@ -94,12 +95,13 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
   return planned;
 }
 
-plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const model::ModelShape& shape) {
-  return ops::widens_products(ops::scalar_type(train::compute_dtype(config, shape))) ? kWidening : plan::Slowdown{};
+plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::ModelShape& shape) {
+  return ops::widens_products(ops::scalar_type(arch::precision_of(shape, config).computed)) ? kWidening
+                                                                                            : plan::Slowdown{};
 }
 
-void warn_of_widening(const config::RunConfig& config, const model::ModelShape& shape) {
-  const DType type = train::compute_dtype(config, shape);
+void warn_of_widening(const config::RunConfig& config, const arch::ModelShape& shape) {
+  const DType type = arch::precision_of(shape, config).computed;
   if (!ops::widens_products(ops::scalar_type(type))) return;
   log_warning(
       std::string("this CPU has no instructions for products in ") + (type == DType::kF16 ? "FP16" : "BF16") +
@@ -127,7 +129,7 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
   return plan;
 }
 
-void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config, const model::ModelShape& shape,
+void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config, const arch::ModelShape& shape,
                             bool force) {
   if (force || plan::missing_bytes(plan) == 0) return;
   throw Error(

@@ -6,6 +6,7 @@
 
 #include "app/installation.h"
 #include "app/machine.h"
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/file.h"
 #include "config/load.h"
@@ -31,12 +32,12 @@ std::string this_machine() {
          format_bytes(total_memory_bytes());
 }
 
-Json run_facts(const Invocation& invocation, const model::ModelShape& shape) {
+Json run_facts(const Invocation& invocation, const arch::ModelShape& shape) {
   const config::RunConfig& config = invocation.config;
   const std::filesystem::path model = config.model_name_or_path;
   Json facts = {{"model", model.parent_path() == models_folder() ? model.filename().string() : model.string()},
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
-  facts["dtype"] = dtype_name(train::storage_dtype(config, shape));
+  facts["dtype"] = dtype_name(arch::precision_of(shape, config).stored);
   facts["bf16"] = config.bf16;
   facts["fp16"] = config.fp16;
   facts["tf32"] = config.tf32;
@@ -50,7 +51,7 @@ Json run_facts(const Invocation& invocation, const model::ModelShape& shape) {
 
 }  // namespace
 
-void write_run_report(const Invocation& invocation, const model::ModelShape& shape, const plan::Comparison& comparison,
+void write_run_report(const Invocation& invocation, const arch::ModelShape& shape, const plan::Comparison& comparison,
                       Json memory, const std::optional<RunEnd>& end) {
   const std::filesystem::path folder = invocation.config.output_dir;
   memory["run"] = run_facts(invocation, shape);
@@ -64,8 +65,7 @@ void write_run_report(const Invocation& invocation, const model::ModelShape& sha
   if (end) page::write_report(folder, folder / "report.html");
 }
 
-void write_plan_page(const Invocation& invocation, const model::ModelShape& shape, const plan::Plan& plan,
-                     Json memory) {
+void write_plan_page(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, Json memory) {
   const config::RunConfig& config = invocation.config;
   page::RunRecord record;
   record.name = std::filesystem::path(config.model_name_or_path).filename().string();

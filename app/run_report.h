@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "app/invocation.h"
+#include "arch/shape.h"
 #include "base/json.h"
 #include "plan/plan.h"
 
@@ -18,10 +19,10 @@ struct RunEnd {
 // Writes them into output_dir, each whole or not at all; `memory` is what memory.json says of the comparison, to which
 // the run's own facts are added. Before the run, with the plan alone and no end, it writes no page: an interrupted run
 // has its prediction, from which `fathom report` makes one.
-void write_run_report(const Invocation& invocation, const model::ModelShape& shape, const plan::Comparison& comparison,
+void write_run_report(const Invocation& invocation, const arch::ModelShape& shape, const plan::Comparison& comparison,
                       Json memory, const std::optional<RunEnd>& end = std::nullopt);
 
 // A page of the plan alone, for `estimate`; memory: as `estimate --json` tells it.
-void write_plan_page(const Invocation& invocation, const model::ModelShape& shape, const plan::Plan& plan, Json memory);
+void write_plan_page(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, Json memory);
 
 }  // namespace fathom::app

@@ -12,7 +12,7 @@
 namespace fathom::app {
 namespace {
 
-std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, const model::ModelShape& shape,
+std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, const arch::ModelShape& shape,
                                               const Session& session) {
   if (session.phantom) return std::nullopt;
   if (session.placement.cuda == nullptr) return cpu_throughput(config, shape, at::get_num_threads());

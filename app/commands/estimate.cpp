@@ -27,7 +27,7 @@ namespace fathom::app {
 namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
-plan::Workload full_batches(const config::RunConfig& config, const model::ModelShape& shape) {
+plan::Workload full_batches(const config::RunConfig& config, const arch::ModelShape& shape) {
   const train::BatchShape batch =
       train::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
   return plan::make_workload(
@@ -70,7 +70,7 @@ void refuse_tokens_without_speed(const Invocation& invocation, const plan::Outlo
                    invocation.gpu ? "add its figures there" : "run `fathom doctor --calibrate`, or name a --gpu");
 }
 
-int print_inference(const Invocation& invocation, const model::ModelShape& shape) {
+int print_inference(const Invocation& invocation, const arch::ModelShape& shape) {
   const plan::Inference inference = plan::usual_inference(shape);
   print(invocation.json ? format_json({{"inference", report::inference_json(inference)}})
                         : report::format_inference(inference, invocation.gpu));
@@ -78,7 +78,7 @@ int print_inference(const Invocation& invocation, const model::ModelShape& shape
 }
 
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
-int print_attention(const Invocation& invocation, const Session& session, const model::ModelShape& shape) {
+int print_attention(const Invocation& invocation, const Session& session, const arch::ModelShape& shape) {
   const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
   const auto points = plan::attention_curve(invocation.config, shape, session.placement, limits);
   print(invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));

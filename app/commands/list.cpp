@@ -4,11 +4,11 @@
 
 #include "app/commands.h"
 #include "app/installation.h"
+#include "arch/shape.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "config/devices.h"
-#include "model/shape.h"
 #include "report/table.h"
 #include "weights/folder.h"
 
@@ -62,8 +62,8 @@ void list_models(bool json) {
   Table table({{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"width"}, {"positions"}});
   for (const std::string& name : known_models()) {
     const weights::ModelFolder folder(models_folder() / name, /*weights_required=*/false);
-    const model::ModelShape shape = model::parse_model_shape(folder.config(), name);
-    const int64_t parameters = model::parameter_count(shape);
+    const arch::ModelShape shape = arch::parse_model_shape(folder.config(), name);
+    const int64_t parameters = arch::parameter_count(shape);
     list.push_back({{"name", name},
                     {"parameters", parameters},
                     {"layers", shape.num_hidden_layers},

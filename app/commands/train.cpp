@@ -187,7 +187,7 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
 }
 
 // After running out of memory.
-std::string what_to_do_now(const config::RunConfig& config, const model::ModelShape& shape, const plan::Plan& plan) {
+std::string what_to_do_now(const config::RunConfig& config, const arch::ModelShape& shape, const plan::Plan& plan) {
   std::string text = plan::describe_remedies(plan::remedies(shape, config, plan.target, plan.workload));
   if (!text.empty()) text = "What helps most:\n" + text;
   if (const auto checkpoint = checkpoint::find_newest(config.output_dir)) {
@@ -198,7 +198,7 @@ std::string what_to_do_now(const config::RunConfig& config, const model::ModelSh
 
 // memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on and
 // no trace is written, which is the run's alone.
-Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const model::ModelShape& shape,
+Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::ModelShape& shape,
                const Session& session, const StepTimes& times) {
   const plan::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);

@@ -5,13 +5,12 @@
 
 #include <set>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_reason.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
-#include "model/fake_quantization.h"
-#include "model/saved_parameters.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
 #include "weights/safetensors.h"
@@ -31,14 +30,14 @@ void expect(const Json& config, const std::string& origin, const char* key, cons
 
 constexpr const char* kTyingKey = "ensure_weight_tying";
 const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight";
-const ModelFiles kAdapter{{}, model::LoraOptions{}};
+const ModelFiles kAdapter{{}, arch::LoraOptions{}};
 
 weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
   return weights::SafetensorsFile(folder / weights_file_name(kAdapter));
 }
 
 [[noreturn]] void refuse_missing(const std::string& origin, const std::string& parameter, const std::string& remedy) {
-  if (!model::is_name_of_steps(parameter)) throw Error(origin + ": holds no tensor for " + parameter, remedy);
+  if (!arch::is_name_of_step_sizes(parameter)) throw Error(origin + ": holds no tensor for " + parameter, remedy);
   throw Error(origin + ": holds no steps of quantization-aware training (" + parameter + "), which qat asks for",
               "leave qat as it was when the adapter was trained, or train a new one");
 }
@@ -65,7 +64,7 @@ void require_tensors(const weights::SafetensorsFile& file, const model::Llama& m
     }
   }
   for (const weights::TensorInfo& info : file.tensors()) {
-    if (!known.contains(info.name) && model::is_name_of_steps(info.name)) {
+    if (!known.contains(info.name) && arch::is_name_of_step_sizes(info.name)) {
       throw Error(origin + ": '" + info.name + "' holds steps of quantization-aware training, which these weights need",
                   "set qat to the type in its name, or name what `fathom export --merge` makes of the folder");
     }
@@ -107,31 +106,37 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
               "expected PEFT's adapter_config.json");
 }
 
-void refuse_untied(const std::filesystem::path& folder, const model::ModelShape& shape) {
+void refuse_untied(const std::filesystem::path& folder, const arch::ModelShape& shape) {
   if (!shape.tie_word_embeddings) return;
   const std::string origin = (folder / "adapter_config.json").string();
   const Json adapter = read_json(origin);
-  if (!model::trained_base(shape, with_adapter({}, folder)).contains(kEmbedding)) return;
+  if (!arch::parameter_table(shape, with_adapter({}, folder)).trains(kEmbedding)) return;
   if (adapter.contains(kTyingKey) && adapter.at(kTyingKey) == true) return;
   throw Error(origin + ": modules_to_save holds the embedding or the head of a model that ties the two, without " +
                   kTyingKey + ": they were trained apart, which one matrix cannot hold",
               std::string("train the adapter with ") + kTyingKey + ": true, or on a base with an lm_head of its own");
 }
 
-void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape) {
+void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape) {
   const config::RunConfig theirs = with_adapter(config, config.adapter_name_or_path);
   refuse_untied(config.adapter_name_or_path, shape);
-  const auto modules = [&](const config::RunConfig& run) {
-    const std::vector<std::string> names = model::adapted_modules(shape, run.target_modules);
-    return std::set<std::string>(names.begin(), names.end());
+  const arch::ParameterTable ours = arch::parameter_table(shape, config), other = arch::parameter_table(shape, theirs);
+  const auto same_rows = [&](bool arch::ParameterRow::*member) {
+    const auto flags = [&](const arch::ParameterTable& table) {
+      std::vector<bool> flags;
+      for (const arch::ParameterRow& row : table.rows) {
+        if (row.of_base()) flags.push_back(row.*member);
+      }
+      return flags;
+    };
+    return flags(ours) == flags(other);
   };
   std::string differing;
   for (const std::string key : {"lora_r", "lora_alpha", "use_rslora", "target_modules", "modules_to_save"}) {
     const config::Key& known = *config::find_key(key);
-    const bool same = key == "target_modules" ? modules(config) == modules(theirs)
-                      : key == "modules_to_save"
-                          ? model::trained_base(shape, config) == model::trained_base(shape, theirs)
-                          : known.get(config) == known.get(theirs);
+    const bool same = key == "target_modules"    ? same_rows(&arch::ParameterRow::adapted)
+                      : key == "modules_to_save" ? same_rows(&arch::ParameterRow::trained)
+                                                 : known.get(config) == known.get(theirs);
     if (!same) differing += (differing.empty() ? "" : ", ") + key + ": " + known.get(theirs);
   }
   if (differing.empty()) return;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
@@ -32,7 +33,7 @@ constexpr char kStateName[] = "trainer_state.json";
 
 // The two kinds of weights, to ask for their names.
 const ModelFiles kWhole{{}, std::nullopt};
-const ModelFiles kAdapter{{}, model::LoraOptions{}};
+const ModelFiles kAdapter{{}, arch::LoraOptions{}};
 
 fs::path hidden_path(const fs::path& output_dir, int64_t step, const char* suffix) {
   return output_dir / ("." + kPrefix + std::to_string(step) + suffix);

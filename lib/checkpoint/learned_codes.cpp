@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
-#include "model/fake_quantization.h"
 #include "ops/fake_quantize.h"
 #include "ops/fake_quantized_linear.h"
 #include "ops/rows.h"
@@ -50,7 +50,7 @@ std::optional<Stored> find(const LearnedWeights& learned, const std::string& nam
 std::vector<std::string> names_of_steps(const LearnedWeights& learned) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
-    if (model::is_name_of_steps(name)) names.push_back(name);
+    if (arch::is_name_of_step_sizes(name)) names.push_back(name);
   };
   if (learned.adapter == nullptr) {
     for (const std::string& name : learned.model.names()) add(name);
@@ -119,7 +119,7 @@ class LearnedMatrix {
     const at::NoGradGuard no_gradients;
     at::Tensor weight_ND = weight();
     if (!ops::has_kernel(weight_ND)) weight_ND = weight_ND.to(at::kFloat);
-    const at::Tensor log_steps_NG = find(learned_, model::name_of_steps(scheme_, name_))->tensor();
+    const at::Tensor log_steps_NG = find(learned_, arch::name_of_step_sizes(scheme_, name_))->tensor();
     const ops::LearnedCodes made = ops::learned_codes(weight_ND, {scheme_, log_steps_NG});
     codes_ = quant::is_int4(scheme_) ? packed(made.codes_ND) : made.codes_ND;
     scales_ = made.steps_NG;
@@ -164,8 +164,9 @@ std::vector<TensorSource> learned_sources(const std::vector<TensorSource>& sourc
   std::vector<TensorSource> result;
   const auto current = std::make_shared<std::shared_ptr<LearnedMatrix>>();  // the one whose codes are in memory
   for (const TensorSource& source : sources) {
-    if (model::is_name_of_steps(source.name)) continue;
-    const bool rounded = source.name.ends_with(".weight") && find(learned, model::name_of_steps(scheme, source.name));
+    if (arch::is_name_of_step_sizes(source.name)) continue;
+    const bool rounded =
+        source.name.ends_with(".weight") && find(learned, arch::name_of_step_sizes(scheme, source.name));
     if (!rounded) {
       result.push_back(source);
       continue;

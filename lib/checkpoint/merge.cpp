@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "model/added_rows.h"
-#include "model/fake_quantization.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::checkpoint {
@@ -52,7 +52,7 @@ std::map<std::string, Change> changes_of(const SafetensorsFile& adapter) {
   for (const TensorInfo& tensor : adapter.tensors()) {
     if (!tensor.name.starts_with(kPrefix)) refuse(adapter, tensor, "is not named as PEFT names an adapter's");
     const std::string name = tensor.name.substr(std::strlen(kPrefix));
-    if (model::is_name_of_steps(name)) continue;  // checkpoint/learned_codes.h
+    if (arch::is_name_of_step_sizes(name)) continue;  // checkpoint/learned_codes.h
     const auto stem = [&](const std::string& ending) -> std::optional<std::string> {
       if (!name.ends_with(ending)) return std::nullopt;
       return name.substr(0, name.size() - ending.size()) + ".weight";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "arch/parameter_table.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -50,7 +51,7 @@ bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& file
 
 // What PEFT needs to rebuild the adapter, in its spelling (peft/tuners/lora/config.py); all else is its default.
 Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
-  const model::LoraOptions& lora = *files.lora;
+  const arch::LoraOptions& lora = *files.lora;
   std::vector<std::string> targets = lora.target_modules;
   if (targets.empty()) targets = {"q_proj", "v_proj"};
   if (targets == std::vector<std::string>{"all-linear"}) {

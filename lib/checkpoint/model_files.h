@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/parameter_table.h"
 #include "base/dtype.h"
 #include "base/json.h"
 #include "checkpoint/manifest.h"
@@ -17,7 +18,7 @@ namespace fathom::checkpoint {
 // What goes beside the weights.
 struct ModelFiles {
   std::filesystem::path source;  // the folder that was trained: config.json and the tokenizer's files are copied
-  std::optional<model::LoraOptions> lora;  // set: the parameters are adapters on `source`
+  std::optional<arch::LoraOptions> lora;  // set: the parameters are adapters on `source`
   std::string base = {};  // what the adapters call it: its path, or its name on the hub; empty: the path of `source`
 };
 

@@ -8,13 +8,13 @@
 #include <map>
 #include <memory>
 
+#include "arch/shape.h"
+#include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
-#include "model/quantized_base.h"
-#include "model/shape.h"
 #include "model/stored_parameters.h"
 #include "ops/quantized_part_size.h"
 #include "ops/quantized_rows.h"
@@ -31,18 +31,18 @@ using weights::ModelFolder;
 using weights::TensorSource;
 
 // Of INT4 with the model's groups.
-quant::NamedFormat find_target(const std::string& format, const model::ModelShape& shape) {
+quant::NamedFormat find_target(const std::string& format, const arch::ModelShape& shape) {
   quant::NamedFormat target = quant::find_format(format);
-  if (target.scheme && quant::is_int4(*target.scheme)) target.scheme = model::int4_scheme(shape);
+  if (target.scheme && quant::is_int4(*target.scheme)) target.scheme = arch::int4_scheme(shape);
   return target;
 }
 
 // A weight of the source, and the tensors in its place.
 struct Item {
   std::string name;
-  std::vector<TensorSource> tensors;                // without content
-  const model::ParameterSpec* quantized = nullptr;  // set: becomes codes
-  bool read_back = false;                           // it is in codes now
+  std::vector<TensorSource> tensors;               // without content
+  const arch::ParameterSpec* quantized = nullptr;  // set: becomes codes
+  bool read_back = false;                          // it is in codes now
 };
 
 std::vector<TensorSource> outline(const std::vector<quant::StoredTensor>& tensors) {
@@ -57,8 +57,8 @@ class Quantizer {
   Quantizer(const QuantizeRequest& request)
       : request_(request),
         folder_(request.source),
-        shape_(model::parse_model_shape(folder_.config(), (folder_.path() / "config.json").string())),
-        specs_(model::parameter_specs(shape_)),
+        shape_(arch::parse_model_shape(folder_.config(), (folder_.path() / "config.json").string())),
+        specs_(arch::parameter_specs(shape_)),
         target_(find_target(request.format, shape_)) {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
@@ -106,9 +106,9 @@ class Quantizer {
 
   void list_items() {
     std::vector<std::string> listed;
-    for (const model::ParameterSpec& spec : specs_) {
+    for (const arch::ParameterSpec& spec : specs_) {
       Item item{spec.name, {}};
-      const bool codes = model::is_quantizable(spec, /*trained=*/false);
+      const bool codes = spec.role == arch::Role::kProjection;
       if (codes && target_.scheme) {
         item.quantized = &spec;
         item.tensors = outline(
@@ -279,8 +279,8 @@ class Quantizer {
 
   const QuantizeRequest& request_;
   const ModelFolder folder_;
-  const model::ModelShape shape_;
-  const std::vector<model::ParameterSpec> specs_;
+  const arch::ModelShape shape_;
+  const std::vector<arch::ParameterSpec> specs_;
   const quant::NamedFormat target_;
   std::vector<Item> items_;
   int64_t read_bytes_ = 0;

@@ -5,18 +5,14 @@
 
 #include <set>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "model/added_rows.h"
-#include "model/fake_quantization.h"
 #include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::model {
 namespace {
-
-bool is_of_vocabulary(const std::string& name) {
-  return name == "model.embed_tokens.weight" || name == "lm_head.weight";
-}
 
 // A part that goes to a GPU is widened there, not on the host.
 void quantize_stored(const ops::QuantizedMatrix& matrix, const at::Tensor& stored_ND) {
@@ -26,12 +22,12 @@ void quantize_stored(const ops::QuantizedMatrix& matrix, const at::Tensor& store
   });
 }
 
-void load_parameter(const BaseParameter& parameter, const ModelShape& shape, const weights::ModelFolder& folder,
+void load_parameter(const BaseParameter& parameter, const arch::ModelShape& shape, const weights::ModelFolder& folder,
                     const std::string& where) {
   const std::string& name = parameter.spec.name;
   const auto entry = folder.find(name);
   if (!entry) throw Error(where + "there is no tensor " + name, "check that config.json belongs to the weights");
-  const int64_t added = is_of_vocabulary(name) ? shape.added_tokens : 0;
+  const int64_t added = parameter.spec.has_row_per_token() ? shape.added_tokens : 0;
   const at::Tensor stored = stored_tensor(parameter.spec, added, *entry, where);
   if (parameter.quantized) {
     quantize_stored(*parameter.quantized, stored);
@@ -44,7 +40,7 @@ void load_parameter(const BaseParameter& parameter, const ModelShape& shape, con
 
 // Those of a run that went before, or where rounding would be.
 void load_steps(const BaseParameter& parameter, const weights::ModelFolder& folder, const std::string& where) {
-  const std::string name = name_of_steps(parameter.quantizer->scheme, parameter.spec.name);
+  const std::string& name = parameter.name_of_step_sizes;
   const at::Tensor& log_steps_NG = parameter.quantizer->log_steps_NG;
   const auto entry = folder.find(name);
   if (!entry) return ops::initialise_steps(parameter.tensor, *parameter.quantizer);
@@ -53,7 +49,8 @@ void load_steps(const BaseParameter& parameter, const weights::ModelFolder& fold
 
 }  // namespace
 
-void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, const weights::ModelFolder& folder) {
+void load_base(const std::vector<BaseParameter>& base, const arch::ModelShape& shape,
+               const weights::ModelFolder& folder) {
   const std::string where = folder.path().string() + ": ";
   std::set<std::string> known;
   for (const BaseParameter& parameter : base) {
@@ -67,11 +64,11 @@ void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, 
     }
     if (!parameter.quantizer) continue;
     load_steps(parameter, folder, where);
-    known.insert(name_of_steps(parameter.quantizer->scheme, name));
+    known.insert(parameter.name_of_step_sizes);
   }
   for (const std::string& name : folder.names()) {
     if (known.contains(name) || is_ignored(name, shape)) continue;
-    if (is_name_of_steps(name)) {
+    if (arch::is_name_of_step_sizes(name)) {
       throw Error(where + name + " holds steps of quantization-aware training, which these weights need",
                   "set qat to the type in its name, or name what `fathom export` makes of the folder");
     }
@@ -80,7 +77,7 @@ void load_base(const std::vector<BaseParameter>& base, const ModelShape& shape, 
   }
 }
 
-void initialise_base(const std::vector<BaseParameter>& base, const ModelShape& shape) {
+void initialise_base(const std::vector<BaseParameter>& base, const arch::ModelShape& shape) {
   for (const BaseParameter& parameter : base) {
     if (parameter.quantized && shape.quantized) {
       parameter.quantized->codes.zero_();
@@ -92,7 +89,7 @@ void initialise_base(const std::vector<BaseParameter>& base, const ModelShape& s
     } else if (parameter.spec.is_matrix()) {
       parameter.tensor.normal_(0, shape.initializer_range);
     } else {
-      parameter.tensor.fill_(parameter.spec.name.ends_with(".bias") ? 0 : 1);
+      parameter.tensor.fill_(parameter.spec.role == arch::Role::kBias ? 0 : 1);
     }
     if (parameter.quantizer) ops::initialise_steps(parameter.tensor, *parameter.quantizer);
   }

@@ -8,14 +8,11 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <set>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "model/base_parameters.h"
 #include "model/decoder.h"
-#include "model/fake_quantization.h"
-#include "model/quantized_base.h"
-#include "model/saved_parameters.h"
 #include "ops/activation_checkpoint.h"
 #include "ops/cuda_kernels.h"
 #include "ops/int8_linear.h"
@@ -35,7 +32,7 @@ void seed_generator(at::Device device, uint64_t seed) {
 
 }  // namespace
 
-KeyValueCache::KeyValueCache(const ModelShape& shape, int64_t batch, int64_t capacity, at::Device device,
+KeyValueCache::KeyValueCache(const arch::ModelShape& shape, int64_t batch, int64_t capacity, at::Device device,
                              at::ScalarType dtype) {
   const ledger::ClaimScope cache(ledger::Component::kFunctionality);
   const auto options = at::TensorOptions().device(device).dtype(dtype);
@@ -46,7 +43,7 @@ KeyValueCache::KeyValueCache(const ModelShape& shape, int64_t batch, int64_t cap
 }
 
 struct Llama::State {
-  State(const ModelShape& shape_in, const ModelOptions& options_in)
+  State(const arch::ModelShape& shape_in, const ModelOptions& options_in)
       : shape(shape_in),
         options(options_in),
         names(options.ledger, ""),
@@ -59,14 +56,14 @@ struct Llama::State {
     ops::use_cuda_kernels(options.cuda_kernels);
   }
 
-  ModelShape shape;
+  arch::ModelShape shape;
   ModelOptions options;
   ops::ModuleNames names;
   std::vector<Parameter> parameters;
   std::vector<BaseParameter> base;       // these are the first of `parameters`, quantized matrices by their parts
   std::map<std::string, size_t> places;  // of these, by name
-  size_t base_count = 0;                 // of parameters; adapters follow
-  std::vector<bool> layer_trains;        // whether anything of the layer is trained
+  std::map<std::string, at::Tensor> adapters;
+  std::vector<bool> layer_trains;  // whether anything of the layer is trained
   bool training = false;
   at::Tensor embedding_VD, norm_D, head_VD;
   std::vector<DecoderLayer> layers;
@@ -74,13 +71,13 @@ struct Llama::State {
   at::Tensor anchor;
   std::map<at::ScalarType, ops::AttentionKernel> kernels;
 
-  at::Tensor add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype, bool trained);
-  void add_quantized(BaseParameter& parameter, const ops::QuantTables& tables);
-  void add_steps(BaseParameter& parameter);
-  void add_base(const std::set<std::string>& saved);
+  at::Tensor add_parameter(const arch::ParameterRow& row);
+  void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables);
+  void add_parameters(const arch::ParameterTable& table);
+  double dropout() const { return options.parameters.lora ? options.parameters.lora->dropout : 0; }
   const BaseParameter& parameter(const std::string& name) const { return base[places.at(name)]; }
   const at::Tensor& tensor(const std::string& name) const { return parameter(name).tensor; }
-  ops::Linear make_linear(const std::string& module, const std::set<std::string>& adapted);
+  ops::Linear make_linear(const std::string& module) const;
   void initialise_adapters();
   void order_codes();
   ops::AttentionKernel kernel(at::ScalarType dtype);
@@ -92,19 +89,18 @@ struct Llama::State {
   at::Tensor head(const at::Tensor& x_TD) const;
 };
 
-at::Tensor Llama::State::add_parameter(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype,
-                                       bool trained) {
-  at::Tensor tensor = at::empty(sizes, at::TensorOptions().device(options.device).dtype(dtype));
-  tensor.set_requires_grad(trained);
-  if (options.ledger != nullptr) options.ledger->claim(tensor, ledger::Component::kWeights, name);
-  parameters.push_back({name, tensor, trained, /*decays=*/sizes.size() > 1});
+at::Tensor Llama::State::add_parameter(const arch::ParameterRow& row) {
+  at::Tensor tensor =
+      at::empty(row.spec.shape, at::TensorOptions().device(options.device).dtype(ops::scalar_type(row.dtype)));
+  tensor.set_requires_grad(row.trained);
+  if (options.ledger != nullptr) options.ledger->claim(tensor, ledger::Component::kWeights, row.spec.name);
+  parameters.push_back({row.spec.name, tensor, row.trained, row.decays()});
   return tensor;
 }
 
-void Llama::State::add_quantized(BaseParameter& parameter, const ops::QuantTables& tables) {
+void Llama::State::add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables) {
   const std::vector<int64_t>& sizes = parameter.spec.shape;
-  const ops::QuantizedMatrix matrix =
-      ops::empty_quantized_matrix(*options.base_scheme, sizes[0], sizes[1], options.device, tables);
+  const ops::QuantizedMatrix matrix = ops::empty_quantized_matrix(scheme, sizes[0], sizes[1], options.device, tables);
   const auto add = [&](const char* part, const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     const std::string name = parameter.spec.name + part;
@@ -117,44 +113,43 @@ void Llama::State::add_quantized(BaseParameter& parameter, const ops::QuantTable
   parameter.quantized = matrix;
 }
 
-void Llama::State::add_steps(BaseParameter& parameter) {
-  const quant::Scheme scheme = *options.fake_scheme;
-  const at::Tensor log_steps_NG = add_parameter(name_of_steps(scheme, parameter.spec.name),
-                                                shape_of_steps(scheme, parameter.spec), at::kFloat, /*trained=*/true);
-  parameters.back().decays = false;
-  parameter.quantizer = ops::FakeQuantizer{scheme, log_steps_NG};
-}
-
-// saved: trained beside adapters. Without adapters everything is, but nothing where projections are codes.
-void Llama::State::add_base(const std::set<std::string>& saved) {
+void Llama::State::add_parameters(const arch::ParameterTable& table) {
   ops::QuantTables tables;
-  if (options.base_scheme) tables = ops::make_quant_tables(*options.base_scheme, options.device);
-  for (ParameterSpec& spec : parameter_specs(shape)) {
-    const bool trained = (!options.lora && !options.base_scheme) || saved.contains(spec.name);
-    places[spec.name] = base.size();
-    BaseParameter& parameter = base.emplace_back(BaseParameter{std::move(spec), at::Tensor(), std::nullopt});
-    if (options.base_scheme && is_quantizable(parameter.spec, trained)) {
-      add_quantized(parameter, tables);
-    } else {
-      parameter.tensor =
-          add_parameter(parameter.spec.name, parameter.spec.shape, ops::scalar_type(options.dtype), trained);
+  if (options.parameters.base_scheme) tables = ops::make_quant_tables(*options.parameters.base_scheme, options.device);
+  layer_trains.resize(static_cast<size_t>(shape.num_hidden_layers));
+  for (const arch::ParameterRow& row : table.rows) {
+    if (row.trained && row.spec.layer != arch::ParameterSpec::kNoLayer) {
+      layer_trains[static_cast<size_t>(row.spec.layer)] = true;
     }
-    if (options.fake_scheme && is_fake_quantized(parameter.spec)) add_steps(parameter);
+    if (row.spec.role == arch::Role::kStepSizes) {
+      base.back().name_of_step_sizes = row.spec.name;
+      base.back().quantizer = ops::FakeQuantizer{*options.parameters.fake_scheme, add_parameter(row)};
+    } else if (!row.of_base()) {
+      adapters[row.spec.name] = add_parameter(row);
+    } else {
+      places[row.spec.name] = base.size();
+      BaseParameter& parameter = base.emplace_back(BaseParameter{row.spec});
+      if (row.codes) {
+        add_quantized(parameter, *row.codes, tables);
+      } else {
+        parameter.tensor = add_parameter(row);
+      }
+    }
   }
-  base_count = parameters.size();
 }
 
-ops::Linear Llama::State::make_linear(const std::string& module, const std::set<std::string>& adapted) {
+ops::Linear Llama::State::make_linear(const std::string& module) const {
   const BaseParameter& weight = parameter(module + ".weight");
   const bool biased = places.contains(module + ".bias");
   ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
   linear.quantizer = weight.quantizer;
   linear.int8_activations = options.int8_activations && weight.quantized;
-  if (!adapted.contains(module)) return linear;
-  const LoraOptions& lora = *options.lora;
+  const auto a = adapters.find(module + ".lora_A.weight");
+  if (a == adapters.end()) return linear;
+  const arch::LoraOptions& lora = *options.parameters.lora;
   ops::LoraAdapter adapter;
-  adapter.a_RD = add_parameter(module + ".lora_A.weight", {lora.r, weight.spec.shape[1]}, at::kFloat, true);
-  adapter.b_NR = add_parameter(module + ".lora_B.weight", {weight.spec.shape[0], lora.r}, at::kFloat, true);
+  adapter.a_RD = a->second;
+  adapter.b_NR = adapters.at(module + ".lora_B.weight");
   adapter.scaling = lora.scaling();
   adapter.dropout = lora.dropout;
   linear.adapter = std::move(adapter);
@@ -162,8 +157,8 @@ ops::Linear Llama::State::make_linear(const std::string& module, const std::set<
 }
 
 void Llama::State::initialise_adapters() {
-  for (size_t i = base_count; i < parameters.size(); ++i) {
-    const Parameter& parameter = parameters[i];
+  for (const Parameter& parameter : parameters) {
+    if (!adapters.contains(parameter.name)) continue;
     if (parameter.name.ends_with(".lora_B.weight")) {
       parameter.tensor.zero_();
       continue;
@@ -241,20 +236,16 @@ at::Tensor Llama::State::head(const at::Tensor& x_TD) const {
   return logits_TV;
 }
 
-Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std::make_shared<State>(shape, options)) {
+Llama::Llama(const arch::ModelShape& shape, const ModelOptions& options)
+    : state_(std::make_shared<State>(shape, options)) {
   State& state = *state_;
-  std::set<std::string> adapted, saved;
-  if (options.lora) {
-    for (const std::string& module : adapted_modules(shape, options.lora->target_modules)) adapted.insert(module);
-    saved = saved_parameters(shape, options.lora->modules_to_save, options.lora->target_modules);
-  }
-  state.add_base(saved);
+  state.add_parameters(arch::parameter_table(shape, options.parameters));
   state.embedding_VD = state.tensor("model.embed_tokens.weight");
   state.norm_D = state.tensor("model.norm.weight");
   state.head_VD = shape.tie_word_embeddings ? state.embedding_VD : state.tensor("lm_head.weight");
   for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
-    auto linear = [&](const char* name) { return state.make_linear(prefix + name, adapted); };
+    auto linear = [&](const char* name) { return state.make_linear(prefix + name); };
     DecoderLayer layer;
     layer.names = ops::ModuleNames(options.ledger, prefix);
     layer.input_norm_D = state.tensor(prefix + "input_layernorm.weight");
@@ -272,9 +263,6 @@ Llama::Llama(const ModelShape& shape, const ModelOptions& options) : state_(std:
     layer.up = linear("mlp.up_proj");
     layer.down = linear("mlp.down_proj");
     state.layers.push_back(std::move(layer));
-    state.layer_trains.push_back(std::any_of(
-        state.parameters.begin(), state.parameters.end(),
-        [&](const Parameter& parameter) { return parameter.trained && parameter.name.starts_with(prefix); }));
   }
 }
 
@@ -302,7 +290,7 @@ Llama::HiddenStates Llama::hidden_states(const at::Tensor& ids_BS,
   const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
   const LayerContext context = documents ? state->packed_context(documents) : state->context(rows, 0, length);
   const bool checkpointed = state->options.gradient_checkpointing && state->training && at::GradMode::is_enabled();
-  ops::CheckpointOptions checkpoint{state->options.ledger, state->options.lora && state->options.lora->dropout > 0};
+  ops::CheckpointOptions checkpoint{state->options.ledger, state->dropout() > 0};
   ops::TiedEmbedding embedded = state->embed(ids_BS);
   at::Tensor stream_TD = std::move(embedded.stream_TD);
   for (size_t i = 0; i < state->layers.size(); ++i) {
@@ -362,7 +350,7 @@ std::vector<Parameter> Llama::trained_parameters() const {
   return trained;
 }
 
-const ModelShape& Llama::shape() const { return state_->shape; }
+const arch::ModelShape& Llama::shape() const { return state_->shape; }
 const ModelOptions& Llama::options() const { return state_->options; }
 void Llama::set_training(bool training) { state_->training = training; }
 

@@ -1,55 +1,38 @@
-// The decoder of every family (model/families.h) on LibTorch: grouped queries, rotary positions, SwiGLU; with or
+// The decoder of every family (arch/families.h) on LibTorch: grouped queries, rotary positions, SwiGLU; with or
 // without LoRA adapters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "arch/parameter_table.h"
+#include "arch/shape.h"
 #include "config/run_config.h"
 #include "ledger/ledger.h"
-#include "model/shape.h"
 #include "ops/documents.h"
 #include "ops/head_loss.h"
-#include "quant/layout.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
 
-struct LoraOptions {
-  int64_t r = 8;
-  double alpha = 8;
-  double dropout = 0;
-  std::vector<std::string> target_modules;        // as ModelShape's adapted_modules takes them
-  bool rank_stabilised = false;                   // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
-  std::vector<std::string> modules_to_save = {};  // of the base, trained whole: model/saved_parameters.h
-  double scaling() const {
-    return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
-  }
-};
-
 struct ModelOptions {
   at::Device device = at::kCPU;
-  DType dtype = DType::kF32;                 // storage of the base weights; adapters are FP32
-  std::optional<quant::Scheme> base_scheme;  // of those that model/quantized_base.h has quantized
-  std::optional<quant::Scheme>
-      fake_scheme;                // of those that model/fake_quantization.h has rounded while they are trained
-  bool fake_activations = false;  // and their inputs, each token in INT8
+  arch::ParameterSettings parameters;
+  bool fake_activations = false;  // what fake-quantized projections read is rounded too, each token to INT8
   bool int8_activations = false;  // for use alone: products of an INT8 base by ops/int8_linear.h
   config::Attention attention = config::Attention::kFlash;
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;
-  std::optional<LoraOptions> lora;   // set: the base is frozen, but for its modules_to_save
   ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
 };
 
 struct Parameter {
   std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"; of a
-                      // quantized matrix its codes, and with ".scales" behind it their scales; learned steps as
-                      // model/fake_quantization.h
+                      // quantized matrix its codes, and with ".scales" behind it their scales; step sizes as
+                      // arch/parameter_table.h names them
   at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
   bool decays = false;  // matrices decay, norms, biases and steps do not
@@ -57,7 +40,8 @@ struct Parameter {
 
 // Keys and values of the tokens so far, for generation: per layer [B, K, capacity, E], `length` of them in use.
 struct KeyValueCache {
-  KeyValueCache(const ModelShape& shape, int64_t batch, int64_t capacity, at::Device device, at::ScalarType dtype);
+  KeyValueCache(const arch::ModelShape& shape, int64_t batch, int64_t capacity, at::Device device,
+                at::ScalarType dtype);
   std::vector<at::Tensor> keys_BKSE, values_BKSE;
   int64_t length = 0;
 };
@@ -66,7 +50,7 @@ class Llama {
  public:
   // Allocates every parameter on the device, uninitialised, and claims them as weights. Nothing else is ever copied
   // whole.
-  Llama(const ModelShape& shape, const ModelOptions& options);
+  Llama(const arch::ModelShape& shape, const ModelOptions& options);
 
   // Fills the base weights from a folder (model/base_parameters.h); adapters get PEFT's initialisation from
   // `seed` (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a
@@ -91,9 +75,9 @@ class Llama {
   // position, [B, V].
   at::Tensor forward(const at::Tensor& ids_BS, KeyValueCache& cache);
 
-  const std::vector<Parameter>& parameters() const;  // base first, in the order of parameter_specs, then adapters
+  const std::vector<Parameter>& parameters() const;  // in the order of arch::ParameterTable
   std::vector<Parameter> trained_parameters() const;
-  const ModelShape& shape() const;
+  const arch::ModelShape& shape() const;
   const ModelOptions& options() const;
   void set_training(bool training);  // dropout on or off
 

@@ -20,18 +20,17 @@ std::string shape_text(at::IntArrayRef shape) {
 
 }  // namespace
 
-bool is_ignored(const std::string& name, const ModelShape& shape) {
+bool is_ignored(const std::string& name, const arch::ModelShape& shape) {
   return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
 }
 
-at::Tensor stored_tensor(const ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
+at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
                          const std::string& where) {
   const weights::TensorInfo& info = *entry.info;
   std::vector<int64_t> expected = spec.shape;
   expected[0] -= added;
   if (expected != info.shape) {
-    const bool by_token = spec.name == "model.embed_tokens.weight" || spec.name == "lm_head.weight";
-    const bool other_rows = by_token && info.shape.size() == 2 && info.shape[1] == expected[1];
+    const bool other_rows = spec.has_row_per_token() && info.shape.size() == 2 && info.shape[1] == expected[1];
     throw Error(
         where + spec.name + " is " + shape_text(info.shape) + ", but config.json makes it " + shape_text(expected),
         other_rows ? "set vocab_size in config.json to " + std::to_string(info.shape[0]) +

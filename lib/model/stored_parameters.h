@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "model/shape.h"
+#include "arch/shape.h"
 #include "ops/quantized_matrix.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
 
 // Whether checkpoints carry a tensor of this name although the decoder does not read it.
-bool is_ignored(const std::string& name, const ModelShape& shape);
+bool is_ignored(const std::string& name, const arch::ModelShape& shape);
 
 // The mapped file in place; the mapping is read-only, and so is every use of this tensor. added: rows at the end that
 // are not stored. Throws Error, beginning with `where`, for another shape or a type that is no wide floating one.
-at::Tensor stored_tensor(const ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
+at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
                          const std::string& where);
 
 // Fills the matrix with what the folder has in the place of the weight `name`, and returns the names of the tensors

@@ -7,7 +7,7 @@
 namespace fathom::ops {
 namespace {
 
-float stretched(float frequency, const ScaledRope& scaling) {
+float stretched(float frequency, const arch::ScaledRope& scaling) {
   const auto original = static_cast<float>(scaling.original_positions);
   const auto factor = static_cast<float>(scaling.factor);
   const double longest = static_cast<double>(scaling.original_positions) / scaling.low_frequency_factor;
@@ -22,7 +22,7 @@ float stretched(float frequency, const ScaledRope& scaling) {
 
 }  // namespace
 
-std::vector<float> rotary_frequencies(double theta, int64_t head_size, const std::optional<ScaledRope>& scaling) {
+std::vector<float> rotary_frequencies(double theta, int64_t head_size, const std::optional<arch::ScaledRope>& scaling) {
   std::vector<float> frequencies;
   for (int64_t i = 0; i < head_size / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_size);

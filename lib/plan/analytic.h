@@ -4,18 +4,15 @@
 // one of the two is wrong.
 #pragma once
 
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
 
-// Elements of the LoRA matrices; 0 for full training.
-int64_t adapter_parameter_count(const model::ModelShape& shape, const config::RunConfig& run);
-
 // What training takes at its largest instant. Uses target.device and target.attention_kernel, and of the workload the
 // steps, the evaluations and the ring's capacity. Sizes that leave int64 are refused with Error.
-Analytic estimate_analytic(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+Analytic estimate_analytic(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
                            const Workload& workload);
 
 }  // namespace fathom::plan

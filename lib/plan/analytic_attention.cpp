@@ -49,7 +49,7 @@ std::array<Tensor, 3> Operators::take_gradients(const Product& of_queries, const
 
 Value Operators::cuda_flash(const Value& queries, const Value& keys, const Value& values) {
   constexpr int64_t kVector = 8;  // 16-bit numbers that the kernel reads at once: heads are padded to a multiple
-  const model::ModelShape& shape = s_.shape;
+  const arch::ModelShape& shape = s_.shape;
   const int64_t bytes = s_.compute_bytes, size = round_up(shape.head_dim, kVector);
   const Product q = wide(shape.num_attention_heads * size, bytes), k = wide(shape.num_key_value_heads * size, bytes);
   const bool pads = size != shape.head_dim;
@@ -120,7 +120,7 @@ Value Operators::amx_attention(const Value& queries, const Value& keys, const Va
 
 // Groups of query heads are folded: each key head becomes a row of the batch whose query heads share it.
 Value Operators::cpu_flash(const Value& queries, const Value& keys, const Value& values) {
-  const model::ModelShape& shape = s_.shape;
+  const arch::ModelShape& shape = s_.shape;
   const Product q = wide(s_.queries(), s_.compute_bytes), k = wide(s_.keys(), s_.compute_bytes);
   const bool copies =
       s_.grouped() && shape.num_key_value_heads > 1 && batch_.rows > 1 && batch_.length > 1;  // not a view
@@ -154,7 +154,7 @@ Value Operators::cpu_flash(const Value& queries, const Value& keys, const Value&
 }
 
 Value Operators::math_attention(const Value& queries, const Value& keys, const Value& values) {
-  const model::ModelShape& shape = s_.shape;
+  const arch::ModelShape& shape = s_.shape;
   const int64_t bytes = s_.compute_bytes, rows = batch_.rows, length = batch_.length;
   const Product q = wide(s_.queries(), bytes), k = wide(s_.keys(), bytes), pairs = each_query(length, bytes);
   const bool copies_k = length > 1 && rows > 1 && shape.num_key_value_heads > 1;  // else a view has the order

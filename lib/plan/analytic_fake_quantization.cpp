@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/fake_quantization.h"
+#include "arch/parameter_table.h"
 #include "ops/quantized_part_size.h"
 #include "plan/analytic_operators.h"
 #include "plan/analytic_sources.h"
@@ -131,8 +131,8 @@ void AccountOfRun::load_steps() {
   if (!s_.fake_scheme) return;
   account_.enter("load", "the first steps", 0);
   int64_t most = 0;
-  for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {
-    if (model::is_fake_quantized(spec)) most = std::max(most, part_of(spec.elements()));
+  for (const arch::ParameterRow& row : s_.parameters.rows) {
+    if (row.spec.role == arch::Role::kProjection) most = std::max(most, part_of(row.spec.elements()));
   }
   account_.take("magnitudes of a part of a matrix", kParts, {{most, "numbers"}, {s_.stored_bytes, "bytes"}});
 }

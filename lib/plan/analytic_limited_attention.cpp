@@ -172,7 +172,7 @@ Value Operators::document_math(const Value& queries, const Value& keys, const Va
 }
 
 Value Operators::limited_cuda(const Value& queries, const Value& keys, const Value& values, const Limits& limits) {
-  const model::ModelShape& shape = s_.shape;
+  const arch::ModelShape& shape = s_.shape;
   const int64_t bytes = s_.compute_bytes, heads = shape.num_attention_heads;
   const int64_t size = round_up(shape.head_dim, s_.flash ? 8 : 4);  // in whole vectors
   const bool pads = size != shape.head_dim, repeats = !s_.flash && s_.grouped() && shape.num_key_value_heads > 1;

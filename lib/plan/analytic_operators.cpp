@@ -3,10 +3,10 @@
 
 #include <utility>
 
+#include "arch/parameter_table.h"
+#include "arch/precision.h"
+#include "arch/storage_schemes.h"
 #include "config/precision.h"
-#include "model/fake_quantization.h"
-#include "model/quantized_base.h"
-#include "model/saved_parameters.h"
 #include "plan/analytic_sources.h"
 #include "train/inputs.h"
 
@@ -26,27 +26,31 @@ constexpr const char* kStream = "the sum that runs through the layers; lib/model
 
 }  // namespace
 
-StepSettings::StepSettings(const model::ModelShape& shape_in, const config::RunConfig& run_in, const Target& target)
+StepSettings::StepSettings(const arch::ModelShape& shape_in, const config::RunConfig& run_in, const Target& target)
     : shape(shape_in),
       run(run_in),
       cuda(target.device == config::Device::kCuda),
       math(target.attention_kernel.starts_with("math")),
       flash(target.attention_kernel.starts_with("flash")),
-      amx(target.amx && flash && !cuda && train::compute_dtype(run_in, shape_in) == DType::kBF16),
+      amx(target.amx && flash && !cuda && arch::precision_of(shape_in, run_in).computed == DType::kBF16),
       threads(target.threads),
       wide_tiles(target.compute_capability == "8.0" || target.compute_capability == "9.0" ||
                  target.compute_capability.starts_with("10.")),
       lora(run_in.method == config::Method::kLora),
-      scheme(model::base_scheme(shape_in, run_in)),
-      fake_scheme(model::fake_scheme(shape_in, run_in)),
-      trained(model::trained_base(shape_in, run_in)),
+      scheme(arch::base_scheme(shape_in, run_in)),
+      fake_scheme(arch::fake_scheme(shape_in, run_in)),
+      parameters(arch::parameter_table(shape_in, run_in)),
       checkpointing(run_in.gradient_checkpointing),
-      stored_bytes(size_of(train::storage_dtype(run_in, shape_in))),
-      compute_bytes(size_of(train::compute_dtype(run_in, shape_in))),
+      stored_bytes(size_of(arch::precision_of(shape_in, run_in).stored)),
+      compute_bytes(size_of(arch::precision_of(shape_in, run_in).computed)),
       adapter_bytes(config::autocast_dtype(run_in) ? 2 : kStoredAdapterBytes),
       casts_base(compute_bytes != stored_bytes),
-      scales_loss(train::compute_dtype(run_in, shape_in) == DType::kF16),
-      own_kernels(cuda && run_in.cuda_kernels && !scales_loss) {}
+      scales_loss(arch::precision_of(shape_in, run_in).computed == DType::kF16),
+      own_kernels(cuda && run_in.cuda_kernels && !scales_loss) {
+  for (const arch::ParameterRow& row : parameters.rows) {
+    if (row.trained) trained.insert(row.spec.name);
+  }
+}
 
 Weight::Weight(std::string name_in, int64_t rows_in, int64_t columns_in, bool bias_in, bool adapted_in, bool trained_in)
     : name(std::move(name_in)),

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "arch/parameter_table.h"
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "ops/attention_segments.h"
 #include "plan/analytic_account.h"
 
@@ -19,9 +20,9 @@ namespace fathom::plan {
 
 // Sizes of elements and the switches that decide what is kept. Letters are those of base/shapes.h.
 struct StepSettings {
-  StepSettings(const model::ModelShape& shape, const config::RunConfig& run, const Target& target);
+  StepSettings(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target);
 
-  const model::ModelShape& shape;
+  const arch::ModelShape& shape;
   const config::RunConfig& run;
   bool cuda = false;
   bool math = false, flash = false;  // the attention kernel; neither: memory-efficient
@@ -31,7 +32,8 @@ struct StepSettings {
   bool lora = false;
   std::optional<quant::Scheme> scheme;       // of the frozen projections; unset: as dtype says
   std::optional<quant::Scheme> fake_scheme;  // to which they are rounded while they are trained
-  std::set<std::string> trained;             // parameters of the base: all, or those of modules_to_save
+  arch::ParameterTable parameters;
+  std::set<std::string> trained;  // names of the parameters that are
   bool checkpointing = false;
   int64_t stored_bytes = 4;   // an element of base weights and of the stream from layer to layer
   int64_t compute_bytes = 4;  // of matrix products: 2 under autocast
@@ -42,8 +44,8 @@ struct StepSettings {
   int64_t queries() const { return shape.num_attention_heads * shape.head_dim; }  // H * E
   int64_t keys() const { return shape.num_key_value_heads * shape.head_dim; }     // K * E
   bool trains(const std::string& parameter) const { return trained.contains(parameter); }
-  bool trains_embedding() const { return trains("model.embed_tokens.weight"); }
-  bool trains_head() const { return shape.tie_word_embeddings ? trains_embedding() : trains("lm_head.weight"); }
+  bool trains_embedding() const { return parameters.rows.front().trained; }
+  bool trains_head() const { return parameters.trains_head(); }
   bool grouped() const { return shape.num_key_value_heads != shape.num_attention_heads; }
 };
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "arch/parameter_table.h"
 #include "base/bytes.h"
 #include "config/checks.h"
-#include "model/fake_quantization.h"
 #include "optim/moment_storage.h"
 #include "optim/update_groups.h"
 #include "plan/analytic_sources.h"
@@ -39,20 +39,10 @@ struct TrainedTensor {
 
 std::vector<TrainedTensor> trained_tensors(const StepSettings& s) {
   std::vector<TrainedTensor> tensors;
-  std::set<std::string> adapted;
-  if (s.lora) {
-    const std::vector<std::string> modules = model::adapted_modules(s.shape, s.run.target_modules);
-    adapted.insert(modules.begin(), modules.end());
-  }
-  for (const model::ParameterSpec& spec : model::parameter_specs(s.shape)) {
-    const int64_t rows = spec.shape.at(0), columns = spec.shape.size() > 1 ? spec.shape.at(1) : 0;
-    if (s.trains(spec.name)) tensors.push_back({rows, columns, s.stored_bytes});
-    if (s.fake_scheme && model::is_fake_quantized(spec)) {
-      tensors.push_back({rows, model::shape_of_steps(*s.fake_scheme, spec)[1], kStoredAdapterBytes});
-    }
-    if (!spec.name.ends_with(".weight") || !adapted.contains(spec.name.substr(0, spec.name.rfind('.')))) continue;
-    tensors.push_back({s.run.lora_r, columns, kStoredAdapterBytes});
-    tensors.push_back({rows, s.run.lora_r, kStoredAdapterBytes});
+  for (const arch::ParameterRow& row : s.parameters.rows) {
+    if (!row.trained) continue;
+    const std::vector<int64_t>& shape = row.spec.shape;
+    tensors.push_back({shape.at(0), shape.size() > 1 ? shape.at(1) : 0, size_of(row.dtype)});
   }
   return tensors;
 }

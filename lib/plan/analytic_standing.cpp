@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "model/fake_quantization.h"
-#include "model/quantized_base.h"
+#include "arch/parameter_table.h"
+#include "base/bytes.h"
 #include "ops/quantized_part_size.h"
 #include "plan/analytic.h"
 #include "plan/analytic_optimizer.h"
@@ -21,7 +21,7 @@ using ledger::Component;
 constexpr int64_t kRingSlots = 2;  // train::BatchRing
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
 constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
-constexpr const char* kSteps = "one step for each row or group, in FP32 (Esser et al. 2019, arXiv 1902.08153)";
+constexpr const char* kSteps = "one step size for each row or group, in FP32 (Esser et al. 2019, arXiv 1902.08153)";
 constexpr const char* kParts = "a base is quantized a part at a time; lib/ops/quantized_part_size.h";
 constexpr const char* kTables = "values of 4-bit codes and the borders between them; lib/ops/quantized_matrix.h";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
@@ -42,16 +42,25 @@ void AccountOfRun::standing(const Target& target, const Workload& workload) {
   const auto stand = [&](Component component, const char* what, const char* source, const Product& product) {
     account_.keep(account_.take(component, what, source, product));
   };
-  const int64_t adapters = adapter_parameter_count(s_.shape, s_.run);
-  const model::BaseBytes base = model::base_bytes(s_.shape, s_.run, train::storage_dtype(s_.run, s_.shape));
+  int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
+  for (const arch::ParameterRow& row : s_.parameters.rows) {
+    if (!row.of_base()) continue;
+    if (!row.codes) {
+      plain = checked_add(plain, row.spec.elements(), "parameters of the base");
+      continue;
+    }
+    const quant::Layout layout = quant::layout_of(*row.codes, row.spec.shape[0], row.spec.shape[1]);
+    codes = checked_add(codes, layout.code_bytes, "codes of the base");
+    scales = checked_add(scales, layout.scale_bytes, "scales of the base");
+  }
   account_.enter("start", "", 0);
-  stand(Component::kWeights, "weights", kWeights,
-        {{base.others / s_.stored_bytes, "parameters"}, {s_.stored_bytes, "bytes"}});
-  stand(Component::kWeights, "quantized weights", kCodes, {{base.codes, "bytes"}});
-  stand(Component::kWeights, "scales of quantized weights", kCodes, {{base.scales, "bytes"}});
-  stand(Component::kWeights, "adapters", kWeights, {{adapters, "parameters"}, {kStoredAdapterBytes, "bytes"}});
-  stand(Component::kWeights, "learned steps", kSteps,
-        {{model::step_count(s_.shape, s_.run), "steps"}, {kStoredAdapterBytes, "bytes"}});
+  stand(Component::kWeights, "weights", kWeights, {{plain, "parameters"}, {s_.stored_bytes, "bytes"}});
+  stand(Component::kWeights, "quantized weights", kCodes, {{codes, "bytes"}});
+  stand(Component::kWeights, "scales of quantized weights", kCodes, {{scales, "bytes"}});
+  stand(Component::kWeights, "adapters", kWeights,
+        {{s_.parameters.adapter_count(), "parameters"}, {kStoredAdapterBytes, "bytes"}});
+  stand(Component::kWeights, "learned step sizes", kSteps,
+        {{s_.parameters.count_of(arch::Role::kStepSizes), "step sizes"}, {kStoredAdapterBytes, "bytes"}});
   stand(Component::kWeights, "rotary tables", kRotaryTables,
         {{2, "of"}, {rotary_positions(workload), "positions"}, {s_.shape.head_dim / 2, ""}, {4, "bytes"}});
   account_for_states(s_, account_);
@@ -96,11 +105,11 @@ void AccountOfRun::load() {
   if (!s_.scheme || s_.shape.quantized) return;
   account_.enter("load", "quantizing the base", 0);
   int64_t most = 0, scales = 0;
-  for (const model::ParameterSpec& spec : model::parameter_specs(s_.shape)) {
-    if (!model::is_quantizable(spec, s_.trains(spec.name))) continue;
-    const int64_t rows = spec.shape[0], columns = spec.shape[1];
+  for (const arch::ParameterRow& row : s_.parameters.rows) {
+    if (!row.codes) continue;
+    const int64_t rows = row.spec.shape[0], columns = row.spec.shape[1];
     most = std::max(most, ops::quantized_part_rows(rows, columns, s_.cuda) * columns);
-    scales = std::max(scales, quant::layout_of(*s_.scheme, rows, columns).scales);
+    scales = std::max(scales, quant::layout_of(*row.codes, rows, columns).scales);
   }
   const bool doubly = *s_.scheme == quant::Scheme::kNf4DoubleQuant;
   const Tensor wide_scales =

@@ -2,7 +2,6 @@
 #include "plan/analytic_step.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 
 #include "ops/loss_chunk.h"
@@ -40,21 +39,15 @@ bool AccountOfRun::Layer::trains() const {
   return first_norm.trained || second_norm.trained || query_norm.trained || key_norm.trained;
 }
 
-AccountOfRun::AccountOfRun(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+AccountOfRun::AccountOfRun(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
                            const Workload& workload)
     : s_(shape, run, target) {
-  std::set<std::string> adapted;
-  if (s_.lora) {
-    for (const std::string& module : model::adapted_modules(shape, run.target_modules)) {
-      adapted.insert(module);
-    }
-  }
   std::string prefix;
   const auto weight = [&](const char* name, int64_t rows, int64_t columns, bool bias) {
-    const auto is_in = [&](const std::set<std::string>& names, const char* ending) {
-      return names.contains(prefix + "self_attn." + name + ending) || names.contains(prefix + "mlp." + name + ending);
+    const auto trains = [&](const char* ending) {
+      return s_.trains(prefix + "self_attn." + name + ending) || s_.trains(prefix + "mlp." + name + ending);
     };
-    Weight result(name, rows, columns, bias, is_in(adapted, ""), is_in(s_.trained, ".weight"));
+    Weight result(name, rows, columns, bias, trains(".lora_A.weight"), trains(".weight"));
     if (s_.fake_scheme) result.steps = quant::layout_of(*s_.fake_scheme, rows, columns).scales;
     return result;
   };

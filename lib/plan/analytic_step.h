@@ -13,7 +13,7 @@ namespace fathom::plan {
 
 class AccountOfRun {
  public:
-  AccountOfRun(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+  AccountOfRun(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
                const Workload& workload);
   void step(const train::StepShape& step);
   void evaluation(const train::BatchShape& batch);

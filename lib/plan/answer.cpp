@@ -19,7 +19,7 @@ PhantomGpuPlayer::PhantomGpuPlayer(const train::Placement& placement) : placemen
 const weights::ModelFolder& PhantomGpuPlayer::folder_of(const std::string& path) {
   if (!folder_ || folder_path_ != path) {
     auto folder = std::make_unique<weights::ModelFolder>(path, /*weights_required=*/false);
-    shape_ = model::parse_model_shape(folder->config(), (folder->path() / "config.json").string());
+    shape_ = arch::parse_model_shape(folder->config(), (folder->path() / "config.json").string());
     folder_ = std::move(folder);
     folder_path_ = path;
   }
@@ -38,7 +38,7 @@ PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
   if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
-  const model::ModelShape shape = model::with_added_tokens(shape_, question.added_tokens);
+  const arch::ModelShape shape = arch::with_added_tokens(shape_, question.added_tokens);
   PhantomAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   try {

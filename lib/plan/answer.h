@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "arch/shape.h"
 #include "base/json.h"
-#include "model/shape.h"
 #include "plan/exchange.h"
 #include "train/trainer.h"
 #include "weights/folder.h"
@@ -34,7 +34,7 @@ class PhantomGpuPlayer {
   // Of the model last asked about: a search asks about one.
   std::string folder_path_;
   std::unique_ptr<weights::ModelFolder> folder_;
-  model::ModelShape shape_;
+  arch::ModelShape shape_;
 };
 
 }  // namespace fathom::plan

@@ -6,12 +6,12 @@
 #include <set>
 #include <string>
 
+#include "arch/parameter_table.h"
+#include "arch/precision.h"
+#include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/rounding.h"
 #include "config/precision.h"
-#include "model/fake_quantization.h"
-#include "model/quantized_base.h"
-#include "model/saved_parameters.h"
 #include "ops/attention_segments.h"
 #include "ops/tied_embedding_part.h"
 #include "optim/moment_storage.h"
@@ -35,16 +35,18 @@ void add(int64_t& sum, std::initializer_list<int64_t> factors) { sum = checked_a
 // One micro-batch, then the update.
 class Walk {
  public:
-  Walk(const model::ModelShape& shape, const config::RunConfig& run)
+  Walk(const arch::ModelShape& shape, const config::RunConfig& run)
       : shape_(shape),
         run_(run),
-        stored_(size_of(train::storage_dtype(run, shape))),
-        computed_(size_of(train::compute_dtype(run, shape))),
-        scheme_(model::base_scheme(shape, run)),
-        trained_(model::trained_base(shape, run)),
-        trained_count_(model::trained_base_count(shape, run)) {
-    if (run.method == config::Method::kFull) return;
-    for (std::string& name : model::adapted_modules(shape, run.target_modules)) adapted_.insert(std::move(name));
+        stored_(size_of(arch::precision_of(shape, run).stored)),
+        computed_(size_of(arch::precision_of(shape, run).computed)),
+        scheme_(arch::base_scheme(shape, run)),
+        parameters_(arch::parameter_table(shape, run)),
+        trained_base_count_(parameters_.trained_base_count()) {
+    for (const arch::ParameterRow& row : parameters_.rows) {
+      if (row.trained && row.of_base()) trained_.insert(row.spec.name);
+      if (row.adapted) adapted_.insert(row.spec.module());
+    }
   }
 
   // So many micro-batches of one shape; only a step's first is `first`, alone.
@@ -63,7 +65,7 @@ class Walk {
     batch_ = batch;
     tokens_ = product({batch.rows, batch.length});
     move(tokens_, {2, shape_.hidden_size, stored_});  // the embedding's rows
-    const bool trains_embedding = trains("model.embed_tokens");
+    const bool trains_embedding = parameters_.rows.front().trained;
     bool needs_gradient = trains_embedding;
     for (int64_t layer = 0; layer < shape_.num_hidden_layers; ++layer)
       needs_gradient = run_layer(layer, needs_gradient);
@@ -77,20 +79,12 @@ class Walk {
       move(shape_.vocab_size, {tied ? 4 : 1, shape_.hidden_size, stored_});
       move(tokens_, {2 + parts, shape_.hidden_size, stored_});
     }
-    if (!first) move(trained_count_, {3, stored_});  // added to the gradients that are there
+    if (!first) move(trained_base_count_, {3, stored_});  // added to the gradients that are there
   }
 
   void update() {
-    constexpr int64_t kAdapterBytes = 4;
-    const auto fake_scheme = model::fake_scheme(shape_, run_);
-    for (const model::ParameterSpec& spec : model::parameter_specs(shape_)) {
-      if (trained_.contains(spec.name)) update(spec.elements(), stored_, spec.is_matrix());
-      if (fake_scheme && model::is_fake_quantized(spec)) {
-        const std::vector<int64_t> steps = model::shape_of_steps(*fake_scheme, spec);
-        update(product({steps[0], steps[1]}), kAdapterBytes, true);
-      }
-      if (!spec.name.ends_with(".weight") || !adapted_.contains(spec.name.substr(0, spec.name.rfind('.')))) continue;
-      for (const int64_t side : spec.shape) update(product({side, run_.lora_r}), kAdapterBytes, true);
+    for (const arch::ParameterRow& row : parameters_.rows) {
+      if (row.trained) update(row.spec.elements(), size_of(row.dtype), row.spec.is_matrix());
     }
   }
 
@@ -171,7 +165,7 @@ class Walk {
   // The head and the loss of the rows that count, whose gradient takes the place of the logits.
   void head(bool input_needs) {
     const int64_t width = shape_.hidden_size, vocabulary = shape_.vocab_size;
-    const bool trained = trains(shape_.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
+    const bool trained = parameters_.trains_head();
     const bool picks = run_.loss_chunk_size > 0 && batch_.targets < tokens_;
     const int64_t rows = picks ? batch_.targets : tokens_;
     const int64_t chunk = run_.loss_chunk_size == 0 ? rows : std::min(rows, run_.loss_chunk_size);
@@ -290,12 +284,13 @@ class Walk {
     add(sum_.attention_flops, {2 * forwards + (needs ? 5 : 0), 2, heads, pairs, shape_.head_dim});
   }
 
-  const model::ModelShape& shape_;
+  const arch::ModelShape& shape_;
   const config::RunConfig& run_;
   int64_t stored_, computed_;
   std::optional<quant::Scheme> scheme_;
+  arch::ParameterTable parameters_;
+  int64_t trained_base_count_;
   std::set<std::string> trained_, adapted_;  // parameters, modules
-  int64_t trained_count_;
   train::BatchShape batch_;
   int64_t tokens_ = 0;
   Arithmetic sum_;
@@ -303,7 +298,7 @@ class Walk {
 
 }  // namespace
 
-Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::RunConfig& run,
+Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunConfig& run,
                                const train::StepShape& step) {
   Walk walk(shape, run);
   for (size_t i = 0, end = 1; i < step.size(); i = end++) {
@@ -314,7 +309,7 @@ Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::Run
   return walk.sum();
 }
 
-train::StepShape longest_step(const model::ModelShape& shape, const config::RunConfig& run,
+train::StepShape longest_step(const arch::ModelShape& shape, const config::RunConfig& run,
                               const std::vector<train::StepShape>& steps) {
   train::StepShape longest;
   int64_t most = -1;

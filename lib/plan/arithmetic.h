@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "train/steps.h"
 
 namespace fathom::plan {
@@ -24,12 +24,12 @@ struct Arithmetic {
 
 // By closed formula, of one optimizer step. Operations are exactly those of the operators that a dry run dispatches
 // (plan/arithmetic_count.h), bytes within a quarter of theirs. Throws Error where a number leaves int64.
-Arithmetic estimate_arithmetic(const model::ModelShape& shape, const config::RunConfig& run,
+Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunConfig& run,
                                const train::StepShape& step);
 
 // Of a workload's steps the one that computes most, with as many micro-batches as the run accumulates: those beyond the
 // ones given (see train::maximal_shapes) are like the last. Empty for no steps.
-train::StepShape longest_step(const model::ModelShape& shape, const config::RunConfig& run,
+train::StepShape longest_step(const arch::ModelShape& shape, const config::RunConfig& run,
                               const std::vector<train::StepShape>& steps);
 
 }  // namespace fathom::plan

@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "arch/precision.h"
 #include "base/error.h"
 #include "ledger/out_of_memory.h"
 #include "ops/attention.h"
@@ -23,7 +24,7 @@ constexpr int64_t kShortest = 512;
 
 class Attention {
  public:
-  Attention(const model::ModelShape& shape, at::ScalarType type, int64_t length, const train::Placement& placement)
+  Attention(const arch::ModelShape& shape, at::ScalarType type, int64_t length, const train::Placement& placement)
       : placement_(placement) {
     const auto options = at::TensorOptions().device(placement.device).dtype(type);
     const auto heads = [&](int64_t count) {
@@ -54,8 +55,8 @@ class Attention {
 
 class Curve {
  public:
-  Curve(const config::RunConfig& config, const model::ModelShape& shape, const train::Placement& placement)
-      : shape_(shape), type_(ops::scalar_type(train::compute_dtype(config, shape))), placement_(placement) {}
+  Curve(const config::RunConfig& config, const arch::ModelShape& shape, const train::Placement& placement)
+      : shape_(shape), type_(ops::scalar_type(arch::precision_of(shape, config).computed)), placement_(placement) {}
 
   bool plays() const { return placement_.device.is_cpu(); }
   // Unset where this process has too little address space to ask for the scratch memory of such products.
@@ -88,7 +89,7 @@ class Curve {
     return ops::attention_kernel(attention, device, type_, shape_.head_dim);
   }
 
-  const model::ModelShape& shape_;
+  const arch::ModelShape& shape_;
   const at::ScalarType type_;
   const train::Placement& placement_;
 };
@@ -101,7 +102,7 @@ Json to_json(const AttentionCost& cost) {
 
 }  // namespace
 
-std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const model::ModelShape& shape,
+std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::ModelShape& shape,
                                             const train::Placement& placement, const AttentionLimits& limits) {
   constexpr double kGrowth = 4;  // of the time when the length doubles
   const Curve curve(config, shape, placement);

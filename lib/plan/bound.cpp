@@ -28,7 +28,7 @@ std::string describe_capacity(const Target& target) {
   return target.device == config::Device::kCuda ? target.name + " has " + bytes : "this machine has " + bytes + " free";
 }
 
-std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const model::ModelShape& shape) {
+std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const arch::ModelShape& shape) {
   const ledger::ComponentBytes& bytes = plan.dry_run.at_peak;
   const ledger::Component largest = *std::max_element(ledger::kComponents.begin(), ledger::kComponents.end(),
                                                       [&](auto a, auto b) { return bytes[a] < bytes[b]; });

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "arch/precision.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "train/inputs.h"
@@ -96,8 +97,8 @@ double interpolate(const std::map<int64_t, double>& rates, int64_t at) {
 
 }  // namespace
 
-KernelSettings kernel_settings(const config::RunConfig& run, const model::ModelShape& shape) {
-  return {size_of(train::compute_dtype(run, shape)) == 2, run.attn_implementation, run.method,
+KernelSettings kernel_settings(const config::RunConfig& run, const arch::ModelShape& shape) {
+  return {size_of(arch::precision_of(shape, run).computed) == 2, run.attn_implementation, run.method,
           run.gradient_checkpointing};
 }
 
@@ -185,8 +186,8 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
 }
 
 std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
-                                        const model::ModelShape& shape, int64_t threads) {
-  if (train::compute_dtype(run, shape) == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
+                                        const arch::ModelShape& shape, int64_t threads) {
+  if (arch::precision_of(shape, run).computed == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
   const bool narrow = kernel_settings(run, shape).narrow;
   std::map<int64_t, std::vector<MeasuredSpeed>> by_threads;
   for (const MeasuredSpeed& speed : calibration.speeds) {

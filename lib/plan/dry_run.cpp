@@ -142,7 +142,7 @@ class Player {
 
 }  // namespace
 
-DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, const weights::ModelFolder* folder,
+DryRun dry_run(const config::RunConfig& config, const arch::ModelShape& shape, const weights::ModelFolder* folder,
                const Workload& workload, const train::Placement& placement, const std::function<void()>& played) {
   DryRun result;
   train::Trainer trainer(config, shape, workload.capacity_tokens, placement);
@@ -167,7 +167,7 @@ DryRun dry_run(const config::RunConfig& config, const model::ModelShape& shape, 
   return result;
 }
 
-DryRun dry_run_cpu(const config::RunConfig& config, const model::ModelShape& shape, const weights::ModelFolder* folder,
+DryRun dry_run_cpu(const config::RunConfig& config, const arch::ModelShape& shape, const weights::ModelFolder* folder,
                    const Workload& workload) {
   ledger::Ledger ledger;
   const at::Device device = phantom::device();

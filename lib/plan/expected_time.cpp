@@ -1,13 +1,14 @@
 // Divides work by speed.
 #include "plan/expected_time.h"
 
+#include "arch/precision.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
 
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
-                                        const model::ModelShape& shape) {
-  const DType type = train::compute_dtype(run, shape);
+                                        const arch::ModelShape& shape) {
+  const DType type = arch::precision_of(shape, run).computed;
   const bool narrow = size_of(type) == 2;
   const double in_16_bits = type == DType::kF16 && gpu.fp16_flops > 0 ? gpu.fp16_flops : gpu.bf16_flops;
   const double products = narrow ? in_16_bits : run.tf32 ? gpu.tf32_flops : gpu.fp32_flops;

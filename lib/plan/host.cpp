@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "arch/parameter_table.h"
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "ledger/memory_pool.h"
-#include "model/quantized_base.h"
-#include "model/saved_parameters.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
@@ -18,40 +18,32 @@ int64_t sum(std::initializer_list<int64_t> parts) {
   return total;
 }
 
-// Quantized matrices come from the file as they are, a part at a time, and are widened on the GPU.
-int64_t largest_converted_weight(const model::ModelShape& shape, const config::RunConfig& run) {
-  const bool quantizes = model::base_scheme(shape, run).has_value();
-  const std::set<std::string> trained = model::trained_base(shape, run);
+// The most numbers of one parameter that counts.
+template <typename Counts>
+int64_t largest(const arch::ParameterTable& parameters, const Counts& counts) {
   int64_t elements = 0;
-  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
-    if (quantizes && model::is_quantizable(spec, trained.contains(spec.name))) continue;
-    elements = std::max(elements, spec.elements());
-  }
-  return elements;
-}
-
-int64_t largest_trained_weight(const model::ModelShape& shape, const config::RunConfig& run) {
-  const std::set<std::string> trained = model::trained_base(shape, run);
-  int64_t elements = 0;
-  for (const model::ParameterSpec& spec : model::parameter_specs(shape)) {
-    if (trained.contains(spec.name)) elements = std::max(elements, spec.elements());
+  for (const arch::ParameterRow& row : parameters.rows) {
+    if (counts(row)) elements = std::max(elements, row.spec.elements());
   }
   return elements;
 }
 
 // What a save takes of the host beside the tensors: those of a CPU are written from where they lie. From a GPU all of
 // them are copied at once for a save in the background, else one by one.
-int64_t save_buffer(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan) {
+int64_t save_buffer(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan) {
   if (plan.target.device == config::Device::kCpu) return 0;
-  const int64_t stored = size_of(train::storage_dtype(run, shape)), adapter = size_of(DType::kF32);
+  const arch::ParameterTable parameters = arch::parameter_table(shape, run);
+  const int64_t stored = size_of(arch::precision_of(shape, run).stored), adapter = size_of(DType::kF32);
   if (run.save_in_background && train::saves_checkpoints(run)) {
-    const int64_t base = model::trained_base_count(shape, run), adapters = plan.workload.trained_parameters - base;
+    const int64_t base = parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
     const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
                                  checked_multiply(adapters, adapter, "the adapters")});
     const auto states = plan.dry_run.phase(ledger::Phase::kSave).end[ledger::Component::kOptimizerStates];
     return checked_add(trained, states, "the state that is saved");
   }
-  const int64_t weight = checked_multiply(largest_trained_weight(shape, run), stored, "the largest weight");
+  const int64_t largest_trained =
+      largest(parameters, [](const arch::ParameterRow& row) { return row.trained && row.of_base(); });
+  const int64_t weight = checked_multiply(largest_trained, stored, "the largest weight");
   if (run.method == config::Method::kFull) return weight;
   const int64_t widest =
       std::max({shape.hidden_size, shape.intermediate_size, shape.num_attention_heads * shape.head_dim});
@@ -75,18 +67,20 @@ int64_t most_tensors_within(int64_t growth) {
   return std::max<int64_t>(0, growth - always) / 9 * 8;
 }
 
-HostMemory estimate_host(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+HostMemory estimate_host(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
                          int64_t program_bytes, int64_t mapped_bytes) {
   HostMemory host;
   host.program = program_bytes;
   host.mapped_files = mapped_bytes;
   const bool cpu = plan.target.device == config::Device::kCpu;
-  const DType stored = train::storage_dtype(run, shape);
+  const DType stored = arch::precision_of(shape, run).stored;
   // To a GPU a tensor of another type is converted on the host first; on the CPU it is converted where it goes.
-  const int64_t converted =
-      cpu || mapped_bytes == 0 || stored == shape.dtype
-          ? 0
-          : checked_multiply(largest_converted_weight(shape, run), size_of(stored), "the largest weight");
+  // Codes are made of the file's numbers as they are, a part at a time, and widened on the GPU.
+  const auto is_converted = [](const arch::ParameterRow& row) { return row.of_base() && !row.codes; };
+  const int64_t converted = cpu || mapped_bytes == 0 || stored == shape.dtype
+                                ? 0
+                                : checked_multiply(largest(arch::parameter_table(shape, run), is_converted),
+                                                   size_of(stored), "the largest weight");
   const auto tensors = [&](ledger::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
   host.load_peak = sum({program_bytes, tensors(ledger::Phase::kLoad), converted});
   host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0});

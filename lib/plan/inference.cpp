@@ -14,16 +14,16 @@ int64_t weight_bytes(int64_t parameters, const WeightFormat& format) {
   return std::llround(static_cast<double>(parameters) * format.bytes_per_parameter);
 }
 
-int64_t cache_bytes_per_token(const model::ModelShape& shape) {
+int64_t cache_bytes_per_token(const arch::ModelShape& shape) {
   constexpr int64_t kKeysAndValues = 2, kBytes = 2;
   return kKeysAndValues * kBytes *
          checked_multiply(shape.num_hidden_layers, shape.num_key_value_heads * shape.head_dim, "cache of a token");
 }
 
-Inference estimate_inference(const model::ModelShape& shape, const std::vector<int64_t>& batches,
+Inference estimate_inference(const arch::ModelShape& shape, const std::vector<int64_t>& batches,
                              const std::vector<int64_t>& lengths) {
   Inference inference;
-  inference.parameters = model::parameter_count(shape);
+  inference.parameters = arch::parameter_count(shape);
   inference.cache_bytes_per_token = cache_bytes_per_token(shape);
   for (const WeightFormat& format : kWeightFormats) {
     inference.weights.push_back({format.name, weight_bytes(inference.parameters, format)});
@@ -38,7 +38,7 @@ Inference estimate_inference(const model::ModelShape& shape, const std::vector<i
   return inference;
 }
 
-Inference usual_inference(const model::ModelShape& shape) {
+Inference usual_inference(const arch::ModelShape& shape) {
   std::set<int64_t> lengths;
   for (const int64_t length : {int64_t{2048}, int64_t{8192}, shape.max_position_embeddings}) {
     lengths.insert(std::min(length, shape.max_position_embeddings));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "config/to_yaml.h"
@@ -68,8 +69,8 @@ constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 }  // namespace
 
-std::string attention_kernel(const config::RunConfig& config, const model::ModelShape& shape, at::Device device) {
-  const at::ScalarType type = ops::scalar_type(train::compute_dtype(config, shape));
+std::string attention_kernel(const config::RunConfig& config, const arch::ModelShape& shape, at::Device device) {
+  const at::ScalarType type = ops::scalar_type(arch::precision_of(shape, config).computed);
   return ops::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, shape.head_dim));
 }
 

@@ -9,8 +9,8 @@ namespace fathom::plan {
 namespace {
 
 // Heads of 128, as most models have them; the rest is small.
-model::ModelShape reference_shape(bool narrow) {
-  model::ModelShape shape;
+arch::ModelShape reference_shape(bool narrow) {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.hidden_size = 1024;
   shape.intermediate_size = 2816;
@@ -41,7 +41,7 @@ int64_t measure_overhead(config::RunConfig run, const train::Placement& placemen
   constexpr int64_t kRows = 2, kLength = 512;
   constexpr int kSteps = 3;  // with evaluation, all kernels that a run launches
   run.random_init = true;
-  const model::ModelShape shape = reference_shape(run.bf16);
+  const arch::ModelShape shape = reference_shape(run.bf16);
   train::Trainer trainer(run, shape, kRows * kLength, placement);
   trainer.model().initialise(1);
   trainer.loaded();

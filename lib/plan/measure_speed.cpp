@@ -19,8 +19,8 @@ constexpr int64_t kRows = 4, kLength = 128;
 constexpr int kMostPlays = 5;
 constexpr double kLongEnough = 5;  // seconds
 
-model::ModelShape reference_shape(int64_t width) {
-  model::ModelShape shape;
+arch::ModelShape reference_shape(int64_t width) {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.hidden_size = width;
   shape.intermediate_size = width * 11 / 4;
@@ -32,7 +32,7 @@ model::ModelShape reference_shape(int64_t width) {
   return shape;
 }
 
-data::Batch reference_batch(const model::ModelShape& shape) {
+data::Batch reference_batch(const arch::ModelShape& shape) {
   std::vector<data::Example> examples;
   for (int64_t row = 0; row < kRows; ++row) {
     data::Example& example = examples.emplace_back();
@@ -54,7 +54,7 @@ MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placem
   config::RunConfig config;
   config.random_init = true;
   config.bf16 = narrow;
-  const model::ModelShape shape = reference_shape(width);
+  const arch::ModelShape shape = reference_shape(width);
   train::Trainer trainer(config, shape, kRows * kLength, placement);
   trainer.model().initialise(1);
   trainer.loaded();

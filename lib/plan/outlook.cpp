@@ -24,7 +24,7 @@ std::optional<double> Outlook::tokens_per_second() const {
   return static_cast<double>(step_tokens) / step->seconds();
 }
 
-ExpectedRun expected_run(const model::ModelShape& shape, const config::RunConfig& run,
+ExpectedRun expected_run(const arch::ModelShape& shape, const config::RunConfig& run,
                          const std::vector<train::StepShape>& steps, const Throughput& throughput) {
   std::map<train::StepShape, double> known;
   ExpectedRun expected;
@@ -41,7 +41,7 @@ ExpectedRun expected_run(const model::ModelShape& shape, const config::RunConfig
   return expected;
 }
 
-Outlook look_ahead(const model::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+Outlook look_ahead(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question) {
   Outlook outlook;
   outlook.host = estimate_host(shape, run, plan, question.program_bytes, question.mapped_bytes);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "config/checks.h"
 #include "config/devices.h"
@@ -21,8 +22,8 @@ using config::RunConfig;
 // Of LibTorch: for the GPUs that have BF16, of compute capability 8.0 on.
 bool has_flash_attention(const Target& target) { return config::has_bf16(target.compute_capability); }
 
-bool computes_in_fp32(const RunConfig& run, const model::ModelShape& shape) {
-  return train::compute_dtype(run, shape) == DType::kF32;
+bool computes_in_fp32(const RunConfig& run, const arch::ModelShape& shape) {
+  return arch::precision_of(shape, run).computed == DType::kF32;
 }
 
 int64_t longest(const Workload& workload) {
@@ -79,7 +80,7 @@ RunConfig with_kept_updates(RunConfig run) {
 
 class Remedies {
  public:
-  Remedies(const model::ModelShape& shape, const RunConfig& run, const Target& target, const Workload& workload)
+  Remedies(const arch::ModelShape& shape, const RunConfig& run, const Target& target, const Workload& workload)
       : shape_(shape),
         run_(run),
         kept_(with_kept_updates(run)),
@@ -149,7 +150,7 @@ class Remedies {
     found_.push_back(std::move(remedy));
   }
 
-  const model::ModelShape& shape_;
+  const arch::ModelShape& shape_;
   const RunConfig& run_;
   const RunConfig kept_;
   const Target& target_;
@@ -161,7 +162,7 @@ class Remedies {
 
 }  // namespace
 
-Target target_of(const Target& target, const RunConfig& run, const model::ModelShape& shape) {
+Target target_of(const Target& target, const RunConfig& run, const arch::ModelShape& shape) {
   Target result = target;
   const bool cuda = target.device == config::Device::kCuda;
   if (run.attn_implementation == config::Attention::kMath) {
@@ -174,7 +175,7 @@ Target target_of(const Target& target, const RunConfig& run, const model::ModelS
   return result;
 }
 
-std::vector<Remedy> remedies(const model::ModelShape& shape, const RunConfig& run, const Target& target,
+std::vector<Remedy> remedies(const arch::ModelShape& shape, const RunConfig& run, const Target& target,
                              const Workload& workload) {
   return Remedies(shape, run, target, workload).take();
 }

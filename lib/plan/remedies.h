@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
@@ -23,7 +23,7 @@ struct Remedy {
 // All techniques that the run does not have, a smaller micro-batch at the same effective batch, and, where they matter,
 // half the length and single rows in evaluations; those that save something, largest saving first. target and workload
 // are those of the run as it is; data of other settings are derived from the workload's shapes.
-std::vector<Remedy> remedies(const model::ModelShape& shape, const config::RunConfig& run, const Target& target,
+std::vector<Remedy> remedies(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
                              const Workload& workload);
 
 // One line for each of the first `count`: "  gradient_checkpointing=true  saves 3.20 GiB: the same result; …". Those
@@ -31,6 +31,6 @@ std::vector<Remedy> remedies(const model::ModelShape& shape, const config::RunCo
 std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes = 0, size_t count = 5);
 
 // A target for a run with other settings: its attention kernel follows them.
-Target target_of(const Target& target, const config::RunConfig& run, const model::ModelShape& shape);
+Target target_of(const Target& target, const config::RunConfig& run, const arch::ModelShape& shape);
 
 }  // namespace fathom::plan

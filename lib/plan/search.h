@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "plan/expected_time.h"
 #include "plan/plan.h"
 #include "plan/techniques.h"
@@ -30,7 +30,7 @@ struct Slowdown {
 };
 
 struct Question {
-  const model::ModelShape& shape;
+  const arch::ModelShape& shape;
   config::RunConfig run;  // as it is; what the search does not vary stays
   Target target;          // capacity_bytes is the bound
   // The workload of the run's data under other settings.

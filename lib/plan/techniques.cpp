@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "config/checks.h"
 #include "config/devices.h"
@@ -61,7 +62,7 @@ struct Precision {
   config::MasterWeights masters = config::MasterWeights::kNone;
 };
 
-std::optional<RunConfig> with_precision(RunConfig run, const model::ModelShape& shape, DType narrow,
+std::optional<RunConfig> with_precision(RunConfig run, const arch::ModelShape& shape, DType narrow,
                                         const Precision& to) {
   const bool full = run.method == config::Method::kFull, rounded = to.masters != config::MasterWeights::kNone;
   if (to.bits == 16 && full != rounded) return std::nullopt;
@@ -71,12 +72,12 @@ std::optional<RunConfig> with_precision(RunConfig run, const model::ModelShape& 
   run.bf16 = to.autocast && narrow == DType::kBF16;
   run.fp16 = to.autocast && narrow == DType::kF16;
   const DType stored = to.bits == 32 ? DType::kF32 : narrow;
-  if (train::storage_dtype(run, shape) != stored) run.dtype = stored;
+  if (arch::precision_of(shape, run).stored != stored) run.dtype = stored;
   return run;
 }
 
 // The frozen projections in fewer bits, what stays in 16; a run that has it already is left as it is.
-Technique base_row(const model::ModelShape& shape, DType narrow, const char* name, const char* note,
+Technique base_row(const arch::ModelShape& shape, DType narrow, const char* name, const char* note,
                    bool RunConfig::*load_in) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
             if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
@@ -87,7 +88,7 @@ Technique base_row(const model::ModelShape& shape, DType narrow, const char* nam
           }};
 }
 
-Technique precision_row(const model::ModelShape& shape, DType narrow, const std::string& name, const std::string& note,
+Technique precision_row(const arch::ModelShape& shape, DType narrow, const std::string& name, const std::string& note,
                         const Precision& to) {
   return {"precision", name, note, [=](const RunConfig& run) { return with_precision(run, shape, narrow, to); }};
 }
@@ -163,7 +164,7 @@ UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
   return config::is_adamw(from) && config::is_adamw(to) ? UpdateChange::kRounded : UpdateChange::kAnother;
 }
 
-std::vector<Technique> techniques(const RunConfig& run, const model::ModelShape& shape, DType narrow) {
+std::vector<Technique> techniques(const RunConfig& run, const arch::ModelShape& shape, DType narrow) {
   const std::string bits = narrow == DType::kF16 ? "FP16" : "BF16";
   const auto precision = [&](const std::string& name, const std::string& note, const Precision& to) {
     return precision_row(shape, narrow, name, note, to);

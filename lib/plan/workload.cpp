@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "arch/parameter_table.h"
+#include "arch/storage_schemes.h"
 #include "base/bytes.h"
-#include "model/fake_quantization.h"
-#include "model/quantized_base.h"
-#include "model/saved_parameters.h"
 #include "plan/analytic.h"
 #include "train/inputs.h"
 
 namespace fathom::plan {
 
-Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape, train::Schedule schedule) {
-  model::refuse_training_codes(shape, config);
+Workload make_workload(const config::RunConfig& config, const arch::ModelShape& shape, train::Schedule schedule) {
+  const arch::ParameterTable parameters = arch::parameter_table(shape, config);
+  arch::refuse_training_codes(shape, config, parameters);
   Workload workload;
   workload.steps = train::maximal_shapes(schedule.steps, shape.sliding_window);
   std::vector<train::StepShape> single;
@@ -30,12 +30,10 @@ Workload make_workload(const config::RunConfig& config, const model::ModelShape&
   };
   for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
-  const int64_t adapters =  // and learned steps: what is trained beside a base
-      checked_add(adapter_parameter_count(shape, config), model::step_count(shape, config), "number of parameters");
-  workload.parameters = model::parameter_count(shape) + adapters;
-  workload.trained_parameters = adapters + model::trained_base_count(shape, config);
-  workload.base = model::base_scheme(shape, config);
-  workload.quantized_parameters = model::base_bytes(shape, config, train::storage_dtype(config, shape)).values;
+  workload.parameters = parameters.count();
+  workload.trained_parameters = parameters.trained_count();
+  workload.base = arch::base_scheme(shape, config);
+  workload.quantized_parameters = parameters.coded_count();
   return workload;
 }
 

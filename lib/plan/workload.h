@@ -1,15 +1,15 @@
 // A run's workload from the shapes of its batches. No torch header.
 #pragma once
 
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "plan/plan.h"
 #include "train/schedule.h"
 
 namespace fathom::plan {
 
 // What decides the memory of a run in this order.
-Workload make_workload(const config::RunConfig& config, const model::ModelShape& shape, train::Schedule schedule);
+Workload make_workload(const config::RunConfig& config, const arch::ModelShape& shape, train::Schedule schedule);
 
 // Tokens of the longest sequence of a workload; a run reserves positions for it, as its dry run does.
 int64_t longest_sequence(const Workload& workload);

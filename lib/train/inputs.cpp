@@ -1,9 +1,9 @@
 // What a run's inputs say together.
 #include "train/inputs.h"
 
+#include "arch/precision.h"
 #include "base/error.h"
 #include "checkpoint/adapter.h"
-#include "config/precision.h"
 #include "model/llama.h"
 #include "train/trainer.h"
 
@@ -15,14 +15,14 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   if (!config.adapter_name_or_path.empty() && !may_resume) {
     refuse_other_adapter(config, inputs.shape, weights_required);
   }
-  if (config.cuda_kernels && compute_dtype(config, inputs.shape) == DType::kF16) {
+  if (config.cuda_kernels && arch::precision_of(inputs.shape, config).computed == DType::kF16) {
     throw UsageError("cuda_kernels: true, but this run computes in FP16, and these kernels take FP32 and BF16",
                      "set cuda_kernels: false, or dtype: bfloat16");
   }
   return inputs;
 }
 
-void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape, bool weights_required) {
+void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape, bool weights_required) {
   checkpoint::refuse_other_adapter(config, shape);
   const std::filesystem::path adapter = config.adapter_name_or_path;
   if (!weights_required && !checkpoint::has_adapter_weights(adapter)) return;
@@ -30,17 +30,6 @@ void refuse_other_adapter(const config::RunConfig& config, const model::ModelSha
   model::ModelOptions options = model_options(config, shape, {at::kMeta, nullptr, nullptr});
   options.cuda_kernels = false;
   checkpoint::require_adapter_of(adapter, model::Llama(shape, options));
-}
-
-DType storage_dtype(const config::RunConfig& config, const model::ModelShape& shape) {
-  if (config.dtype) return *config.dtype;
-  if (config.method == config::Method::kFull) return DType::kF32;
-  const std::optional<DType> autocast = config::autocast_dtype(config);
-  return autocast && size_of(shape.dtype) == size_of(*autocast) ? *autocast : shape.dtype;
-}
-
-DType compute_dtype(const config::RunConfig& config, const model::ModelShape& shape) {
-  return config::autocast_dtype(config).value_or(storage_dtype(config, shape));
 }
 
 bool saves_checkpoints(const config::RunConfig& config) {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "arch/shape.h"
 #include "config/run_config.h"
 #include "data/dataset.h"
-#include "model/shape.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 
@@ -16,7 +16,7 @@ namespace fathom::train {
 
 struct RunInputs {
   std::unique_ptr<weights::ModelFolder> folder;
-  model::ModelShape shape;
+  arch::ModelShape shape;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // null where the folder has none and the data are token ids
   data::Dataset train;
   data::Dataset validation;
@@ -31,8 +31,7 @@ struct RunInputs {
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
 // Throws Error or UsageError unless the adapter of adapter_name_or_path can be trained on: settings, and names, shapes
 // and types of its weights, where they are there or required.
-void refuse_other_adapter(const config::RunConfig& config, const model::ModelShape& shape,
-                          bool weights_required = true);
+void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape, bool weights_required = true);
 // open_inputs without a look at the adapter that training continues from: needs no LibTorch.
 RunInputs read_inputs(const config::RunConfig& config, bool weights_required = true);
 
@@ -40,11 +39,6 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required = t
 // else the tokenizer's.
 std::vector<int64_t> stop_ids(const RunInputs& inputs);
 
-// The storage type of the base weights: the config's, else float32 for full training; for a frozen base the
-// checkpoint's, or autocast's where both have 16 bits: two such formats never meet.
-DType storage_dtype(const config::RunConfig& config, const model::ModelShape& shape);
-// The type of matrix products with base weights: autocast's, else that of the weights.
-DType compute_dtype(const config::RunConfig& config, const model::ModelShape& shape);
 // Whether the run saves checkpoints while it trains, be it only of the best evaluations.
 bool saves_checkpoints(const config::RunConfig& config);
 // The id that fills batches up; it is masked by position, so any id will do where the tokenizer names none.

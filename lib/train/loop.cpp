@@ -43,7 +43,8 @@ class Loop {
         history_(config.early_stopping_patience),
         evaluation_due_(config.eval_on_start),
         best_folder_(config.output_dir),
-        checkpoints_(config, {inputs.folder->path(), trainer.model().options().lora, config.model_name_or_path},
+        checkpoints_(config,
+                     {inputs.folder->path(), trainer.model().options().parameters.lora, config.model_name_or_path},
                      trainer, {observer.on_checkpoint, observer.sync}) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);

@@ -147,7 +147,7 @@ void cover_tokenizer(RunInputs& inputs) {
   log_warning(counts + ": embedding and head get " + format_count(tokens - rows) +
               " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: "
               "[embed_tokens, lm_head]");
-  inputs.shape = model::with_added_tokens(inputs.shape, tokens - rows);
+  inputs.shape = arch::with_added_tokens(inputs.shape, tokens - rows);
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
   inputs.folder =
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
-  inputs.shape = model::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  inputs.shape = arch::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   cover_tokenizer(inputs);
   inputs.date = date_of_run(config);

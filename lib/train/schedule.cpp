@@ -170,7 +170,7 @@ bool saves_after(const config::RunConfig& config, const StepOrder& order, int64_
   return is_due(config.save_strategy, config.save_steps, order, step);
 }
 
-Schedule make_schedule(const config::RunConfig& config, const model::ModelShape& shape, const data::Dataset& train,
+Schedule make_schedule(const config::RunConfig& config, const arch::ModelShape& shape, const data::Dataset& train,
                        const data::Dataset& validation, const Start& start, int64_t played) {
   StepOrder order(config, train);
   order.seek(start.position);

@@ -10,12 +10,12 @@
 #include <limits>
 #include <utility>
 
+#include "arch/parameter_table.h"
+#include "arch/precision.h"
 #include "base/error.h"
 #include "base/finite.h"
 #include "base/log.h"
 #include "config/precision.h"
-#include "model/fake_quantization.h"
-#include "model/quantized_base.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
 #include "ops/tf32.h"
@@ -23,22 +23,16 @@
 #include "train/inputs.h"
 
 namespace fathom::train {
-model::ModelOptions model_options(const config::RunConfig& config, const model::ModelShape& shape,
+model::ModelOptions model_options(const config::RunConfig& config, const arch::ModelShape& shape,
                                   const Placement& placement) {
   model::ModelOptions options;
   options.device = placement.device;
-  options.dtype = storage_dtype(config, shape);
-  options.base_scheme = model::base_scheme(shape, config);
-  options.fake_scheme = model::fake_scheme(shape, config);
+  options.parameters = arch::parameter_settings(shape, config);
   options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
   options.attention = config.attn_implementation;
   options.cuda_kernels = config.cuda_kernels;
   options.gradient_checkpointing = config.gradient_checkpointing;
   options.ledger = placement.ledger;
-  if (config.method == config::Method::kLora) {
-    options.lora = model::LoraOptions{config.lora_r,         config.lora_alpha, config.lora_dropout,
-                                      config.target_modules, config.use_rslora, config.modules_to_save};
-  }
   return options;
 }
 
@@ -100,8 +94,8 @@ bool is_finite(const at::Tensor& tensor) {
 
 }  // namespace
 
-Evaluator::Evaluator(const config::RunConfig& config, const model::ModelShape& shape,
-                     const model::ModelOptions& options, int64_t capacity_tokens, const Placement& placement)
+Evaluator::Evaluator(const config::RunConfig& config, const arch::ModelShape& shape, const model::ModelOptions& options,
+                     int64_t capacity_tokens, const Placement& placement)
     : placement_(placement),
       autocast_(autocast_type(config)),
       loss_chunk_(config.loss_chunk_size),
@@ -142,7 +136,7 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   return result;
 }
 
-Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape, int64_t capacity_tokens,
+Trainer::Trainer(const config::RunConfig& config, const arch::ModelShape& shape, int64_t capacity_tokens,
                  const Placement& placement)
     : config_(config), placement_(placement) {
   label(placement_);
@@ -151,7 +145,7 @@ Trainer::Trainer(const config::RunConfig& config, const model::ModelShape& shape
   evaluator_ =
       std::make_unique<Evaluator>(config, shape, model_options(config, shape, placement), capacity_tokens, placement);
   trained_ = model().trained_parameters();
-  if (compute_dtype(config, shape) == DType::kF16) loss_scale_.emplace();
+  if (arch::precision_of(shape, config).computed == DType::kF16) loss_scale_.emplace();
   std::vector<optim::OptimizedParameter> optimized;
   for (const model::Parameter& parameter : trained_) {
     refuse_fp16(parameter);

@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "arch/parameter_table.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
@@ -22,15 +23,15 @@ namespace fs = std::filesystem;
 struct Case {
   const char* name;
   bool tied;
-  std::optional<model::LoraOptions> lora;
+  std::optional<arch::LoraOptions> lora;
   std::vector<std::string> parameters;
 };
 
 const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight",
                   kAdapter = "model.layers.0.self_attn.q_proj.lora_A.weight";
 
-model::LoraOptions lora_that_saves(std::vector<std::string> modules) {
-  model::LoraOptions lora;
+arch::LoraOptions lora_that_saves(std::vector<std::string> modules) {
+  arch::LoraOptions lora;
   lora.modules_to_save = std::move(modules);
   return lora;
 }
@@ -38,8 +39,8 @@ model::LoraOptions lora_that_saves(std::vector<std::string> modules) {
 std::vector<Case> cases() {
   return {{"FullUntied", false, std::nullopt, {kEmbedding, kHead}},
           {"FullTied", true, std::nullopt, {kEmbedding}},
-          {"Lora", false, model::LoraOptions{}, {kAdapter}},
-          {"LoraTied", true, model::LoraOptions{}, {kAdapter}},
+          {"Lora", false, arch::LoraOptions{}, {kAdapter}},
+          {"LoraTied", true, arch::LoraOptions{}, {kAdapter}},
           {"SavedUntied", false, lora_that_saves({"embed_tokens", "lm_head"}), {kAdapter, kEmbedding, kHead}},
           {"SavedTied", true, lora_that_saves({"embed_tokens"}), {kAdapter, kEmbedding}},
           {"SavedTiedBoth", true, lora_that_saves({"embed_tokens", "lm_head"}), {kAdapter, kEmbedding}}};

@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -116,7 +117,7 @@ TEST_F(ModelFilesTest, CountsTheTokensThatWereAdded) {
 }
 
 TEST_F(ModelFilesTest, WritesAnAdapterOfPeft) {
-  files_.lora = model::LoraOptions{4, 16, 0.25, {"q_proj", "mlp.up_proj"}};
+  files_.lora = arch::LoraOptions{4, 16, 0.25, {"q_proj", "mlp.up_proj"}};
   write_model(root_ / "run",
               {{"model.layers.0.self_attn.q_proj.lora_A.weight", at::zeros({4, 6})},
                {"model.layers.0.self_attn.q_proj.lora_B.weight", at::zeros({6, 4})}},
@@ -137,7 +138,7 @@ TEST_F(ModelFilesTest, WritesAnAdapterOfPeft) {
 }
 
 TEST_F(ModelFilesTest, NamesABaseFromTheHubByItsName) {
-  files_.lora = model::LoraOptions{};
+  files_.lora = arch::LoraOptions{};
   const auto named = [&](const std::string& base) {
     files_.base = base;
     write_model(root_ / "run", {{"a", at::zeros({1})}}, files_);
@@ -151,7 +152,7 @@ TEST_F(ModelFilesTest, NamesABaseFromTheHubByItsName) {
 TEST_F(ModelFilesTest, NamesTheTargetsThatWereChosen) {
   fs::create_directories(root_ / "run");
   auto targets = [&](std::vector<std::string> given) {
-    files_.lora = model::LoraOptions{8, 8, 0, std::move(given)};
+    files_.lora = arch::LoraOptions{8, 8, 0, std::move(given)};
     write_model(root_ / "run", {{"a", at::zeros({1})}}, files_);
     return read_json(root_ / "run/adapter_config.json")["target_modules"].get<std::vector<std::string>>();
   };

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "arch/shape.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "model/shape.h"
 #include "model/stored_parameters.h"
 #include "ops/quantized_rows.h"
 #include "ops/scalar_type.h"
@@ -84,7 +84,7 @@ TEST_F(QuantizeFolderTest, tells_errors_that_a_reader_finds) {
     fs::remove_all(request_.out);
     const QuantizeReport report = quantize(format);
     const weights::ModelFolder folder(request_.out);
-    const model::ModelShape shape = model::parse_model_shape(folder.config(), "config.json");
+    const arch::ModelShape shape = arch::parse_model_shape(folder.config(), "config.json");
     ASSERT_TRUE(shape.quantized) << format;
     ASSERT_EQ(report.matrices.size(), 7u);
     const MatrixError& error = report.matrices.back();
@@ -156,8 +156,8 @@ TEST_F(QuantizeFolderTest, reads_codes_back_into_floats) {
   quantize("fp32");
   const weights::ModelFolder narrow(codes), wide(request_.out);
   EXPECT_EQ(wide.names(), weights::ModelFolder(kPlain).names());
-  const model::ModelShape shape = model::parse_model_shape(narrow.config(), "config.json");
-  EXPECT_FALSE(model::parse_model_shape(wide.config(), "config.json").quantized);
+  const arch::ModelShape shape = arch::parse_model_shape(narrow.config(), "config.json");
+  EXPECT_FALSE(arch::parse_model_shape(wide.config(), "config.json").quantized);
   const at::Tensor read_ND = tensor_of(wide, kMatrix);
   const ops::QuantizedMatrix matrix =
       ops::empty_quantized_matrix(shape.quantized->scheme, read_ND.size(0), read_ND.size(1), at::kCPU, {});

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "arch/parameter_table.h"
 #include "base/json.h"
 #include "model/llama.h"
 #include "ops/cross_entropy.h"
@@ -28,7 +29,7 @@ inline const std::vector<std::string> kGoldenShapes = {
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
     at::set_num_threads(1);  // the tensors are tiny: a second thread would only wait
-    shape = parse_model_shape(folder.config(), name);
+    shape = arch::parse_model_shape(folder.config(), name);
     const Json expected = read_json(folder.path() / "expected.json");
     ids_BS = integers(expected["ids"]);
     targets_BS = integers(expected["targets"]);
@@ -53,8 +54,8 @@ struct Golden {
 
   // The model with the folder's weights and, under LoRA, the expected file's adapters.
   Llama make(ModelOptions options, bool with_lora) const { return make(options, with_lora, shape); }
-  Llama make(ModelOptions options, bool with_lora, const ModelShape& of_shape) const {
-    if (with_lora) options.lora = lora;
+  Llama make(ModelOptions options, bool with_lora, const arch::ModelShape& of_shape) const {
+    if (with_lora) options.parameters.lora = lora;
     Llama model(of_shape, options);
     model.load(folder, 1);
     model.set_training(true);
@@ -78,12 +79,12 @@ struct Golden {
   }
 
   weights::ModelFolder folder;
-  ModelShape shape;
+  arch::ModelShape shape;
   at::Tensor ids_BS, targets_BS;
   int64_t target_count = 0;
   std::vector<double> losses, lora_losses;
   std::vector<int64_t> continuation;  // of the first row's first tokens
-  LoraOptions lora;
+  arch::LoraOptions lora;
   std::map<std::string, at::Tensor> tensors;
 
  private:

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "ops/autocast.h"
 #include "ops/quantized_matrix.h"
@@ -57,7 +58,7 @@ class Equivalence : public testing::TestWithParam<std::tuple<std::string, bool, 
 
   Step step(config::Attention attention, bool checkpointing, double dropout = 0, bool calmed = false) {
     ModelOptions options;
-    options.dtype = std::get<3>(GetParam());
+    options.parameters.dtype = std::get<3>(GetParam());
     options.attention = attention;
     options.gradient_checkpointing = checkpointing;
     golden_.lora.dropout = dropout;
@@ -128,7 +129,7 @@ TEST(Lora, on_some_layers_alone_is_checkpointed_too) {
     const auto step = [&](bool checkpointing) {
       ModelOptions options;
       options.gradient_checkpointing = checkpointing;
-      options.lora = LoraOptions{4, 8, 0, {module}};
+      options.parameters.lora = arch::LoraOptions{4, 8, 0, {module}};
       Llama model(golden.shape, options);
       model.initialise(3);
       model.set_training(true);
@@ -148,7 +149,7 @@ TEST(Lora, is_scaled_by_the_root_of_the_rank_where_asked) {
   const Golden golden("grouped");
   const auto logits = [&](double alpha, bool rank_stabilised) {
     ModelOptions options;
-    options.lora = LoraOptions{4, alpha, 0, {"all-linear"}, rank_stabilised};
+    options.parameters.lora = arch::LoraOptions{4, alpha, 0, {"all-linear"}, rank_stabilised};
     Llama model(golden.shape, options);
     model.initialise(3);
     const at::NoGradGuard no_gradients;
@@ -181,7 +182,7 @@ TEST(Lora, on_a_quantized_base_computes_as_on_the_base_read_back) {
        {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4, quant::Scheme::kNf4DoubleQuant}) {
     const Golden golden("grouped");
     ModelOptions options;
-    options.base_scheme = scheme;
+    options.parameters.base_scheme = scheme;
     Llama quantized = golden.make(options, true), plain = golden.make({}, true);
     std::map<std::string, at::Tensor> parts;
     for (const Parameter& parameter : quantized.parameters()) parts[parameter.name] = parameter.tensor;
@@ -208,8 +209,8 @@ TEST(Lora, on_a_quantized_base_computes_as_on_the_base_read_back) {
 TEST(Lora, freezes_the_base_and_starts_as_peft_does) {
   const Golden golden("grouped");
   ModelOptions options;
-  options.dtype = DType::kBF16;
-  options.lora = LoraOptions{4, 8, 0, {}};
+  options.parameters.dtype = DType::kBF16;
+  options.parameters.lora = arch::LoraOptions{4, 8, 0, {}};
   Llama model(golden.shape, options);
   model.load(golden.folder, 3);
   EXPECT_EQ(model.trained_parameters().size(), 2U * 2 * 2);
@@ -280,7 +281,7 @@ TEST(Load, gives_added_tokens_the_mean_of_the_rows) {
   for (const std::string name : {"grouped", "tied", "multi_query"}) {  // stored as F32, BF16, F16
     const Golden golden(name);
     const at::NoGradGuard no_gradients;
-    Llama model = golden.make({}, false), grown = golden.make({}, false, with_added_tokens(golden.shape, 3));
+    Llama model = golden.make({}, false), grown = golden.make({}, false, arch::with_added_tokens(golden.shape, 3));
     const int64_t rows = golden.shape.vocab_size;
     const at::Tensor old_VD = model.parameters().front().tensor, new_VD = grown.parameters().front().tensor;
     EXPECT_EQ(new_VD.size(0), rows + 3);
@@ -307,7 +308,7 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
       EXPECT_TRUE(parameter.tensor.equal(stored.to(at::kFloat)));
     }
   }
-  auto failure = [&](ModelShape shape) {
+  auto failure = [&](arch::ModelShape shape) {
     try {
       Llama(shape, {}).load(golden.folder, 1);
     } catch (const Error& error) {
@@ -315,17 +316,17 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
     }
     return std::string();
   };
-  ModelShape wider = golden.shape;
+  arch::ModelShape wider = golden.shape;
   wider.intermediate_size += 1;
   EXPECT_THAT(failure(wider),
               testing::HasSubstr("model.layers.0.mlp.gate_proj.weight is [58, 35], but config.json makes it"));
-  ModelShape deeper = golden.shape;
+  arch::ModelShape deeper = golden.shape;
   deeper.num_hidden_layers += 1;
   EXPECT_THAT(failure(deeper), testing::HasSubstr("there is no tensor model.layers.3.input_layernorm.weight"));
-  ModelShape shallower = golden.shape;
+  arch::ModelShape shallower = golden.shape;
   shallower.num_hidden_layers -= 1;
   EXPECT_THAT(failure(shallower), testing::HasSubstr("model.layers.2.input_layernorm.weight has no place"));
-  ModelShape tied = golden.shape;
+  arch::ModelShape tied = golden.shape;
   tied.tie_word_embeddings = true;
   EXPECT_EQ(failure(tied), "");  // a tied model's file may carry the head
 }

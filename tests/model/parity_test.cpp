@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
 TEST(ParityFailsWith, a_wrong_rope_theta) {
   for (const std::string& name : kGoldenShapes) {
     const Golden golden(name);
-    ModelShape shape = golden.shape;
+    arch::ModelShape shape = golden.shape;
     shape.rope_theta *= 1.1;
     Llama model = golden.make({}, false, shape);
     const at::NoGradGuard no_gradients;
@@ -142,7 +142,7 @@ TEST(ParityFailsWith, a_wrong_rope_theta) {
 TEST(ParityFailsWith, positions_that_are_not_stretched) {
   for (const std::string name : {"llama_stretched", "llama_stretched_biased", "qwen2_stretched", "qwen3_stretched"}) {
     const Golden golden(name);
-    ModelShape shape = golden.shape;
+    arch::ModelShape shape = golden.shape;
     ASSERT_TRUE(shape.rope_scaling) << name;
     shape.rope_scaling.reset();
     Llama model = golden.make({}, false, shape);
@@ -155,7 +155,7 @@ TEST(ParityFailsWith, a_window_of_another_size) {
   for (const std::string name : {"mistral_windowed", "qwen2_windowed"}) {
     const Golden golden(name);
     for (const int64_t change : {-1, 1}) {
-      ModelShape shape = golden.shape;
+      arch::ModelShape shape = golden.shape;
       shape.sliding_window += change;
       Llama model = golden.make({}, false, shape);
       const at::NoGradGuard no_gradients;

@@ -6,9 +6,10 @@
 
 #include <cstring>
 
+#include "arch/parameter_table.h"
+#include "arch/storage_schemes.h"
 #include "base/error.h"
 #include "model/llama.h"
-#include "model/quantized_base.h"
 #include "quant/stored_matrix.h"
 #include "weights/folder.h"
 
@@ -23,13 +24,13 @@ constexpr double kTolerance = 1e-5;
 const std::string kRoot = FATHOM_SOURCE_DIR "/tests/model/quantized/";
 const char* const kFolders[] = {"int8", "nf4", "nf4_double", "int4", "fp8", "fp8_tensor", "int8_rows"};
 
-ModelShape shape_of(const weights::ModelFolder& folder) {
-  return parse_model_shape(folder.config(), folder.path().string() + "/config.json");
+arch::ModelShape shape_of(const weights::ModelFolder& folder) {
+  return arch::parse_model_shape(folder.config(), folder.path().string() + "/config.json");
 }
 
-ModelOptions options_of(const ModelShape& shape, const config::RunConfig& run = {}) {
+ModelOptions options_of(const arch::ModelShape& shape, const config::RunConfig& run = {}) {
   ModelOptions options;
-  options.base_scheme = base_scheme(shape, run);
+  options.parameters.base_scheme = arch::base_scheme(shape, run);
   return options;
 }
 
@@ -47,7 +48,7 @@ class QuantizedFolder : public testing::TestWithParam<const char*> {};
 
 TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
   const weights::ModelFolder folder(kRoot + GetParam());
-  const ModelShape shape = shape_of(folder);
+  const arch::ModelShape shape = shape_of(folder);
   ASSERT_TRUE(shape.quantized);
   Llama model(shape, options_of(shape));
   model.load(folder, 1);
@@ -61,14 +62,14 @@ TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
 
 TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
   const weights::ModelFolder folder(kRoot + GetParam());
-  const ModelShape shape = shape_of(folder);
+  const arch::ModelShape shape = shape_of(folder);
   Llama model(shape, options_of(shape));
   model.load(folder, 1);
   EXPECT_TRUE(model.trained_parameters().empty());
   size_t compared = 0;
   for (const Parameter& parameter : model.parameters()) {
     if (!parameter.name.ends_with("_proj.weight")) continue;
-    const auto spec = parameter_specs(shape);
+    const auto spec = arch::parameter_specs(shape);
     const auto found = std::find_if(spec.begin(), spec.end(), [&](const auto& s) { return s.name == parameter.name; });
     const quant::StoredMatrix stored =
         quant::find_matrix(folder, *shape.quantized, parameter.name, found->shape[0], found->shape[1]);
@@ -81,10 +82,10 @@ TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
 INSTANTIATE_TEST_SUITE_P(Libraries, QuantizedFolder, testing::ValuesIn(kFolders),
                          [](const auto& info) { return std::string(info.param); });
 
-std::string refusal(const ModelShape& shape, const config::RunConfig& run) {
+std::string refusal(const arch::ModelShape& shape, const config::RunConfig& run) {
   try {
-    base_scheme(shape, run);
-    refuse_training_codes(shape, run);
+    arch::base_scheme(shape, run);
+    arch::refuse_training_codes(shape, run, arch::parameter_table(shape, run));
     return "";
   } catch (const UsageError& error) {
     return error.what();
@@ -92,11 +93,11 @@ std::string refusal(const ModelShape& shape, const config::RunConfig& run) {
 }
 
 TEST(QuantizedFolders, decide_how_the_base_is_stored) {
-  const ModelShape shape = shape_of(weights::ModelFolder(kRoot + "nf4"));
+  const arch::ModelShape shape = shape_of(weights::ModelFolder(kRoot + "nf4"));
   config::RunConfig run;
   run.method = config::Method::kLora;
   EXPECT_EQ(refusal(shape, run), "");
-  EXPECT_EQ(base_scheme(shape, run), quant::Scheme::kNf4);
+  EXPECT_EQ(arch::base_scheme(shape, run), quant::Scheme::kNf4);
   run.load_in_4bit = true;
   EXPECT_EQ(refusal(shape, run), "") << "the same";
   run.bnb_4bit_use_double_quant = true;
@@ -107,7 +108,7 @@ TEST(QuantizedFolders, decide_how_the_base_is_stored) {
 }
 
 TEST(QuantizedFolders, are_not_trained) {
-  const ModelShape shape = shape_of(weights::ModelFolder(kRoot + "int8"));
+  const arch::ModelShape shape = shape_of(weights::ModelFolder(kRoot + "int8"));
   config::RunConfig run;
   EXPECT_THAT(refusal(shape, run), HasSubstr("set method: lora"));
   run.method = config::Method::kLora;
@@ -122,20 +123,20 @@ TEST(QuantizedFolders, are_not_trained) {
 }
 
 TEST(QuantizedFolders, have_the_largest_group_that_fits) {
-  ModelShape shape = shape_of(weights::ModelFolder(kRoot + "plain"));
-  EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group64);
+  arch::ModelShape shape = shape_of(weights::ModelFolder(kRoot + "plain"));
+  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group64);
   shape.hidden_size = shape.intermediate_size = 128;
   shape.head_dim = 64;
-  EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group128);
+  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group128);
   shape.intermediate_size = 192;
-  EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group64);
+  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group64);
   shape.intermediate_size = 160;
-  EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group32);
+  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group32);
   shape.intermediate_size = 688;  // the shipped model's
-  EXPECT_EQ(int4_scheme(shape), quant::Scheme::kInt4Group16);
+  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group16);
   shape.intermediate_size = 100;
   try {
-    int4_scheme(shape);
+    arch::int4_scheme(shape);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(),

@@ -15,7 +15,7 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
   const Json cases = read_json(FATHOM_SOURCE_DIR "/tests/ops/golden/rotary_frequencies.json");
   ASSERT_GE(cases.size(), 9u);
   for (const Json& each : cases) {
-    std::optional<ScaledRope> scaling;
+    std::optional<arch::ScaledRope> scaling;
     if (const Json& said = each["scaling"]; !said.is_null()) scaling = {said[0], said[1], said[2], said[3]};
     const auto expected = each["frequencies"].get<std::vector<double>>();
     const std::vector<float> actual = rotary_frequencies(each["theta"], each["head_size"], scaling);
@@ -27,7 +27,7 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
 }
 
 TEST(RotaryFrequencies, AreStretchedBelowTheLowBorderOnly) {
-  const ScaledRope scaling = {8, 1, 4, 8192};
+  const arch::ScaledRope scaling = {8, 1, 4, 8192};
   const std::vector<float> plain = rotary_frequencies(500000, 128, {}), slow = rotary_frequencies(500000, 128, scaling);
   EXPECT_EQ(slow.front(), plain.front());
   EXPECT_EQ(slow.back(), plain.back() / 8);

@@ -15,13 +15,13 @@ using ledger::Component;
 struct Case {
   std::string name;
   config::RunConfig config;
-  model::ModelShape shape;
+  arch::ModelShape shape;
   train::StepShape step;
 };
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 
-model::ModelShape grouped_shape() {
-  model::ModelShape shape;
+arch::ModelShape grouped_shape() {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 2000;
   shape.hidden_size = 192;
@@ -33,8 +33,8 @@ model::ModelShape grouped_shape() {
   return shape;
 }
 
-model::ModelShape tied_shape() {
-  model::ModelShape shape = grouped_shape();
+arch::ModelShape tied_shape() {
+  arch::ModelShape shape = grouped_shape();
   shape.vocab_size = 9000;
   shape.num_hidden_layers = 3;
   shape.num_key_value_heads = 6;
@@ -43,8 +43,8 @@ model::ModelShape tied_shape() {
 }
 
 // Qwen3's norms and Llama's biases at once, which no family has: each where the other could hide it.
-model::ModelShape normed_shape(bool tied) {
-  model::ModelShape shape = tied ? tied_shape() : grouped_shape();
+arch::ModelShape normed_shape(bool tied) {
+  arch::ModelShape shape = tied ? tied_shape() : grouped_shape();
   shape.query_key_value_bias = shape.output_bias = shape.feed_forward_bias = true;
   shape.query_key_norm = true;
   return shape;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 
 namespace fathom::plan {
@@ -12,8 +13,8 @@ namespace {
 using ledger::Component;
 using testing::HasSubstr;
 
-model::ModelShape llama_8b() {
-  model::ModelShape shape;
+arch::ModelShape llama_8b() {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 128256;
   shape.hidden_size = 4096;
@@ -26,8 +27,8 @@ model::ModelShape llama_8b() {
   return shape;
 }
 
-model::ModelShape tiny() {
-  model::ModelShape shape;
+arch::ModelShape tiny() {
+  arch::ModelShape shape;
   shape.vocab_size = 10;
   shape.hidden_size = 8;
   shape.intermediate_size = 12;
@@ -135,17 +136,17 @@ TEST(Analytic, LoraTrainsOnlyItsAdapters) {
   run.lora_r = 16;
   // q_proj is 4096 x 4096 and v_proj 1024 x 4096: 16 x (8192 + 5120) in each of 32 layers.
   constexpr int64_t kAdapters = 32 * 16 * (8192 + 5120);
-  EXPECT_EQ(adapter_parameter_count(llama_8b(), run), kAdapters);
+  EXPECT_EQ(arch::parameter_table(llama_8b(), run).adapter_count(), kAdapters);
   const Analytic analytic = estimate_analytic(llama_8b(), run, cpu(), steps_of({{{1, 2048}}}));
   // The base stays as the checkpoint stores it.
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 2 * 8'030'261'248 + 4 * kAdapters + 2 * 2048 * 64 * 4);
   EXPECT_EQ(analytic.at_peak[Component::kOptimizerStates], 8 * kAdapters);
   EXPECT_EQ(analytic.maximum[Component::kGradients], 4 * kAdapters);
-  EXPECT_EQ(adapter_parameter_count(llama_8b(), {}), 0) << "full training has none";
+  EXPECT_EQ(arch::parameter_table(llama_8b(), config::RunConfig()).adapter_count(), 0) << "full training has none";
 }
 
 TEST(Analytic, ATiedHeadIsOneTensor) {
-  model::ModelShape shape = tiny();
+  arch::ModelShape shape = tiny();
   shape.tie_word_embeddings = true;
   const Analytic analytic = estimate_analytic(shape, {}, cpu(), steps_of({{{2, 3}}}));
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 1080 * 4 + 1024);

@@ -23,7 +23,7 @@ train::StepShape step_of(train::StepShape step) {
   return step;
 }
 
-Arithmetic played(const config::RunConfig& config, const model::ModelShape& shape, const train::StepShape& step) {
+Arithmetic played(const config::RunConfig& config, const arch::ModelShape& shape, const train::StepShape& step) {
   return dry_run_cpu(config, shape, nullptr, make_workload(config, shape, train::imagined_schedule({step}, {})))
       .arithmetic;
 }
@@ -65,7 +65,7 @@ TEST(Arithmetic, OfCheckpointsAndMathAttentionAsCountedByHand) {
 // layer: 3 x 1,216 + 2 x 320 = 4,288. Together 115,168, times 2 x 16 = 3,685,376. Attention: five heads, 136 pairs of
 // eight: 10,880 a product; seven of them in each of three layers: 228,480.
 TEST(Arithmetic, OfAdaptersAsCountedByHand) {
-  model::ModelShape shape = tiny_shape();
+  arch::ModelShape shape = tiny_shape();
   shape.vocab_size = 307;
   shape.hidden_size = 40;
   shape.intermediate_size = 91;
@@ -84,7 +84,7 @@ TEST(Arithmetic, OfAdaptersAsCountedByHand) {
 // Six operations for each weight of a product and token (Kaplan et al. 2020, arXiv 2001.08361, section 2.1), and of
 // attention's 32 layers and 32 heads, at a length of 8,192, seven products of 8,192 x 8,193 / 2 pairs of 128.
 TEST(Arithmetic, OfEightBillionParameters) {
-  model::ModelShape shape = tiny_shape();
+  arch::ModelShape shape = tiny_shape();
   shape.vocab_size = 128256;
   shape.hidden_size = 4096;
   shape.intermediate_size = 14336;
@@ -115,7 +115,7 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             config.max_grad_norm = 1;
             config.gradient_accumulation_steps = 3;
             if (*targets != 0) config.target_modules = {targets};
-            model::ModelShape shape = tiny_shape();
+            arch::ModelShape shape = tiny_shape();
             shape.tie_word_embeddings = *targets == 'o';
             shape.query_key_value_bias = shape.query_key_norm = shape.tie_word_embeddings;
             // Played with two micro-batches; the third is added.
@@ -228,7 +228,7 @@ TEST(Arithmetic, OfRoundedWeightsAgrees) {
 }
 
 TEST(Arithmetic, WhatLeavesInt64IsRefused) {
-  model::ModelShape shape = tiny_shape();
+  arch::ModelShape shape = tiny_shape();
   shape.hidden_size = int64_t{1} << 31;
   EXPECT_THROW(estimate_arithmetic(shape, tiny_config(), step_of({{1 << 20, 1 << 20}})), Error);
 }

@@ -8,8 +8,8 @@
 namespace fathom::plan {
 namespace {
 
-model::ModelShape small_shape() {
-  model::ModelShape shape;
+arch::ModelShape small_shape() {
+  arch::ModelShape shape;
   shape.num_attention_heads = 4;
   shape.num_key_value_heads = 2;
   shape.head_dim = 16;

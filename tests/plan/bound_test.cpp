@@ -63,7 +63,7 @@ TEST(Bound, TheSmallerOfBudgetAndCapacityBounds) {
 }
 
 TEST(Bound, ARefusalNamesWhatIsToBlameAndWhatHelps) {
-  model::ModelShape shape;
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 1000;
   shape.hidden_size = 64;

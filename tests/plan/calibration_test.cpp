@@ -36,8 +36,8 @@ Calibration example() {
   return calibration;
 }
 
-model::ModelShape shape_of(int64_t width) {
-  model::ModelShape shape;
+arch::ModelShape shape_of(int64_t width) {
+  arch::ModelShape shape;
   shape.hidden_size = width;
   return shape;
 }

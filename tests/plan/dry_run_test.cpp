@@ -25,7 +25,7 @@ config::RunConfig accumulating_config() {
 }
 
 // Every step of every pass for real, each with its own ragged batches, an evaluation after each pass.
-ledger::Memory measure(const config::RunConfig& config, const model::ModelShape& shape, const data::Dataset& dataset,
+ledger::Memory measure(const config::RunConfig& config, const arch::ModelShape& shape, const data::Dataset& dataset,
                        const Workload& workload) {
   ledger::Memory memory;
   train::testing::cpu_ledger().label();
@@ -53,7 +53,7 @@ constexpr int64_t kManyLayers = 1'000'000, kFewLayers = 1;
 
 TEST(DryRun, EqualsARunOverADatasetToTheByte) {
   const config::RunConfig config = accumulating_config();
-  const model::ModelShape shape = train::testing::tiny_shape();
+  const arch::ModelShape shape = train::testing::tiny_shape();
   train::testing::cpu_ledger();
   const data::Dataset dataset = train::testing::random_dataset(kRagged, shape.vocab_size, 11);
   const Workload workload =
@@ -88,7 +88,7 @@ data::Dataset prompts_and_completions(int64_t examples, int64_t vocabulary) {
 
 TEST(DryRun, FindsTheMostTargetsOfADatasetToTheByte) {
   config::RunConfig config = accumulating_config();
-  model::ModelShape shape = train::testing::tiny_shape();
+  arch::ModelShape shape = train::testing::tiny_shape();
   shape.vocab_size = 4001;
   train::testing::cpu_ledger();
   const data::Dataset dataset = prompts_and_completions(60, shape.vocab_size);
@@ -111,7 +111,7 @@ TEST(DryRun, OnlyTheMaximalStepsDecide) {
   config.per_device_train_batch_size = 2;
   config.gradient_accumulation_steps = 3;
   config.num_train_epochs = 3;
-  const model::ModelShape shape = train::testing::tiny_shape();
+  const arch::ModelShape shape = train::testing::tiny_shape();
   const std::vector<train::StepShape> steps = train::step_shapes(config, dataset);
   const Workload pruned = make_workload(config, shape, train::imagined_schedule(train::maximal_shapes(steps), {}));
   const Workload whole = make_workload(config, shape, train::imagined_schedule(steps, {}));

@@ -57,8 +57,8 @@ class Draw {
     return values[random_.below(N)];
   }
 
-  static model::ModelShape shape_of(const KnownShape& known) {
-    model::ModelShape shape;
+  static arch::ModelShape shape_of(const KnownShape& known) {
+    arch::ModelShape shape;
     shape.architecture = "LlamaForCausalLM";
     shape.vocab_size = known.vocabulary;
     shape.hidden_size = known.width;

@@ -39,7 +39,7 @@ class PlanGpu : public testing::Test {
     config::RunConfig config = train::testing::tiny_config();
     config.model_name_or_path = path_;
     config.memory_budget = budget_;
-    const model::ModelShape shape = train::testing::tiny_shape();
+    const arch::ModelShape shape = train::testing::tiny_shape();
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
     const Subject subject{config, shape, folder,
                           make_workload(config, shape, train::imagined_schedule({{train::whole_batch(2, 8)}}, {}))};

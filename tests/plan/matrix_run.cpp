@@ -94,7 +94,7 @@ ledger::Memory save(train::Trainer& trainer, int64_t step) {
     }
     snapshot.optimizer = trainer.optimizer().state();
     snapshot.state = {{"random", train::random_state(trainer.placement().device)}};
-    const checkpoint::ModelFiles files = {folder.path() / "model", trainer.model().options().lora};
+    const checkpoint::ModelFiles files = {folder.path() / "model", trainer.model().options().parameters.lora};
     checkpoint::save(folder.path() / "run", step, snapshot, files, 0);
   });
 }

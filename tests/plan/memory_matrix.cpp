@@ -179,7 +179,7 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
   return (low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)))) | 1;
 }
 
-void set_family(model::ModelShape& shape, size_t level) {
+void set_family(arch::ModelShape& shape, size_t level) {
   constexpr std::array<const char*, 4> kArchitectures = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
                                                          "Qwen3ForCausalLM"};
   shape.architecture = kArchitectures[level];
@@ -189,7 +189,7 @@ void set_family(model::ModelShape& shape, size_t level) {
 }
 
 // As Mistral, or as Qwen2 has it: from some layer on.
-void set_window(model::ModelShape& shape, int64_t window, SplitMix64& random) {
+void set_window(arch::ModelShape& shape, int64_t window, SplitMix64& random) {
   shape.sliding_window = window;
   if (window == 0 || random.below(2) == 0) return;
   const auto first = static_cast<size_t>(random.below(static_cast<uint64_t>(shape.num_hidden_layers)));
@@ -198,16 +198,16 @@ void set_window(model::ModelShape& shape, int64_t window, SplitMix64& random) {
 }
 
 // Rows of whole groups, as INT4 needs them.
-void fit_groups(model::ModelShape& shape) {
+void fit_groups(arch::ModelShape& shape) {
   constexpr int64_t kGroup = 32;
   shape.head_dim = kGroup;
   shape.hidden_size = round_up(shape.hidden_size, kGroup);
   shape.intermediate_size = round_up(shape.intermediate_size, kGroup);
 }
 
-model::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
+arch::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
-  model::ModelShape shape;
+  arch::ModelShape shape;
   set_family(shape, levels[kFamily]);
   shape.head_dim = kHeadDims[random.below(kHeadDims.size())];
   const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "arch/shape.h"
 #include "config/run_config.h"
-#include "model/shape.h"
 #include "train/steps.h"
 
 namespace fathom::plan::testing {
@@ -18,7 +18,7 @@ namespace fathom::plan::testing {
 struct MatrixRun {
   std::string name;          // letters, digits and underscores; the first three digits are its place in the matrix
   config::RunConfig config;  // num_threads is 1 or 2
-  model::ModelShape shape;
+  arch::ModelShape shape;
   std::vector<train::StepShape> steps;         // in order; one reaches the most rows (or documents) and length
   std::vector<train::BatchShape> evaluations;  // of one pass, in order; empty: none
 };

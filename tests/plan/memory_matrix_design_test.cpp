@@ -71,7 +71,7 @@ TEST(MemoryMatrix, IsTheSameEveryTime) {
     EXPECT_TRUE(names.insert(first[i].name).second) << first[i].name;
     EXPECT_EQ(first[i].config, second[i].config);
     EXPECT_EQ(first[i].steps, second[i].steps);
-    EXPECT_EQ(model::parameter_count(first[i].shape), model::parameter_count(second[i].shape));
+    EXPECT_EQ(arch::parameter_count(first[i].shape), arch::parameter_count(second[i].shape));
   }
 }
 

@@ -24,14 +24,14 @@ Json settings_of(const std::vector<size_t>& levels) {
   return settings;
 }
 
-Json shape_of(const model::ModelShape& shape) {
+Json shape_of(const arch::ModelShape& shape) {
   return {{"hidden_size", shape.hidden_size},
           {"intermediate_size", shape.intermediate_size},
           {"vocab_size", shape.vocab_size},
           {"num_attention_heads", shape.num_attention_heads},
           {"num_key_value_heads", shape.num_key_value_heads},
           {"head_dim", shape.head_dim},
-          {"parameters", model::parameter_count(shape)}};
+          {"parameters", arch::parameter_count(shape)}};
 }
 
 Json components_of(const ledger::ComponentBytes& bytes) {

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "model/saved_parameters.h"
+#include "arch/parameter_table.h"
 #include "plan/analytic.h"
 #include "plan/arithmetic.h"
 #include "plan/make_plan.h"
@@ -88,9 +88,10 @@ TEST_P(ModulesToSave, AreInTheFormulas) {
 
 TEST_P(ModulesToSave, AreCountedAsTrained) {
   const testing::MatrixRun run = run_of(GetParam());
-  const int64_t saved = model::trained_base_count(run.shape, run.config);
+  const arch::ParameterTable parameters = arch::parameter_table(run.shape, run.config);
+  const int64_t saved = parameters.trained_base_count();
   EXPECT_GT(saved, 0);
-  EXPECT_EQ(testing::workload_of(run).trained_parameters, saved + adapter_parameter_count(run.shape, run.config));
+  EXPECT_EQ(testing::workload_of(run).trained_parameters, saved + parameters.adapter_count());
 }
 
 constexpr std::array<const char*, 6> kModules = {

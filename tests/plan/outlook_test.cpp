@@ -19,8 +19,8 @@ config::GpuSpec round_gpu() {
   return gpu;
 }
 
-model::ModelShape llama_2_7b() {
-  model::ModelShape shape;
+arch::ModelShape llama_2_7b() {
+  arch::ModelShape shape;
   shape.vocab_size = 32000;
   shape.hidden_size = 4096;
   shape.intermediate_size = 11008;
@@ -54,7 +54,7 @@ TEST(ExpectedTime, IsNotGuessedForAGpuWithoutFigures) {
 }
 
 TEST(ExpectedRun, AddsItsSteps) {
-  model::ModelShape shape = llama_2_7b();
+  arch::ModelShape shape = llama_2_7b();
   shape.num_hidden_layers = 1;
   const Throughput throughput = *throughput_of(round_gpu(), {}, shape);
   const auto seconds = [&](const train::StepShape& step) {
@@ -119,7 +119,7 @@ TEST(HostMemory, HoldsTheTensorsOfACpu) {
 TEST(HostMemory, HoldsWhatGoesToAGpuAndComesBack) {
   config::RunConfig run;
   run.method = config::Method::kLora;
-  model::ModelShape shape = llama_2_7b();
+  arch::ModelShape shape = llama_2_7b();
   shape.dtype = DType::kF16;
   EXPECT_EQ(estimate_host(shape, run, plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
   Plan plan = plan_on(config::Device::kCuda);

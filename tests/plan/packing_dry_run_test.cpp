@@ -39,8 +39,8 @@ config::RunConfig config_of(const Setting& setting) {
   return config;
 }
 
-model::ModelShape shape_of(const Setting& setting) {
-  model::ModelShape shape = train::testing::tiny_shape();
+arch::ModelShape shape_of(const Setting& setting) {
+  arch::ModelShape shape = train::testing::tiny_shape();
   shape.num_key_value_heads = setting.key_heads;
   shape.sliding_window = setting.window;
   if (setting.window > 0) shape.windowed_layers = {true, false};
@@ -61,7 +61,7 @@ data::Batch batch_of(const train::BatchShape& shape) {
   return shape.document_lengths.empty() ? data::make_batch(dataset, rows, 0) : data::make_packed_batch(dataset, rows);
 }
 
-ledger::Memory measure(const config::RunConfig& config, const model::ModelShape& shape,
+ledger::Memory measure(const config::RunConfig& config, const arch::ModelShape& shape,
                        const std::vector<train::StepShape>& steps, const Workload& workload) {
   ledger::Memory memory;
   train::testing::cpu_ledger().label();
@@ -84,7 +84,7 @@ class PackedDryRun : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
   const config::RunConfig config = config_of(GetParam());
-  const model::ModelShape shape = shape_of(GetParam());
+  const arch::ModelShape shape = shape_of(GetParam());
   train::testing::cpu_ledger();
   std::vector<train::StepShape> steps = {{packed({33, 5, 1, 2, 18}), packed({60})}, {packed({7, 7, 7, 7, 7, 7, 7, 7})}};
   if (!GetParam().packing) steps = {{train::whole_batch(3, 19), train::whole_batch(1, 50)}};
@@ -161,7 +161,7 @@ Lengths drawn(SplitMix64& random) {
   return lengths;
 }
 
-ledger::Memory dry_run_of(const config::RunConfig& config, const model::ModelShape& shape, const Lengths& lengths) {
+ledger::Memory dry_run_of(const config::RunConfig& config, const arch::ModelShape& shape, const Lengths& lengths) {
   train::BatchShape batch = packed(lengths);
   batch.targets = 30;
   Workload workload = make_workload(config, shape, train::imagined_schedule({{batch}}, {batch}));
@@ -174,7 +174,7 @@ TEST(DocumentsOfAPackedRow, TakeNoMoreThanAListThatCoversThem) {
   for (const Setting& setting : {Setting{.name = ""}, Setting{.name = "", .attention = kMath},
                                  Setting{.name = "", .dtype = DType::kBF16, .window = 9}}) {
     const config::RunConfig config = config_of(setting);
-    const model::ModelShape shape = shape_of(setting);
+    const arch::ModelShape shape = shape_of(setting);
     SplitMix64 random(17);
     std::vector<std::pair<Summary, ledger::Memory>> seen;
     int64_t covered = 0;

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-model::ModelShape llama_8b() {
-  model::ModelShape shape;
+arch::ModelShape llama_8b() {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 128256;
   shape.hidden_size = 4096;
@@ -78,7 +78,7 @@ TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
 
 // What a remedy says is what the closed formula says of the run that its settings make.
 TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   const config::RunConfig run = plain_run();
   const int64_t before = estimate_analytic(shape, run, h100(), batches(8, 2048)).peak;
   for (const Remedy& remedy : remedies(shape, run, h100(), batches(8, 2048))) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/split_mix.h"
 #include "config/keys.h"
@@ -25,8 +26,8 @@ namespace {
 using config::RunConfig;
 using ::testing::Contains;
 
-model::ModelShape llama_8b() {
-  model::ModelShape shape;
+arch::ModelShape llama_8b() {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 128256;
   shape.hidden_size = 4096;
@@ -55,12 +56,12 @@ Workload full_batches(const RunConfig& run) {
   return workload;
 }
 
-int64_t formula(const model::ModelShape& shape, const RunConfig& run, const Target& target) {
+int64_t formula(const arch::ModelShape& shape, const RunConfig& run, const Target& target) {
   return estimate_analytic(shape, run, target_of(target, run, shape), full_batches(run)).peak;
 }
 
 // A question whose truth is `true_need` of the formula.
-Question question_about(const model::ModelShape& shape, const RunConfig& run, const Target& target,
+Question question_about(const arch::ModelShape& shape, const RunConfig& run, const Target& target,
                         const std::function<int64_t(int64_t formula)>& true_need) {
   Question question{shape, run, target, full_batches, {}, {}, {}};
   question.prove = [=, &shape](const RunConfig& tried) {
@@ -75,7 +76,7 @@ int64_t as_it_is(int64_t formula) { return formula; }
 // On CUDA adapters' products with a batch of one token alone go, as biases do, through cuBLASLt: LibTorch keeps 1 MiB
 // for it in the forward thread, and where layers are repeated as much in the backward one (the dry run says so, too).
 // No longer batch of a model without biases takes them. Nothing else may shrink.
-int64_t taken_for_one_token(const model::ModelShape& shape, const RunConfig& run, const Target& target) {
+int64_t taken_for_one_token(const arch::ModelShape& shape, const RunConfig& run, const Target& target) {
   if (run.per_device_train_batch_size != 1 || run.max_length != 1) return 0;
   if (target.device != config::Device::kCuda || run.method != config::Method::kLora || run.lora_r == 1) return 0;
   if (shape.query_key_value_bias || shape.output_bias || shape.feed_forward_bias) return 0;
@@ -84,7 +85,7 @@ int64_t taken_for_one_token(const model::ModelShape& shape, const RunConfig& run
 
 // On CUDA rows that are longer than the window go through other operators than those that it shows whole, and the
 // change may take less (as the dry run says to the byte): the two sides are not compared.
-bool window_begins_to_hide(const model::ModelShape& shape, const Target& target, Vary vary, int64_t value,
+bool window_begins_to_hide(const arch::ModelShape& shape, const Target& target, Vary vary, int64_t value,
                            int64_t larger) {
   return target.device == config::Device::kCuda && vary == Vary::kLength && value <= shape.sliding_window &&
          shape.sliding_window < larger;
@@ -92,11 +93,11 @@ bool window_begins_to_hide(const model::ModelShape& shape, const Target& target,
 
 // adamw_8bit begins to quantize the moments of an adapter's matrix where the rank makes it large enough, and takes less
 // then: the two sides are not compared.
-bool moments_begin_to_be_quantized(const model::ModelShape& shape, const RunConfig& run, Vary vary, int64_t value,
+bool moments_begin_to_be_quantized(const arch::ModelShape& shape, const RunConfig& run, Vary vary, int64_t value,
                                    int64_t larger) {
   if (vary != Vary::kRank || run.optim != config::Optimizer::kAdamW8bit) return false;
-  const std::vector<model::ParameterSpec> specs = model::parameter_specs(shape);
-  return std::any_of(specs.begin(), specs.end(), [&](const model::ParameterSpec& spec) {
+  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(shape);
+  return std::any_of(specs.begin(), specs.end(), [&](const arch::ParameterSpec& spec) {
     return std::any_of(spec.shape.begin(), spec.shape.end(), [&](int64_t side) {
       return value * side < optim::kFewestIn8bit && optim::kFewestIn8bit <= larger * side;
     });
@@ -165,7 +166,7 @@ TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
 }
 
 TEST(Search, ValuesAtBothEnds) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   const Target none = target_with(config::Device::kCpu, kGiB);
   const Largest nothing = largest_that_fits(Vary::kBatch, {1, 1000}, question_about(shape, run, none, as_it_is));
@@ -314,7 +315,7 @@ TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
 
 // Dry runs that follow no rule use up the search: what it then says is proved all the same.
 TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   run.per_device_train_batch_size = 180;
@@ -349,7 +350,7 @@ TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
 
 // Of the largest run that a config can name: none of its splits accumulates more than a config may.
 TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   run.per_device_train_batch_size = 1'000'000;
   run.gradient_accumulation_steps = config::kMostAccumulated;
@@ -365,7 +366,7 @@ TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
 }
 
 TEST(Search, KeepsWhatItIsToldTo) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   Question question = question_about(shape, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
@@ -391,7 +392,7 @@ TEST(Search, KeepsWhatItIsToldTo) {
 // An update is not changed for a little time: only where nothing else fits, and another one only where its states in
 // fewer bits do not do.
 TEST(Search, ChangesTheOptimizerOnlyWhereNothingElseFits) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   const auto best_within = [&](int64_t gib, bool fp16) {
@@ -418,7 +419,7 @@ TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
   rounded.dtype = DType::kBF16;
   ASSERT_TRUE(config::rounds_weights_to_nearest(rounded));
   runs.push_back(rounded);
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   for (const RunConfig& run : runs) {
     std::vector<std::pair<RunConfig, size_t>> open = {{run, 0}};
     const std::vector<Technique> rows = techniques(run, shape, narrow_type(run, target_with(config::Device::kCpu, 0)));
@@ -441,20 +442,21 @@ TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
 }
 
 TEST(Search, KeepsFromSixteenBitsWhereTheyAreSlow) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   Question question = question_about(shape, run, target_with(config::Device::kCpu, 400 * kGiB), as_it_is);
   question.slowdown = [&](const RunConfig& each) {
-    return train::compute_dtype(each, shape) == DType::kF32 ? Slowdown{} : Slowdown{.matrix = 1.1, .attention = 16};
+    return arch::precision_of(shape, each).computed == DType::kF32 ? Slowdown{}
+                                                                   : Slowdown{.matrix = 1.1, .attention = 16};
   };
   const Advice advice = least_time_that_fits(question, {"method"});
   ASSERT_TRUE(advice.best);
-  EXPECT_EQ(train::compute_dtype(advice.best->run, shape), DType::kF32);
+  EXPECT_EQ(arch::precision_of(shape, advice.best->run).computed, DType::kF32);
 }
 
 TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {
-  const model::ModelShape shape = llama_8b();
+  const arch::ModelShape shape = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   run.per_device_train_batch_size = 180;  // of 18 divisors

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <set>
 
+#include "arch/shape.h"
 #include "base/dtype.h"
 #include "base/file.h"
-#include "model/shape.h"
 #include "tests/random/dice.h"
 #include "tokenizer/byte_alphabet.h"
 #include "weights/safetensors.h"
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // ---- Weights ----
 
 // Numbers of either sign and of magnitudes about 2^-6; ones for norms.
-std::string random_bytes(const model::ParameterSpec& spec, DType type, Dice& dice) {
+std::string random_bytes(const arch::ParameterSpec& spec, DType type, Dice& dice) {
   const bool ones = spec.name.ends_with("norm.weight");
   std::string bytes;
   for (int64_t i = 0; i < spec.elements(); ++i) {
@@ -40,11 +40,11 @@ std::string random_bytes(const model::ParameterSpec& spec, DType type, Dice& dic
 }
 
 void write_weights(const RandomRun& run, const fs::path& folder, Dice& dice) {
-  const model::ModelShape shape = model::parse_model_shape(run.model, "config.json");
+  const arch::ModelShape shape = arch::parse_model_shape(run.model, "config.json");
   const DType type = dtype_from_name(run.weights);
   std::vector<std::vector<weights::TensorSource>> shards(static_cast<size_t>(run.shards));
   std::vector<std::string> contents;  // of all tensors, which the sources point into
-  const std::vector<model::ParameterSpec> specs = model::parameter_specs(shape);
+  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(shape);
   contents.reserve(specs.size());
   Json map = Json::object();
   const auto name_of = [&](size_t shard) {

@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-model::ModelShape no_shape() { return {}; }
+arch::ModelShape no_shape() { return {}; }
 
 class AdviceTable : public ::testing::Test {
  protected:
@@ -36,7 +36,7 @@ class AdviceTable : public ::testing::Test {
     next_.seconds = 1.25;
   }
 
-  const model::ModelShape shape_ = no_shape();
+  const arch::ModelShape shape_ = no_shape();
   plan::Question question_{shape_, {}, {}, {}, {}, {}, {}};
   plan::Combination best_, next_;
   const AdviceSubject subject_{question_, {30 * kGiB, false, false}};

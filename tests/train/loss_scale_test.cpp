@@ -35,7 +35,7 @@ config::RunConfig config_in(Type type) {
   return config;
 }
 
-std::unique_ptr<Trainer> trainer_of(const config::RunConfig& config, const model::ModelShape& shape) {
+std::unique_ptr<Trainer> trainer_of(const config::RunConfig& config, const arch::ModelShape& shape) {
   auto trainer = std::make_unique<Trainer>(config, shape, 4096, Placement{at::kCPU, &cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();
@@ -55,7 +55,7 @@ at::Tensor moments_of(Trainer& trainer) {
   return at::cat(moments);
 }
 
-at::Tensor moments_after_a_step(const config::RunConfig& config, const model::ModelShape& shape, double scale) {
+at::Tensor moments_after_a_step(const config::RunConfig& config, const arch::ModelShape& shape, double scale) {
   const auto trainer = trainer_of(config, shape);
   if (trainer->loss_scale()) trainer->set_loss_scale(scale_of(scale));
   const data::Batch batch = random_batch(60, 64);
@@ -189,7 +189,7 @@ TEST(Steadiness, ActivationsBeyondFp16sRangeEndItAndLeaveBf16Alone) {
 
 // Small weights make small gradients: below 2^-24, 6e-8, FP16 has nothing but zero.
 TEST(Steadiness, SmallGradientsVanishInFp16WithoutAScaleAndStayWithIt) {
-  model::ModelShape shape = tiny_shape();
+  arch::ModelShape shape = tiny_shape();
   shape.initializer_range = 0.0005;
   const at::Tensor expected = moments_after_a_step(config_in(Type::kFp32), shape, 1);
   const at::Tensor plain = moments_after_a_step(config_in(Type::kFp16), shape, 1);

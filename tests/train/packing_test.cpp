@@ -65,7 +65,7 @@ class Packing : public ::testing::TestWithParam<Setting> {
     return config;
   }
   static std::unique_ptr<Trainer> trainer(const config::RunConfig& config) {
-    model::ModelShape shape = testing::tiny_shape();
+    arch::ModelShape shape = testing::tiny_shape();
     shape.sliding_window = GetParam().window;
     auto trainer = std::make_unique<Trainer>(config, shape, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
     trainer->model().initialise(7);

@@ -20,8 +20,8 @@ using ::testing::ElementsAre;
 
 constexpr int64_t kAll = 1'000'000'000, kLittle = 1;
 
-model::ModelShape shape_with(int64_t window) {
-  model::ModelShape shape;
+arch::ModelShape shape_with(int64_t window) {
+  arch::ModelShape shape;
   shape.num_hidden_layers = 2;
   shape.sliding_window = window;
   return shape;

@@ -4,10 +4,10 @@
 #include <random>
 #include <vector>
 
+#include "arch/shape.h"
 #include "config/run_config.h"
 #include "data/batch.h"
 #include "ledger/ledger.h"
-#include "model/shape.h"
 #include "train/trainer.h"
 
 namespace fathom::train::testing {
@@ -18,8 +18,8 @@ inline ledger::Ledger& cpu_ledger() {
   return ledger;
 }
 
-inline model::ModelShape tiny_shape() {
-  model::ModelShape shape;
+inline arch::ModelShape tiny_shape() {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   shape.vocab_size = 101;
   shape.hidden_size = 24;

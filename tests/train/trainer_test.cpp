@@ -91,7 +91,7 @@ TEST(Trainer, ChunksLeaveTheLossAndTheGradientsAlone) {
         config::RunConfig config = tiny_config();
         config.method = method;
         config.gradient_checkpointing = checkpointing;
-        model::ModelShape shape = testing::tiny_shape();
+        arch::ModelShape shape = testing::tiny_shape();
         shape.tie_word_embeddings = tied;
         double loss = 0, evaluation = 0;
         std::vector<at::Tensor> moments;
@@ -176,7 +176,7 @@ TEST(Trainer, EveryByteHasAComponentAndNothingStays) {
   EXPECT_EQ(end[Component::kTemporaryBuffers], 0);
   int64_t elements = 0;
   for (const model::Parameter& parameter : trainer->model().parameters()) elements += parameter.tensor.numel();
-  const model::ModelShape& shape = trainer->model().shape();
+  const arch::ModelShape& shape = trainer->model().shape();
   const int64_t head = shape.vocab_size * shape.hidden_size;
   EXPECT_EQ(memory.maximum[Component::kGradients], 4 * (elements + head))
       << "all, and the head's of a later micro-batch, which is ready before the backward pass adds it";

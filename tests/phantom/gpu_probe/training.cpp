@@ -17,8 +17,8 @@ namespace {
 
 using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
 
-model::ModelShape shape_named(const std::string& name) {
-  model::ModelShape shape;
+arch::ModelShape shape_named(const std::string& name) {
+  arch::ModelShape shape;
   shape.architecture = "LlamaForCausalLM";
   if (name == "small") {
     shape.vocab_size = 32000;

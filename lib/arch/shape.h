@@ -1,4 +1,4 @@
-// What a config.json says of a decoder, as numbers; the names and shapes of its parameters. No torch header.
+// What a config.json says of a decoder, as numbers; the names and shapes of its parameters.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/rope.h"
 #include "base/dtype.h"
 #include "base/json.h"
-#include "ops/rotary_frequencies.h"
 #include "quant/folder_format.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 
 struct ModelShape {
-  std::string architecture;         // "LlamaForCausalLM"; the family, as model/families.h lists them
+  std::string architecture;         // "LlamaForCausalLM"; the family, as families.h lists them
   int64_t vocab_size = 0;           // V
   int64_t added_tokens = 0;         // of these, without a row in the stored weights: tokens added to the tokenizer
   int64_t hidden_size = 0;          // D
@@ -26,7 +26,7 @@ struct ModelShape {
   int64_t head_dim = 0;             // E
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
-  std::optional<ops::ScaledRope> rope_scaling;
+  std::optional<ScaledRope> rope_scaling;
   bool query_key_value_bias = false;  // of q_proj, k_proj and v_proj
   bool output_bias = false;           // of o_proj
   bool feed_forward_bias = false;     // of gate_proj, up_proj and down_proj
@@ -55,19 +55,32 @@ ModelShape parse_model_shape(const Json& config, std::string_view origin);
 // The shape with rows of embedding and head for so many tokens more, which the tokenizer has beyond vocab_size.
 ModelShape with_added_tokens(ModelShape shape, int64_t tokens);
 
+// What a parameter is to its model.
+enum class Role {
+  kEmbedding,
+  kHead,
+  kNorm,
+  kProjection,  // the matrix of a linear layer within a block: what adapters, codes and fake quantization are for
+  kBias,
+  kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
+  kAdapterA,   // likewise
+  kAdapterB,
+};
+
 struct ParameterSpec {
+  static constexpr int64_t kNoLayer = -1;
+
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;
+  Role role = Role::kNorm;
+  int64_t layer = kNoLayer;                             // counted from 0
   bool is_matrix() const { return shape.size() == 2; }  // takes weight decay
-  int64_t elements() const;
+  bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
+  std::string module() const { return name.substr(0, name.rfind('.')); }  // "model.layers.0.self_attn.q_proj"
+  int64_t elements() const;                                               // Throws Error where they leave int64.
 };
 // In the order of the forward pass, each matrix before its bias. A tied head has no entry of its own.
 std::vector<ParameterSpec> parameter_specs(const ModelShape& shape);
 int64_t parameter_count(const ModelShape& shape);
 
-// The linear layers that LoRA adapts: full module names ("model.layers.0.self_attn.q_proj"), in the order of the
-// forward pass. targets: suffixes as PEFT matches them; empty: q_proj and v_proj; {"all-linear"}: all but the head.
-// Throws UsageError if one matches no layer.
-std::vector<std::string> adapted_modules(const ModelShape& shape, const std::vector<std::string>& targets);
-
-}  // namespace fathom::model
+}  // namespace fathom::arch

@@ -1,7 +1,7 @@
 // The table of families, after transformers 5's configuration_*.py and modeling_*.py.
-#include "model/families.h"
+#include "arch/families.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> table = {
@@ -39,4 +39,4 @@ const std::vector<Family>& families() {
   return table;
 }
 
-}  // namespace fathom::model
+}  // namespace fathom::arch

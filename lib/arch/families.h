@@ -1,5 +1,5 @@
 // The families of decoders that there are, a row each: what sets one apart from the others, and what its config.json
-// means where it is silent. No torch header.
+// means where it is silent.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fathom::model {
+namespace fathom::arch {
 
 // Whether linear layers add a bias: never, as a key of config.json says (attention_bias, mlp_bias), or always.
 enum class Bias { kNever, kByKey, kAlways };
@@ -34,4 +34,4 @@ struct Family {
 
 const std::vector<Family>& families();
 
-}  // namespace fathom::model
+}  // namespace fathom::arch

@@ -1,5 +1,5 @@
 // A config.json that is not trusted: values by key, of the right kind and in range, or an Error that names file and
-// key. No torch header.
+// key.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 
 class ConfigJson {
  public:
@@ -42,4 +42,4 @@ class ConfigJson {
   std::string origin_;
 };
 
-}  // namespace fathom::model
+}  // namespace fathom::arch

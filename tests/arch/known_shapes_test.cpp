@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <map>
 
+#include "arch/shape.h"
 #include "base/json.h"
-#include "model/shape.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 namespace {
 
 const std::filesystem::path kModels = FATHOM_SOURCE_DIR "/configs/models";
@@ -44,8 +44,8 @@ ModelShape shape_of(const std::string& name) {
 }
 
 TEST(KnownShapes, AreOfTheirFamilies) {
-  EXPECT_EQ(shape_of("llama-3.2-1b").rope_scaling, (ops::ScaledRope{32, 1, 4, 8192}));
-  EXPECT_EQ(shape_of("llama-3.1-70b").rope_scaling, (ops::ScaledRope{8, 1, 4, 8192}));
+  EXPECT_EQ(shape_of("llama-3.2-1b").rope_scaling, (ScaledRope{32, 1, 4, 8192}));
+  EXPECT_EQ(shape_of("llama-3.1-70b").rope_scaling, (ScaledRope{8, 1, 4, 8192}));
   EXPECT_EQ(shape_of("mistral-7b-v0.1").sliding_window, 4096);
   EXPECT_EQ(shape_of("mistral-7b-v0.3").sliding_window, 0);
   EXPECT_EQ(shape_of("mistral-nemo-12b").head_dim, 128);  // not 5120 / 32
@@ -55,4 +55,4 @@ TEST(KnownShapes, AreOfTheirFamilies) {
 }
 
 }  // namespace
-}  // namespace fathom::model
+}  // namespace fathom::arch

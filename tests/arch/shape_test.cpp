@@ -1,12 +1,12 @@
 // config.json as both spellings of transformers write it, what is refused by key, and PEFT's matching of module names.
-#include "model/shape.h"
+#include "arch/shape.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 namespace {
 
 using testing::ElementsAre;
@@ -242,7 +242,7 @@ TEST(Families, ReadStretchedPositionsInBothSpellings) {
   constexpr const char* kLlama3 =
       R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 8192, "rope_theta": 500000.0})";
-  const ops::ScaledRope expected = {8, 1, 4, 8192};
+  const ScaledRope expected = {8, 1, 4, 8192};
   const ModelShape newer = shape_with(of_family("llama"), "rope_parameters", kLlama3);
   EXPECT_EQ(newer.rope_scaling, expected);
   EXPECT_EQ(newer.rope_theta, 500000);
@@ -321,28 +321,5 @@ TEST(Shape, CountsTheParametersOfKnownModels) {
   EXPECT_EQ(parameter_count(parse_model_shape(llama_1b, "config.json")), 1'235'814'400);
 }
 
-TEST(Shape, MatchesModulesAsPeft) {
-  const ModelShape shape = parse_model_shape(new_spelling(), "config.json");
-  EXPECT_THAT(adapted_modules(shape, {}),
-              ElementsAre("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj",
-                          "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj"));
-  EXPECT_THAT(adapted_modules(shape, {"down_proj", "self_attn.k_proj"}),
-              ElementsAre("model.layers.0.self_attn.k_proj", "model.layers.0.mlp.down_proj",
-                          "model.layers.1.self_attn.k_proj", "model.layers.1.mlp.down_proj"));
-  EXPECT_THAT(adapted_modules(shape, {"model.layers.1.mlp.up_proj"}), ElementsAre("model.layers.1.mlp.up_proj"));
-  const std::vector<std::string> all = adapted_modules(shape, {"all-linear"});
-  EXPECT_EQ(all.size(), 14u);
-  EXPECT_EQ(all[6], "model.layers.0.mlp.down_proj");
-  for (const std::vector<std::string>& none : {std::vector<std::string>{"proj"},
-                                               {"q_proj", "query"},
-                                               {"lm_head"},
-                                               {"embed_tokens"},
-                                               {"all-linear", "q_proj"},
-                                               {""},
-                                               {"model.layers.2.mlp.up_proj"}}) {
-    EXPECT_THROW(adapted_modules(shape, none), UsageError) << none.back();
-  }
-}
-
 }  // namespace
-}  // namespace fathom::model
+}  // namespace fathom::arch

@@ -1,13 +1,13 @@
 // Reads config.json of a decoder into numbers, refusing what this decoder would compute differently.
 #include <algorithm>
 
+#include "arch/config_json.h"
+#include "arch/families.h"
+#include "arch/shape.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "model/config_json.h"
-#include "model/families.h"
-#include "model/shape.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 namespace {
 
 constexpr int64_t kMaxLayers = 10'000;
@@ -86,8 +86,8 @@ void read_biases(const ConfigJson& config, const Family& family, ModelShape& sha
 }
 
 // The entries of rope_parameters or rope_scaling, whose key is `key`.
-std::optional<ops::ScaledRope> read_scaled_rope(const ConfigJson& config, const std::string& key, const Json& rope,
-                                                int64_t max_positions) {
+std::optional<ScaledRope> read_scaled_rope(const ConfigJson& config, const std::string& key, const Json& rope,
+                                           int64_t max_positions) {
   if (!rope.is_object()) config.refuse(key, "expected an object, got " + rope.dump().substr(0, 80));
   const auto find = [&](const char* name) {
     const auto found = rope.find(name);
@@ -108,7 +108,7 @@ std::optional<ops::ScaledRope> read_scaled_rope(const ConfigJson& config, const 
   if (*type != "llama3") {
     config.refuse(key + "." + type_key, type->dump().substr(0, 80) + " is not supported (default and llama3 are)");
   }
-  ops::ScaledRope scaled;
+  ScaledRope scaled;
   scaled.factor = number("factor", 1);
   scaled.low_frequency_factor = number("low_freq_factor", 1e-6);
   scaled.high_frequency_factor = number("high_freq_factor", 1e-6);
@@ -273,4 +273,4 @@ ModelShape parse_model_shape(const Json& json, std::string_view origin) {
   return shape;
 }
 
-}  // namespace fathom::model
+}  // namespace fathom::arch

@@ -1,12 +1,12 @@
 // Typed reading of config.json.
-#include "model/config_json.h"
+#include "arch/config_json.h"
 
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
 
-namespace fathom::model {
+namespace fathom::arch {
 
 ConfigJson::ConfigJson(const Json& config, std::string_view origin) : config_(config), origin_(origin) {
   if (!config.is_object()) throw Error(origin_ + ": expected an object");
@@ -72,4 +72,4 @@ double ConfigJson::as_number(const std::string& key, const Json& value, double l
   return result;
 }
 
-}  // namespace fathom::model
+}  // namespace fathom::arch

@@ -1,0 +1,227 @@
+// Matches modules by the ends of their names, and lists what follows.
+#include "arch/parameter_table.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "arch/precision.h"
+#include "arch/storage_schemes.h"
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace fathom::arch {
+namespace {
+
+constexpr std::string_view kWeight = ".weight", kInt8 = ".int8_log_steps", kInt4 = ".int4_log_steps";
+constexpr const char* kParameters = "number of parameters";
+
+bool ends_with_module(const std::string& name, const std::string& target) {
+  return name == target || name.ends_with("." + target);
+}
+
+// Names of the projections that get an adapter.
+std::set<std::string> adapted_modules(const std::vector<ParameterSpec>& specs,
+                                      const std::vector<std::string>& targets) {
+  static const std::vector<std::string> kDefault = {"q_proj", "v_proj"};
+  const std::vector<std::string>& wanted = targets.empty() ? kDefault : targets;
+  const bool all = wanted.size() == 1 && wanted[0] == "all-linear";
+  std::vector<bool> matched(wanted.size(), all);
+  std::set<std::string> modules;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.role != Role::kProjection) continue;
+    const std::string name = spec.module();
+    bool adapted = all;
+    for (size_t index = 0; index < wanted.size(); ++index) {
+      if (!ends_with_module(name, wanted[index])) continue;
+      adapted = matched[index] = true;
+    }
+    if (adapted) modules.insert(name);
+  }
+  for (size_t index = 0; index < wanted.size(); ++index) {
+    if (matched[index]) continue;
+    throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
+                     "name q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear alone");
+  }
+  return modules;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  throw UsageError("modules_to_save: '" + name + "' matches no module with weights of its own",
+                   "name embed_tokens, lm_head, norm (all norms), input_layernorm, post_attention_layernorm, q_norm, "
+                   "k_norm, or a projection without an adapter");
+}
+
+// Names of the parameters that are trained whole beside adapters.
+std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, bool tied,
+                                       const std::vector<std::string>& modules, const std::set<std::string>& adapted) {
+  std::set<std::string> saved;
+  for (const std::string& name : modules) {
+    bool matches = false;
+    const auto match = [&](const std::string& module, const std::string& parameter) {
+      if (name.empty() || !module.ends_with(name)) return;
+      if (adapted.contains(module)) {
+        throw UsageError("modules_to_save: '" + name + "' matches " + module + ", which gets an adapter",
+                         "take it out of modules_to_save or of target_modules");
+      }
+      matches = true;
+      saved.insert(parameter);
+    };
+    for (const ParameterSpec& spec : specs) {
+      match(spec.module(), spec.name);
+      if (tied && spec.role == Role::kEmbedding) match("lm_head", spec.name);
+    }
+    if (!matches) refuse_unknown(name);
+  }
+  return saved;
+}
+
+// One for each row of a projection, or for each of its groups.
+ParameterRow step_sizes_of(const ParameterSpec& projection, quant::Scheme scheme) {
+  const int64_t rows = projection.shape[0];
+  const int64_t each = quant::layout_of(scheme, rows, projection.shape[1]).scales / rows;
+  ParameterRow row;
+  row.spec = {name_of_step_sizes(scheme, projection.name), {rows, each}, Role::kStepSizes, projection.layer};
+  row.trained = true;
+  return row;
+}
+
+ParameterRow adapter_of(const ParameterSpec& projection, Role role, int64_t rank) {
+  const bool first = role == Role::kAdapterA;
+  std::vector<int64_t> shape = {projection.shape[0], rank};
+  if (first) shape = {rank, projection.shape[1]};
+  ParameterRow row;
+  row.spec = {projection.module() + (first ? ".lora_A.weight" : ".lora_B.weight"), shape, role, projection.layer};
+  row.trained = true;
+  return row;
+}
+
+template <typename Counts>
+int64_t sum_of_elements(const std::vector<ParameterRow>& rows, const Counts& counts) {
+  int64_t sum = 0;
+  for (const ParameterRow& row : rows) {
+    if (counts(row)) sum = checked_add(sum, row.spec.elements(), kParameters);
+  }
+  return sum;
+}
+
+}  // namespace
+
+ParameterSettings parameter_settings(const ModelShape& shape, const config::RunConfig& run) {
+  ParameterSettings settings;
+  settings.dtype = precision_of(shape, run).stored;
+  settings.base_scheme = base_scheme(shape, run);
+  settings.fake_scheme = fake_scheme(shape, run);
+  if (run.method == config::Method::kLora) {
+    settings.lora = LoraOptions{run.lora_r,         run.lora_alpha, run.lora_dropout,
+                                run.target_modules, run.use_rslora, run.modules_to_save};
+  }
+  return settings;
+}
+
+bool ParameterRow::of_base() const {
+  return spec.role != Role::kStepSizes && spec.role != Role::kAdapterA && spec.role != Role::kAdapterB;
+}
+
+int64_t ParameterRow::code_bytes() const {
+  return codes ? quant::layout_of(*codes, spec.shape[0], spec.shape[1]).bytes() : 0;
+}
+
+int64_t ParameterRow::value_bytes() const {
+  return codes ? 0 : checked_multiply(spec.elements(), size_of(dtype), spec.name);
+}
+
+int64_t ParameterTable::count() const {
+  return sum_of_elements(rows, [](const ParameterRow&) { return true; });
+}
+
+int64_t ParameterTable::trained_count() const {
+  return sum_of_elements(rows, [](const ParameterRow& row) { return row.trained; });
+}
+
+int64_t ParameterTable::trained_base_count() const {
+  return sum_of_elements(rows, [](const ParameterRow& row) { return row.trained && row.of_base(); });
+}
+
+int64_t ParameterTable::count_of(Role role) const {
+  return sum_of_elements(rows, [role](const ParameterRow& row) { return row.spec.role == role; });
+}
+
+int64_t ParameterTable::coded_count() const {
+  return sum_of_elements(rows, [](const ParameterRow& row) { return row.codes.has_value(); });
+}
+
+bool ParameterTable::trains(std::string_view name) const {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const ParameterRow& row) { return row.trained && row.spec.name == name; });
+}
+
+bool ParameterTable::trains_head() const {
+  const auto last =
+      std::find_if(rows.begin(), rows.end(), [](const ParameterRow& row) { return row.spec.role == Role::kHead; });
+  const auto head = last != rows.end() ? last : rows.begin();
+  return head->trained;
+}
+
+ParameterTable parameter_table(const ModelShape& shape, const ParameterSettings& settings) {
+  const std::vector<ParameterSpec> specs = parameter_specs(shape);
+  std::set<std::string> adapted, saved;
+  if (settings.lora) {
+    adapted = adapted_modules(specs, settings.lora->target_modules);
+    saved = saved_parameters(specs, shape.tie_word_embeddings, settings.lora->modules_to_save, adapted);
+  }
+  const bool trains_all = !settings.lora && !settings.base_scheme;
+  ParameterTable table;
+  std::vector<ParameterRow> adapters;
+  for (const ParameterSpec& spec : specs) {
+    const bool projection = spec.role == Role::kProjection;
+    ParameterRow row;
+    row.spec = spec;
+    row.dtype = settings.dtype;
+    row.trained = trains_all || saved.contains(spec.name);
+    if (projection && !row.trained) row.codes = settings.base_scheme;
+    row.adapted = projection && adapted.contains(spec.module());
+    if (row.adapted) {
+      for (const Role role : {Role::kAdapterA, Role::kAdapterB}) {
+        adapters.push_back(adapter_of(spec, role, settings.lora->r));
+      }
+    }
+    table.rows.push_back(std::move(row));
+    if (projection && settings.fake_scheme) table.rows.push_back(step_sizes_of(spec, *settings.fake_scheme));
+  }
+  std::move(adapters.begin(), adapters.end(), std::back_inserter(table.rows));
+  return table;
+}
+
+ParameterTable parameter_table(const ModelShape& shape, const config::RunConfig& run) {
+  return parameter_table(shape, parameter_settings(shape, run));
+}
+
+void refuse_training_codes(const ModelShape& shape, const config::RunConfig& run, const ParameterTable& parameters) {
+  if (!shape.quantized) return;
+  const std::string stored =
+      "the model's folder stores its projections in " + std::string(quant::name_of(shape.quantized->scheme));
+  const std::string remedy = ", or name the folder before it was quantized";
+  if (run.method != config::Method::kLora) {
+    throw UsageError("method: full trains every weight, but " + stored, "set method: lora" + remedy);
+  }
+  if (run.random_init) {
+    throw UsageError("random_init: true draws every weight, but " + stored, "remove random_init" + remedy);
+  }
+  if (run.qat != config::Qat::kNone) {
+    throw UsageError("qat trains weights that are rounded, but " + stored, "remove qat" + remedy);
+  }
+  for (const ParameterRow& row : parameters.rows) {
+    if (row.spec.role != Role::kProjection || !row.trained) continue;
+    throw UsageError("modules_to_save trains " + row.spec.name + ", but " + stored,
+                     "remove the module from modules_to_save" + remedy);
+  }
+}
+
+std::string name_of_step_sizes(quant::Scheme scheme, const std::string& weight) {
+  return weight.substr(0, weight.size() - kWeight.size()).append(quant::is_int4(scheme) ? kInt4 : kInt8);
+}
+
+bool is_name_of_step_sizes(std::string_view name) { return name.ends_with(kInt8) || name.ends_with(kInt4); }
+
+}  // namespace fathom::arch

@@ -1,0 +1,25 @@
+// From the keys of precision to types.
+#include "arch/precision.h"
+
+#include "config/precision.h"
+
+namespace fathom::arch {
+namespace {
+
+DType stored_type(const ModelShape& shape, const config::RunConfig& run, const std::optional<DType>& autocast) {
+  if (run.dtype) return *run.dtype;
+  if (run.method == config::Method::kFull) return DType::kF32;
+  return autocast && size_of(shape.dtype) == size_of(*autocast) ? *autocast : shape.dtype;
+}
+
+}  // namespace
+
+Precision precision_of(const ModelShape& shape, const config::RunConfig& run) {
+  Precision precision;
+  precision.autocast = config::autocast_dtype(run);
+  precision.stored = stored_type(shape, run, precision.autocast);
+  precision.computed = precision.autocast.value_or(precision.stored);
+  return precision;
+}
+
+}  // namespace fathom::arch

@@ -1,0 +1,61 @@
+// From the settings of a run to codes.
+#include "arch/storage_schemes.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fathom::arch {
+
+namespace {
+
+std::optional<quant::Scheme> scheme_of_settings(const config::RunConfig& run) {
+  if (run.method != config::Method::kLora) return std::nullopt;
+  if (run.load_in_8bit) return quant::Scheme::kInt8;
+  if (run.load_in_fp8) return quant::Scheme::kFp8;
+  if (!run.load_in_4bit) return std::nullopt;
+  return run.bnb_4bit_use_double_quant ? quant::Scheme::kNf4DoubleQuant : quant::Scheme::kNf4;
+}
+
+const char* key_of(quant::Scheme scheme) {
+  if (scheme == quant::Scheme::kInt8) return "load_in_8bit";
+  return scheme == quant::Scheme::kFp8 ? "load_in_fp8" : "load_in_4bit";
+}
+
+}  // namespace
+
+std::optional<quant::Scheme> base_scheme(const ModelShape& shape, const config::RunConfig& run) {
+  const std::optional<quant::Scheme> wanted = scheme_of_settings(run);
+  if (!shape.quantized) return wanted;
+  if (wanted && *wanted != shape.quantized->scheme) {
+    throw UsageError(std::string(key_of(*wanted)) + ": " + std::string(quant::name_of(*wanted)) + " is wanted, but " +
+                         "the model's folder stores its projections in " +
+                         std::string(quant::name_of(shape.quantized->scheme)),
+                     std::string("remove ") + key_of(*wanted) + ", or name the folder before it was quantized");
+  }
+  return shape.quantized->scheme;
+}
+
+std::optional<quant::Scheme> fake_scheme(const ModelShape& shape, const config::RunConfig& run) {
+  if (run.qat == config::Qat::kNone || shape.quantized) return std::nullopt;
+  return run.qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(shape);
+}
+
+quant::Scheme int4_scheme(const ModelShape& shape) {
+  const std::vector<ParameterSpec> specs = parameter_specs(shape);
+  const auto first_odd_row = [&](quant::Scheme scheme) {
+    return std::find_if(specs.begin(), specs.end(), [&](const ParameterSpec& spec) {
+      return spec.role == Role::kProjection && spec.shape[1] % quant::block_of(scheme) != 0;
+    });
+  };
+  for (const quant::Scheme scheme : quant::kInt4Schemes) {
+    if (first_odd_row(scheme) == specs.end()) return scheme;
+  }
+  const quant::Scheme smallest = *std::rbegin(quant::kInt4Schemes);
+  const ParameterSpec& odd = *first_odd_row(smallest);
+  throw UsageError(std::string("INT4 takes rows of whole groups, of ") + std::to_string(quant::block_of(smallest)) +
+                       " numbers at least, but " + odd.name + " has rows of " + std::to_string(odd.shape[1]),
+                   "take INT8 or NF4, which take rows of any length (qat: int8; quantize --format int8 or nf4)");
+}
+
+}  // namespace fathom::arch
