@@ -14,4 +14,8 @@ inline constexpr int64_t kIgnoredTarget = -100;
 void add_cross_entropy(at::Tensor& loss, at::Tensor& logits_CV, const at::Tensor& targets_C, double denominator,
                        double gradient_scale);
 
+// The losses row by row, logsumexp(logits) - logits[target], in FP32; 0 where the target is kIgnoredTarget. Consumes
+// the logits likewise: with gradients_C, FP32 [C], they become the gradient of the sum of gradients_C * losses.
+at::Tensor row_cross_entropy(at::Tensor& logits_CV, const at::Tensor& targets_C, const at::Tensor& gradients_C = {});
+
 }  // namespace fathom::ops
