@@ -10,6 +10,8 @@
 namespace fathom::page {
 namespace {
 
+constexpr const char* kThisMachine = "this machine";
+
 using ledger::Component;
 
 // A stretch of the bar.
@@ -92,7 +94,7 @@ Capacity capacity_of(const Json& memory) {
   const bool budget = text_at(memory, {"target", "bounded_by"}) == "memory_budget";
   const std::string name = text_at(memory, {"target", "name"});
   return {budget                          ? "memory_budget"
-          : name == "CPU" || name.empty() ? "this machine"
+          : name == "CPU" || name.empty() ? kThisMachine
                                           : name,
           bytes_at(memory, {"target", "capacity"}).value_or(0)};
 }
@@ -103,8 +105,8 @@ std::string verdict_section(const Json& memory) {
   if (capacity.bytes == 0 || !needed) return "";
   const bool gpu = bytes_at(memory, {"reserved", "dry_run"}).has_value();
   const auto missing = bytes_at(memory, {"missing"}).value_or(std::max<int64_t>(0, *needed - capacity.bytes));
-  const std::string has =
-      escaped(capacity.name) + (capacity.name == "memory_budget" ? " is " : " has ") + format_bytes(capacity.bytes);
+  const std::string has = escaped(capacity.name) + (capacity.name == "memory_budget" ? " is " : " has ") +
+                          format_bytes(capacity.bytes) + (capacity.name == kThisMachine ? " free" : "");
   std::string takes = "The run needs " + format_bytes(*needed) + kind_of_need(memory);
   int64_t largest = *needed;
   if (const auto most = most_resident_of(memory); most && missing == 0) {

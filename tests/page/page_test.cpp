@@ -131,7 +131,7 @@ TEST(ReportPage, BeginsWithTheVerdict) {
   record.memory["needed"] = 7 << 20;
   std::string page = report_page(record);
   EXPECT_THAT(page, HasSubstr("<section id=\"verdict\" class=\"bad\">\n<h2>Does not fit: 1.00 MiB missing</h2>"));
-  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB of tensors, this machine has 6.00 MiB."));
+  EXPECT_THAT(page, HasSubstr("The run needs 7.00 MiB of tensors, this machine has 6.00 MiB free."));
   EXPECT_THAT(page, HasSubstr("<code>fathom advise</code> finds what fits"));
   EXPECT_LT(page.find("id=\"verdict\""), page.find("class=\"headlines\""));
   record.predicted->peak = 7 << 20;
@@ -156,7 +156,7 @@ TEST(ReportPage, HoldsAllThatTheProcessTakesAgainstTheMachine) {
   std::string page = report_page(record);
   EXPECT_THAT(page,
               HasSubstr("The run needs 7.30 MiB of tensors, and at most 12.00 MiB with all that the process takes "
-                        "besides, this machine has 16.00 MiB: 4.00 MiB of headroom."));
+                        "besides, this machine has 16.00 MiB free: 4.00 MiB of headroom."));
   EXPECT_THAT(page, HasSubstr("title=\"the process besides, at most 4.70 MiB\""));
   EXPECT_THAT(page, HasSubstr("<h3>Resident memory of the process</h3>"));
   EXPECT_THAT(page, HasSubstr("<dt>grows by at most</dt><dd>12.00 MiB</dd>"));
@@ -165,7 +165,7 @@ TEST(ReportPage, HoldsAllThatTheProcessTakesAgainstTheMachine) {
   record.memory["resident"]["dry_run"] = 17 << 20;
   record.memory["fit"] = "not proved";
   page = report_page(record);
-  EXPECT_THAT(page, HasSubstr("besides, this machine has 16.00 MiB.</p>")) << "no headroom, and no driver";
+  EXPECT_THAT(page, HasSubstr("besides, this machine has 16.00 MiB free.</p>")) << "no headroom, and no driver";
   EXPECT_THAT(page, HasSubstr("not proved to fit"));
 
   record.memory["fit"] = "fits";
