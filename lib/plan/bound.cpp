@@ -23,7 +23,7 @@ int64_t missing_bytes(const Plan& plan) {
 
 std::string describe_capacity(const Target& target) {
   const std::string bytes = format_bytes(target.capacity_bytes);
-  const bool names_bytes = target.capacity_bytes < kMiB;
+  const bool names_bytes = target.capacity_bytes < 4096;
   if (target.within_budget) return "memory_budget is " + bytes + (names_bytes ? " (50MiB and 50GiB have units)" : "");
   return target.device == config::Device::kCuda ? target.name + " has " + bytes : "this machine has " + bytes + " free";
 }
