@@ -13,7 +13,11 @@ utf8proc_category_t category(char32_t character) { return utf8proc_category(stat
 bool is_upper(char32_t character) { return category(character) == UTF8PROC_CATEGORY_LU; }
 bool is_title(char32_t character) { return category(character) == UTF8PROC_CATEGORY_LT; }
 bool is_lower(char32_t character) { return category(character) == UTF8PROC_CATEGORY_LL; }
-bool is_cased(char32_t character) { return is_upper(character) || is_title(character) || is_lower(character); }
+bool is_ascii(char32_t character) { return character < 0x80; }
+bool is_cased(char32_t character) {
+  if (is_ascii(character)) return (character | 0x20) >= U'a' && (character | 0x20) <= U'z';
+  return is_upper(character) || is_title(character) || is_lower(character);
+}
 
 enum class Case { kUpper, kLower, kTitle };
 
@@ -26,6 +30,10 @@ enum class Case { kUpper, kLower, kTitle };
 // utf8proc knows one letter for each. Letters that have none in the other case may become several there, as ß and ﬁ do.
 void append_in_case(std::string& text, char32_t character, Case wanted, Meter& meter) {
   constexpr char32_t kSharpS = 0xDF, kDottedI = 0x130, kIotaBelow = 0x345, kSigma = 0x3A3;
+  if (is_ascii(character)) {
+    if (is_cased(character)) character = wanted == Case::kLower ? character | 0x20 : character & ~char32_t{0x20};
+    return append_character(text, character);
+  }
   const auto code = static_cast<utf8proc_int32_t>(character);
   if (wanted == Case::kLower) {
     if (character == kDottedI || character == kSigma) refuse_case(character, meter);
