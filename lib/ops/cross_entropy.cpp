@@ -40,7 +40,7 @@ std::vector<double> losses_by_kernel(const at::Tensor& logits_TV, const at::Tens
 
 at::Tensor losses_by_cuda_kernel(const CudaKernels& cuda, const at::Tensor& logits_CV, const at::Tensor& targets_C,
                                  float gradient_scale) {
-  const at::Tensor losses_C = at::empty(targets_C.sizes(), logits_CV.options().dtype(at::kFloat));
+  at::Tensor losses_C = at::empty(targets_C.sizes(), logits_CV.options().dtype(at::kFloat));
   check_launch("cross_entropy", cuda.cross_entropy(rows(logits_CV), targets_C.data_ptr<int64_t>(), kIgnoredTarget,
                                                    gradient_scale, losses_C.data_ptr<float>(), logits_CV.size(0),
                                                    logits_CV.size(1), current_stream(logits_CV)));

@@ -58,8 +58,8 @@ TEST_F(Process, AFullAddressSpaceIsAnErrorThatNamesTheLimit) {
   for (const int kilobytes : {150'000, 385'000, 455'000, 470'000, 500'000, 600'000, 1'500'000, 2'600'000}) {
     const Outcome outcome = run("train run.yaml", "ulimit -v " + std::to_string(kilobytes) + " && ");
     EXPECT_EQ(outcome.status, 1) << kilobytes << outcome.errors;
-    EXPECT_THAT(outcome.errors, AllOf(StartsWith("error: LibTorch is not loaded"), HasSubstr("address space"),
-                                      HasSubstr("ulimit -v")))
+    EXPECT_THAT(outcome.errors,
+                AllOf(StartsWith("error: LibTorch is not loaded"), HasSubstr("address space"), HasSubstr("ulimit -v")))
         << kilobytes;
   }
   const Outcome little = run("train run.yaml", "ulimit -v 2625000 && ");

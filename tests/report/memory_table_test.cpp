@@ -169,10 +169,8 @@ TEST(FormatMemory, SaysWhatIsMissing) {
                 "above are those of a run without limit. `fathom advise`\n  finds what fits.\n"));
   plan::Plan cpu = example_plan();
   cpu.target.capacity_bytes = 8 << 10;
-  EXPECT_THAT(
-      format_memory({cpu, {}}),
-      HasSubstr(
-          "Does not fit: this machine has 8.00 KiB free, and 7.51 KiB are missing. `fathom\n  advise` finds what fits.\n"));
+  EXPECT_THAT(format_memory({cpu, {}}), HasSubstr("Does not fit: this machine has 8.00 KiB free, and 7.51 KiB are "
+                                                  "missing. `fathom\n  advise` finds what fits.\n"));
   cpu.target.within_budget = true;
   EXPECT_THAT(
       format_memory({cpu, {}}),
