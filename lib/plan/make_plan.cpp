@@ -107,7 +107,8 @@ Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask
   const int64_t budget = subject.config.memory_budget;
   GpuBytes bytes;
   bytes.limit = budget;
-  bytes.fits = answer.out_of_memory.empty();
+  // The allocator may reserve more than its limit without an error: it counts what is allocated where segments expand.
+  bytes.fits = answer.out_of_memory.empty() && (budget == 0 || answer.reserved <= budget);
   if (!bytes.fits) {
     PhantomQuestion unlimited = question;
     unlimited.memory_bytes = phantom::kUnlimitedBytes;

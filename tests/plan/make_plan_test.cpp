@@ -99,6 +99,15 @@ TEST_F(PlanGpu, AsksAgainWithoutLimitWhereTheMemoryRunsOut) {
   EXPECT_EQ(plan.dry_run.peak, 500);
 }
 
+// As where segments expand, and a limit is held against what is allocated alone.
+TEST_F(PlanGpu, DoesNotFitABudgetThatTheAllocatorExceedsWithoutAnError) {
+  budget_ = 650;
+  held_twice_ = -100;
+  const Plan plan = this->plan(1, [](uint64_t) { return 700; });
+  EXPECT_FALSE(plan.gpu->fits);
+  EXPECT_EQ(plan.gpu->missing_bytes, 50);
+}
+
 TEST_F(PlanGpu, LeavesToOthersWhatTheyHaveTaken) {
   taken_bytes_ = 300;
   const Plan fitting = plan(1, [](uint64_t) { return 700; });
