@@ -216,28 +216,24 @@ class TechniqueSearch {
     if (combination.proof) return;
     combination.proof = question_.prove(combination.run);
     ++advice_.dry_runs;
-    for (const Family& family : families_) {
-      const bool holds =
-          &combination >= family.batches.data() && &combination < family.batches.data() + family.batches.size();
-      if (holds) correct_time(family, combination);
-    }
+    correct_time(combination);
     offset_ = combination.proof->need - formula(combination);
     count_fitting();
   }
 
   // By what the formula lacks for the step that was played (which with ragged data is not quite the one that is
   // compared), and so all that have the same method, precision and optimizer, until they are played themselves.
-  void correct_time(const Family& family, Combination& combination) {
+  void correct_time(Combination& combination) {
     if (!combination.seconds || !combination.proof->fits || !combination.proof->arithmetic) return;
     const RunConfig& run = combination.run;
     const train::StepShape step = longest_step(question_.shape, run, question_.workload_of(run).steps);
     const double reckoned = seconds_of(run, estimate_arithmetic(question_.shape, run, step));
     if (reckoned == 0) return;
     const double lack = seconds_of(run, *combination.proof->arithmetic) / reckoned;
-    for (Family& other : families_) {
-      if (!std::equal(other.techniques.begin(), other.techniques.begin() + kOfUpdate, family.techniques.begin()))
-        continue;
-      for (Combination& each : other.batches) {
+    for (Family& family : families_) {
+      const auto first = family.techniques.begin();
+      if (!std::equal(first, first + kOfUpdate, combination.techniques.begin())) continue;
+      for (Combination& each : family.batches) {
         const bool known = each.proof && each.proof->fits && each.proof->arithmetic;
         if (!known || &each == &combination) each.seconds = lack * seconds_of(each.run, each.arithmetic);
       }
