@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.h"
@@ -14,7 +15,7 @@
 namespace fathom::data {
 namespace {
 
-constexpr size_t kLongestLine = size_t{1} << 27;
+constexpr size_t kLongestLine = size_t{32} << 20;
 
 }  // namespace
 
@@ -46,13 +47,14 @@ std::string_view BlockReader::next() {
   given_ = 0;
   while (true) {
     const bool more = fill(block_bytes_) == block_bytes_;
+    // What was kept has no line feed, so that only the first line can be longer than a block.
+    if (std::min(buffer_.find('\n'), buffer_.size()) > kLongestLine) {
+      throw Error(path_.string() + ": has a line of more than 32 MiB", "is this a file of JSON lines?");
+    }
     const size_t end = buffer_.rfind('\n');
     if (!more || end != std::string::npos) {
       given_ = more ? end + 1 : buffer_.size();
       return std::string_view(buffer_).substr(0, given_);
-    }
-    if (buffer_.size() > kLongestLine) {
-      throw Error(path_.string() + ": has a line of more than 128 MiB", "is this a file of JSON lines?");
     }
   }
 }

@@ -12,7 +12,7 @@ namespace fathom::data {
 
 class BlockReader {
  public:
-  // block_bytes: how much is read at once; a longer line makes its block longer, up to 1 GiB.
+  // block_bytes: how much is read at once; a longer line makes its block longer, up to 32 MiB.
   explicit BlockReader(const std::filesystem::path& file, size_t block_bytes = size_t{8} << 20);
   // The next lines, the last of which may lack its line feed; empty at the end. Holds until the next call. Throws
   // Error.

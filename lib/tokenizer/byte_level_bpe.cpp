@@ -10,7 +10,7 @@ namespace fathom::tokenizer {
 namespace {
 
 constexpr size_t kShortPiece = 40;         // bytes up to which scanning beats the heap
-constexpr size_t kLongestPiece = 1 << 30;  // bytes; places in a piece are 32-bit
+constexpr size_t kLongestPiece = 1 << 24;  // bytes, each of which takes up to 33 of memory
 constexpr size_t kKeptSymbols = 1 << 14;   // a workspace that grew beyond gives its memory back
 
 const Json& member(const Json& model, const char* key) {
@@ -121,7 +121,8 @@ void ByteLevelBpe::merge_short(std::string_view piece, std::vector<int32_t>& ids
 
 void ByteLevelBpe::merge_long(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {
   if (piece.size() > kLongestPiece) {
-    throw Error("a stretch of " + std::to_string(piece.size()) + " bytes without a border is too long to tokenize");
+    throw Error("a stretch of " + std::to_string(piece.size()) + " bytes without a border is too long to tokenize",
+                "write it in several lines");
   }
   auto& symbols = workspace.symbols;
   auto& candidates = workspace.candidates;  // rank << 32 | place: the lowest rank first, then the leftmost

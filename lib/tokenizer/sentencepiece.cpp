@@ -4,21 +4,66 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
-#include <limits>
+#include <mutex>
 #include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_kind.h"
 #include "tokenizer/added_tokens.h"
+#include "tokenizer/character_pairs.h"
 #include "tokenizer/offset_map.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/utf8.h"
 
 namespace fathom::tokenizer {
 namespace {
 
 constexpr size_t kMaxModelBytes = size_t{1} << 25;   // the largest in use have 5 MB
 constexpr std::string_view kBlank = "\xe2\x96\x81";  // "▁" U+2581
+constexpr char32_t kBlankCode = 0x2581;
+
+// SentencePiece takes up to 240 bytes of memory for one of text, so a long text is given to it in stretches.
+constexpr size_t kStretch = size_t{1} << 16;         // bytes from which on a place to cut is looked for
+constexpr size_t kLongestStretch = size_t{1} << 22;  // without such a place
+
+// Calls on_field(number, bytes) for the fields of a protocol buffer's message that have a length (strings, messages).
+// False: the message is not well-formed.
+template <typename OnField>
+bool for_each_field(std::string_view message, const OnField& on_field) {
+  const auto varint = [&message] {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(message.front());
+      message.remove_prefix(1);
+      value |= uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  };
+  while (!message.empty()) {
+    const uint64_t key = varint(), kind = key & 7;
+    const bool has_length = kind == 2;
+    const uint64_t bytes = kind == 1 ? 8 : kind == 5 ? 4 : kind == 0 || has_length ? varint() : UINT64_MAX;
+    if (kind == 0) continue;
+    if (bytes > message.size()) return false;
+    if (has_length) on_field(key >> 3, message.substr(0, bytes));
+    message.remove_prefix(bytes);
+  }
+  return true;
+}
+
+// Whether a SentencePiece model rewrites characters before it tokenizes: normalizer_spec (field 3) has rules in
+// precompiled_charsmap (its field 2).
+bool rewrites_characters(std::string_view proto) {
+  bool rewrites = false;
+  const bool whole = for_each_field(proto, [&](uint64_t number, std::string_view spec) {
+    if (number != 3) return;
+    rewrites |=
+        !for_each_field(spec, [&](uint64_t key, std::string_view rules) { rewrites |= key == 2 && !rules.empty(); });
+  });
+  return rewrites || !whole;
+}
 
 // Appends text with `from` replaced by `to`; origins learns where the bytes came from.
 void append_replaced(std::string& result, std::string_view text, std::string_view from, std::string_view to,
@@ -60,6 +105,12 @@ class SentencePiece : public Tokenizer {
   std::optional<int32_t> resolve(const std::optional<std::string>& text, int model_id, const char* key);
   // Appends the tokens of text[begin, end) and where in `text` they begin.
   void encode_plain(std::string_view text, size_t begin, size_t end, Encoding& encoding) const;
+  void encode_stretch(std::string_view text, size_t begin, size_t end, Encoding& encoding) const;
+  // How much of a text can be tokenized apart from the rest: a little above kStretch, all of a text that is shorter or
+  // may not be cut. Throws Error where that is above kLongestStretch.
+  size_t stretch_of(std::string_view text, bool may_be_cut) const;
+  bool can_cut_between(char32_t left, char32_t right) const;
+  void find_pairs() const;
   int32_t model_size() const { return model_.GetPieceSize(); }
   void check_id(int32_t id) const;
 
@@ -73,6 +124,9 @@ class SentencePiece : public Tokenizer {
   std::set<int32_t> special_;
   bool adds_prefix_space_ = true;
   int64_t vocabulary_size_ = 0;
+  bool rewrites_characters_ = false;
+  mutable std::once_flag pairs_found_;
+  mutable CharacterPairs pairs_;  // found for the first long text
 };
 
 SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder / "tokenizer.model") {
@@ -99,6 +153,7 @@ SentencePiece::SentencePiece(const std::filesystem::path& folder) : path_(folder
 void SentencePiece::load_model() {
   std::string proto = read_file(path_, kMaxModelBytes);
   refuse_other_kind(path_, proto, "a SentencePiece model");
+  rewrites_characters_ = rewrites_characters(proto);
   // Protocol buffers merge a repeated message field by field, so this sets add_dummy_prefix (field 3 of
   // normalizer_spec, itself field 3) to false: the leading blank is ours to put.
   proto.append("\x1a\x02\x18\x00", 4);
@@ -162,13 +217,45 @@ void SentencePiece::check_id(int32_t id) const {
   throw Error(path_.string() + ": there is no token " + std::to_string(id));
 }
 
-// The unknown piece in front keeps blanks at the start, which models with remove_extra_whitespaces would lose.
-void SentencePiece::encode_plain(std::string_view text, size_t begin, size_t end, Encoding& encoding) const {
-  if (begin == end) return;
-  const std::string_view plain = text.substr(begin, end - begin);
-  if (plain.size() > std::numeric_limits<int32_t>::max() / 8) {
-    throw Error("a text of " + std::to_string(plain.size()) + " bytes is too long to tokenize at once");
+void SentencePiece::find_pairs() const {
+  for (int id = 0; id < model_size(); ++id) pairs_.add(model_.IdToPiece(id));
+}
+
+// Runs of blanks may count as one, and two unknown characters become one token, unless they are taken apart into bytes.
+bool SentencePiece::can_cut_between(char32_t left, char32_t right) const {
+  if (left == ' ') return false;
+  std::call_once(pairs_found_, &SentencePiece::find_pairs, this);
+  if (pairs_.contains(left, right == ' ' ? kBlankCode : right)) return false;
+  std::string known;
+  append_character(known, left);
+  return model_.PieceToId(known) != model_.unk_id() || model_.IsByte(model_.PieceToId("<0x00>"));
+}
+
+size_t SentencePiece::stretch_of(std::string_view text, bool may_be_cut) const {
+  if (text.size() <= (may_be_cut ? kStretch : kLongestStretch)) return text.size();
+  for (size_t at = previous_character(text, kStretch); may_be_cut && at <= kLongestStretch;) {
+    const Character left = character_at(text.data() + at);
+    at += left.bytes;
+    if (at == text.size() || can_cut_between(left.code, character_at(text.data() + at).code)) return at;
   }
+  throw Error("a text of " + std::to_string(text.size()) + " bytes has no place in its first " +
+                  std::to_string(kLongestStretch) + " to cut it at, so it is too long for SentencePiece",
+              "write it in several lines");
+}
+
+void SentencePiece::encode_plain(std::string_view text, size_t begin, size_t end, Encoding& encoding) const {
+  const std::string_view all = text.substr(begin, end - begin);
+  const bool may_be_cut = !rewrites_characters_ && (all.size() <= kStretch || well_formed_prefix(all) == all.size());
+  while (begin < end) {
+    const size_t stretch = stretch_of(text.substr(begin, end - begin), may_be_cut);
+    encode_stretch(text, begin, begin + stretch, encoding);
+    begin += stretch;
+  }
+}
+
+// The unknown piece in front keeps blanks at the start, which models with remove_extra_whitespaces would lose.
+void SentencePiece::encode_stretch(std::string_view text, size_t begin, size_t end, Encoding& encoding) const {
+  const std::string_view plain = text.substr(begin, end - begin);
   const bool leading = plain[0] == ' ' || plain.starts_with(kBlank);
   const size_t before = leading ? unknown_.size() : 0;
   const auto tokens = model_.EncodeAsImmutableProto(leading ? unknown_ + std::string(plain) : std::string(plain));

@@ -225,10 +225,11 @@ def bad_line(path, draw):
 
 
 def one_long_line(path, draw):
-    n = draw.choice((1 << 20, 140 << 20))
+    """One text, whole or cut off, of which a tokenizer can make many pieces, a single one, or none."""
+    n, part, end = draw.choice((1 << 20, 8 << 20, 140 << 20)), draw.choice((b"ab ", b"a", b" ", b"\xc3\xa9")), draw.choice((b'"}', b""))
     with open(path, "wb") as file:
-        file.write(b'{"text": "' + b"ab " * (n // 3))
-    return f"{n} bytes"
+        file.write(b'{"text": "' + part * (n // len(part)) + end)
+    return f"{n} bytes of {part!r}"
 
 
 def changed_header(path, draw):

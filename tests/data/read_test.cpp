@@ -236,6 +236,17 @@ TEST(BlockReader, GivesWholeLinesWhateverTheBlock) {
   EXPECT_THROW(BlockReader("/tmp"), Error);
 }
 
+TEST(BlockReader, RefusesALineThatIsTooLongWhereverItIs) {
+  const fs::path file = fs::temp_directory_path() / ("fathom-blocks-" + std::to_string(getpid()));
+  const std::string line(33 << 20, 'x');
+  for (const std::string& content : {line, "a\n" + line, line + "\nb", "a\n" + line + "\nb\n"}) {
+    std::ofstream(file, std::ios::binary) << content;
+    BlockReader reader(file);
+    EXPECT_THROW(while (!reader.next().empty()), Error);
+  }
+  fs::remove(file);
+}
+
 TEST(Split, HoldsOutAShareOnceAndForAll) {
   std::vector<Example> examples;
   examples.reserve(100);

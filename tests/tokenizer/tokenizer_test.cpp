@@ -4,8 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <limits>
@@ -112,6 +114,33 @@ TEST(Tokenizer, EncodesBytesThatAreNotUtf8WithoutHarm) {
   const auto tokenizer = Tokenizer::open(kTests / "fixture");
   for (const char* text : {"\xff", "a\xc3", "\xe2\x96", "\xed\xa0\x80", "\xf8\x88\x80\x80\x80"}) {
     for (int32_t id : tokenizer->encode(text)) EXPECT_LT(id, 802);
+  }
+}
+
+// Long texts go to SentencePiece in stretches, which must not show.
+TEST(Tokenizer, GivesTheSameIdsInStretches) {
+  sentencepiece::SentencePieceProcessor model;
+  ASSERT_TRUE(model.Load((kTests / "fixture" / "tokenizer.model").string()).ok());
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  const std::vector<std::string> letters = {"a", "Z", "7", " ", "  ", "\n", "é", "日", "🙂", "<", "memory", ". The"};
+  std::mt19937 random(4);
+  for (const size_t kinds : {letters.size(), size_t{4}, size_t{1}}) {
+    std::string text = "x";
+    while (text.size() < 300'000) text += letters[random() % kinds];
+    EXPECT_EQ(tokenizer->encode(text), model.EncodeAsIds(text)) << kinds;
+    const Encoding encoding = tokenizer->encode_with_offsets(text);
+    EXPECT_TRUE(std::is_sorted(encoding.begins.begin(), encoding.begins.end()));
+    EXPECT_EQ(tokenizer->decode(encoding.ids), text) << kinds;
+  }
+}
+
+TEST(Tokenizer, RefusesALongTextWithoutABorder) {
+  const auto tokenizer = Tokenizer::open(kTests / "fixture");
+  try {
+    tokenizer->encode(std::string(5'000'000, ' '));
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has no place in its first 4194304 to cut it at"));
   }
 }
 
