@@ -83,8 +83,8 @@ struct Advice {
                                         // that keeps its update, of the least expected time; nullopt: nothing fits
   std::optional<Combination> next;      // the one before it in the order of time, proved not to fit (where settled);
                                         // nullopt: best is the fastest of all
-  std::vector<Combination> fitting;     // the fastest of each method and precision that fits (best first; those after
-                                        // it by formula, in bytes and time, unless they carry a proof)
+  std::vector<Combination> fitting;     // the fastest of each method and precision that fits, best first; by formula,
+                                        // in bytes and time, where the dry runs were used up
   std::optional<Combination> smallest;  // where nothing fits: it, by formula, proved too large
   std::optional<std::vector<std::string>> enough;  // known GPUs on which the smallest fits, by dry run; for its caller
                                                    // to fill

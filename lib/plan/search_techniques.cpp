@@ -42,9 +42,14 @@ class TechniqueSearch {
   }
 
   Advice take() {
-    Combination* open = doubtful();
-    for (; open != nullptr && advice_.dry_runs < kMostDryRuns; open = doubtful()) prove(*open);
-    advice_.settled = open == nullptr;
+    while (advice_.dry_runs < kMostDryRuns) {
+      Combination* open = doubtful();
+      const bool settled = open == nullptr;
+      if (settled) open = unplayed_row();
+      if (open == nullptr) break;
+      prove(*open, /*decides=*/!settled);
+    }
+    advice_.settled = doubtful() == nullptr;
     if (!advice_.settled) keep_proved();
     report();
     return std::move(advice_);
@@ -197,7 +202,7 @@ class TechniqueSearch {
   void keep_proved() {
     proofs_only_ = true;
     count_fitting();
-    if (fastest() == nullptr) prove(smallest());
+    if (fastest() == nullptr) prove(smallest(), /*decides=*/true);
     advice_.settled = fastest() == nullptr;
   }
 
@@ -212,13 +217,36 @@ class TechniqueSearch {
         ->batches.front();
   }
 
-  void prove(Combination& combination) {
+  // decides: and does not only make a row of the answer's table exact.
+  void prove(Combination& combination, bool decides) {
     if (combination.proof) return;
     combination.proof = question_.prove(combination.run);
     ++advice_.dry_runs;
     correct_time(combination);
-    offset_ = combination.proof->need - formula(combination);
+    if (decides) offset_ = combination.proof->need - formula(combination);
     count_fitting();
+  }
+
+  // The fastest of each method and precision that fit, the fastest first.
+  std::vector<Combination*> shown() {
+    std::map<std::pair<std::string, std::string>, Combination*> fastest_of;
+    for (Family& family : families_) {
+      if (family.fitting == 0) continue;
+      Combination& candidate = family.batches[family.fitting - 1];
+      Combination*& known = fastest_of[{family.techniques[0], family.techniques[1]}];
+      if (known == nullptr || faster(candidate, *known)) known = &candidate;
+    }
+    std::vector<Combination*> rows;
+    for (const auto& [names, combination] : fastest_of) rows.push_back(combination);
+    std::sort(rows.begin(), rows.end(), [this](const auto* a, const auto* b) { return faster(*a, *b); });
+    return rows;
+  }
+
+  // Rows that stand beside each other are to be of one kind.
+  Combination* unplayed_row() {
+    const std::vector<Combination*> rows = shown();
+    const auto open = std::find_if(rows.begin(), rows.end(), [](const auto* each) { return !each->proof; });
+    return open == rows.end() ? nullptr : *open;
   }
 
   // By what the formula lacks for the step that was played (which with ragged data is not quite the one that is
@@ -253,16 +281,7 @@ class TechniqueSearch {
     advice_.best = *best;
     const std::vector<Combination*> refused = refused_before(*best);
     if (!refused.empty()) advice_.next = *refused.front();
-    std::map<std::pair<std::string, std::string>, const Combination*> fastest_of;  // method and precision
-    for (Family& family : families_) {
-      if (family.fitting == 0) continue;
-      const Combination& candidate = family.batches[family.fitting - 1];
-      const Combination*& known = fastest_of[{family.techniques[0], family.techniques[1]}];
-      if (known == nullptr || faster(candidate, *known)) known = &candidate;
-    }
-    for (const auto& [names, combination] : fastest_of) advice_.fitting.push_back(*combination);
-    std::sort(advice_.fitting.begin(), advice_.fitting.end(),
-              [this](const Combination& a, const Combination& b) { return faster(a, b); });
+    for (const Combination* each : shown()) advice_.fitting.push_back(*each);
   }
 
   const Question& question_;
@@ -271,7 +290,7 @@ class TechniqueSearch {
   Advice advice_;
   bool by_seconds_ = false;
   int64_t longest_ = 0;
-  int64_t offset_ = 0;        // dry run less formula, at the last dry run
+  int64_t offset_ = 0;        // dry run less formula, at the last dry run that was to decide
   bool proofs_only_ = false;  // the formula no longer lets anything in
 };
 

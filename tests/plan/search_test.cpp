@@ -243,6 +243,13 @@ TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
   EXPECT_NE(advice.best->run.method, by_formula.method);
   ASSERT_TRUE(advice.best->proof);
   EXPECT_GT(played, 1);
+  ASSERT_GT(advice.fitting.size(), 1U);
+  for (size_t row = 0; row < advice.fitting.size(); ++row) {
+    EXPECT_TRUE(advice.fitting[row].proof) << "rows beside each other are of one kind";
+    if (row > 0) {
+      EXPECT_LE(*advice.fitting[row - 1].seconds, *advice.fitting[row].seconds);
+    }
+  }
 }
 
 TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
