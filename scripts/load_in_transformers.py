@@ -149,6 +149,7 @@ FAMILIES = {
     "mistral": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, sliding_window=17),
     "qwen2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True),
     "qwen3": dict(hidden_size=44, num_key_value_heads=4, tie_word_embeddings=True, head_dim=22),
+    "olmo2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False),
 }
 ADDED = 7  # tokens that the tokenizer has beyond the model
 

@@ -30,11 +30,20 @@ const std::vector<Family>& families() {
        .model_type = "qwen3",
        .query_key_value_bias = Bias::kByKey,
        .output_bias = Bias::kByKey,
-       .query_key_norm = true,
+       .query_key_norm = QueryKeyNorm::kEachHead,
        .windows = Windows::kChosenLayers,
        .max_position_embeddings = 32768,
        .num_key_value_heads = 32,
        .head_dim = 128},
+      {.architecture = "Olmo2ForCausalLM",
+       .model_type = "olmo2",
+       .query_key_value_bias = Bias::kByKey,
+       .output_bias = Bias::kByKey,
+       .query_key_norm = QueryKeyNorm::kAllHeads,
+       .norms = NormPlacement::kAfter,
+       .max_position_embeddings = 2048,
+       .rms_norm_eps = 1e-5,
+       .eos_token_id = 50279},
   };
   return table;
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/shape.h"
+
 namespace fathom::arch {
 
 // Whether linear layers add a bias: never, as a key of config.json says (attention_bias, mlp_bias), or always.
@@ -23,12 +25,14 @@ struct Family {
   std::string_view architecture;  // "Qwen2ForCausalLM"
   std::string_view model_type;    // "qwen2"
   Bias query_key_value_bias = Bias::kNever, output_bias = Bias::kNever, feed_forward_bias = Bias::kNever;
-  bool query_key_norm = false;
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  NormPlacement norms = NormPlacement::kBefore;
   Windows windows = Windows::kNone;
   // Where the key is absent, what transformers' configuration class says.
   int64_t max_position_embeddings = 0;
   int64_t num_key_value_heads = 0;  // 0: one for each query head
   int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
+  double rms_norm_eps = 1e-6;
   std::optional<int64_t> bos_token_id = std::nullopt, eos_token_id = std::nullopt;
 };
 

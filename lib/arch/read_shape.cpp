@@ -83,6 +83,7 @@ void read_biases(const ConfigJson& config, const Family& family, ModelShape& sha
   shape.output_bias = has(family.output_bias, "attention_bias");
   shape.feed_forward_bias = has(family.feed_forward_bias, "mlp_bias");
   shape.query_key_norm = family.query_key_norm;
+  shape.norms = family.norms;
 }
 
 // The entries of rope_parameters or rope_scaling, whose key is `key`.
@@ -257,7 +258,7 @@ ModelShape parse_model_shape(const Json& json, std::string_view origin) {
   if (shape.num_hidden_layers > kMaxLayers) config.refuse("num_hidden_layers", "expected at most 10000");
   read_heads(config, family, shape);
   read_biases(config, family, shape);
-  shape.rms_norm_eps = config.number("rms_norm_eps", 1e-6, 0);
+  shape.rms_norm_eps = config.number("rms_norm_eps", family.rms_norm_eps, 0);
   shape.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
   read_rope(config, shape);
   read_windows(config, family, shape);

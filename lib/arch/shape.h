@@ -14,6 +14,12 @@
 
 namespace fathom::arch {
 
+// Where the two norms of a layer stand: before attention and before the feed-forward part, in front of what reads the
+// stream; or after them, on what is added to it.
+enum class NormPlacement { kBefore, kAfter };
+// What is normalised of queries and keys before they are rotated: each head by itself, or all heads of a token as one.
+enum class QueryKeyNorm { kNone, kEachHead, kAllHeads };
+
 struct ModelShape {
   std::string architecture;         // "LlamaForCausalLM"; the family, as families.h lists them
   int64_t vocab_size = 0;           // V
@@ -30,7 +36,8 @@ struct ModelShape {
   bool query_key_value_bias = false;  // of q_proj, k_proj and v_proj
   bool output_bias = false;           // of o_proj
   bool feed_forward_bias = false;     // of gate_proj, up_proj and down_proj
-  bool query_key_norm = false;        // each head of queries and keys is normalised before it is rotated
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  NormPlacement norms = NormPlacement::kBefore;
   int64_t sliding_window = 0;         // positions that a query sees, its own included; 0: all before it
   std::vector<bool> windowed_layers;  // which layers have the window; empty: all
   bool tie_word_embeddings = false;
@@ -51,6 +58,12 @@ struct ModelShape {
 // takes its defaults for absent keys. Throws Error naming the key for what this decoder cannot express (other
 // architectures, other stretched positions than llama3) and for absurd numbers.
 ModelShape parse_model_shape(const Json& config, std::string_view origin);
+
+// The modules of a layer's two norms: "input_layernorm".
+struct LayerNorms {
+  const char *attention, *feed_forward;
+};
+LayerNorms layer_norms(const ModelShape& shape);
 
 // The shape with rows of embedding and head for so many tokens more, which the tokenizer has beyond vocab_size.
 ModelShape with_added_tokens(ModelShape shape, int64_t tokens);

@@ -19,11 +19,11 @@ at::Tensor add_to_stream(const at::Tensor& branch_TD, const at::Tensor& stream_T
   return branch_TD.to(stream_TD.scalar_type()).add_(stream_TD);
 }
 
-// Each head by itself, where the family has such a norm.
-at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight_E, const LayerContext& context) {
-  if (!weight_E.defined()) return x_BSHE;
-  const at::Tensor heads = x_BSHE.view({-1, context.head_size});
-  return ops::rms_norm(heads, weight_E, context.norm_eps, x_BSHE.scalar_type()).view(x_BSHE.sizes());
+// Each head by itself, or all of a token as one: as many numbers as the norm has weights.
+at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight, const LayerContext& context) {
+  if (!weight.defined()) return x_BSHE;
+  const at::Tensor rows = x_BSHE.view({-1, weight.size(0)});
+  return ops::rms_norm(rows, weight, context.norm_eps, x_BSHE.scalar_type()).view(x_BSHE.sizes());
 }
 
 // What linear layers read of x.
@@ -40,10 +40,30 @@ ops::LinearInput normed_input(const at::Tensor& stream_TD, const at::Tensor& wei
           [norm, x_TD = stream_TD.detach(), weight = weight_D.detach()] { return norm(x_TD, weight); }};
 }
 
-// What attention gave, which it keeps itself: rounded again where it is asked for.
-ops::LinearInput attended_input(const at::Tensor& x_TD, const LayerContext& context) {
+// What is kept anyway, by who made it or as it is: rounded again where it is asked for.
+ops::LinearInput plain_input(const at::Tensor& x_TD, const LayerContext& context) {
   if (!context.rounds_inputs) return ops::LinearInput(x_TD);
   return {as_input(x_TD, true), [x_TD = x_TD.detach()] { return as_input(x_TD, true); }};
+}
+
+// What reads the stream and adds to it: "self_attn" or "mlp", with its norm.
+struct Branch {
+  const char *module, *norm;
+  const at::Tensor& norm_D;
+};
+
+ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, const at::Tensor& stream_TD,
+                              const LayerContext& context, const ops::ComputeScope& compute) {
+  layer.names.forward(layer.norms_before ? branch.norm : branch.module);
+  if (layer.norms_before) return normed_input(stream_TD, branch.norm_D, context, compute);
+  return plain_input(stream_TD.to(compute.dtype()), context);
+}
+
+at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at::Tensor& added_TD,
+                      const at::Tensor& stream_TD, const LayerContext& context) {
+  if (layer.norms_before) return add_to_stream(added_TD, stream_TD);
+  layer.names.forward(branch.norm);
+  return add_to_stream(ops::rms_norm(added_TD, branch.norm_D, context.norm_eps, added_TD.scalar_type()), stream_TD);
 }
 
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
@@ -54,11 +74,11 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
     return ops::linear(x_TD, projection, compute, context.training)
         .view({context.rows, length, heads, context.head_size});
   };
-  auto turned = [&](const at::Tensor& x_BSHE, const at::Tensor& norm_E) {
-    return ops::rotate(normed(x_BSHE, norm_E, context), context.cos_SE2, context.sin_SE2);
+  auto turned = [&](const at::Tensor& x_BSHE, const at::Tensor& norm) {
+    return ops::rotate(normed(x_BSHE, norm, context), context.cos_SE2, context.sin_SE2);
   };
-  const at::Tensor q_BSHE = turned(heads_of(layer.q, "self_attn.q_proj", context.heads), layer.query_norm_E);
-  const at::Tensor k_BSKE = turned(heads_of(layer.k, "self_attn.k_proj", context.key_heads), layer.key_norm_E);
+  const at::Tensor q_BSHE = turned(heads_of(layer.q, "self_attn.q_proj", context.heads), layer.query_norm);
+  const at::Tensor k_BSKE = turned(heads_of(layer.k, "self_attn.k_proj", context.key_heads), layer.key_norm);
   const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", context.key_heads);
   layer.names.forward("self_attn");
   if (cache == nullptr) {
@@ -95,20 +115,22 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
 
 at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
                      CachedLayer* cache) {
-  const ops::ComputeScope compute(stream_TD.device(), layer.input_norm_D.scalar_type());
+  const ops::ComputeScope compute(stream_TD.device(), layer.attention_norm_D.scalar_type());
+  const Branch attends{"self_attn", layer.norm_names.attention, layer.attention_norm_D};
+  const Branch feeds{"mlp", layer.norm_names.feed_forward, layer.feed_forward_norm_D};
   at::Tensor middle_TD;
   {
-    layer.names.forward("input_layernorm");
-    const ops::LinearInput x_TD = normed_input(stream_TD, layer.input_norm_D, context, compute);
-    const ops::LinearInput attended_TD = attended_input(attention(layer, x_TD, context, compute, cache), context);
+    const ops::LinearInput x_TD = branch_input(layer, attends, stream_TD, context, compute);
+    const ops::LinearInput attended_TD = plain_input(attention(layer, x_TD, context, compute, cache), context);
     layer.names.backward(attended_TD.tensor(), "self_attn");
     layer.names.forward("self_attn.o_proj");
-    middle_TD = add_to_stream(ops::linear(attended_TD, layer.o, compute, context.training), stream_TD);
+    const at::Tensor added_TD = ops::linear(attended_TD, layer.o, compute, context.training);
+    middle_TD = add_branch(layer, attends, added_TD, stream_TD, context);
     layer.names.backward(middle_TD, "self_attn.o_proj");
   }
-  layer.names.forward("post_attention_layernorm");
-  const ops::LinearInput x_TD = normed_input(middle_TD, layer.post_attention_norm_D, context, compute);
-  const at::Tensor output_TD = add_to_stream(feed_forward(layer, x_TD, context, compute), middle_TD);
+  const ops::LinearInput x_TD = branch_input(layer, feeds, middle_TD, context, compute);
+  const at::Tensor added_TD = feed_forward(layer, x_TD, context, compute);
+  const at::Tensor output_TD = add_branch(layer, feeds, added_TD, middle_TD, context);
   layer.names.backward(output_TD, "mlp.down_proj");
   return output_TD;
 }

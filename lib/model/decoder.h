@@ -1,10 +1,11 @@
-// One layer of the decoder: normalisation, attention, normalisation, feed-forward, each added to the stream.
+// One layer of the decoder: attention, then the feed-forward part, each with its norm and each added to the stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
 
+#include "arch/shape.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
 #include "ops/module_names.h"
@@ -13,11 +14,12 @@ namespace fathom::model {
 
 struct DecoderLayer {
   ops::ModuleNames names;
-  at::Tensor input_norm_D;
+  bool norms_before = true;  // else what attention and feed-forward give is normalised, not what they read
+  arch::LayerNorms norm_names = {};
+  at::Tensor attention_norm_D, feed_forward_norm_D;
   ops::Linear q, k, v, o;
-  at::Tensor query_norm_E, key_norm_E;  // undefined: heads are rotated as they come
-  int64_t window = 0;                   // positions that a query sees, its own included; 0: all before it
-  at::Tensor post_attention_norm_D;
+  at::Tensor query_norm, key_norm;  // [E] of each head, or [H * E] and [K * E]; undefined: rotated as they come
+  int64_t window = 0;               // positions that a query sees, its own included; 0: all before it
   ops::Linear gate, up, down;
 };
 

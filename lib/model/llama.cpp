@@ -248,17 +248,19 @@ Llama::Llama(const arch::ModelShape& shape, const ModelOptions& options)
     auto linear = [&](const char* name) { return state.make_linear(prefix + name); };
     DecoderLayer layer;
     layer.names = ops::ModuleNames(options.ledger, prefix);
-    layer.input_norm_D = state.tensor(prefix + "input_layernorm.weight");
+    layer.norms_before = shape.norms == arch::NormPlacement::kBefore;
+    layer.norm_names = arch::layer_norms(shape);
+    layer.attention_norm_D = state.tensor(prefix + layer.norm_names.attention + ".weight");
     layer.q = linear("self_attn.q_proj");
     layer.k = linear("self_attn.k_proj");
     layer.v = linear("self_attn.v_proj");
     layer.o = linear("self_attn.o_proj");
-    if (shape.query_key_norm) {
-      layer.query_norm_E = state.tensor(prefix + "self_attn.q_norm.weight");
-      layer.key_norm_E = state.tensor(prefix + "self_attn.k_norm.weight");
+    if (shape.query_key_norm != arch::QueryKeyNorm::kNone) {
+      layer.query_norm = state.tensor(prefix + "self_attn.q_norm.weight");
+      layer.key_norm = state.tensor(prefix + "self_attn.k_norm.weight");
     }
     layer.window = shape.window_of(i);
-    layer.post_attention_norm_D = state.tensor(prefix + "post_attention_layernorm.weight");
+    layer.feed_forward_norm_D = state.tensor(prefix + layer.norm_names.feed_forward + ".weight");
     layer.gate = linear("mlp.gate_proj");
     layer.up = linear("mlp.up_proj");
     layer.down = linear("mlp.down_proj");

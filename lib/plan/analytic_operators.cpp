@@ -168,16 +168,30 @@ Value Operators::norm(const Value& stream, const char* name, NormWeight& weight)
   return result;
 }
 
+Value Operators::narrowed(const Value& stream) {
+  if (s_.compute_bytes == s_.stored_bytes) return stream;
+  const int64_t width = s_.shape.hidden_size;
+  Value result = {take("stream, cast", kCast, wide(width, s_.compute_bytes)), new_slot(stream.slot != nullptr)};
+  if (!result.slot) return result;
+  remember([this, width, below = stream.slot, output = result.slot] {
+    const Product product = wide(width, s_.stored_bytes);
+    Tensor made = take("gradient of the stream's cast", kBackward, product);
+    output->gradient.reset();
+    accumulate(below, std::move(made), product);
+  });
+  return result;
+}
+
 // Input, output and weight are of the compute type, but trained weights are FP32 under autocast: CUDA's norm wants a
 // copy.
-Value Operators::head_norm(const Value& x, int64_t heads, const char* name, NormWeight& weight) {
-  const int64_t width = s_.shape.head_dim;
-  const Product product = wide(heads * width, s_.compute_bytes);
+Value Operators::row_norm(const Value& x, int64_t groups, int64_t all, const char* name, NormWeight& weight) {
+  const int64_t width = all / groups;
+  const Product product = wide(all, s_.compute_bytes);
   const bool casts = s_.cuda && s_.compute_bytes != s_.stored_bytes;
   const Product copied = {{width, ""}, {s_.compute_bytes, "bytes"}};
   Tensor copy = casts ? take("norm's weight, cast", kNorm, copied) : nullptr;
-  Value result = {take(name, kNorm, wide(heads * width, s_.compute_bytes)), new_slot(x.slot || weight.trained)};
-  Tensor rms = take("1/rms of heads", kNorm, {{tokens_, "tokens"}, {heads, "heads"}, {4, "bytes"}});
+  Value result = {take(name, kNorm, product), new_slot(x.slot || weight.trained)};
+  Tensor rms = take("1/rms of rows", kNorm, {{tokens_, "tokens"}, {groups, "rows of each"}, {4, "bytes"}});
   if (!result.slot) return result;
   remember([this, product, copied, casts, width, kept = x.data, copy, rms, input = x.slot, output = result.slot,
             &weight]() mutable {

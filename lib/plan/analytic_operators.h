@@ -99,8 +99,10 @@ class Operators {
   Value norm(const Value& stream, const char* name, NormWeight& weight);
   // The norm for linear layers, which have it made again.
   LinearInput normed_input(const Value& stream, const char* name, NormWeight& weight);
-  // Of each of `heads` heads of every token.
-  Value head_norm(const Value& x, int64_t heads, const char* name, NormWeight& weight);
+  // Each token's `width` numbers are so many groups, each normalised by itself.
+  Value row_norm(const Value& x, int64_t groups, int64_t width, const char* name, NormWeight& weight);
+  // The stream in the type of products.
+  Value narrowed(const Value& stream);
   // source: why the output is there.
   Value linear(LinearInput& input, Weight& weight, const char* output_name, const char* source);
   // What linear layers read with qat_activations; else the input itself.

@@ -53,14 +53,15 @@ AccountOfRun::AccountOfRun(const arch::ModelShape& shape, const config::RunConfi
   };
   const auto norm = [&](const char* name) { return NormWeight{s_.trains(prefix + name + ".weight"), nullptr}; };
   const int64_t width = shape.hidden_size, inner = shape.intermediate_size, q = s_.queries(), k = s_.keys();
+  const arch::LayerNorms norms = arch::layer_norms(shape);
   const bool heads = shape.query_key_value_bias, out = shape.output_bias, gates = shape.feed_forward_bias;
   for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
     prefix = "model.layers." + std::to_string(i) + ".";
     layers_.push_back({weight("q_proj", q, width, heads), weight("k_proj", k, width, heads),
                        weight("v_proj", k, width, heads), weight("o_proj", width, q, out),
                        weight("gate_proj", inner, width, gates), weight("up_proj", inner, width, gates),
-                       weight("down_proj", width, inner, gates), norm("input_layernorm"),
-                       norm("post_attention_layernorm"), norm("self_attn.q_norm"), norm("self_attn.k_norm")});
+                       weight("down_proj", width, inner, gates), norm(norms.attention), norm(norms.feed_forward),
+                       norm("self_attn.q_norm"), norm("self_attn.k_norm")});
   }
   last_norm_.trained = s_.trains("model.norm.weight");
   standing(target, workload);
@@ -113,20 +114,37 @@ Tensor AccountOfRun::embedding_gradient(Operators& operators) {
   return made;
 }
 
+LinearInput AccountOfRun::branch_input(Operators& operators, const Value& stream, NormWeight& norm, const char* name) {
+  const bool before = s_.shape.norms == arch::NormPlacement::kBefore;
+  return operators.rounded_input(
+      before ? operators.normed_input(stream, name, norm) : LinearInput(operators.narrowed(stream)),
+      s_.shape.hidden_size);
+}
+
+Value AccountOfRun::with_branch(Operators& operators, Value branch, const Value& stream, NormWeight& norm,
+                                const char* name) {
+  if (s_.shape.norms == arch::NormPlacement::kAfter) {
+    branch = operators.row_norm(branch, 1, s_.shape.hidden_size, "what is added to the stream, normalised", norm);
+  }
+  return operators.add(std::move(branch), stream, name);
+}
+
 Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& stream) {
   const int64_t number = account_.layer();
   Value middle;
   {
     operators.enter("queries, keys and values", number);
-    const int64_t width = s_.shape.hidden_size;
-    LinearInput x =
-        operators.rounded_input(operators.normed_input(stream, "first norm's output", layer.first_norm), width);
+    LinearInput x = branch_input(operators, stream, layer.first_norm, "first norm's output");
     LinearInput attended;
     {
       const auto turned = [&](Weight& weight, int64_t heads, NormWeight& norm, const char* name) {
         Value each = operators.linear(x, weight, "heads, not yet turned", kProduct);
-        if (s_.shape.query_key_norm) each = operators.head_norm(each, heads, "heads, normalised", norm);
-        return operators.rotate(each, heads * s_.shape.head_dim, name);
+        const int64_t width = heads * s_.shape.head_dim;
+        const bool apart = s_.shape.query_key_norm == arch::QueryKeyNorm::kEachHead;
+        if (s_.shape.query_key_norm != arch::QueryKeyNorm::kNone) {
+          each = operators.row_norm(each, apart ? heads : 1, width, "heads, normalised", norm);
+        }
+        return operators.rotate(each, width, name);
       };
       const Value q = turned(layer.q, s_.shape.num_attention_heads, layer.query_norm, "queries");
       const Value k = turned(layer.k, s_.shape.num_key_value_heads, layer.key_norm, "keys");
@@ -136,12 +154,11 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
                                          s_.queries());
     }
     operators.enter("attention's output projection", number);
-    middle = operators.add(operators.linear(attended, layer.o, "output of attention's projection", kProduct), stream,
-                           "stream, after attention");
+    middle = with_branch(operators, operators.linear(attended, layer.o, "output of attention's projection", kProduct),
+                         stream, layer.first_norm, "stream, after attention");
   }
   operators.enter("gate and up", number);
-  LinearInput x = operators.rounded_input(operators.normed_input(middle, "second norm's output", layer.second_norm),
-                                          s_.shape.hidden_size);
+  LinearInput x = branch_input(operators, middle, layer.second_norm, "second norm's output");
   Value branch;
   {
     const Value gate = operators.linear(x, layer.gate, "gate and up", kGate);
@@ -151,7 +168,7 @@ Value AccountOfRun::run_layer(Operators& operators, Layer& layer, const Value& s
     operators.enter("the down projection", number);
     branch = operators.linear(product, layer.down, "output of the down projection", kProduct);
   }
-  return operators.add(std::move(branch), middle, "stream, after the feed-forward layer");
+  return with_branch(operators, std::move(branch), middle, layer.second_norm, "stream, after the feed-forward layer");
 }
 
 // Keeps the input alone and runs the layer again in the backward pass (Chen et al. 2016, arXiv 1604.06174).

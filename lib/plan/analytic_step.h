@@ -30,6 +30,8 @@ class AccountOfRun {
   void standing(const Target& target, const Workload& workload);
   Value embed(Operators& operators);
   Tensor embedding_gradient(Operators& operators);
+  LinearInput branch_input(Operators& operators, const Value& stream, NormWeight& norm, const char* name);
+  Value with_branch(Operators& operators, Value branch, const Value& stream, NormWeight& norm, const char* name);
   Value run_layer(Operators& operators, Layer& layer, const Value& stream);
   Value checkpointed(Operators& operators, Layer& layer, const Value& stream);
   Tensor forward(Operators& operators);

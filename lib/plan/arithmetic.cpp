@@ -209,9 +209,8 @@ class Walk {
     return needs;
   }
 
-  // The same of the heads of queries or keys, where the family has such a norm; read and written in one type.
-  bool head_norm(const std::string& module, int64_t width, bool input_needs, int64_t forwards) {
-    if (!shape_.query_key_norm) return input_needs;
+  // The same of so many numbers a token, read and written in one type.
+  bool row_norm(const std::string& module, int64_t width, bool input_needs, int64_t forwards) {
     const bool needs = input_needs || trains(module);
     move(tokens_, {2 * forwards + (needs ? 3 : 0), width, computed_});
     return needs;
@@ -230,33 +229,48 @@ class Walk {
     const int64_t queries = shape_.num_attention_heads * shape_.head_dim;
     const int64_t keys = shape_.num_key_value_heads * shape_.head_dim;
     const int64_t forwards = run_.gradient_checkpointing ? 2 : 1;
-    const bool x_needs = norm(name + "input_layernorm", stream_needs, forwards);
+    const arch::LayerNorms norms = arch::layer_norms(shape_);
+    const bool before = shape_.norms == arch::NormPlacement::kBefore;
+    const auto read = [&](const char* module, bool needs) {
+      if (before) return norm(name + module, needs, forwards);
+      const int64_t cast = computed_ == stored_ ? 0 : computed_ + stored_;
+      move(tokens_, {forwards + (needs ? 1 : 0), width, cast});
+      return needs;
+    };
+    const auto added = [&](const char* module, bool needs) {
+      return before ? needs : row_norm(name + module, width, needs, forwards);
+    };
+    const bool x_needs = read(norms.attention, stream_needs);
     const bool biased = shape_.query_key_value_bias, gated = shape_.feed_forward_bias;
     bool q = linear(name + "self_attn.q_proj", width, queries, x_needs, forwards, biased);
     bool k = linear(name + "self_attn.k_proj", width, keys, x_needs, forwards, biased);
     const bool v = linear(name + "self_attn.v_proj", width, keys, x_needs, forwards, biased);
-    q = head_norm(name + "self_attn.q_norm", queries, q, forwards);
-    k = head_norm(name + "self_attn.k_norm", keys, k, forwards);
+    if (shape_.query_key_norm != arch::QueryKeyNorm::kNone) {
+      q = row_norm(name + "self_attn.q_norm", queries, q, forwards);
+      k = row_norm(name + "self_attn.k_norm", keys, k, forwards);
+    }
     if (x_needs) move(tokens_, {2, 3, width, computed_});  // three gradients become one
-    if (x_needs && any_keeps_input(name + "self_attn.", {"q_proj", "k_proj", "v_proj"})) {
+    if (before && x_needs && any_keeps_input(name + "self_attn.", {"q_proj", "k_proj", "v_proj"})) {
       move(tokens_, {width, stored_ + computed_});  // made again
     }
     rotate(queries, q, forwards);
     rotate(keys, k, forwards);
     attention(q || k || v, forwards, shape_.window_of(layer));
-    const bool attended = linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards, shape_.output_bias);
+    const bool attended = added(
+        norms.attention, linear(name + "self_attn.o_proj", queries, width, q || k || v, forwards, shape_.output_bias));
     residual(stream_needs && attended, forwards);
     const bool middle = stream_needs || attended;
-    const bool inner_needs = norm(name + "post_attention_layernorm", middle, forwards);
+    const bool inner_needs = read(norms.feed_forward, middle);
     const bool gate = linear(name + "mlp.gate_proj", width, inner, inner_needs, forwards, gated);
     const bool up = linear(name + "mlp.up_proj", width, inner, inner_needs, forwards, gated);
     if (inner_needs) move(tokens_, {3, width, computed_});
-    if (inner_needs && any_keeps_input(name + "mlp.", {"gate_proj", "up_proj"})) {
+    if (before && inner_needs && any_keeps_input(name + "mlp.", {"gate_proj", "up_proj"})) {
       move(tokens_, {width, stored_ + computed_});
     }
     const int64_t again = (gate || up) && any_keeps_input(name + "mlp.", {"down_proj"}) ? 3 : 0;
     move(tokens_, {3 * forwards + (gate || up ? 5 : 0) + again, inner, computed_});
-    const bool down = linear(name + "mlp.down_proj", inner, width, gate || up, forwards, gated);
+    const bool down =
+        added(norms.feed_forward, linear(name + "mlp.down_proj", inner, width, gate || up, forwards, gated));
     residual(middle && down, forwards);
     return middle || down;
   }

@@ -99,6 +99,19 @@ SHAPES = {
         config=dict(vocab_size=85, hidden_size=23, intermediate_size=43, num_hidden_layers=1, num_attention_heads=5,
                     num_key_value_heads=5, head_dim=6, rms_norm_eps=1e-5, tie_word_embeddings=False,
                     rope_parameters=stretched(100.0, 16.0, 1.0, 4.0, 12))),
+    # Norms after each branch, and over all heads of a token; heads as wide as their share.
+    "olmo2": dict(
+        family="olmo2", seed=61, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=96,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=False, bos_token_id=None,
+                    pad_token_id=0, eos_token_id=1,
+                    rope_parameters={"rope_type": "default", "rope_theta": 500000.0})),
+    "olmo2_biased": dict(
+        family="olmo2", seed=62, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3, alpha=64,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
+                    eos_token_id=1, attention_bias=True, rope_parameters=DEFAULT_ROPE)),
 }
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"qwen3-0.6b", 596'049'920},          {"qwen3-1.7b", 1'720'574'976},
       {"qwen3-4b", 4'022'468'096},          {"qwen3-8b", 8'190'735'360},
       {"qwen3-14b", 14'768'307'200},        {"qwen3-32b", 32'762'123'264},
+      {"olmo-2-1b", 1'484'916'736},         {"olmo-2-7b", 7'298'617'344},
+      {"olmo-2-13b", 13'716'198'400},       {"olmo-2-32b", 32'234'279'936},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -51,7 +53,9 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(shape_of("mistral-nemo-12b").head_dim, 128);  // not 5120 / 32
   EXPECT_TRUE(shape_of("qwen2.5-7b").query_key_value_bias);
   EXPECT_EQ(shape_of("qwen2.5-7b").sliding_window, 0);
-  EXPECT_TRUE(shape_of("qwen3-0.6b").query_key_norm);
+  EXPECT_EQ(shape_of("qwen3-0.6b").query_key_norm, QueryKeyNorm::kEachHead);
+  EXPECT_EQ(shape_of("olmo-2-7b").query_key_norm, QueryKeyNorm::kAllHeads);
+  EXPECT_EQ(shape_of("olmo-2-7b").norms, NormPlacement::kAfter);
 }
 
 }  // namespace

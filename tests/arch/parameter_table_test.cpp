@@ -27,7 +27,8 @@ class ParameterTables : public testing::Test {
     shape_.num_hidden_layers = 1;
     shape_.num_attention_heads = shape_.num_key_value_heads = 2;
     shape_.head_dim = 4;
-    shape_.query_key_value_bias = shape_.query_key_norm = true;
+    shape_.query_key_value_bias = true;
+    shape_.query_key_norm = QueryKeyNorm::kEachHead;
   }
   ParameterTable table(const Names& targets, const Names& saved = {}) const {
     return parameter_table(shape_, {.lora = LoraOptions{.r = 3, .target_modules = targets, .modules_to_save = saved}});

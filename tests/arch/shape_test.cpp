@@ -162,7 +162,8 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
   EXPECT_EQ(llama.max_position_embeddings, 2048);
   EXPECT_EQ(llama.bos_token_id, 1);
   EXPECT_THAT(llama.eos_token_ids, ElementsAre(2));
-  EXPECT_FALSE(llama.query_key_value_bias || llama.output_bias || llama.feed_forward_bias || llama.query_key_norm);
+  EXPECT_FALSE(llama.query_key_value_bias || llama.output_bias || llama.feed_forward_bias);
+  EXPECT_EQ(llama.query_key_norm, QueryKeyNorm::kNone);
 
   const ModelShape mistral = parse_model_shape(of_family("mistral"), "config.json");
   EXPECT_EQ(mistral.architecture, "MistralForCausalLM");
@@ -175,7 +176,8 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
   const ModelShape qwen2 = parse_model_shape(of_family("qwen2"), "config.json");
   EXPECT_EQ(qwen2.architecture, "Qwen2ForCausalLM");
   EXPECT_TRUE(qwen2.query_key_value_bias);
-  EXPECT_FALSE(qwen2.output_bias || qwen2.feed_forward_bias || qwen2.query_key_norm);
+  EXPECT_FALSE(qwen2.output_bias || qwen2.feed_forward_bias);
+  EXPECT_EQ(qwen2.query_key_norm, QueryKeyNorm::kNone);
   EXPECT_EQ(qwen2.head_dim, 4);
   EXPECT_EQ(qwen2.sliding_window, 0);
   EXPECT_THAT(qwen2.eos_token_ids, testing::IsEmpty());
@@ -183,13 +185,35 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
   const ModelShape qwen3 = parse_model_shape(of_family("qwen3"), "config.json");
   EXPECT_EQ(qwen3.architecture, "Qwen3ForCausalLM");
   EXPECT_FALSE(qwen3.query_key_value_bias || qwen3.output_bias || qwen3.feed_forward_bias);
-  EXPECT_TRUE(qwen3.query_key_norm);
+  EXPECT_EQ(qwen3.query_key_norm, QueryKeyNorm::kEachHead);
   EXPECT_EQ(qwen3.head_dim, 128);
+
+  const ModelShape olmo2 = parse_model_shape(of_family("olmo2"), "config.json");
+  EXPECT_EQ(olmo2.architecture, "Olmo2ForCausalLM");
+  EXPECT_FALSE(olmo2.query_key_value_bias || olmo2.output_bias || olmo2.feed_forward_bias);
+  EXPECT_EQ(olmo2.query_key_norm, QueryKeyNorm::kAllHeads);
+  EXPECT_EQ(olmo2.norms, NormPlacement::kAfter);
+  EXPECT_EQ(olmo2.num_key_value_heads, 32);
+  EXPECT_EQ(olmo2.rms_norm_eps, 1e-5);
   for (const ModelShape& each : {llama, mistral, qwen2, qwen3}) {
+    EXPECT_EQ(each.norms, NormPlacement::kBefore);
     EXPECT_EQ(each.rms_norm_eps, 1e-6);
     EXPECT_EQ(each.rope_theta, 10000);
     EXPECT_FALSE(each.rope_scaling);
   }
+}
+
+TEST(Families, WithNormsBehindTheirBranchesNameThemSo) {
+  const ModelShape olmo2 = parse_model_shape(of_family("olmo2"), "config.json");
+  std::vector<std::string> of_first_layer;
+  for (const ParameterSpec& spec : parameter_specs(olmo2)) {
+    if (spec.layer == 0 && spec.role == Role::kNorm) of_first_layer.push_back(spec.name.substr(15));
+    if (spec.name.ends_with("q_norm.weight")) {
+      EXPECT_THAT(spec.shape, ElementsAre(128));
+    }
+  }
+  EXPECT_THAT(of_first_layer, ElementsAre("self_attn.q_norm.weight", "self_attn.k_norm.weight",
+                                          "post_attention_layernorm.weight", "post_feedforward_layernorm.weight"));
 }
 
 TEST(Families, TellAnAbsentKeyFromNull) {

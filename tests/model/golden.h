@@ -24,7 +24,8 @@ namespace fathom::model {
 inline const std::vector<std::string> kGoldenShapes = {
     "grouped", "tied",         "multi_query",      "wide_heads",          "llama_stretched", "llama_biased",
     "mistral", "mistral_tied", "mistral_windowed", "mistral_wide_window", "qwen2",           "qwen2_untied",
-    "qwen3",   "qwen3_biased", "qwen3_stretched",  "qwen2_stretched",     "qwen2_windowed",  "llama_stretched_biased"};
+    "qwen3",   "qwen3_biased", "qwen3_stretched",  "qwen2_stretched",     "qwen2_windowed",  "llama_stretched_biased",
+    "olmo2",   "olmo2_biased"};
 
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {

@@ -46,7 +46,15 @@ arch::ModelShape tied_shape() {
 arch::ModelShape normed_shape(bool tied) {
   arch::ModelShape shape = tied ? tied_shape() : grouped_shape();
   shape.query_key_value_bias = shape.output_bias = shape.feed_forward_bias = true;
-  shape.query_key_norm = true;
+  shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  return shape;
+}
+
+// As OLMo 2.
+arch::ModelShape normed_after_shape() {
+  arch::ModelShape shape = grouped_shape();
+  shape.norms = arch::NormPlacement::kAfter;
+  shape.query_key_norm = arch::QueryKeyNorm::kAllHeads;
   return shape;
 }
 
@@ -56,7 +64,7 @@ std::vector<Case> all_cases() {
     for (const std::string precision : {"fp32", "autocast", "bf16", "fp16"}) {
       for (const bool checkpointing : {false, true}) {
         for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
-          for (const std::string shape : {"grouped", "tied", "grouped_normed", "tied_normed"}) {
+          for (const std::string shape : {"grouped", "tied", "grouped_normed", "tied_normed", "normed_after"}) {
             for (const int64_t length : {20, 300, 700}) {
               const bool tied = shape.starts_with("tied");
               Case each;
@@ -66,6 +74,7 @@ std::vector<Case> all_cases() {
                           std::to_string(length);
               each.shape = tied ? tied_shape() : grouped_shape();
               if (shape.ends_with("normed")) each.shape = normed_shape(tied);
+              if (shape == "normed_after") each.shape = normed_after_shape();
               each.config.random_init = true;
               each.config.method = method;
               each.config.bf16 = precision == "autocast";

@@ -117,7 +117,12 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             if (*targets != 0) config.target_modules = {targets};
             arch::ModelShape shape = tiny_shape();
             shape.tie_word_embeddings = *targets == 'o';
-            shape.query_key_value_bias = shape.query_key_norm = shape.tie_word_embeddings;
+            shape.query_key_value_bias = shape.tie_word_embeddings;
+            if (shape.tie_word_embeddings) shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
+            if (*targets == 'a') {
+              shape.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+              shape.norms = arch::NormPlacement::kAfter;
+            }
             // Played with two micro-batches; the third is added.
             const Arithmetic counted = played(config, shape, step_of({{3, 33}, {2, 40}}));
             const Arithmetic formula = estimate_arithmetic(shape, config, step_of({{3, 33}, {2, 40}, {2, 40}}));

@@ -70,7 +70,7 @@ class Draw {
     shape.tie_word_embeddings = known.tied;
     shape.dtype = known.dtype;
     shape.query_key_value_bias = known.biased;
-    shape.query_key_norm = known.normed;
+    if (known.normed) shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
     return shape;
   }
 

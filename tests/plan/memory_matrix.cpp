@@ -180,12 +180,14 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
 }
 
 void set_family(arch::ModelShape& shape, size_t level) {
-  constexpr std::array<const char*, 4> kArchitectures = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
-                                                         "Qwen3ForCausalLM"};
+  constexpr std::array<const char*, 5> kArchitectures = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
+                                                         "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
   shape.architecture = kArchitectures[level];
   shape.query_key_value_bias = level == 1 || level == 2;
   shape.output_bias = shape.feed_forward_bias = level == 1;
-  shape.query_key_norm = level == 3;
+  if (level == 3) shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  if (level == 4) shape.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+  if (level == 4) shape.norms = arch::NormPlacement::kAfter;
 }
 
 // As Mistral, or as Qwen2 has it: from some layer on.
@@ -322,7 +324,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family", {"llama", "llama_biased", "qwen2", "qwen3"}},
+      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

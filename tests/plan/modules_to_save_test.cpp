@@ -54,7 +54,8 @@ testing::MatrixRun run_of(const Case& settings) {
   run.shape.num_attention_heads = 4;
   run.shape.num_key_value_heads = 2;
   run.shape.head_dim = 20;
-  run.shape.query_key_norm = run.shape.query_key_value_bias = true;
+  run.shape.query_key_value_bias = true;
+  run.shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
   run.shape.tie_word_embeddings = tied;
   run.steps = {{{3, 70, 150}, {2, 55, 80}}};
   run.evaluations = {{2, 70, 138}};

@@ -58,17 +58,16 @@ Json draw_model(Dice& dice) {
       dice.one_of<std::pair<std::string, std::string>>({{"llama", "LlamaForCausalLM"},
                                                         {"mistral", "MistralForCausalLM"},
                                                         {"qwen2", "Qwen2ForCausalLM"},
-                                                        {"qwen3", "Qwen3ForCausalLM"}});
+                                                        {"qwen3", "Qwen3ForCausalLM"},
+                                                        {"olmo2", "Olmo2ForCausalLM"}});
   Json model = {{"architectures", {architecture}}, {"model_type", family}};
   model["vocab_size"] = dice.one_of<int64_t>({101, 256, 301, 301, 512, 1013, 2048});
   model["num_hidden_layers"] = dice.between(1, 4);
   draw_heads(model, dice);
   if (dice.chance(0.05)) draw_usual_size(model, dice);
   if (family == "qwen3" && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
-  if (family == "llama") {
-    model["attention_bias"] = dice.chance(0.2);
-    model["mlp_bias"] = dice.chance(0.2);
-  }
+  if (family == "llama" || family == "olmo2") model["attention_bias"] = dice.chance(0.2);
+  if (family == "llama") model["mlp_bias"] = dice.chance(0.2);
   draw_window(model, family, dice);
   if (dice.chance(0.1)) {
     model["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
