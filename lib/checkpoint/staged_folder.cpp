@@ -78,7 +78,11 @@ void StagedFolder::add_copies(const fs::path& folder, const std::vector<std::str
 }
 
 void StagedFolder::add_weights(const std::string& name, const std::vector<weights::TensorSource>& tensors) {
-  weights::write_safetensors(staging_ / name, tensors, weights::Numbers::kFinite);
+  try {
+    weights::write_safetensors(staging_ / name, tensors, weights::Numbers::kFinite);
+  } catch (const weights::NotFinite& error) {
+    throw Error((out_ / name).string() + ": " + error.what(), "export another checkpoint, or another adapter or base");
+  }
   add_written(name);
 }
 

@@ -19,10 +19,14 @@ class LossScale {
   int64_t skipped_steps() const { return skipped_steps_; }
   // At 1 or below no gradient overflows because of the scale.
   bool can_back_off() const { return value_ > 1; }
+  // Of the last steps: one that is skipped after others that were good is what a scale that has doubled costs, or a
+  // rare batch. Two in a row, the first of all, or one whose loss itself is not finite, which no scale is to blame for,
+  // say that training does not go on.
+  bool settled() const { return unsettled_ < 2; }
 
-  // After a step whose gradients were finite, and after one that was skipped because they were not.
+  // After a step whose gradients were finite, and after one that was skipped because they or the loss were not.
   void count_good();
-  void count_skipped();
+  void count_skipped(bool loss_is_finite = true);
 
   Json to_json() const;
   // Throws Error for what to_json does not write.
@@ -31,6 +35,7 @@ class LossScale {
  private:
   double value_ = kFirst;
   int64_t good_steps_ = 0, skipped_steps_ = 0;
+  int64_t unsettled_ = 1;  // no step yet was good
 };
 
 }  // namespace fathom::optim

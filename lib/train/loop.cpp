@@ -57,7 +57,7 @@ class Loop {
   void evaluate();
   void save();
   void take_best();
-  void require_updates() const;
+  void require_settled() const;
   double window_mean() const;
   int64_t saves_to_come() const;
   bool best_is_elsewhere() const;
@@ -275,14 +275,17 @@ void Loop::take_best() {
   }
 }
 
-// In FP16 a run whose every step was skipped has trained nothing, and its model is the one that it began with.
-void Loop::require_updates() const {
-  if (!trainer_.loss_scale() || counters_.step == 0 || trainer_.optimizer().steps() > 0) return;
+// In FP16 a run that ends while steps are skipped would in FP32 have ended at the first of them, and its model is not
+// what was asked for; where every step was skipped, it is the one that it began with.
+void Loop::require_settled() const {
+  const std::optional<optim::LossScale>& scale = trainer_.loss_scale();
+  if (!scale || counters_.step == 0 || scale->settled()) return;
+  trainer_.require_finite_weights("after step " + std::to_string(counters_.step) + " ");
   throw Error(
-      "no loss scale was found: all " + std::to_string(counters_.step) +
-          " steps were skipped, because their loss or gradients were not finite in FP16, and nothing was trained",
-      "write bf16: true instead of fp16: true, or take more than 16 steps: each halves the scale, until one fits or "
-      "none is left");
+      "no loss scale was found: " + std::to_string(scale->skipped_steps()) + " of " + std::to_string(counters_.step) +
+          " steps were skipped, the last one too, because their loss or gradients were not finite in FP16",
+      instead_of_fp16(config_) +
+          ", or take more than 16 steps: each that is skipped halves the scale, until one fits " + "or none is left");
 }
 
 // What is due between two steps.
@@ -311,7 +314,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();
   checkpoints_.finish();
   if (result_.signal != 0) return result_;
-  require_updates();
+  require_settled();
   take_best();
   result_.memory.merge(checkpoints_.write_model());
   return result_;

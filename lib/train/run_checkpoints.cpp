@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
 #include "train/inputs.h"
+#include "weights/safetensors.h"
 
 namespace fathom::train {
 namespace {
@@ -20,6 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+Error failure(const std::string& what, const std::exception& error, const std::string& remedy_for_not_finite) {
+  const bool not_finite = dynamic_cast<const weights::NotFinite*>(&error) != nullptr;
+  return Error(what + ": " + message_of(error), not_finite ? remedy_for_not_finite : "");
+}
 
 }  // namespace
 
@@ -59,14 +65,15 @@ void RunCheckpoints::start(int64_t step, Json state) {
   // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
   const bool copies = config_.save_in_background && saves_checkpoints(config_);
   if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
-  writing_.start([this, step, snapshot = std::move(snapshot)](const std::function<void()>& state_was_read) {
+  writing_.start([this, step, snapshot = std::move(snapshot),
+                  remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
     try {
       return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, [&] {
         state_was_read();
         if (listener_.sync) listener_.sync();
       });
     } catch (const std::exception& error) {
-      throw Error("the checkpoint of step " + std::to_string(step) + " could not be saved: " + message_of(error));
+      throw failure("the checkpoint of step " + std::to_string(step) + " could not be saved", error, remedy);
     }
   });
 }
@@ -109,7 +116,7 @@ ledger::Memory RunCheckpoints::write_model() {
     try {
       checkpoint::write_model(config_.output_dir, parameters(), files_);
     } catch (const std::exception& error) {
-      throw Error("the final model could not be written: " + message_of(error));
+      throw failure("the final model could not be written", error, trainer_.remedy_for_not_finite());
     }
   });
 }

@@ -156,6 +156,10 @@ Trainer::Trainer(const config::RunConfig& config, const arch::ModelShape& shape,
 
 Trainer::~Trainer() = default;
 
+std::string instead_of_fp16(const config::RunConfig& config) {
+  return config.fp16 ? "write bf16: true instead of fp16: true" : "set dtype: bfloat16";
+}
+
 ledger::Memory Trainer::loaded() {
   placement_.ledger->end_phase();
   return label(placement_);
@@ -197,7 +201,7 @@ bool Trainer::may_update(const StepResult& result) {
   const bool finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
   if (!finite && !(loss_scale_ && loss_scale_->can_back_off())) fail_not_finite(result.loss);
   if (loss_scale_ && finite) loss_scale_->count_good();
-  if (!finite) loss_scale_->count_skipped();
+  if (!finite) loss_scale_->count_skipped(std::isfinite(result.loss));
   return finite;
 }
 
@@ -239,10 +243,13 @@ ledger::Memory Trainer::saving(const std::function<void()>& save) {
 }
 
 std::string Trainer::remedy_for_not_finite() const {
-  const std::string remedy =
-      "lower learning_rate, set max_grad_norm, or train in float32; the last checkpoint is untouched";
+  const arch::Precision precision = arch::precision_of(evaluator_->model().shape(), config_);
+  std::string remedy =
+      config_.max_grad_norm > 0 ? "lower learning_rate or max_grad_norm" : "lower learning_rate, or set max_grad_norm";
+  if (precision.stored != DType::kF32 || precision.computed != DType::kF32) remedy += ", or train in float32";
+  remedy += "; checkpoints of before stay as they are";
   if (!loss_scale_ || loss_scale_->can_back_off()) return remedy;
-  return "FP16 ends at 65504, and the loss scale is down to 1: write bf16: true instead of fp16: true, or " + remedy;
+  return "FP16 ends at 65504, and the loss scale is down to 1: " + instead_of_fp16(config_) + ", or " + remedy;
 }
 
 void Trainer::require_finite_weights(const std::string& when) const {

@@ -76,6 +76,9 @@ class Evaluator {
   BatchRing ring_;
 };
 
+// What a config whose products are in FP16 can say for BF16 in its place.
+std::string instead_of_fp16(const config::RunConfig& config);
+
 class Trainer {
  public:
   // Makes the model (uninitialised), the optimizer's states and the batch ring on the device, within the load phase,
@@ -109,6 +112,8 @@ class Trainer {
   // Throws Error, naming the first parameter that is not finite and a remedy, unless all are. `when` begins the
   // message. Reads every weight: for where there is reason to doubt.
   void require_finite_weights(const std::string& when = "") const;
+  // Of what this run has not set already.
+  std::string remedy_for_not_finite() const;
   // Runs `save` as the save phase; returns its memory.
   ledger::Memory saving(const std::function<void()>& save);
 
@@ -116,7 +121,6 @@ class Trainer {
   at::Tensor accumulate(const DeviceBatch& batch, double denominator);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
-  std::string remedy_for_not_finite() const;
   [[noreturn]] void fail_not_finite(double loss) const;
 
   config::RunConfig config_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/file.h"
 
 namespace fathom::weights {
@@ -57,10 +58,16 @@ struct TensorSource {
 
 enum class Numbers { kAny, kFinite };
 
+// Without a remedy: whoever made the numbers has one.
+class NotFinite : public Error {
+ public:
+  using Error::Error;
+};
+
 // Writes the file; neither syncs it nor renames it: the caller does that with the folder it stages. Tensors are ordered
 // by dtype size descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the
-// file, computed while writing. kFinite: throws Error at the first NaN or infinity, which is looked for in what lies in
-// the processor's cache for the hash anyway; no second pass over memory.
+// file, computed while writing. kFinite: throws NotFinite at the first NaN or infinity, which is looked for in what
+// lies in the processor's cache for the hash anyway; no second pass over memory.
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                               Numbers numbers = Numbers::kAny);
 // The size of that file.

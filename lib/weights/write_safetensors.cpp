@@ -125,8 +125,7 @@ std::string write_safetensors(const std::filesystem::path& path, const std::vect
     if (slot.source->data == nullptr) slot.source->read(buffer.get(), slot.bytes);
     const std::byte* data = slot.source->data == nullptr ? buffer.get() : slot.source->data;
     if (!file.write(data, slot.bytes, numbers == Numbers::kFinite ? slot.source->dtype : kBytes)) {
-      throw Error("the weights of " + slot.source->name + " are not finite, and are not kept",
-                  "lower learning_rate, set max_grad_norm, or take a wider dtype: float32, or bfloat16 for float16");
+      throw NotFinite("the weights of " + slot.source->name + " are not finite, and are not kept");
     }
   }
   return file.hash();

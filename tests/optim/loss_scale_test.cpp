@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "base/error.h"
 
 namespace fathom::optim {
@@ -36,14 +38,36 @@ TEST(LossScale, EndsAtOneAndBelowFp32sLargestNumber) {
   EXPECT_EQ(largest.value(), 0x1p127);
 }
 
-TEST(LossScale, ComesBackAsItWasSaved) {
+// 'g': a good step, 's': one whose gradients overflowed, 'n': one whose loss was not finite.
+LossScale after(std::string_view steps) {
   LossScale scale;
-  scale.count_skipped();
-  scale.count_good();
-  const LossScale again = LossScale::from_json(scale.to_json());
-  EXPECT_EQ(again.value(), scale.value());
-  EXPECT_EQ(again.good_steps(), 1);
-  EXPECT_EQ(again.skipped_steps(), 1);
+  for (const char step : steps) {
+    if (step == 'g') scale.count_good();
+    if (step != 'g') scale.count_skipped(step == 's');
+  }
+  return scale;
+}
+
+TEST(LossScale, IsSettledUnlessStepsWereSkippedToTheEnd) {
+  for (const char* steps : {"g", "sg", "ssssg", "nnnnng", "gs", "ssgs", "gnngs"})
+    EXPECT_TRUE(after(steps).settled()) << steps;
+  for (const char* steps : {"s", "n", "sss", "gss", "gn", "gsn", "nnngnn", "gggnss"})
+    EXPECT_FALSE(after(steps).settled()) << steps;
+  LossScale doubled = after("g");
+  for (int step = 1; step < 2000; ++step) doubled.count_good();
+  doubled.count_skipped();
+  EXPECT_TRUE(doubled.settled()) << "one step is what it costs to double";
+}
+
+TEST(LossScale, ComesBackAsItWasSaved) {
+  for (const char* steps : {"sg", "gs", "gss"}) {
+    const LossScale scale = after(steps), again = LossScale::from_json(scale.to_json());
+    EXPECT_EQ(again.to_json(), scale.to_json());
+    EXPECT_EQ(again.settled(), scale.settled());
+  }
+  Json before = after("g").to_json();
+  before.erase("unsettled");
+  EXPECT_TRUE(LossScale::from_json(before).settled()) << "checkpoints of before can be gone on from";
 }
 
 TEST(LossScale, RefusesWhatTrainingDoesNotMake) {
@@ -54,7 +78,8 @@ TEST(LossScale, RefusesWhatTrainingDoesNotMake) {
                                                                                         {"value", 0x1p200},
                                                                                         {"good_steps", -1},
                                                                                         {"good_steps", 2000},
-                                                                                        {"skipped_steps", -1}}) {
+                                                                                        {"skipped_steps", -1},
+                                                                                        {"unsettled", -1}}) {
     Json changed = good;
     changed[key] = value;
     EXPECT_THROW(LossScale::from_json(changed), Error) << key << " " << value;

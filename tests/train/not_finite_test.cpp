@@ -144,8 +144,51 @@ TEST_F(NotFinite, ARunThatTrainedNothingFails) {
   Json model = read_json(folder_ / "model" / "config.json");
   model["initializer_range"] = 300;
   std::ofstream(folder_ / "model" / "config.json") << model.dump();
-  EXPECT_THAT(failure(config), AllOf(HasSubstr("all 3 steps were skipped"), HasSubstr("bf16: true")));
+  EXPECT_THAT(failure(config), AllOf(HasSubstr("3 of 3 steps were skipped"), HasSubstr("bf16: true")));
   EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
+}
+
+// Gate and up grow beyond FP16's range after the first step: its update stays the only one.
+TEST_F(NotFinite, ARunThatEndsOnSkippedStepsFailsAndSoDoesOneThatGoesOnFromItsEnd) {
+  config::RunConfig config = this->config("grown");
+  config.fp16 = true;
+  config.eval_strategy = config::Cadence::kNo;
+  config.max_steps = config.save_steps = 6;
+  config.resume_from_checkpoint = "auto";
+  const auto grow = [](Trainer& trainer) {
+    const at::NoGradGuard no_gradients;
+    for (const model::Parameter& parameter : trainer.model().parameters()) {
+      if (parameter.name.find("mlp") != std::string::npos) parameter.tensor.mul_(1e5);
+    }
+  };
+  for (const bool resumed : {false, true}) {
+    const RunInputs inputs = open_inputs(config);
+    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Observer observer;
+    observer.on_step = [&](const StepReport& report) {
+      EXPECT_FALSE(resumed) << "no step was left";
+      if (report.step == 1) grow(trainer);
+    };
+    try {
+      train::run(config, inputs, trainer, find_resume(config, inputs, false), observer);
+      ADD_FAILURE() << "it wrote a model";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("5 of 6 steps were skipped"), HasSubstr("bf16: true")));
+    }
+    EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "model.safetensors"));
+  }
+}
+
+TEST_F(NotFinite, NoRemedyNamesWhatIsSet) {
+  const auto remedy = [&](const std::string& name, double norm, bool bf16) {
+    config::RunConfig config = exploding(name);
+    config.max_grad_norm = norm;
+    config.bf16 = bf16;
+    return failure(config);
+  };
+  EXPECT_THAT(remedy("plain", 0, false), HasSubstr("; lower learning_rate, or set max_grad_norm; checkpoints"));
+  EXPECT_THAT(remedy("clipped", 1, false), HasSubstr("; lower learning_rate or max_grad_norm; checkpoints"));
+  EXPECT_THAT(remedy("bf16", 1, true), HasSubstr("; lower learning_rate or max_grad_norm, or train in float32;"));
 }
 
 }  // namespace
