@@ -20,28 +20,10 @@ bool ends_with_module(const std::string& name, const std::string& target) {
   return name == target || name.ends_with("." + target);
 }
 
-// Names of the projections that get an adapter.
-std::set<std::string> adapted_modules(const std::vector<ParameterSpec>& specs,
-                                      const std::vector<std::string>& targets) {
-  static const std::vector<std::string> kDefault = {"q_proj", "v_proj"};
-  const std::vector<std::string>& wanted = targets.empty() ? kDefault : targets;
-  const bool all = wanted.size() == 1 && wanted[0] == "all-linear";
-  std::vector<bool> matched(wanted.size(), all);
-  std::set<std::string> modules;
+std::vector<std::string> projections(const std::vector<ParameterSpec>& specs) {
+  std::vector<std::string> modules;
   for (const ParameterSpec& spec : specs) {
-    if (spec.role != Role::kProjection) continue;
-    const std::string name = spec.module();
-    bool adapted = all;
-    for (size_t index = 0; index < wanted.size(); ++index) {
-      if (!ends_with_module(name, wanted[index])) continue;
-      adapted = matched[index] = true;
-    }
-    if (adapted) modules.insert(name);
-  }
-  for (size_t index = 0; index < wanted.size(); ++index) {
-    if (matched[index]) continue;
-    throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
-                     "name q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear alone");
+    if (spec.role == Role::kProjection) modules.push_back(spec.module());
   }
   return modules;
 }
@@ -107,6 +89,29 @@ int64_t sum_of_elements(const std::vector<ParameterRow>& rows, const Counts& cou
 
 }  // namespace
 
+std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
+                                      const std::vector<std::string>& targets) {
+  static const std::vector<std::string> kDefault = {"q_proj", "v_proj"};
+  const std::vector<std::string>& wanted = targets.empty() ? kDefault : targets;
+  const bool all = wanted.size() == 1 && wanted[0] == "all-linear";
+  std::vector<bool> matched(wanted.size(), all);
+  std::set<std::string> adapted;
+  for (const std::string& name : modules) {
+    bool matches = all;
+    for (size_t index = 0; index < wanted.size(); ++index) {
+      if (!ends_with_module(name, wanted[index])) continue;
+      matches = matched[index] = true;
+    }
+    if (matches) adapted.insert(name);
+  }
+  for (size_t index = 0; index < wanted.size(); ++index) {
+    if (matched[index]) continue;
+    throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
+                     "name q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear alone");
+  }
+  return adapted;
+}
+
 ParameterSettings parameter_settings(const ModelShape& shape, const config::RunConfig& run) {
   ParameterSettings settings;
   settings.dtype = precision_of(shape, run).stored;
@@ -167,7 +172,7 @@ ParameterTable parameter_table(const ModelShape& shape, const ParameterSettings&
   const std::vector<ParameterSpec> specs = parameter_specs(shape);
   std::set<std::string> adapted, saved;
   if (settings.lora) {
-    adapted = adapted_modules(specs, settings.lora->target_modules);
+    adapted = adapted_modules(projections(specs), settings.lora->target_modules);
     saved = saved_parameters(specs, shape.tie_word_embeddings, settings.lora->modules_to_save, adapted);
   }
   const bool trains_all = !settings.lora && !settings.base_scheme;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct LoraOptions {
     return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
   }
 };
+
+// Those of the linear layers, by their names, that get an adapter. Throws UsageError for a target that matches none.
+std::set<std::string> adapted_modules(const std::vector<std::string>& modules, const std::vector<std::string>& targets);
 
 // What a run decides about its parameters.
 struct ParameterSettings {

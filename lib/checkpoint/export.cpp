@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -118,6 +120,24 @@ int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& t
   return stored;
 }
 
+// The tensors say what is merged; settings that name other modules are of another base. PEFT's pattern, one text, is
+// not read here.
+void require_targets(const fs::path& adapter, const weights::ModelFolder& base,
+                     const std::vector<std::string>& targets) {
+  constexpr std::string_view kWeight = ".weight";
+  if (read_json(adapter / kAdapterConfig).at("target_modules").is_string()) return;
+  std::vector<std::string> matrices;
+  for (const std::string& name : base.names()) {
+    const bool is_matrix = name.ends_with(kWeight) && base.find(name)->info->shape.size() == 2;
+    if (is_matrix) matrices.push_back(name.substr(0, name.size() - kWeight.size()));
+  }
+  try {
+    arch::adapted_modules(matrices, targets);
+  } catch (const UsageError& error) {
+    throw UsageError((adapter / kAdapterConfig).string() + ": " + error.what());
+  }
+}
+
 std::string export_merged(const ExportRequest& request, const fs::path& source) {
   const config::RunConfig settings = with_adapter({}, source);
   fs::path base = request.base;
@@ -127,11 +147,13 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
     throw Error("the adapter's base model, '" + base.string() + "', is not a folder", "name it with --base");
   }
   const weights::ModelFolder model(base);
+  refuse_inside(request.out, model.path());
   if (model.config().contains("quantization_config")) {
     throw Error(
         "the adapter's base model, " + base.string() + ", is quantized: nothing can be added to its codes",
         "read it back with `fathom quantize " + base.string() + " --format bf16 --out DIR`, and merge with --base DIR");
   }
+  require_targets(source, model, settings.target_modules);
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   if (!settings.modules_to_save.empty()) {
     refuse_untied(source, arch::parse_model_shape(model.config(), (base / "config.json").string()));
@@ -174,6 +196,7 @@ std::string export_adapter(const ExportRequest& request, const fs::path& source)
 
 std::string export_model(const ExportRequest& request) {
   const fs::path source = find_source(request.source);
+  refuse_inside(request.out, source);
   if (fs::exists(source / kAdapterWeights)) {
     return request.merge ? export_merged(request, source) : export_adapter(request, source);
   }

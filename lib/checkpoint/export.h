@@ -17,7 +17,7 @@ struct ExportRequest {
 
 // Writes the folder, which appears whole or not at all, and returns what it holds, for people. A run without a final
 // model gives its newest checkpoint. Files of a checkpoint are verified first. Throws Error for a phantom's folder, for
-// what is not there, and if the disk has no room.
+// what is not there, for an `out` within what is exported, and if the disk has no room.
 std::string export_model(const ExportRequest& request);
 
 }  // namespace fathom::checkpoint

@@ -12,7 +12,6 @@
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/path.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
 #include "model/stored_parameters.h"
@@ -62,7 +61,7 @@ class Quantizer {
         target_(find_target(request.format, shape_)) {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
-    refuse_inside_source();
+    refuse_inside(request_.out, folder_.path());
     if (target_.scheme && shape_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
                       std::string(quant::name_of(shape_.quantized->scheme)),
@@ -94,16 +93,6 @@ class Quantizer {
 
  private:
   // All weights of the decoder, and nothing else: what a decoder does not read is left behind.
-  // What lies in a model's folder belongs to the model: transformers and the hub's cache look there.
-  void refuse_inside_source() const {
-    const std::filesystem::path source = std::filesystem::weakly_canonical(folder_.path());
-    const std::filesystem::path out = tidy_path(std::filesystem::weakly_canonical(request_.out));
-    const bool within = std::mismatch(source.begin(), source.end(), out.begin(), out.end()).first == source.end();
-    if (!within || out == source) return;  // an existing folder is refused where it is made
-    throw Error(out.string() + " lies in the folder of the model itself, " + source.string(),
-                "name a folder beside it");
-  }
-
   void list_items() {
     std::vector<std::string> listed;
     for (const arch::ParameterSpec& spec : specs_) {
@@ -195,8 +184,8 @@ class Quantizer {
 
   [[noreturn]] void refuse_numbers(const std::string& name, const std::string& what) const {
     throw Error(folder_.path().string() + ": tensor " + name + " " + what,
-                target_.scheme ? "Its weights are not those of a sound model; get the folder again."
-                               : "Choose bf16 or fp32, whose range is wider, or get the folder again.");
+                target_.scheme ? "its weights are not those of a sound model: get the folder again"
+                               : "choose bf16 or fp32, whose range is wider, or get the folder again");
   }
 
   void write_quantized(const Item& item, weights::SafetensorsWriter& writer) {

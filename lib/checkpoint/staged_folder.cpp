@@ -1,6 +1,7 @@
 // Stages a folder under a hidden name in its parent.
 #include "checkpoint/staged_folder.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/bytes.h"
@@ -45,6 +46,16 @@ std::string shard_name(size_t index, size_t count) {
   char name[64];
   std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
   return name;
+}
+
+void refuse_inside(const fs::path& out, const fs::path& model) {
+  fs::path owner = tidy_path(fs::weakly_canonical(model));
+  const bool is_checkpoint = owner.filename().string().starts_with("checkpoint-");
+  if (is_checkpoint && fs::exists(owner.parent_path() / "config.yaml")) owner = owner.parent_path();
+  const fs::path place = tidy_path(fs::weakly_canonical(out));
+  const bool within = std::mismatch(owner.begin(), owner.end(), place.begin(), place.end()).first == owner.end();
+  if (!within || place == owner) return;  // an existing folder is refused where it is made
+  throw Error(place.string() + " lies in the folder of the model itself, " + owner.string(), "name a folder beside it");
 }
 
 StagedFolder::StagedFolder(const fs::path& out, const std::string& what, int64_t weight_bytes)

@@ -17,6 +17,10 @@ int64_t bytes_of(const std::vector<weights::TensorSource>& tensors);
 // "model-00001-of-00003.safetensors"; of one file "model.safetensors".
 std::string shard_name(size_t index, size_t count);
 
+// Throws Error where `out` lies in the folder of this model, or of the run that it is a checkpoint of: what lies there
+// belongs to it, and transformers and the hub's cache look there.
+void refuse_inside(const std::filesystem::path& out, const std::filesystem::path& model);
+
 class StagedFolder {
  public:
   // what: for errors, "the export". Throws UsageError if `out` ends as names of files do, Error if `out` exists and is

@@ -97,6 +97,15 @@ TEST_F(ExportTest, MergesInFp32AndRoundsOnce) {
   EXPECT_EQ(read_file(root_ / "out/tokenizer.json"), "the adapter's") << "what was trained with comes first";
 }
 
+TEST_F(ExportTest, RefusesTargetsThatTheBaseDoesNotHave) {
+  request_.merge = true;
+  put_adapter({{"lora_A.weight", a_}, {"lora_B.weight", b_}}, {{"target_modules", {"q_proj", "other"}}});
+  EXPECT_THAT(refusal(), HasSubstr("adapter_config.json: target_modules: 'other' matches no linear layer"));
+  EXPECT_FALSE(fs::exists(root_ / "out"));
+  put_adapter({{"lora_A.weight", a_}, {"lora_B.weight", b_}}, {{"target_modules", R"(.*\.q_proj)"}});
+  EXPECT_EQ(refusal(), "") << "a pattern of PEFT's: the tensors say what it matched";
+}
+
 TEST_F(ExportTest, MergesLargeWeightsInBlocksOfRows) {
   q_ = at::randn({5000, 4096}).to(at::kBFloat16);  // more than one block of rows
   a_ = at::randn({2, 4096});
@@ -120,6 +129,7 @@ TEST_F(ExportTest, TakesWhatTheAdapterHoldsWhole) {
           "intermediate_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2, "torch_dtype": "bfloat16"})");
   const at::Tensor head = at::randn({3, 4}).to(at::kBFloat16), embedding = at::randn({5, 4}), norm = at::randn({4});
   save(root_ / "base/model.safetensors", {{"model.embed_tokens.weight", at::zeros({3, 4}, at::kBFloat16)},
+                                          {"model.layers.0.self_attn.q_proj.weight", q_},
                                           {"model.norm.weight", norm_},
                                           {"lm_head.weight", head}});
   put_adapter({}, {{"modules_to_save", {"embed_tokens", "model.norm"}}});
@@ -185,6 +195,17 @@ TEST_F(ExportTest, TakesTheNewestCheckpointOfAnUnfinishedRun) {
   checkpoint::save(root_ / "run", 1, {{{"model.norm.weight", norm_}}, {}, Json::object()}, files, 0);
   checkpoint::save(root_ / "run", 2, {{{"model.norm.weight", later}}, {}, Json::object()}, files, 0);
   request_.source = root_ / "run";
+  put("run/config.yaml", "");
+  for (const char* source : {"run", "run/checkpoint-2", "run/../run/"}) {
+    for (const char* inside : {"sub", "sub/deeper"}) {
+      request_.source = root_ / source;
+      request_.out = root_ / "run" / inside;
+      EXPECT_THAT(refusal(), HasSubstr("lies in the folder of the model itself")) << source;
+      EXPECT_FALSE(fs::exists(root_ / "run" / "sub"));
+    }
+  }
+  request_.source = root_ / "run";
+  request_.out = root_ / "out";
   EXPECT_THAT(export_model(request_), HasSubstr("checkpoint-2"));
   EXPECT_TRUE(at::equal(exported("model.norm.weight"), later));
   EXPECT_FALSE(fs::exists(root_ / "out/optimizer.safetensors"));
@@ -209,7 +230,10 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTogether) {
   request_.base = root_ / "base";
   EXPECT_EQ(refusal(), "");
   EXPECT_THAT(refusal(), HasSubstr("exists"));
-  request_.out = root_ / "base" / "config.json" / "out";
+  request_.out = root_ / "base" / "sub";
+  EXPECT_THAT(refusal(), HasSubstr("lies in the folder of the model itself"));
+  put("file", "");
+  request_.out = root_ / "file" / "out";
   EXPECT_THAT(refusal(), AllOf(HasSubstr("cannot create"), HasSubstr("Not a directory"), HasSubstr("another folder")));
   request_.out = root_ / "model.gguf";
   EXPECT_THAT(refusal(), AllOf(HasSubstr("is the name of a file"), HasSubstr("convert_hf_to_gguf.py")));
@@ -218,7 +242,7 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(refusal(), HasSubstr("no adapter"));
   request_.source = root_ / "absent";
   EXPECT_THAT(refusal(), HasSubstr("not a folder"));
-  EXPECT_THAT(names(root_), UnorderedElementsAre("base", "adapter", "out")) << "no staging folder is left";
+  EXPECT_THAT(names(root_), UnorderedElementsAre("base", "adapter", "out", "file")) << "no staging folder is left";
 }
 
 }  // namespace

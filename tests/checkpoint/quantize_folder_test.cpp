@@ -171,7 +171,7 @@ TEST_F(QuantizeFolderTest, refuses_what_would_not_be_a_model) {
   EXPECT_THAT(refusal("bf16"), HasSubstr("not finite in bfloat16"));
   fs::remove_all(request_.source);
   spoil(70000);
-  EXPECT_THAT(refusal("fp16"), HasSubstr("Choose bf16 or fp32"));
+  EXPECT_THAT(refusal("fp16"), HasSubstr("choose bf16 or fp32"));
   EXPECT_EQ(refusal("int8"), "");
   request_.source = request_.out;
   request_.out = root_ / "again";
