@@ -209,11 +209,25 @@ Json memory_of(const plan::Comparison& comparison, const Invocation& invocation,
   return memory;
 }
 
-// Launchers of many processes (torchrun, Open MPI) start each with the number of them.
+// What launchers of many processes give each of them, and the largest value that one alone has. Slurm counts the
+// processes of a step, which srun starts; SLURM_NTASKS is in a batch script, too, which runs once.
+struct LauncherVariable {
+  const char* name;
+  int64_t most;
+};
+constexpr LauncherVariable kLauncherVariables[] = {
+    {"WORLD_SIZE", 1},            // torchrun, accelerate, DeepSpeed
+    {"SLURM_STEP_NUM_TASKS", 1},  // srun
+    {"SLURM_PROCID", 0},          // its rank
+    {"OMPI_COMM_WORLD_SIZE", 1},  // Open MPI
+    {"MV2_COMM_WORLD_SIZE", 1},   // MVAPICH
+    {"PMI_SIZE", 1},              // MPICH, Intel MPI, srun --mpi=pmi2
+};
+
 void refuse_many_processes() {
-  for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+  for (const auto& [name, most] : kLauncherVariables) {
     const char* value = std::getenv(name);
-    if (value == nullptr || std::atoll(value) <= 1) continue;
+    if (value == nullptr || std::atoll(value) <= most) continue;
     throw UsageError(std::string(name) + " is " + value +
                          ": a launcher has started several processes for one run, and " +
                          "fathom trains in one process on one device",
