@@ -253,7 +253,7 @@ void read_used_model(RawCommand& raw) {
                      "leave --adapter out, or name the base model before it");
   }
   const std::string model = used.model;
-  if (!invocation.adapter.empty()) used = find_used_model(invocation.adapter.string());
+  if (!invocation.adapter.empty()) used = find_used_model(invocation.adapter.string(), /*with_base=*/false);
   const std::optional<config::RunConfig> run = run_behind(used);
   const bool is_subjects = invocation.adapter.empty();
   if (is_subjects) invocation.adapter = used.adapter;

@@ -9,6 +9,8 @@
 #include "base/path.h"
 #include "config/keys.h"
 #include "config/load.h"
+#include "config/text.h"
+#include "weights/hub.h"
 
 namespace fathom::app {
 namespace {
@@ -47,26 +49,34 @@ std::string base_of(const fs::path& adapter) {
   const bool names = settings.is_object() && settings.contains("base_model_name_or_path") &&
                      settings["base_model_name_or_path"].is_string();
   const std::string base = names ? settings["base_model_name_or_path"].get<std::string>() : "";
-  if (base.empty()) {
-    throw UsageError(path.string() + ": names no base_model_name_or_path",
-                     "name the base model, and the adapter with --adapter " + adapter.string());
-  }
-  if (fs::path(base).is_absolute() && !fs::exists(base)) {
-    throw UsageError(path.string() + ": its base model, " + base + ", is not there",
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(path.string() + ": " + what,
                      "name the base model where it is, and the adapter with --adapter " + adapter.string());
+  };
+  if (base.empty()) refuse("names no base_model_name_or_path");
+  if (!config::is_printable_text(base)) {
+    refuse("base_model_name_or_path, '" + config::printable(base) + "', is no path on one line");
   }
+  fs::path found;
+  try {
+    found = weights::find_model(with_home(base));
+  } catch (const Error& error) {
+    throw Error(path.string() + ": its base model: " + error.what());
+  }
+  if (!fs::exists(found)) refuse("its base model, " + base + ", is not there");
+  if (!fs::exists(found / "config.json")) refuse("its base model, " + base + ", holds no config.json");
   return base;
 }
 
 }  // namespace
 
-UsedModel find_used_model(const std::string& subject) {
+UsedModel find_used_model(const std::string& subject, bool with_base) {
   const fs::path folder = subject;
   std::error_code absent;
   if (!fs::is_directory(folder, absent)) return {subject, {}, {}};
   const fs::path run = run_of(folder);
   if (fs::exists(folder / "config.json")) return {subject, {}, run};
-  if (fs::exists(folder / "adapter_config.json")) return {base_of(folder), folder, run};
+  if (fs::exists(folder / "adapter_config.json")) return {with_base ? base_of(folder) : "", folder, run};
   if (fs::exists(folder / "config.yaml")) {
     const auto checkpoint = newest_checkpoint(folder);
     throw UsageError(

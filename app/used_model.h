@@ -16,9 +16,10 @@ struct UsedModel {
   std::filesystem::path run;  // the config.yaml that it was trained by, in it or, for a checkpoint, above; else empty
 };
 
-// Of anything but a folder nothing is known but its name. Throws UsageError for the folder of a run without a final
-// model, naming its newest checkpoint, and for an adapter that names no base.
-UsedModel find_used_model(const std::string& subject);
+// Of anything but a folder nothing is known but its name. Without its base an adapter may be used on another. Throws
+// UsageError for the folder of a run without a final model, naming its newest checkpoint, and for an adapter that names
+// no base.
+UsedModel find_used_model(const std::string& subject, bool with_base = true);
 
 // The run that its config.yaml describes; nothing where there is no such file, or where it is another tool's.
 std::optional<config::RunConfig> run_behind(const UsedModel& used);

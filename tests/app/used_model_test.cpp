@@ -70,6 +70,23 @@ TEST_F(UsedModel, OfAnAdapterIsItsBaseWithIt) {
   fs::rename(folder_ / "m", folder_ / "elsewhere");
   EXPECT_THAT(run(std::string("generate out") + kPrompt).errors,
               HasSubstr("is not there; name the base model where it is"));
+  EXPECT_EQ(run(std::string("generate elsewhere --adapter out") + kPrompt).status, 0) << "the remedy";
+}
+
+TEST_F(UsedModel, ABaseThatCannotBeUsedIsBlamedOnTheAdapter) {
+  train("method=lora lora_r=4");
+  fs::create_directory(folder_ / "empty");
+  Json settings = read_json(folder_ / "out/adapter_config.json");
+  for (const Json& base : {Json("a\nb"), Json("a\u0001"), Json("gone"), Json("/gone"), Json("org/gone"), Json("empty"),
+                           Json(""), Json(), Json(5)}) {
+    settings["base_model_name_or_path"] = base;
+    write("out/adapter_config.json", settings.dump());
+    const Outcome outcome = run(std::string("generate out") + kPrompt);
+    EXPECT_NE(outcome.status, 0);
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: out/adapter_config.json: "), Not(HasSubstr("command line"))))
+        << base;
+    EXPECT_EQ(run(std::string("generate m --adapter out") + kPrompt).status, 0) << base;
+  }
 }
 
 TEST_F(UsedModel, OfARunIsAskedAsItWasTrained) {
