@@ -126,7 +126,7 @@ std::string without_numbers(const std::string& name) {
 
 Contents read_contents(const fs::path& subject) {
   Contents contents;
-  if (fs::is_regular_file(subject)) {
+  if (fs::exists(subject) && !fs::is_directory(subject)) {
     contents.kind = "safetensors file";
     const weights::SafetensorsFile file(subject);
     contents.tensors = file.tensors();

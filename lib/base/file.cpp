@@ -66,6 +66,15 @@ bool lock(const Descriptor& file) { return ::flock(file.get(), LOCK_EX | LOCK_NB
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
+// path: of the file that was asked for, whatever the one is called that is written first.
+[[noreturn]] void throw_unwritable(const char* action, const fs::path& path, int code) {
+  std::error_code unknown;
+  if (code != ENOENT || fs::exists(folder_of(path), unknown)) throw_system_error(action, path, code);
+  throw Error("cannot " + std::string(action) + " '" + path.string() + "': there is no folder '" +
+                  folder_of(path).string() + "'",
+              "create it, or name a file in another");
+}
+
 }  // namespace
 
 Descriptor open_to_read(const fs::path& path) {
@@ -83,7 +92,7 @@ Descriptor open_to_read(const fs::path& path) {
 Descriptor open_to_write(const fs::path& path, int flags) {
   refuse_to_replace(path);
   Descriptor file(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
-  if (!file.is_open()) throw_system_error("write", path, errno);
+  if (!file.is_open()) throw_unwritable("write", path, errno);
   refuse_irregular(path, status_of(file, path).st_mode, kReplaced);
   return file;
 }
@@ -126,10 +135,10 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   ::unlink(staging.c_str());
   try {
     const Descriptor file(::open(staging.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file.get() < 0) throw_system_error("create", staging, errno);
+    if (file.get() < 0) throw_unwritable("write", path, errno);
     lock(file);  // says on other machines, too, that somebody writes it
-    if (!write_whole(file, content.data(), content.size())) throw_system_error("write", staging, errno);
-    if (::fsync(file.get()) != 0) throw_system_error("sync", staging, errno);
+    if (!write_whole(file, content.data(), content.size())) throw_system_error("write", path, errno);
+    if (::fsync(file.get()) != 0) throw_system_error("sync", path, errno);
     if (::rename(staging.c_str(), path.c_str()) != 0) throw_system_error("rename a new file to", path, errno);
   } catch (...) {
     ::unlink(staging.c_str());

@@ -1,5 +1,6 @@
 // inspect and doctor, which answer without LibTorch.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -31,6 +32,12 @@ TEST_F(Inspect, AFileIsListedWithLayersAsOne) {
   EXPECT_THAT(outcome.output,
               AllOf(HasSubstr("kind    safetensors file"), HasSubstr("model.layers.*.w"), HasSubstr("[2, 3]")));
   EXPECT_THAT(outcome.output, ::testing::ContainsRegex("all +3 +18 +36\n"));
+}
+
+TEST_F(Inspect, WhatIsNoFileIsCalledWhatItIs) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.safetensors").c_str(), 0600), 0);
+  EXPECT_THAT(run("inspect pipe.safetensors").errors, HasSubstr("'pipe.safetensors' is a pipe, not a file"));
+  EXPECT_THAT(run("inspect /dev/null").errors, HasSubstr("'/dev/null' is a device, not a file"));
 }
 
 TEST_F(Inspect, JsonIsOneObject) {

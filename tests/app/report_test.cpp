@@ -102,6 +102,8 @@ TEST_F(Report, WhatIsNoRunIsRefused) {
   EXPECT_FALSE(fs::exists(folder_ / "odd" / "report.html"));
   write("old/config.yaml", "method: full\n");
   EXPECT_THAT(run("report old --snapshot x.pickle").errors, HasSubstr("no timeline.json"));
+  EXPECT_THAT(run("report old --out none/x.html").errors,
+              HasSubstr("cannot write 'none/x.html': there is no folder 'none'; create it"));
 }
 
 TEST_F(Report, OfAPlanAlone) {

@@ -54,6 +54,20 @@ TEST_F(FileTest, AFailedWriteLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(entries(), 1U);
 }
 
+TEST_F(FileTest, AFolderThatIsNotThereIsNamedAndNoTemporaryFileIs) {
+  const fs::path path = folder_ / "none" / "x.html";
+  for (const std::function<void()>& write : {std::function<void()>([&] { write_file_atomically(path, "new"); }),
+                                             std::function<void()>([&] { open_to_write(path, O_WRONLY); })}) {
+    try {
+      write();
+      ADD_FAILURE() << "it was written";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "cannot write '" + path.string() + "': there is no folder '" +
+                                  (folder_ / "none").string() + "'; create it, or name a file in another");
+    }
+  }
+}
+
 TEST_F(FileTest, WhatKilledWritersLeftGoesAndAllElseStays) {
   const std::string running = std::to_string(::getppid()), own = std::to_string(::getpid());
   constexpr char kNone[] = "2147483647";  // more processes than Linux can count
@@ -94,7 +108,7 @@ TEST_F(FileTest, FailuresNamePathAndReason) {
   EXPECT_THAT([&] { MappedFile file(folder_); }, ThrowsMessage<Error>(HasSubstr("is a folder")));
   EXPECT_THAT([&] { MappedFile file("/dev/zero"); }, ThrowsMessage<Error>(HasSubstr("is a device")));
   EXPECT_THAT([&] { write_file_atomically(folder_ / "none" / "x", ""); },
-              ThrowsMessage<Error>(HasSubstr("No such file")));
+              ThrowsMessage<Error>(HasSubstr("there is no folder")));
   EXPECT_THAT([&] { sync_path(folder_ / "none"); }, ThrowsMessage<Error>(HasSubstr("No such file")));
 }
 
