@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "checkpoint/checkpoint.h"
 #include "config/load.h"
 #include "weights/folder.h"
 
@@ -23,6 +24,17 @@ bool holds_a_run(const std::filesystem::path& folder) {
     if (std::filesystem::exists(folder / name)) return true;
   }
   return false;
+}
+
+// With the run in this folder: it goes on from a checkpoint, and begins anew where that loses no weights.
+std::string what_auto_would_do(const std::filesystem::path& folder) {
+  bool checkpoint = false, weights = false;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    checkpoint = checkpoint || entry.path().filename().string().starts_with("checkpoint-");
+    weights = weights || entry.path().extension() == ".safetensors" || checkpoint::is_set_aside(entry.path());
+  }
+  if (checkpoint) return "set resume_from_checkpoint: auto to continue it, ";
+  return weights ? "" : "it has no checkpoint: set resume_from_checkpoint: auto to begin it anew there, ";
 }
 
 // A lock on the folder itself: no file is left behind, and the kernel lets go of it when the process ends.
@@ -48,9 +60,8 @@ void refuse_taken(const config::RunConfig& config, bool resumes, bool phantom) {
     throw UsageError(folder.string() + " holds a real run", "choose another output_dir for --phantom-gpu");
   }
   if (!resumes && holds_a_run(folder)) {
-    throw UsageError(
-        folder.string() + " already holds a run",
-        "set resume_from_checkpoint: auto to continue it, choose another output_dir, or remove the folder");
+    throw UsageError(folder.string() + " already holds a run",
+                     what_auto_would_do(folder) + "choose another output_dir, or remove the folder");
   }
 }
 

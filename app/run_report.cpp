@@ -9,6 +9,7 @@
 #include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/numbers.h"
 #include "config/load.h"
 #include "page/page.h"
 #include "page/run_record.h"
@@ -28,8 +29,7 @@ std::string now() {
 
 std::string this_machine() {
   const Cpu cpu = this_cpu();
-  return cpu.model + ", " + format_count(cpu.cores) + (cpu.cores == 1 ? " core, " : " cores, ") +
-         format_bytes(total_memory_bytes());
+  return cpu.model + ", " + format_counted(cpu.cores, "core") + ", " + format_bytes(total_memory_bytes());
 }
 
 Json run_facts(const Invocation& invocation, const arch::ModelShape& shape) {
@@ -58,6 +58,7 @@ void write_run_report(const Invocation& invocation, const arch::ModelShape& shap
   if (end) {
     memory["run"]["seconds"] = end->seconds;
     memory["run"]["kept_step"] = end->kept_step ? Json(*end->kept_step) : Json(nullptr);
+    if (!end->failure.empty()) memory["run"]["failure"] = end->failure;
   }
   write_file_atomically(folder / "memory.json", format_json(memory));
   page::write_timelines(folder, comparison.plan.timeline,

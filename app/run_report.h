@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "app/invocation.h"
 #include "arch/shape.h"
@@ -14,6 +15,7 @@ namespace fathom::app {
 struct RunEnd {
   double seconds = 0;                // that all of it took
   std::optional<int64_t> kept_step;  // whose weights are the model in output_dir; unset where none is there
+  std::string failure = {};          // what ended it, in a line; empty where it ended as it should, or by a signal
 };
 
 // Writes them into output_dir, each whole or not at all; `memory` is what memory.json says of the comparison, to which

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/numbers.h"
 #include "base/output.h"
+#include "base/system_error.h"
 #include "ledger/out_of_memory.h"
 #include "plan/attention_curve.h"
 #include "plan/dry_run.h"
@@ -235,6 +236,29 @@ void refuse_many_processes() {
   }
 }
 
+train::RunResult play(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
+                      const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume, Recorder& recorder) {
+  try {
+    train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
+    trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
+    return train::run(config, inputs, trainer, resume, recorder.observer());
+  } catch (const c10::Error& error) {
+    if (!ledger::is_out_of_memory(error)) throw;
+    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.shape, plan));
+  }
+}
+
+// So that the page of a run that failed says so. What failed first is told, whatever becomes of this.
+void record_failure(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, double seconds,
+                    const std::exception& error) {
+  const std::string message = message_of(error);
+  try {
+    write_run_report(invocation, shape, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}),
+                     RunEnd{seconds, std::nullopt, message.substr(0, message.find('\n'))});
+  } catch (const std::exception&) {
+  }
+}
+
 // What is about to be done, in the numbers that a user thinks in.
 std::string describe_run(const config::RunConfig& config, const train::RunInputs& inputs,
                          const std::optional<checkpoint::Checkpoint>& resume) {
@@ -318,12 +342,10 @@ int run_train(const Invocation& invocation) {
 
   train::RunResult result;
   try {
-    train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
-    trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
-    result = train::run(config, inputs, trainer, resume, recorder.observer());
-  } catch (const c10::Error& error) {
-    if (!ledger::is_out_of_memory(error)) throw;
-    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.shape, plan));
+    result = play(config, inputs, session, plan, resume, recorder);
+  } catch (const std::exception& error) {
+    record_failure(invocation, inputs.shape, plan, seconds_since(start), error);
+    throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
   if (result.signal != 0) {

@@ -142,8 +142,11 @@ std::string notices(const Json& memory) {
         "losses and times are no real device's.</p>\n";
   }
   if (!bytes_at(memory, {"peak", "measured"})) {
+    const std::string failure = text_at(memory, {"run", "failure"});
     text.append("<p class=\"notice\">")
-        .append(is_plan(memory) ? "A plan: nothing was run." : "This run has not ended: what was measured is missing.")
+        .append(is_plan(memory)   ? "A plan: nothing was run."
+                : failure.empty() ? "This run has not ended, or was killed: what was measured is missing."
+                                  : "This run failed, and what was measured is missing: " + escaped(failure))
         .append("</p>\n");
   }
   return text;

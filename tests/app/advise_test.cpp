@@ -184,6 +184,20 @@ TEST_F(Advise, TheBudgetBoundsAGpuToo) {
   EXPECT_THAT(forced.errors, HasSubstr("out of memory"));
 }
 
+// Before its first checkpoint: the page says that it failed, and the next try what can be done with what it left.
+TEST_F(Advise, ARunThatRanOutOfMemorySaysSoAfterwards) {
+  ASSERT_EQ(train("memory_budget=1500000 --force").status, 1);
+  EXPECT_THAT(read_file(folder_ / "out" / "report.html"),
+              HasSubstr("This run failed, and what was measured is missing"));
+  EXPECT_THAT(
+      run("train run.yaml").errors,
+      HasSubstr("already holds a run; it has no checkpoint: set resume_from_checkpoint: auto to begin it anew"));
+  EXPECT_EQ(run("train run.yaml resume_from_checkpoint=auto").status, 0);
+  EXPECT_THAT(run("train run.yaml").errors, HasSubstr("set resume_from_checkpoint: auto to continue it, choose"));
+  fs::remove_all(newest_checkpoint());
+  EXPECT_THAT(run("train run.yaml").errors, HasSubstr("already holds a run; choose another output_dir, or remove"));
+}
+
 // Full training on BF16 weights that are rounded to nearest: warned of by whatever plans it, proposed by nothing.
 TEST_F(Advise, WeightsRoundedToNearestAreWarnedOfAndNeverProposed) {
   const std::string warning = "lose most updates";

@@ -304,6 +304,14 @@ TEST(ReportPage, OfAnInterruptedRunShowsWhatIsThere) {
   EXPECT_THAT(page, HasSubstr("method: lora"));
 }
 
+TEST(ReportPage, OfARunThatFailedSaysWhy) {
+  RunRecord record;
+  record.memory = {{"run", {{"failure", "out of memory: <b>"}}}};
+  const std::string page = report_page(record);
+  EXPECT_THAT(page, HasSubstr("This run failed, and what was measured is missing: out of memory: &lt;b&gt;</p>"));
+  EXPECT_THAT(page, Not(HasSubstr("has not ended")));
+}
+
 TEST(ReportPage, RefusesFiguresThatAreNone) {
   RunRecord record = example_record();
   record.memory["components"]["weights"]["dry_run"] = "many";
