@@ -308,8 +308,9 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   app.require_subcommand(0, 1);
   app.footer(
       "\n`fathom COMMAND --help` says more.\n"
-      "Exit status: 0 success, 1 failure, 2 bad usage or config, 130 or 143 stopped by\n"
-      "a signal after a checkpoint was saved.");
+      "Exit status: 0 success, 1 failure, 2 bad usage or config, 128 + N stopped by\n"
+      "signal N after a checkpoint was saved (129 SIGHUP, 130 SIGINT, 141 SIGPIPE, 143\n"
+      "SIGTERM).");
   add_training_commands(app, raw);
   add_model_commands(app, raw);
   refuse_unknown_command(app, count, arguments);

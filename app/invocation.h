@@ -39,6 +39,7 @@ struct Invocation {
 
   // estimate
   bool model_alone = false;            // MODEL instead of CONFIG: batches of max_length
+  bool price_alone = false;            // of the budget's GPU hours, for which nothing need be planned
   std::optional<config::GpuSpec> gpu;  // another GPU to plan for; unset: the config's device
   std::optional<int> placements;       // of segments, for the ranges of allocated and reserved bytes; unset: as many as
                                        //   can differ

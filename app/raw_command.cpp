@@ -343,6 +343,9 @@ Invocation complete(RawCommand& raw) {
   invocation.phantom_gpu = gpu_of(raw.phantom_gpu, raw.gpu_memory);
   if (invocation.command == "answer-plan") invocation.phantom_gpu = raw.answering_gpu;
   invocation.gpu = gpu_of(raw.gpu, raw.gpu_memory);
+  const bool asks_of_a_plan = !raw.overrides.empty() || invocation.gpu || invocation.placements || invocation.explain ||
+                              invocation.json || !invocation.page.empty();
+  invocation.price_alone = invocation.budget.gpu_hours && invocation.model_alone && !asks_of_a_plan;
   if (invocation.command == "advise") read_advise(raw);
   if (invocation.command == "logits") invocation.ids = parse_ids(raw.ids);
   if (invocation.command == "generate") {

@@ -7,6 +7,7 @@
 #include "app/machine.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/numbers.h"
 
 namespace fathom::app {
 namespace {
@@ -22,8 +23,7 @@ void set_threads(int64_t threads) {
   if (threads == 0) return;
   const int64_t cores = this_cpu().cores;
   if (threads > cores) {
-    log_warning("num_threads is " + std::to_string(threads) + " and this process has " + std::to_string(cores) +
-                (cores == 1 ? " core" : " cores") +
+    log_warning("num_threads is " + std::to_string(threads) + " and this process has " + format_counted(cores, "core") +
                 ": threads that wait for each other's cores can make a step take many "
                 "times as long; set num_threads: " +
                 std::to_string(cores) + " or less");

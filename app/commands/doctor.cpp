@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/narrow_instructions.h"
+#include "base/numbers.h"
 #include "base/output.h"
 #include "report/table.h"
 
@@ -37,7 +38,7 @@ std::string joined(const std::vector<std::string>& words) {
 void examine_cpu(Findings& findings) {
   const Cpu cpu = this_cpu();
   const bool native_bf16 = narrow_instructions().bf16;
-  findings.add("CPU", cpu.model + ", " + std::to_string(cpu.cores) + " cores");
+  findings.add("CPU", cpu.model + ", " + format_counted(cpu.cores, "core"));
   findings.add("instructions",
                cpu.instructions.empty() ? "none of those that LibTorch has kernels for" : joined(cpu.instructions));
   findings.add("bfloat16",

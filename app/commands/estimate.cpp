@@ -21,6 +21,7 @@
 #include "report/estimate_table.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
+#include "report/table.h"
 #include "train/resume.h"
 
 namespace fathom::app {
@@ -88,6 +89,11 @@ int print_attention(const Invocation& invocation, const Session& session, const 
 }  // namespace
 
 int run_estimate(const Invocation& invocation) {
+  if (invocation.price_alone) {
+    const plan::Budget& budget = invocation.budget;
+    print(report::folded(report::describe_price(budget, *plan::cost_of(budget, std::nullopt, /*listed_price=*/0))));
+    return 0;
+  }
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();

@@ -88,12 +88,14 @@ std::string format_cost(const plan::Outlook& outlook) {
     }
     text += ".\n";
   }
-  if (!outlook.cost) return folded(text);
-  const plan::Cost& cost = *outlook.cost;
-  if (!outlook.fits && !budget.gpu_hours) text += "The run does not fit. If it did: ";
-  if (budget.tokens && !budget.gpu_hours) text += short_count(*budget.tokens) + " tokens: ";
+  if (outlook.cost && !outlook.fits && !budget.gpu_hours) text += "The run does not fit. If it did: ";
+  if (outlook.cost && budget.tokens && !budget.gpu_hours) text += short_count(*budget.tokens) + " tokens: ";
+  return folded(outlook.cost ? text + describe_price(budget, *outlook.cost) : text);
+}
+
+std::string describe_price(const plan::Budget& budget, const plan::Cost& cost) {
   const auto hours = [](double count) { return count >= 100 ? rounded_count(count) : format_by("%.3g", count); };
-  text += hours(cost.gpu_hours) + " GPU hours";
+  std::string text = hours(cost.gpu_hours) + " GPU hours";
   if (budget.gpus > 1) text += ", " + hours(cost.hours) + " hours on " + format_count(budget.gpus) + " GPUs";
   if (cost.price_per_hour > 0) {
     text += ", $" + (cost.dollars() >= 100 ? rounded_count(cost.dollars()) : format_by("%.2f", cost.dollars()));
@@ -102,7 +104,7 @@ std::string format_cost(const plan::Outlook& outlook) {
   } else {
     text += "; no price is known (--price-per-hour)";
   }
-  return folded(text + ".\n");
+  return text + ".\n";
 }
 
 std::string format_host(const plan::HostMemory& host) {

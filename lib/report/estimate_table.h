@@ -19,6 +19,8 @@ std::string describe_unknown_speed(config::Device device);
 // What several GPUs are taken for; GPU hours, hours and dollars, of a run that does not fit as such. Empty without
 // either.
 std::string format_cost(const plan::Outlook& outlook);
+// Of that the hours and dollars, in one line that is not folded.
+std::string describe_price(const plan::Budget& budget, const plan::Cost& cost);
 std::string format_host(const plan::HostMemory& host);
 // Weights in each format, with caches beside them; in decimal gigabytes, as rules of thumb are told.
 // gpu: figures that exceed its memory stand in parentheses.

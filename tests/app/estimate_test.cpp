@@ -68,6 +68,11 @@ TEST_F(Estimate, PricesAKnownModel) {
   const Json json = estimate("Llama-2-7B --gpu-hours 184320 --gpus 8 --price-per-hour 33 max_length=16");
   EXPECT_EQ(json.at("cost").at("hours"), 23'040);
   EXPECT_EQ(json.at("cost").at("dollars"), 760'320);
+  const std::string asked = "estimate llama-2-7b --gpu-hours 184320 --gpus 8 --price-per-hour 33";
+  EXPECT_EQ(run(asked).output,
+            "184,320 GPU hours, 23,040 hours on 8 GPUs, $760,320 at $33.00 an hour for all of\n  them.\n")
+      << "for which nothing is planned";
+  EXPECT_THAT(run(asked + " max_length=16").output, AllOf(HasSubstr("at the peak"), HasSubstr("$760,320")));
 }
 
 // Two trillion tokens took 184,320 hours on A100s (Touvron et al. 2023, arXiv 2307.09288, table 2).
