@@ -37,7 +37,7 @@ void check(const PhantomGpu& gpu) {
     for (std::string_view capability : kCapabilities) known += (known.empty() ? "" : ", ") + std::string(capability);
     throw Error("the GPU '" + gpu.name + "' has compute capability '" + gpu.compute_capability +
                     "', which no phantom GPU can pretend",
-                "known are " + known + ".");
+                "known are " + known);
   }
   if (gpu.multiprocessors < 1 || gpu.multiprocessors > 1024) {
     throw Error("the GPU '" + gpu.name + "' has " + std::to_string(gpu.multiprocessors) +

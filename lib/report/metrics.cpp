@@ -25,7 +25,7 @@ namespace {
 void cut(int file, const std::filesystem::path& path, int64_t keep_bytes) {
   const auto refuse = [&](const std::string& what) {
     throw Error(path.string() + ": " + what + ", but the checkpoint was saved when it had " +
-                    std::to_string(keep_bytes) + " bytes of whole lines.",
+                    std::to_string(keep_bytes) + " bytes of whole lines",
                 "put the file of that run back, or start a new run in another output_dir");
   };
   struct stat status {};

@@ -28,7 +28,7 @@ const Json& checked(const Json& model, const std::string& file) {
   if (!model.is_object()) throw Error(file + ": model: expected an object");
   const Json& type = member(model, "type");
   if (!type.is_null() && type != "BPE") {
-    throw Error(file + ": model.type: " + type.dump().substr(0, 80) + " is not supported", "the one that is: \"BPE\".");
+    throw Error(file + ": model.type: " + type.dump().substr(0, 80) + " is not supported", "the one that is: \"BPE\"");
   }
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
     if (is_set(member(model, key))) {

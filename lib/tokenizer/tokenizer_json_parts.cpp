@@ -19,7 +19,7 @@ std::string type_of(const Json& part, const std::string& where) {
 }
 
 [[noreturn]] void refuse(const std::string& where, const std::string& type, const std::string& supported) {
-  throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported", "those that are: " + supported + ".");
+  throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported", "those that are: " + supported);
 }
 
 const Json& list_of(const Json& part, const char* key, const std::string& where) {

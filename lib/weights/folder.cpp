@@ -76,7 +76,7 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
   }
   if (!std::filesystem::exists(path_ / "config.json") && std::filesystem::exists(path_ / "adapter_config.json")) {
     throw Error(path_.string() + ": holds an adapter, not a model",
-                "name its base model, and the adapter with --adapter " + path_.string() + ".");
+                "name its base model, and the adapter with --adapter " + path_.string());
   }
   if (!std::filesystem::exists(path_ / "config.json")) {
     throw Error(path_.string() + ": holds no config.json", "give the path of a model folder in Hugging Face's layout");
@@ -106,7 +106,7 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
   } else if (weights_required) {
     if (holds_pickled_weights(path_)) {
       throw Error(path_.string() + ": holds pickled weights only, which can run code when read",
-                  "convert them to safetensors (transformers: save_pretrained).");
+                  "convert them to safetensors (transformers: save_pretrained)");
     }
     throw Error(path_.string() + ": holds neither " + kSingleFile + " nor " + kIndexFile,
                 "download the weights, or set random_init: true to train from config.json alone");

@@ -51,6 +51,13 @@ class CheckLayers(unittest.TestCase):
             self.refused("lib/report/o.cpp: ", lib__report__o_dot_cpp=f"// O.\n{code}\n")
         self.assertEqual(self.check(lib__report__o_dot_cpp="// O.\nauto f = Tokenizer::open(p);\n"), (0, ""))
 
+    def test_finds_messages_of_another_style(self):
+        for odd in ('"it is bad", "Mend it"', '"it is bad."', '"bad", "mend it."', 'a + "is bad.", "mend it"',
+                    '"bad",\n  x ? "Mend it" : "leave it"'):
+            self.refused("app/m.cpp: ", app__m_dot_cpp=f"// M.\nvoid m() {{ throw UsageError({odd}); }}\n")
+        sound = 'throw Error(path + ": bad FP16, got LibTorch...", "mend ~/.x, or ask")'
+        self.assertEqual(self.check(app__m_dot_cpp=f"// M.\nvoid m() {{ {sound}; }}\n"), (0, ""))
+
     def test_finds_a_back_edge(self):
         self.refused("lib/base/b.h: includes report/t.h, but 'report' is below 'base'",
                      lib__base__b_dot_h='// B.\n#include "report/t.h"\n', lib__report__t_dot_h="// T.\n")
