@@ -48,7 +48,7 @@ std::string base_of(const fs::path& adapter) {
   const Json settings = read_json(path);
   const bool names = settings.is_object() && settings.contains("base_model_name_or_path") &&
                      settings["base_model_name_or_path"].is_string();
-  const std::string base = names ? settings["base_model_name_or_path"].get<std::string>() : "";
+  std::string base = names ? settings["base_model_name_or_path"].get<std::string>() : "";
   const auto refuse = [&](const std::string& what) {
     throw UsageError(path.string() + ": " + what,
                      "name the base model where it is, and the adapter with --adapter " + adapter.string());
