@@ -60,7 +60,7 @@ model::ModelOptions options_for_use(const Invocation& invocation, const config::
   return options;
 }
 
-void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder) {
+void load_weights(model::Decoder& model, const Invocation& invocation, const weights::ModelFolder& folder) {
   const std::filesystem::path adapter = adapter_of(invocation);
   if (!adapter.empty()) checkpoint::require_adapter_of(adapter, model);  // before the base is read
   model.load(folder, invocation.seed);

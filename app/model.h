@@ -4,7 +4,7 @@
 #include "app/invocation.h"
 #include "app/session.h"
 #include "arch/shape.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 #include "train/inputs.h"
 
 namespace fathom::app {
@@ -17,6 +17,6 @@ config::RunConfig config_with_adapter(const Invocation& invocation);
 model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
                                     const arch::ModelShape& shape, const train::Placement& placement);
 // Fills the model from the folder, and from the adapter if one is named.
-void load_weights(model::Llama& model, const Invocation& invocation, const weights::ModelFolder& folder);
+void load_weights(model::Decoder& model, const Invocation& invocation, const weights::ModelFolder& folder);
 
 }  // namespace fathom::app

@@ -6,9 +6,9 @@
 
 namespace fathom::app {
 
-std::string write_answer(model::Llama& model, const tokenizer::Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
-                         const train::GenerationOptions& options, const std::vector<std::string>& stops,
-                         const std::function<void(const std::string&)>& show) {
+std::string write_answer(model::Decoder& model, const tokenizer::Tokenizer& tokenizer,
+                         const std::vector<int32_t>& prompt, const train::GenerationOptions& options,
+                         const std::vector<std::string>& stops, const std::function<void(const std::string&)>& show) {
   tokenizer::StreamDecoder decoder(tokenizer);
   chat::StopTexts stop(stops);
   std::string said;

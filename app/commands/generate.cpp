@@ -58,7 +58,7 @@ int run_generate(const Invocation& invocation) {
     throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model or tokenizer.json");
   }
   if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
-  model::Llama model(inputs.shape, options_for_use(invocation, config, inputs.shape, session.placement));
+  model::Decoder model(inputs.shape, options_for_use(invocation, config, inputs.shape, session.placement));
   load_weights(model, invocation, *inputs.folder);
 
   train::GenerationOptions options;

@@ -24,7 +24,7 @@ int run_logits(const Invocation& invocation) {
     }
   }
   if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
-  model::Llama model(inputs.shape, options_for_use(invocation, config, inputs.shape, session.placement));
+  model::Decoder model(inputs.shape, options_for_use(invocation, config, inputs.shape, session.placement));
   load_weights(model, invocation, *inputs.folder);
   model.set_training(false);
   const at::NoGradGuard no_gradients;

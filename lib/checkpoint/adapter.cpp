@@ -43,7 +43,7 @@ weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
 }
 
 // Throws Error unless the file holds what the model trains, and nothing else.
-void require_tensors(const weights::SafetensorsFile& file, const model::Llama& model) {
+void require_tensors(const weights::SafetensorsFile& file, const model::Decoder& model) {
   const std::string origin = file.path().string(), prefix = weights_prefix(kAdapter);
   const std::string remedy = "use the adapter on the model and modules it was made for";
   std::set<std::string> known;
@@ -148,12 +148,12 @@ bool has_adapter_weights(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / weights_file_name(kAdapter));
 }
 
-void require_adapter_of(const std::filesystem::path& folder, const model::Llama& model) {
+void require_adapter_of(const std::filesystem::path& folder, const model::Decoder& model) {
   refuse_untied(folder, model.shape());
   require_tensors(open_weights(folder), model);
 }
 
-void load_adapter(const std::filesystem::path& folder, const model::Llama& model) {
+void load_adapter(const std::filesystem::path& folder, const model::Decoder& model) {
   const at::NoGradGuard no_gradients;
   refuse_untied(folder, model.shape());
   const weights::SafetensorsFile file = open_weights(folder);

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "config/run_config.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 
 namespace fathom::checkpoint {
 
@@ -22,9 +22,9 @@ void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShap
 bool has_adapter_weights(const std::filesystem::path& folder);
 // Throws Error unless adapter_model.safetensors holds what the model trains, in names, shapes and types: reads its
 // header, and of the model no more than sizes, so that it may be on LibTorch's meta device.
-void require_adapter_of(const std::filesystem::path& folder, const model::Llama& model);
+void require_adapter_of(const std::filesystem::path& folder, const model::Decoder& model);
 // Copies the tensors of adapter_model.safetensors into the model's adapters and its modules_to_save, converting their
 // types. Throws as require_adapter_of.
-void load_adapter(const std::filesystem::path& folder, const model::Llama& model);
+void load_adapter(const std::filesystem::path& folder, const model::Decoder& model);
 
 }  // namespace fathom::checkpoint

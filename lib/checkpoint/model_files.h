@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/named_tensors.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 
 namespace fathom::checkpoint {
 

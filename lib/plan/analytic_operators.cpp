@@ -22,7 +22,7 @@ constexpr const char* kCast = "autocast computes in 16 bits and keeps copies of 
 constexpr const char* kSwiGlu = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
 constexpr const char* kRotary =
     "attention keeps queries and keys, turned by their positions (Su et al. 2021, arXiv 2104.09864)";
-constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
+constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
 
 }  // namespace
 

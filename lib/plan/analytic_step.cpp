@@ -18,8 +18,8 @@ using ledger::Component;
 constexpr int64_t kPartColumns = 512;      // ops::HeadGradient multiplies so many at a time on the CPU
 constexpr int64_t kUnsortedTokens = 3072;  // LibTorch sorts more than these in the backward pass of an embedding
 
-constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder.cpp";
-constexpr const char* kProduct = "a product with weights, on its way; lib/model/decoder.cpp";
+constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
+constexpr const char* kProduct = "a product with weights, on its way; lib/model/decoder_layer.cpp";
 constexpr const char* kValues = "attention keeps values (Vaswani et al. 2017, arXiv 1706.03762)";
 constexpr const char* kGate = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
 constexpr const char* kHead = "one score for each token of the vocabulary, of a chunk of rows; lib/ops/head_loss.cpp";

@@ -1,4 +1,4 @@
-// Follows lib/model/llama.cpp when it loads and lib/checkpoint when it saves.
+// Follows lib/model/decoder.cpp when it loads and lib/checkpoint when it saves.
 #include "plan/host.h"
 
 #include <algorithm>

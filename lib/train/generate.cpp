@@ -47,8 +47,8 @@ int32_t choose_token(const std::vector<float>& logits_V, const GenerationOptions
   return order[count - 1];
 }
 
-std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& prompt, const GenerationOptions& options,
-                              const std::function<bool(int32_t)>& on_token) {
+std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>& prompt,
+                              const GenerationOptions& options, const std::function<bool(int32_t)>& on_token) {
   const auto length = static_cast<int64_t>(prompt.size());
   if (prompt.empty()) throw Error("the prompt is empty and the tokenizer adds no BOS", "give a prompt");
   if (options.max_new_tokens > model.shape().max_position_embeddings - length) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "model/llama.h"
+#include "model/decoder.h"
 
 namespace fathom::train {
 
@@ -21,8 +21,8 @@ struct GenerationOptions {
 // Continues the prompt (at least one id) until a stop id, which is not returned, or max_new_tokens. The prompt and what
 // is added must fit the model's max_position_embeddings, else Error. on_token, if set, sees each id as it comes, and
 // ends the text there by saying false. Under autocast if the caller says so.
-std::vector<int32_t> generate(model::Llama& model, const std::vector<int32_t>& prompt, const GenerationOptions& options,
-                              const std::function<bool(int32_t)>& on_token = nullptr);
+std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>& prompt,
+                              const GenerationOptions& options, const std::function<bool(int32_t)>& on_token = nullptr);
 
 // The next id for logits_V (FP32, host): the largest for temperature 0, else drawn with `uniform` in [0, 1).
 // Throws Error for logits that are not finite; -inf, an id that is never drawn, is allowed beside finite ones.

@@ -4,7 +4,7 @@
 #include "arch/precision.h"
 #include "base/error.h"
 #include "checkpoint/adapter.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 #include "train/trainer.h"
 
 namespace fathom::train {
@@ -29,7 +29,7 @@ void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShap
   // The run's model without memory behind its tensors.
   model::ModelOptions options = model_options(config, shape, {at::kMeta, nullptr, nullptr});
   options.cuda_kernels = false;
-  checkpoint::require_adapter_of(adapter, model::Llama(shape, options));
+  checkpoint::require_adapter_of(adapter, model::Decoder(shape, options));
 }
 
 bool saves_checkpoints(const config::RunConfig& config) {

@@ -10,7 +10,7 @@
 #include "data/batch.h"
 #include "ledger/cuda.h"
 #include "ledger/ledger.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "train/batch_ring.h"
@@ -57,7 +57,7 @@ class Evaluator {
   Evaluator(const config::RunConfig& config, const arch::ModelShape& shape, const model::ModelOptions& options,
             int64_t capacity_tokens, const Placement& placement);
 
-  model::Llama& model() { return model_; }
+  model::Decoder& model() { return model_; }
   // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
   // true the evaluation ends there, incomplete.
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr);
@@ -72,7 +72,7 @@ class Evaluator {
   Placement placement_;
   std::optional<at::ScalarType> autocast_;
   int64_t loss_chunk_;
-  model::Llama model_;
+  model::Decoder model_;
   BatchRing ring_;
 };
 
@@ -89,7 +89,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  model::Llama& model() { return evaluator_->model(); }
+  model::Decoder& model() { return evaluator_->model(); }
   optim::Optimizer& optimizer() { return *optimizer_; }
   // Where products are in FP16.
   const std::optional<optim::LossScale>& loss_scale() const { return loss_scale_; }

@@ -46,19 +46,19 @@ class PeftAdapter : public testing::TestWithParam<const char*> {
   }
   ~PeftAdapter() override { fs::remove_all(scratch_); }
 
-  model::Llama load(const fs::path& adapter, bool checkpointing = false) const {
+  model::Decoder load(const fs::path& adapter, bool checkpointing = false) const {
     model::ModelOptions options;
     options.gradient_checkpointing = checkpointing;
     options.parameters.lora =
         arch::LoraOptions{settings_.lora_r,         settings_.lora_alpha, settings_.lora_dropout,
                           settings_.target_modules, settings_.use_rslora, settings_.modules_to_save};
-    model::Llama model(base_.shape, options);
+    model::Decoder model(base_.shape, options);
     model.load(base_.folder, 1);
     load_adapter(adapter, model);
     model.set_training(true);
     return model;
   }
-  at::Tensor loss(model::Llama& model, int64_t chunk_rows) const {
+  at::Tensor loss(model::Decoder& model, int64_t chunk_rows) const {
     const at::Tensor targets_T = targets_BS_.view({-1});
     const auto count = (targets_T != ops::kIgnoredTarget).sum().item<double>();
     ops::LossTargets targets{{}, targets_T, count, chunk_rows};
@@ -86,7 +86,7 @@ class PeftAdapter : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(PeftAdapter, logits_and_loss_are_its) {
-  model::Llama model = load(folder_);
+  model::Decoder model = load(folder_);
   const at::NoGradGuard no_gradients;
   model.set_training(false);
   const at::Tensor& expected = tensors_.at("logits");
@@ -99,7 +99,7 @@ TEST_P(PeftAdapter, logits_and_loss_are_its) {
 
 TEST_P(PeftAdapter, gradients_are_its) {
   for (const bool checkpointing : {false, true}) {
-    model::Llama model = load(folder_, checkpointing);
+    model::Decoder model = load(folder_, checkpointing);
     torch::autograd::backward({loss(model, 7)}, {});
     const std::map<std::string, at::Tensor> gradients = model::gradients_of(model);
     EXPECT_EQ(gradients.size() + 1, tensors_.size()) << "beside the logits";
@@ -115,7 +115,7 @@ TEST_P(PeftAdapter, gradients_are_its) {
 }
 
 TEST_P(PeftAdapter, training_goes_on_as_there) {
-  model::Llama model = load(folder_);
+  model::Decoder model = load(folder_);
   std::vector<optim::OptimizedParameter> parameters;
   for (const model::Parameter& p : model.trained_parameters()) parameters.push_back({p.name, p.tensor, p.decays});
   optim::AdamWOptions options;
@@ -136,7 +136,7 @@ TEST_P(PeftAdapter, training_goes_on_as_there) {
 
 // What PEFT would read back: its own tensors under its own names, and settings that mean the same.
 TEST_P(PeftAdapter, is_saved_as_it_came) {
-  const model::Llama model = load(folder_);
+  const model::Decoder model = load(folder_);
   NamedTensors parameters;
   for (const model::Parameter& p : model.trained_parameters()) parameters.emplace_back(p.name, p.tensor);
   write_model(scratch_ / "again", parameters, {base_.folder.path(), model.options().parameters.lora, "org/base"});
@@ -167,14 +167,14 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
   request.base = scratch_ / "base";
   // In FP32, so that merging rounds nothing away.
   std::vector<std::pair<std::string, at::Tensor>> base;
-  model::Llama plain(base_.shape, {});
+  model::Decoder plain(base_.shape, {});
   plain.load(base_.folder, 1);
   for (const model::Parameter& p : plain.parameters()) base.emplace_back(p.name, p.tensor.detach());
   write_model(request.base, base, {base_.folder.path(), std::nullopt});
   export_model(request);
 
   const weights::ModelFolder merged(request.out);
-  model::Llama model(arch::parse_model_shape(merged.config(), "merged"), {});
+  model::Decoder model(arch::parse_model_shape(merged.config(), "merged"), {});
   model.load(merged, 1);
   const at::NoGradGuard no_gradients;
   const at::Tensor& expected = tensors_.at("logits");

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
@@ -13,7 +14,7 @@
 
 #include "arch/parameter_table.h"
 #include "base/json.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 #include "ops/cross_entropy.h"
 #include "ops/head_loss.h"
 #include "ops/scalar_type.h"
@@ -54,10 +55,10 @@ struct Golden {
   }
 
   // The model with the folder's weights and, under LoRA, the expected file's adapters.
-  Llama make(ModelOptions options, bool with_lora) const { return make(options, with_lora, shape); }
-  Llama make(ModelOptions options, bool with_lora, const arch::ModelShape& of_shape) const {
+  Decoder make(ModelOptions options, bool with_lora) const { return make(options, with_lora, shape); }
+  Decoder make(ModelOptions options, bool with_lora, const arch::ModelShape& of_shape) const {
     if (with_lora) options.parameters.lora = lora;
-    Llama model(of_shape, options);
+    Decoder model(of_shape, options);
     model.load(folder, 1);
     model.set_training(true);
     const at::NoGradGuard no_gradients;
@@ -69,7 +70,7 @@ struct Golden {
   }
 
   // Through chunks of `chunk_rows` logits of the rows that count; 0: of all rows at once.
-  at::Tensor loss(Llama& model, int64_t chunk_rows = 0) const {
+  at::Tensor loss(Decoder& model, int64_t chunk_rows = 0) const {
     const at::Tensor targets_T = targets_BS.view({-1});
     ops::LossTargets targets{{}, targets_T, static_cast<double>(target_count), chunk_rows};
     if (chunk_rows > 0) {
@@ -100,7 +101,7 @@ struct Golden {
 };
 
 // Gradients of all trained parameters by name; clears nothing.
-inline std::map<std::string, at::Tensor> gradients_of(const Llama& model) {
+inline std::map<std::string, at::Tensor> gradients_of(const Decoder& model) {
   std::map<std::string, at::Tensor> result;
   for (const Parameter& parameter : model.trained_parameters()) result[parameter.name] = parameter.tensor.grad();
   return result;

@@ -27,14 +27,14 @@ class Parity : public testing::TestWithParam<Case> {
   bool lora_ = std::get<1>(GetParam());
   std::string prefix_ = lora_ ? "lora." : "";
 
-  Llama make() const {
+  Decoder make() const {
     ModelOptions options;
     options.attention = std::get<2>(GetParam());
     options.gradient_checkpointing = std::get<3>(GetParam());
     return golden_.make(options, lora_);
   }
 
-  void expect_gradients(const Llama& model) const {
+  void expect_gradients(const Decoder& model) const {
     size_t compared = 0;
     for (const auto& [name, gradient] : gradients_of(model)) {
       const auto expected = golden_.tensors.find(prefix_ + "gradient." + name);
@@ -50,7 +50,7 @@ class Parity : public testing::TestWithParam<Case> {
 };
 
 TEST_P(Parity, logits) {
-  Llama model = make();
+  Decoder model = make();
   const at::NoGradGuard no_gradients;
   const at::Tensor& expected = golden_.tensors.at(prefix_ + "logits");
   ASSERT_GE(standard_deviation(expected), 1);
@@ -61,14 +61,14 @@ TEST_P(Parity, logits) {
 TEST_P(Parity, gradients) {
   for (const int64_t chunk_rows : {0, 7}) {
     SCOPED_TRACE(chunk_rows);
-    Llama model = make();
+    Decoder model = make();
     torch::autograd::backward({golden_.loss(model, chunk_rows)}, {});
     expect_gradients(model);
   }
 }
 
 TEST_P(Parity, ten_losses) {
-  Llama model = make();
+  Decoder model = make();
   std::vector<optim::OptimizedParameter> parameters;
   for (const Parameter& p : model.trained_parameters()) parameters.push_back({p.name, p.tensor, p.decays});
   optim::AdamWOptions options;
@@ -93,7 +93,7 @@ TEST_P(Continuation, is_the_same) {
   const Golden golden(std::get<0>(GetParam()));
   ModelOptions options;
   options.attention = std::get<1>(GetParam());
-  Llama model = golden.make(options, false);
+  Decoder model = golden.make(options, false);
   model.set_training(false);
   constexpr int64_t kPrompt = 5;
   const auto wanted = static_cast<int64_t>(golden.continuation.size());
@@ -133,7 +133,7 @@ TEST(ParityFailsWith, a_wrong_rope_theta) {
     const Golden golden(name);
     arch::ModelShape shape = golden.shape;
     shape.rope_theta *= 1.1;
-    Llama model = golden.make({}, false, shape);
+    Decoder model = golden.make({}, false, shape);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
   }
@@ -145,7 +145,7 @@ TEST(ParityFailsWith, positions_that_are_not_stretched) {
     arch::ModelShape shape = golden.shape;
     ASSERT_TRUE(shape.rope_scaling) << name;
     shape.rope_scaling.reset();
-    Llama model = golden.make({}, false, shape);
+    Decoder model = golden.make({}, false, shape);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
   }
@@ -157,7 +157,7 @@ TEST(ParityFailsWith, a_window_of_another_size) {
     for (const int64_t change : {-1, 1}) {
       arch::ModelShape shape = golden.shape;
       shape.sliding_window += change;
-      Llama model = golden.make({}, false, shape);
+      Decoder model = golden.make({}, false, shape);
       const at::NoGradGuard no_gradients;
       EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
     }

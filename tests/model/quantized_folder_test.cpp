@@ -9,7 +9,7 @@
 #include "arch/parameter_table.h"
 #include "arch/storage_schemes.h"
 #include "base/error.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 #include "quant/stored_matrix.h"
 #include "weights/folder.h"
 
@@ -50,7 +50,7 @@ TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
   const weights::ModelFolder folder(kRoot + GetParam());
   const arch::ModelShape shape = shape_of(folder);
   ASSERT_TRUE(shape.quantized);
-  Llama model(shape, options_of(shape));
+  Decoder model(shape, options_of(shape));
   model.load(folder, 1);
   model.set_training(false);
   const at::NoGradGuard no_gradients;
@@ -63,7 +63,7 @@ TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
 TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
   const weights::ModelFolder folder(kRoot + GetParam());
   const arch::ModelShape shape = shape_of(folder);
-  Llama model(shape, options_of(shape));
+  Decoder model(shape, options_of(shape));
   model.load(folder, 1);
   EXPECT_TRUE(model.trained_parameters().empty());
   size_t compared = 0;

@@ -1,6 +1,6 @@
 // The decoder against itself: checkpointing, attention kernels, adapters, caches, precisions, loading and drawing
 // weights.
-#include "model/llama.h"
+#include "model/decoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct Step {
   std::map<std::string, at::Tensor> gradients;
 };
 
-Step run(const Golden& golden, Llama& model, bool autocast = false) {
+Step run(const Golden& golden, Decoder& model, bool autocast = false) {
   Step step;
   at::Tensor loss;
   {
@@ -49,7 +49,7 @@ class Equivalence : public testing::TestWithParam<std::tuple<std::string, bool, 
   bool lora_ = std::get<1>(GetParam()), autocast_ = std::get<2>(GetParam());
 
   // The golden weights are wild, so that parity is hard; rounding to 8 bits is measured on gentler ones.
-  static void calm(const Llama& model) {
+  static void calm(const Decoder& model) {
     const at::NoGradGuard no_gradients;
     for (const Parameter& parameter : model.parameters()) {
       if (parameter.tensor.dim() > 1) parameter.tensor.mul_(0.5);
@@ -62,7 +62,7 @@ class Equivalence : public testing::TestWithParam<std::tuple<std::string, bool, 
     options.attention = attention;
     options.gradient_checkpointing = checkpointing;
     golden_.lora.dropout = dropout;
-    Llama model = golden_.make(options, lora_);
+    Decoder model = golden_.make(options, lora_);
     if (calmed) calm(model);
     at::manual_seed(77);
     return run(golden_, model, autocast_);
@@ -89,7 +89,7 @@ TEST_P(Equivalence, flash_and_math_agree) {
 
 TEST_P(Equivalence, narrow_precision_is_near_float32) {
   const Step actual = step(config::Attention::kFlash, false, 0, true);
-  Llama exact_model = golden_.make({}, lora_);
+  Decoder exact_model = golden_.make({}, lora_);
   calm(exact_model);
   const Step exact = run(golden_, exact_model);
   EXPECT_NEAR(actual.loss, exact.loss, 0.005 * exact.loss);
@@ -130,7 +130,7 @@ TEST(Lora, on_some_layers_alone_is_checkpointed_too) {
       ModelOptions options;
       options.gradient_checkpointing = checkpointing;
       options.parameters.lora = arch::LoraOptions{4, 8, 0, {module}};
-      Llama model(golden.shape, options);
+      Decoder model(golden.shape, options);
       model.initialise(3);
       model.set_training(true);
       const std::vector<Parameter> trained = model.trained_parameters();
@@ -150,7 +150,7 @@ TEST(Lora, is_scaled_by_the_root_of_the_rank_where_asked) {
   const auto logits = [&](double alpha, bool rank_stabilised) {
     ModelOptions options;
     options.parameters.lora = arch::LoraOptions{4, alpha, 0, {"all-linear"}, rank_stabilised};
-    Llama model(golden.shape, options);
+    Decoder model(golden.shape, options);
     model.initialise(3);
     const at::NoGradGuard no_gradients;
     at::manual_seed(5);
@@ -165,7 +165,7 @@ TEST(Lora, with_b_zero_equals_the_base) {
   for (const std::string& name : kGoldenShapes) {
     const Golden golden(name);
     const at::NoGradGuard no_gradients;
-    Llama adapted = golden.make({}, true), base = golden.make({}, false);
+    Decoder adapted = golden.make({}, true), base = golden.make({}, false);
     const at::Tensor before = adapted.forward(golden.ids_BS);
     EXPECT_FALSE(before.equal(base.forward(golden.ids_BS)));
     for (const Parameter& parameter : adapted.parameters()) {
@@ -183,7 +183,7 @@ TEST(Lora, on_a_quantized_base_computes_as_on_the_base_read_back) {
     const Golden golden("grouped");
     ModelOptions options;
     options.parameters.base_scheme = scheme;
-    Llama quantized = golden.make(options, true), plain = golden.make({}, true);
+    Decoder quantized = golden.make(options, true), plain = golden.make({}, true);
     std::map<std::string, at::Tensor> parts;
     for (const Parameter& parameter : quantized.parameters()) parts[parameter.name] = parameter.tensor;
     int64_t matrices = 0;
@@ -211,7 +211,7 @@ TEST(Lora, freezes_the_base_and_starts_as_peft_does) {
   ModelOptions options;
   options.parameters.dtype = DType::kBF16;
   options.parameters.lora = arch::LoraOptions{4, 8, 0, {}};
-  Llama model(golden.shape, options);
+  Decoder model(golden.shape, options);
   model.load(golden.folder, 3);
   EXPECT_EQ(model.trained_parameters().size(), 2U * 2 * 2);
   for (const Parameter& parameter : model.parameters()) {
@@ -239,7 +239,7 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
       const Golden golden(name);
       ModelOptions options;
       options.attention = attention;
-      Llama model = golden.make(options, true);
+      Decoder model = golden.make(options, true);
       const at::NoGradGuard no_gradients;
       const at::Tensor all_BSV = model.forward(golden.ids_BS);
       const int64_t rows = golden.ids_BS.size(0), length = golden.ids_BS.size(1);
@@ -261,7 +261,7 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
 TEST(Initialise, draws_as_transformers_and_repeats_by_seed) {
   Golden golden("tied");
   golden.shape.initializer_range = 0.05;
-  Llama first(golden.shape, {}), second(golden.shape, {}), third(golden.shape, {});
+  Decoder first(golden.shape, {}), second(golden.shape, {}), third(golden.shape, {});
   first.initialise(7);
   second.initialise(7);
   third.initialise(8);
@@ -281,7 +281,7 @@ TEST(Load, gives_added_tokens_the_mean_of_the_rows) {
   for (const std::string name : {"grouped", "tied", "multi_query"}) {  // stored as F32, BF16, F16
     const Golden golden(name);
     const at::NoGradGuard no_gradients;
-    Llama model = golden.make({}, false), grown = golden.make({}, false, arch::with_added_tokens(golden.shape, 3));
+    Decoder model = golden.make({}, false), grown = golden.make({}, false, arch::with_added_tokens(golden.shape, 3));
     const int64_t rows = golden.shape.vocab_size;
     const at::Tensor old_VD = model.parameters().front().tensor, new_VD = grown.parameters().front().tensor;
     EXPECT_EQ(new_VD.size(0), rows + 3);
@@ -298,7 +298,7 @@ TEST(Load, gives_added_tokens_the_mean_of_the_rows) {
 
 TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   const Golden golden("multi_query");
-  Llama model(golden.shape, {});
+  Decoder model(golden.shape, {});
   model.load(golden.folder, 1);  // F16 in the file, F32 here
   const auto entry = golden.folder.find("model.layers.2.mlp.down_proj.weight");
   const at::Tensor stored = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kHalf);
@@ -310,7 +310,7 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   }
   auto failure = [&](arch::ModelShape shape) {
     try {
-      Llama(shape, {}).load(golden.folder, 1);
+      Decoder(shape, {}).load(golden.folder, 1);
     } catch (const Error& error) {
       return std::string(error.what());
     }
