@@ -66,6 +66,20 @@ void write_run_report(const Invocation& invocation, const arch::ModelShape& shap
   if (end) page::write_report(folder, folder / "report.html");
 }
 
+EarlierReport::EarlierReport(const std::filesystem::path& folder) : folder_(folder) {
+  for (const char* name : {"memory.json", "timeline.json", "report.html"}) {
+    if (!std::filesystem::is_regular_file(folder / name)) {
+      files_.clear();
+      return;
+    }
+    files_[name] = read_file(folder / name);
+  }
+}
+
+void EarlierReport::put_back() const {
+  for (const auto& [name, content] : files_) write_file_atomically(folder_ / name, content);
+}
+
 void write_plan_page(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, Json memory) {
   const config::RunConfig& config = invocation.config;
   page::RunRecord record;

@@ -1,6 +1,8 @@
 // What a run leaves about itself beside its weights: memory.json, timeline.json and report.html.
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,6 +25,20 @@ struct RunEnd {
 // has its prediction, from which `fathom report` makes one.
 void write_run_report(const Invocation& invocation, const arch::ModelShape& shape, const plan::Comparison& comparison,
                       Json memory, const std::optional<RunEnd>& end = std::nullopt);
+
+// What a run's folder said of it before it was continued there: put back where no step was left, so that its
+// measurements are not lost for none.
+class EarlierReport {
+ public:
+  // Of a folder that lacks any of the files: nothing.
+  explicit EarlierReport(const std::filesystem::path& folder);
+  bool exists() const { return !files_.empty(); }
+  void put_back() const;
+
+ private:
+  std::filesystem::path folder_;
+  std::map<std::string, std::string> files_;  // by name
+};
 
 // A page of the plan alone, for `estimate`; memory: as `estimate --json` tells it.
 void write_plan_page(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, Json memory);

@@ -332,7 +332,10 @@ int run_train(const Invocation& invocation) {
   print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
-  const Descriptor folder = prepare_run_folder(config, train::continues_in_place(config, resume), session.phantom);
+  const bool in_place = train::continues_in_place(config, resume);
+  const std::optional<EarlierReport> earlier =
+      in_place ? std::optional<EarlierReport>(config.output_dir) : std::nullopt;
+  const Descriptor folder = prepare_run_folder(config, in_place, session.phantom);
   write_run_report(invocation, inputs.shape, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
@@ -357,10 +360,15 @@ int run_train(const Invocation& invocation) {
     return 128 + result.signal;
   }
 
-  const RunEnd end{seconds_since(start), result.kept_step};
-  write_run_report(invocation, inputs.shape, comparison,
-                   memory_of(comparison, invocation, inputs.shape, session, times), end);
-  if (resume && resume->step() == result.steps) {
+  const bool ran = !resume || resume->step() < result.steps;
+  if (!ran && earlier && earlier->exists()) {
+    earlier->put_back();
+  } else {
+    write_run_report(invocation, inputs.shape, comparison,
+                     memory_of(comparison, invocation, inputs.shape, session, times),
+                     RunEnd{seconds_since(start), result.kept_step});
+  }
+  if (!ran) {
     print(report::folded(resume->folder().string() +
                          " is of the last step: none was left to run, and nothing to measure\n"));
   } else {

@@ -1,6 +1,8 @@
 // Tables and JSON of advice.
 #include "report/advice_table.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/numbers.h"
 #include "plan/techniques.h"
@@ -93,7 +95,13 @@ std::string combinations_table(const std::vector<Combination>& combinations) {
   for (const Combination& each : combinations) {
     add_folded(table, joined(each.techniques, ", "), kNames, {need_of(each), fit_of(each), time_of(each)});
   }
-  return table.format();
+  const auto keeps_update = [](const Combination& each) { return each.change == plan::UpdateChange::kNone; };
+  const bool both = std::any_of(combinations.begin(), combinations.end(), keeps_update) &&
+                    !std::all_of(combinations.begin(), combinations.end(), keeps_update);
+  if (!both) return table.format();
+  return table.format() + folded(
+                              "Rows with another optimizer than the run's own come last, however fast they are: their "
+                              "update is another, or rounded.\n");
 }
 
 std::string alone_table(const std::vector<plan::Remedy>& alone) {

@@ -153,9 +153,16 @@ TEST_F(Train, TakesNoFolderThatHoldsSomething) {
 TEST_F(Train, AResumeOfAFinishedRunMeasuresNothing) {
   ASSERT_EQ(run("train run.yaml").status, 0);
   const std::string weights = hash_file(folder_ / "out" / "model.safetensors");
+  std::map<std::string, std::string> measured;
+  for (const char* name : {"memory.json", "timeline.json", "report.html"}) {
+    measured[name] = read_file(folder_ / "out" / name);
+  }
   const Outcome again = run("train run.yaml resume_from_checkpoint=auto");
   EXPECT_EQ(again.status, 0) << again.errors;
   EXPECT_THAT(again.output, AllOf(HasSubstr("checkpoint-6 is of the last step"), Not(HasSubstr("equal to the byte"))));
+  for (const char* name : {"memory.json", "timeline.json", "report.html"}) {
+    EXPECT_EQ(read_file(folder_ / "out" / name), measured.at(name)) << "the run's measurements are lost for none";
+  }
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), weights);
 }
 

@@ -127,6 +127,17 @@ TEST_F(AdviceTable, SaysWhatChangesTheUpdate) {
 }
 
 // However long names, settings and notes are.
+TEST_F(AdviceTable, SaysWhyFasterRowsComeLast) {
+  plan::Advice advice;
+  advice.best = best_;
+  advice.fitting = {best_};
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}), Not(HasSubstr("come last")));
+  advice.fitting.push_back(best_);
+  advice.fitting.back().change = plan::UpdateChange::kAnother;
+  EXPECT_THAT(format_advice(subject_, advice, nullptr, {}),
+              HasSubstr("Rows with another optimizer than the run's own come last"));
+}
+
 TEST_F(AdviceTable, NoLineIsWiderThanATerminal) {
   plan::Advice advice;
   advice.best = best_;
