@@ -262,13 +262,14 @@ void read_used_model(RawCommand& raw) {
   if (invocation.command == "generate") invocation.prompt_form = prompt_form_of(raw, used, run);
 }
 
-// What a run trained, on what it is evaluated on.
-void read_evaluated_run(RawCommand& raw) {
+// What a run trained, on what it is evaluated on; a model that belongs to none, on what the command line names.
+void read_evaluated_folder(RawCommand& raw) {
   Invocation& invocation = raw.invocation;
   const UsedModel used = find_used_model(raw.subject);
   if (used.run.empty()) {
-    throw UsageError(raw.subject + " has no config.yaml, and is no run's folder",
-                     "name a YAML file, and the model with model_name_or_path=" + raw.subject);
+    invocation.config = config::config_of_model(used.model, raw.overrides, config::Purpose::kEvaluate);
+    if (invocation.adapter.empty()) invocation.adapter = used.adapter;
+    return;
   }
   std::vector<std::string> overrides = raw.overrides;
   overrides.insert(overrides.begin(), "model_name_or_path=" + used.model);
@@ -282,7 +283,7 @@ void read_config(RawCommand& raw) {
   const std::string& command = invocation.command;
   if (command == "train") invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kTrain);
   if (command == "eval" && std::filesystem::is_directory(raw.subject)) {
-    read_evaluated_run(raw);
+    read_evaluated_folder(raw);
   } else if (command == "eval") {
     invocation.config = config::load_config(raw.subject, raw.overrides, config::Purpose::kEvaluate);
   }

@@ -113,7 +113,10 @@ TEST_F(UsedModel, OfARunIsAskedAsItWasTrained) {
   fs::remove(folder_ / "out" / "config.json");
   EXPECT_THAT(run(std::string("generate out") + kPrompt).errors,
               HasSubstr("has no final model; name its newest checkpoint, out/checkpoint-1"));
-  EXPECT_THAT(run("eval m").errors, HasSubstr("m has no config.yaml, and is no run's folder"));
+  EXPECT_EQ(evaluation("m validation_file=gone.jsonl").at("loss"),
+            evaluation("run.yaml model_name_or_path=m validation_file=gone.jsonl").at("loss"))
+      << "of a model that belongs to no run";
+  EXPECT_THAT(run("eval m").errors, HasSubstr("add validation_file"));
 }
 
 }  // namespace
