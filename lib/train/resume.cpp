@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/value.h"
@@ -186,6 +187,21 @@ void refuse_results_without_checkpoint(const std::filesystem::path& folder) {
                   "choose another output_dir, or remove that folder to start anew; save_strategy keeps checkpoints");
 }
 
+// Says what may have been meant by a path that is no checkpoint's.
+void refuse_no_checkpoint(const config::RunConfig& config) {
+  const std::filesystem::path named = config.resume_from_checkpoint, in_output = config.output_dir / named;
+  const std::string name = "resume_from_checkpoint: " + named.string();
+  if (!std::filesystem::exists(named) && std::filesystem::is_directory(in_output)) {
+    throw UsageError(name + " is not there, only " + in_output.string(), "write " + in_output.string());
+  }
+  if (std::filesystem::exists(named / "manifest.json") || !std::filesystem::exists(named / "config.yaml")) return;
+  const std::optional<checkpoint::Checkpoint> newest = checkpoint::find_newest(named);
+  if (!newest) throw UsageError(name + " is a run's folder without a sound checkpoint", "begin the run anew");
+  throw UsageError(name + " is a run's folder, not a checkpoint",
+                   (is_same_path(named, config.output_dir) ? "write auto, or name" : "name") +
+                       std::string(" its newest checkpoint, ") + newest->folder().string());
+}
+
 }  // namespace
 
 std::string steps_identity(config::RunConfig config) {
@@ -220,6 +236,7 @@ std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& confi
   if (automatic) {
     found = checkpoint::find_newest(from);
   } else {
+    refuse_no_checkpoint(config);
     found.emplace(from);
   }
   if (!found) {

@@ -150,6 +150,22 @@ TEST_F(Train, TakesNoFolderThatHoldsSomething) {
   EXPECT_EQ(hash_file(folder_ / "out" / "model.safetensors"), weights);
 }
 
+TEST_F(Train, AFolderThatIsNoCheckpointIsAnsweredWithOneThatIs) {
+  ASSERT_EQ(run("train run.yaml").status, 0);
+  const auto refusal = [&](const std::string& settings) {
+    const Outcome outcome = run("train run.yaml resume_from_checkpoint=" + settings);
+    EXPECT_EQ(outcome.status, 2) << outcome.errors;
+    return outcome.errors;
+  };
+  const std::string what = "out is a run's folder, not a checkpoint; ";
+  EXPECT_THAT(refusal("out"), HasSubstr(what + "write auto, or name its newest checkpoint, out/checkpoint-6"));
+  EXPECT_THAT(refusal("out output_dir=new"), HasSubstr(what + "name its newest checkpoint, out/checkpoint-6"));
+  EXPECT_THAT(refusal("checkpoint-4"), HasSubstr("is not there, only out/checkpoint-4; write out/checkpoint-4"));
+  for (const char* step : {"2", "4", "6"}) fs::remove_all(folder_ / "out" / (std::string("checkpoint-") + step));
+  EXPECT_THAT(refusal("out output_dir=new"), HasSubstr("without a sound checkpoint"));
+  EXPECT_THAT(run("train run.yaml resume_from_checkpoint=model").errors, HasSubstr("it is no checkpoint, or was not"));
+}
+
 TEST_F(Train, AResumeOfAFinishedRunMeasuresNothing) {
   ASSERT_EQ(run("train run.yaml").status, 0);
   const std::string weights = hash_file(folder_ / "out" / "model.safetensors");
