@@ -304,6 +304,7 @@ void read_config(RawCommand& raw) {
   if (invocation.model_alone || command == "quantize") {
     invocation.config = config::config_of_model(raw.subject, raw.overrides);
   }
+  refuse_no_model(command, invocation.config.model_name_or_path);
   if (!raw.evaluated.empty()) invocation.config.validation_file = {raw.evaluated};
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/known_models.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -84,6 +85,26 @@ UsedModel find_used_model(const std::string& subject, bool with_base) {
         checkpoint ? "name its newest checkpoint, " + checkpoint->string() : "train it: it has no checkpoint either");
   }
   return {subject, {}, {}};
+}
+
+void refuse_no_model(const std::string& command, const std::string& model) {
+  if (model.empty()) return;
+  const fs::path path = model;
+  std::error_code absent;
+  if (fs::exists(path / "adapter_config.json", absent) && !fs::exists(path / "config.json", absent)) {
+    const std::string option = command == "eval" ? "--adapter " : "method=lora adapter_name_or_path=";
+    throw UsageError(model + " holds an adapter, not a model",
+                     command == "quantize" ? "merge it first: fathom export " + model + " --merge --out DIR"
+                                           : "name its base model, and the adapter with " + option + model);
+  }
+  if (command == "estimate" || command == "advise" || fs::exists(path, absent) || path.has_parent_path()) return;
+  const std::string shape = folder_or_known_shape(model);
+  const bool known = shape != model;
+  if (!known && !parse_count(model)) return;
+  throw UsageError(
+      "'" + model + "' is " + (known ? "a known shape" : "a number of parameters") + ", without weights or a tokenizer",
+      "name a model's folder, or org/name as on the Hugging Face hub" +
+          (known && command == "train" ? "; for random_init: true, " + shape : ""));
 }
 
 std::optional<config::RunConfig> run_behind(const UsedModel& used) {

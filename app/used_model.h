@@ -21,6 +21,10 @@ struct UsedModel {
 // no base.
 UsedModel find_used_model(const std::string& subject, bool with_base = true);
 
+// Throws UsageError for what a command cannot take as its model, with what it takes instead: an adapter's folder, and,
+// of those that do more than plan, a name for a shape alone (configs/models, 7B).
+void refuse_no_model(const std::string& command, const std::string& model);
+
 // The run that its config.yaml describes; nothing where there is no such file, or where it is another tool's.
 std::optional<config::RunConfig> run_behind(const UsedModel& used);
 

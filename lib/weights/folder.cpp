@@ -75,8 +75,7 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
     throw Error(path_.string() + ": not a folder", "give the path of a model folder in Hugging Face's layout");
   }
   if (!std::filesystem::exists(path_ / "config.json") && std::filesystem::exists(path_ / "adapter_config.json")) {
-    throw Error(path_.string() + ": holds an adapter, not a model",
-                "name its base model, and the adapter with --adapter " + path_.string());
+    throw Error(path_.string() + ": holds an adapter, not a model", "name its base model");
   }
   if (!std::filesystem::exists(path_ / "config.json")) {
     throw Error(path_.string() + ": holds no config.json", "give the path of a model folder in Hugging Face's layout");

@@ -67,9 +67,11 @@ fs::path find_model(const fs::path& name_or_path) {
   const std::string name = name_or_path.string(), folder = folder_name(name);
   if (folder.empty() || name.ends_with(".json")) return name_or_path;
   const fs::path cached = cache_folder() / folder, branch = cached / "refs" / "main";
-  const std::string remedy =
-      "download it with `hf download " + name + "` (for a plan config.json alone will do: `hf download " + name +
-      " config.json`), or give the path of a model folder; `fathom list models` names the shapes that are known";
+  const std::string remedy = (is_hub_name(name) ? "download it with `hf download " + name +
+                                                      "` (for a plan config.json alone will do: `hf download " + name +
+                                                      " config.json`), or give the path of a model folder"
+                                                : "give the path of a model folder, or org/name as on the hub") +
+                             std::string("; `fathom list models` names the shapes that are known");
   if (!fs::exists(branch, ignored)) {
     throw Error("'" + name + "' is neither a folder nor in the cache of the Hugging Face hub: looked for " +
                     fs::absolute(name_or_path).string() + " and " + cached.string(),

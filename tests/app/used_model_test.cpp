@@ -2,6 +2,8 @@
 // trained.
 #include <gmock/gmock.h>
 
+#include <regex>
+
 #include "base/json.h"
 #include "tests/app/run.h"
 
@@ -86,6 +88,34 @@ TEST_F(UsedModel, ABaseThatCannotBeUsedIsBlamedOnTheAdapter) {
     EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: out/adapter_config.json: "), Not(HasSubstr("command line"))))
         << base;
     EXPECT_EQ(run(std::string("generate m --adapter out") + kPrompt).status, 0) << base;
+  }
+}
+
+TEST_F(UsedModel, AnAdapterInThePlaceOfAModelIsToldWhereItBelongs) {
+  train("method=lora lora_r=4");
+  const std::string what = "out holds an adapter, not a model; ", named = "name its base model, and the adapter with ";
+  EXPECT_THAT(run("quantize out --format nf4 --out q").errors,
+              HasSubstr(what + "merge it first: fathom export out --merge --out DIR"));
+  EXPECT_THAT(run("eval run.yaml model_name_or_path=out").errors, HasSubstr(what + named + "--adapter out"));
+  for (const std::string command : {"train", "estimate"}) {
+    EXPECT_THAT(run(command + " run.yaml output_dir=new model_name_or_path=out").errors,
+                HasSubstr(what + named + "method=lora adapter_name_or_path=out"));
+  }
+  EXPECT_THAT(run("export out --merge --base out --out merged").errors, HasSubstr("a model; name its base model\n"));
+}
+
+TEST_F(UsedModel, AShapeHasNoWeights) {
+  for (const std::string name : {"llama-3.2-1b", "7B"}) {
+    for (const char* command : {"generate NAME --prompt a", "quantize NAME --format nf4 --out q",
+                                "train run.yaml model_name_or_path=NAME", "logits NAME --ids 1 --out l"}) {
+      const Outcome outcome = run(std::regex_replace(command, std::regex("NAME"), name));
+      EXPECT_EQ(outcome.status, 2) << outcome.errors;
+      EXPECT_THAT(outcome.errors,
+                  AllOf(HasSubstr(name == "7B" ? "'7B' is a number of parameters, without weights or a tokenizer; "
+                                               : "'llama-3.2-1b' is a known shape, without weights or a tokenizer; "),
+                        HasSubstr("; name a model's folder, or org/name")));
+    }
+    EXPECT_EQ(run("estimate " + name).status, 0) << "a plan needs none";
   }
 }
 

@@ -86,6 +86,8 @@ TEST_F(Hub, SaysWhereItLookedAndHowToGetTheModel) {
   const std::string message = refusal("org/name");
   EXPECT_THAT(message, AllOf(HasSubstr((root_ / "home/.cache/huggingface/hub/models--org--name").string()),
                              HasSubstr((fs::current_path() / "org/name").string()), HasSubstr("hf download org/name")));
+  EXPECT_THAT(refusal("name"), AllOf(HasSubstr("; give the path of a model folder, or org/name as on the hub"),
+                                     ::testing::Not(HasSubstr("hf download"))));
   const fs::path snapshot = download(root_ / "home/.cache/huggingface/hub", "models--org--name");
   fs::remove_all(snapshot);
   EXPECT_THAT(refusal("org/name"), HasSubstr("not whole"));
