@@ -77,6 +77,10 @@ void require_tensors(const weights::SafetensorsFile& file, const model::Decoder&
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder) try {
   weights::refuse_phantom(folder);
   const std::string origin = (folder / "adapter_config.json").string();
+  if (!std::filesystem::exists(origin) && std::filesystem::exists(folder / "config.json")) {
+    throw UsageError(folder.string() + " holds a whole model, not an adapter",
+                     "name it as the model, or an adapter's folder in its place");
+  }
   const Json adapter = read_json(origin);
   expect(adapter, origin, "peft_type", {"LORA"});
   expect(adapter, origin, "bias", {"none"});

@@ -119,6 +119,15 @@ TEST_F(UsedModel, AShapeHasNoWeights) {
   }
 }
 
+TEST_F(UsedModel, AWholeModelIsNoAdapter) {
+  for (const char* arguments : {"generate m --adapter m --prompt a", "eval run.yaml --adapter m",
+                                "train run.yaml method=lora adapter_name_or_path=m"}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.errors, HasSubstr("m holds a whole model, not an adapter; name it as the model")) << arguments;
+  }
+}
+
 TEST_F(UsedModel, OfARunIsAskedAsItWasTrained) {
   train("qat=int8");
   const Outcome put = run(std::string("generate out") + kPrompt);
