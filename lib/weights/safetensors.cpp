@@ -183,16 +183,20 @@ void check_layout(std::vector<TensorInfo>& tensors, int64_t data_bytes, const st
 }
 
 // Why the file cannot be one of safetensors: what it is, where its first bytes tell, else `what`.
-[[noreturn]] void refuse_header(const MappedFile& file, const std::string& what) {
+[[noreturn]] void refuse_header(const MappedFile& file, const std::string& what, const char* remedy = kRemedy) {
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), std::min(file.size(), kFileStart));
   refuse_other_kind(file.path(), bytes, "safetensors");
-  throw Error(file.path().string() + ": " + what, kRemedy);
+  throw Error(file.path().string() + ": " + what, remedy);
 }
 
 int64_t header_length(const MappedFile& file) {
   if (file.size() < 8) refuse_header(file, "shorter than the 8 bytes of the header's length");
   uint64_t length = 0;
   for (int byte = 7; byte >= 0; --byte) length = length << 8 | std::to_integer<uint64_t>(file.data()[byte]);
+  if (length > kMaxHeaderBytes && (file.size() == 8 || file.data()[8] != std::byte{'{'})) {
+    refuse_header(file, "is no safetensors file: it begins with neither a header's length nor a header",
+                  "name a safetensors file; if it was one, download or export it again");
+  }
   if (length > kMaxHeaderBytes) {
     refuse_header(file,
                   "header of " + std::to_string(length) + " bytes (at most " + std::to_string(kMaxHeaderBytes) + ")");

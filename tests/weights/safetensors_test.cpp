@@ -103,6 +103,12 @@ TEST_F(Safetensors, TellsWhatElseAFileIs) {
   EXPECT_THAT(refusal("GGUF\x03"), HasSubstr("is a GGUF model; expected safetensors"));
 }
 
+TEST_F(Safetensors, TellsADamagedFileFromAnother) {
+  EXPECT_THAT(refusal("model_name_or_path: m\n"), HasSubstr("is no safetensors file"));
+  EXPECT_THAT(refusal("a: b # c"), HasSubstr("is no safetensors file"));
+  EXPECT_THAT(refusal(std::string(8, '\x7f') + R"({"a":)"), HasSubstr("; the file is damaged or is not safetensors"));
+}
+
 TEST_F(Safetensors, RefusesHostileLayouts) {
   auto two = [](const char* first, const char* second) {
     return std::string(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)") + first +
