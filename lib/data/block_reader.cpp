@@ -49,7 +49,9 @@ std::string_view BlockReader::next() {
     const bool more = fill(block_bytes_) == block_bytes_;
     // What was kept has no line feed, so that only the first line can be longer than a block.
     if (std::min(buffer_.find('\n'), buffer_.size()) > kLongestLine) {
-      throw Error(path_.string() + ": has a line of more than 32 MiB", "is this a file of JSON lines?");
+      throw Error(path_.string() + ": has a line of more than 32 MiB",
+                  buffer_.starts_with('{') ? "split its text into several lines, each an object of its own"
+                                           : "is this a file of JSON lines?");
     }
     const size_t end = buffer_.rfind('\n');
     if (!more || end != std::string::npos) {

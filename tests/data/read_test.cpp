@@ -80,6 +80,12 @@ TEST_F(ReadTest, ThreadsAndKeptTokensChangeNothing) {
   }
 }
 
+TEST_F(ReadTest, TellsALongTextFromAnotherFormat) {
+  const std::string text((size_t{32} << 20) + 1, 'a');
+  EXPECT_THAT(refusal(R"({"text": ")" + text + "\"}\n"), HasSubstr("of more than 32 MiB; split its text into several"));
+  EXPECT_THAT(refusal(text), HasSubstr("of more than 32 MiB; is this a file of JSON lines?"));
+}
+
 TEST_F(ReadTest, TokensAreMadeAnewForOtherFilesAndSettingsAndAfterDamage) {
   options_.cache_folder = folder_ / "cache";
   const auto kept = [&] { return std::distance(fs::directory_iterator(options_.cache_folder), {}); };
