@@ -28,10 +28,16 @@ std::vector<std::string> projections(const std::vector<ParameterSpec>& specs) {
   return modules;
 }
 
-[[noreturn]] void refuse_unknown(const std::string& name) {
+[[noreturn]] void refuse_unknown(const std::string& name, const std::vector<ParameterSpec>& specs) {
+  std::string known = "name ";
+  std::set<std::string> named = {"lm_head", "norm"};
+  for (const ParameterSpec& spec : specs) {
+    if (spec.role != Role::kEmbedding && spec.role != Role::kNorm) continue;
+    const std::string module = spec.module(), last = module.substr(module.rfind('.') + 1);
+    if (named.insert(last).second) known += last + ", ";
+  }
   throw UsageError("modules_to_save: '" + name + "' matches no module with weights of its own",
-                   "name embed_tokens, lm_head, norm (all norms), input_layernorm, post_attention_layernorm, q_norm, "
-                   "k_norm, or a projection without an adapter");
+                   known + "norm (all norms), lm_head, or a projection without an adapter");
 }
 
 // Names of the parameters that are trained whole beside adapters.
@@ -53,7 +59,7 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
       match(spec.module(), spec.name);
       if (tied && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
-    if (!matches) refuse_unknown(name);
+    if (!matches) refuse_unknown(name, specs);
   }
   return saved;
 }

@@ -83,6 +83,10 @@ TEST_F(ParameterTables, TakeATiedHeadForTheEmbedding) {
 TEST_F(ParameterTables, RefuseToSaveWhatMatchesNothingOrAnAdapter) {
   EXPECT_THAT(refusal({"norm", "wte"}), AllOf(HasSubstr("'wte' matches no module"), HasSubstr("embed_tokens")));
   EXPECT_THAT(refusal({"mlp"}), HasSubstr("'mlp' matches no module with weights of its own"));
+  EXPECT_THAT(refusal({"mlp"}), HasSubstr("; name embed_tokens, input_layernorm, q_norm, k_norm, "
+                                          "post_attention_layernorm, norm (all norms), lm_head, or a projection"));
+  shape_.query_key_norm = QueryKeyNorm::kNone;
+  EXPECT_THAT(refusal({"q_norm"}), HasSubstr("; name embed_tokens, input_layernorm, post_attention_layernorm, norm ("));
   EXPECT_THAT(refusal({"_proj"}), HasSubstr("model.layers.0.self_attn.q_proj, which gets an adapter"));
 }
 
