@@ -2,6 +2,7 @@
 #include "app/usage.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/nearest_name.h"
@@ -110,6 +111,16 @@ void throw_usage_error(const CLI::App& app, const CLI::ParseError& error, int co
     for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
       if (what.starts_with(option->get_name() + " ")) what += " (" + option->get_description() + ")";
     }
+  }
+  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
+    const std::string start = "Could not convert: " + option->get_name() + " = ";
+    if (!what.starts_with(start)) continue;
+    const std::string word = what.substr(start.size());
+    char* end = nullptr;
+    std::strtod(word.c_str(), &end);
+    what = option->get_name() + ": expected " + (*end == '\0' ? "a whole number within its range" : "a number") +
+           ", got '" + shortened(word) + "'";
+    break;
   }
   throw UsageError(what, what.ends_with('?') ? "" : help_of(command));
 }
