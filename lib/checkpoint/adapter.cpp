@@ -9,10 +9,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_reason.h"
+#include "base/log.h"
+#include "base/path.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
+#include "weights/hub.h"
 #include "weights/safetensors.h"
 
 namespace fathom::checkpoint {
@@ -155,6 +158,22 @@ bool has_adapter_weights(const std::filesystem::path& folder) {
 void require_adapter_of(const std::filesystem::path& folder, const model::Decoder& model) {
   refuse_untied(folder, model.shape());
   require_tensors(open_weights(folder), model);
+}
+
+void warn_of_other_base(const std::filesystem::path& folder, const std::filesystem::path& base) {
+  const Json settings = read_json(folder / "adapter_config.json");
+  const Json named = settings.is_object() ? settings.value("base_model_name_or_path", Json()) : Json();
+  if (!named.is_string()) return;
+  std::filesystem::path found;
+  std::error_code absent;
+  try {
+    found = weights::find_model(with_home(named.get<std::string>()));
+  } catch (const Error&) {
+    return;
+  }
+  if (!std::filesystem::is_directory(found, absent) || is_same_path(found, base)) return;
+  log_warning(folder.string() + " names " + found.string() + " as its base model, and is put on " + base.string() +
+              ": it does what it was trained for only where both have the same weights");
 }
 
 void load_adapter(const std::filesystem::path& folder, const model::Decoder& model) {

@@ -23,6 +23,8 @@ bool has_adapter_weights(const std::filesystem::path& folder);
 // Throws Error unless adapter_model.safetensors holds what the model trains, in names, shapes and types: reads its
 // header, and of the model no more than sizes, so that it may be on LibTorch's meta device.
 void require_adapter_of(const std::filesystem::path& folder, const model::Decoder& model);
+// Warns if the base that adapter_config.json names is there, and is another folder than `base`.
+void warn_of_other_base(const std::filesystem::path& folder, const std::filesystem::path& base);
 // Copies the tensors of adapter_model.safetensors into the model's adapters and its modules_to_save, converting their
 // types. Throws as require_adapter_of.
 void load_adapter(const std::filesystem::path& folder, const model::Decoder& model);

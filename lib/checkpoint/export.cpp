@@ -154,6 +154,7 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
         "read it back with `fathom quantize " + base.string() + " --format bf16 --out DIR`, and merge with --base DIR");
   }
   require_targets(source, model, settings.target_modules);
+  warn_of_other_base(source, model.path());
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   if (!settings.modules_to_save.empty()) {
     refuse_untied(source, arch::parse_model_shape(model.config(), (base / "config.json").string()));

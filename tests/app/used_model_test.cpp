@@ -128,6 +128,18 @@ TEST_F(UsedModel, AWholeModelIsNoAdapter) {
   }
 }
 
+TEST_F(UsedModel, AnotherBaseThanTheAdapterNamesIsWarnedOf) {
+  train("method=lora lora_r=4");
+  fs::copy(folder_ / "m", folder_ / "other");
+  const auto has_warning = HasSubstr("/m as its base model, and is put on other: it does what it was trained for only");
+  EXPECT_THAT(run(std::string("generate other --adapter out") + kPrompt).errors, has_warning);
+  EXPECT_THAT(run("export out --merge --base other --out merged").errors, has_warning);
+  EXPECT_THAT(run(std::string("generate m --adapter out") + kPrompt).errors, Not(HasSubstr("warning")));
+  EXPECT_EQ(run("export out --merge --out again").errors, "");
+  fs::rename(folder_ / "m", folder_ / "elsewhere");
+  EXPECT_THAT(run(std::string("generate other --adapter out") + kPrompt).errors, Not(HasSubstr("warning")));
+}
+
 TEST_F(UsedModel, OfARunIsAskedAsItWasTrained) {
   train("qat=int8");
   const Outcome put = run(std::string("generate out") + kPrompt);
