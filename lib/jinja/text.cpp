@@ -134,6 +134,7 @@ std::string_view strip(std::string_view text, Ends ends) { return strip_if(text,
 std::string_view strip(std::string_view text, Ends ends, std::string_view characters) {
   std::vector<char32_t> set = to_characters(characters);
   std::sort(set.begin(), set.end());
+  set.erase(std::unique(set.begin(), set.end()), set.end());
   return strip_if(text, ends, [&](char32_t c) { return std::binary_search(set.begin(), set.end(), c); });
 }
 

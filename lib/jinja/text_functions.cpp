@@ -51,6 +51,7 @@ Value strip_ends(const Value& operand, const Bound& arguments, Meter& meter) {
   if (!arguments.has_more_than_none(0)) return like(operand, std::string(strip(text, ends)), meter);
   const std::string characters = arguments.text(0);
   meter.make(4 * characters.size());
+  meter.step(static_cast<int64_t>(text.size() + characters.size()));  // which are sorted, and looked up for each
   return like(operand, std::string(strip(text, ends, characters)), meter);
 }
 

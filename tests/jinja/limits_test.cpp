@@ -57,6 +57,7 @@ TEST(JinjaLimits, EndTemplatesThatNeverWould) {
       "{% set s = 'a' * 10000000 %}" + loop + "{{ s.split('a') | length }}{% endfor %}",
       "{% set s = 'a ' * 5000000 %}" + loop + "{{ (s | title) is none }}{% endfor %}",
       "{% set s = 'a' * 10000000 %}" + loop + "{{ s.lower() is none }}{% endfor %}",
+      "{% set s = 'A' * 1000000 ~ 'b' %}" + loop + "{{ s.rstrip(s) is none }}{% endfor %}",
       "{% set s = '\\n' * 30000000 %}{{ s | indent | length }}" + loop + "{{ s.split() | length }}{% endfor %}",
       "{% set s = 'a' * 30000000 %}" + loop + "{{ 'x'[s] is none }}{{ 'x'.endswith(s) }}{% endfor %}",
       "{% set s = '\"' * 20000000 %}" + loop +
