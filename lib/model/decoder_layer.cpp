@@ -124,13 +124,12 @@ at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, con
     const ops::LinearInput attended_TD = plain_input(attention(layer, x_TD, context, compute, cache), context);
     layer.names.backward(attended_TD.tensor(), "self_attn");
     layer.names.forward("self_attn.o_proj");
-    const at::Tensor added_TD = ops::linear(attended_TD, layer.o, compute, context.training);
-    middle_TD = add_branch(layer, attends, added_TD, stream_TD, context);
+    middle_TD =
+        add_branch(layer, attends, ops::linear(attended_TD, layer.o, compute, context.training), stream_TD, context);
     layer.names.backward(middle_TD, "self_attn.o_proj");
   }
   const ops::LinearInput x_TD = branch_input(layer, feeds, middle_TD, context, compute);
-  const at::Tensor added_TD = feed_forward(layer, x_TD, context, compute);
-  at::Tensor output_TD = add_branch(layer, feeds, added_TD, middle_TD, context);
+  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), middle_TD, context);
   layer.names.backward(output_TD, "mlp.down_proj");
   return output_TD;
 }
