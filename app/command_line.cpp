@@ -102,8 +102,9 @@ void add_training_commands(CLI::App& app, RawCommand& raw) {
   add_overrides(train, raw);
 
   CLI::App* eval = app.add_subcommand("eval", "Loss and perplexity on validation_file");
-  add_subject(eval, raw.subject, "CONFIG|RUN|MODEL",
-              "A YAML file, whose model is scored, a run's folder: what it trained, or a model's, with validation_file=FILE");
+  add_subject(
+      eval, raw.subject, "CONFIG|RUN|MODEL",
+      "A YAML file, whose model is scored, a run's folder: what it trained, or a model's, with validation_file=FILE");
   add_use(eval, raw);
   add_json(eval, raw);
   add_overrides(eval, raw);

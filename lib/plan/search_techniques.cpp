@@ -237,6 +237,7 @@ class TechniqueSearch {
       if (known == nullptr || faster(candidate, *known)) known = &candidate;
     }
     std::vector<Combination*> rows;
+    rows.reserve(fastest_of.size());
     for (const auto& [names, combination] : fastest_of) rows.push_back(combination);
     std::sort(rows.begin(), rows.end(), [this](const auto* a, const auto* b) { return faster(*a, *b); });
     return rows;
