@@ -62,8 +62,10 @@ model::ModelOptions options_for_use(const Invocation& invocation, const config::
 
 void load_weights(model::Decoder& model, const Invocation& invocation, const weights::ModelFolder& folder) {
   const std::filesystem::path adapter = adapter_of(invocation);
-  if (!adapter.empty()) checkpoint::require_adapter_of(adapter, model);  // before the base is read
-  if (!adapter.empty()) checkpoint::warn_of_other_base(adapter, folder.path());
+  if (!adapter.empty()) {  // before the base is read
+    checkpoint::require_adapter_of(adapter, model);
+    checkpoint::warn_of_other_base(adapter, folder.path());
+  }
   model.load(folder, invocation.seed);
   if (!adapter.empty()) checkpoint::load_adapter(adapter, model);
 }

@@ -244,15 +244,19 @@ data::PromptForm prompt_form_of(const RawCommand& raw, const UsedModel& used,
   return form.value_or(PromptForm::kPlain);
 }
 
-// The model that `generate` or `logits` is to use.
-void read_used_model(RawCommand& raw) {
-  Invocation& invocation = raw.invocation;
-  for (const std::string& text : raw.overrides) {
+void refuse_bare_prompts(const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
     const size_t end = text.find_first_of("= ");
-    if (invocation.command != "generate" || (end != std::string::npos && text[end] == '=')) continue;
+    if (end != std::string::npos && text[end] == '=') continue;
     throw UsageError("generate: expected key=value, got '" + text.substr(0, 64) + "'",
                      "a prompt stands behind --prompt, an option's value behind its name");
   }
+}
+
+// The model that `generate` or `logits` is to use.
+void read_used_model(RawCommand& raw) {
+  Invocation& invocation = raw.invocation;
+  if (invocation.command == "generate") refuse_bare_prompts(raw.overrides);
   UsedModel used = find_used_model(raw.subject);
   if (!used.adapter.empty() && !invocation.adapter.empty()) {
     throw UsageError("--adapter " + invocation.adapter.string() + " beside " + raw.subject + ", which is an adapter",

@@ -67,6 +67,7 @@ void write_run_report(const Invocation& invocation, const arch::ModelShape& shap
 }
 
 EarlierReport::EarlierReport(const std::filesystem::path& folder) : folder_(folder) {
+  if (folder.empty()) return;
   for (const char* name : {"memory.json", "timeline.json", "report.html"}) {
     if (!std::filesystem::is_regular_file(folder / name)) {
       files_.clear();

@@ -30,7 +30,7 @@ void write_run_report(const Invocation& invocation, const arch::ModelShape& shap
 // measurements are not lost for none.
 class EarlierReport {
  public:
-  // Of a folder that lacks any of the files: nothing.
+  // Of a folder that lacks any of the files, or of none (""): nothing.
   explicit EarlierReport(const std::filesystem::path& folder);
   bool exists() const { return !files_.empty(); }
   void put_back() const;

@@ -333,8 +333,7 @@ int run_train(const Invocation& invocation) {
   refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
 
   const bool in_place = train::continues_in_place(config, resume);
-  const std::optional<EarlierReport> earlier =
-      in_place ? std::optional<EarlierReport>(config.output_dir) : std::nullopt;
+  const EarlierReport earlier(in_place ? config.output_dir : "");
   const Descriptor folder = prepare_run_folder(config, in_place, session.phantom);
   write_run_report(invocation, inputs.shape, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
@@ -361,8 +360,8 @@ int run_train(const Invocation& invocation) {
   }
 
   const bool ran = !resume || resume->step() < result.steps;
-  if (!ran && earlier && earlier->exists()) {
-    earlier->put_back();
+  if (!ran && earlier.exists()) {
+    earlier.put_back();
   } else {
     write_run_report(invocation, inputs.shape, comparison,
                      memory_of(comparison, invocation, inputs.shape, session, times),

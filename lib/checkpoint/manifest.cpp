@@ -107,8 +107,9 @@ bool Manifest::lists(const std::string& name) const {
 
 Manifest read_and_verify_manifest(const fs::path& folder) {
   const fs::path path = folder / kManifestName;
-  if (!fs::is_regular_file(path))
+  if (!fs::is_regular_file(path)) {
     damaged(folder, "has no manifest.json: it is no checkpoint, or was not written to its end");
+  }
   const std::string text = read_file(path);
   if (!text.ends_with('\n')) damaged(path, "was not written to its end");
   const Json json = parse_json(text, path.string());
