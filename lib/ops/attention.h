@@ -4,9 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "config/run_config.h"
 #include "ops/documents.h"
+#include "ops/footprint.h"
 
 namespace fathom::ops {
 
@@ -32,5 +34,20 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
 // The same for the last S positions of a cache: keys_BKCE and values_BKCE hold C >= S positions. No gradients.
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
                             AttentionKernel kernel, int64_t window = 0);
+
+// Causal attention of one layer over one batch, by its sizes.
+struct AttentionSizes {
+  AttentionKernel kernel = AttentionKernel::kFlash;
+  int64_t rows = 1;              // of the batch
+  std::vector<int64_t> lengths;  // of the sequences in which tokens see each other: rows, or documents of the one row
+  bool packed = false;           // they are documents
+  int64_t heads = 0, key_heads = 0, head_size = 0;
+  int64_t window = 0;
+  bool amx = false;             // a CPU's tiles compute it
+  int64_t threads = 1;          // of a CPU
+  bool wide_tiles = false;      // a GPU's shared memory holds 128 rows of a tile of the memory-efficient kernel
+  bool output_is_kept = false;  // by the projection that reads it
+};
+Footprint attention_footprint(const StepSizes& step, const AttentionSizes& sizes);
 
 }  // namespace fathom::ops

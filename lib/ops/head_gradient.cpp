@@ -16,8 +16,6 @@
 namespace fathom::ops {
 namespace {
 
-// Of a part: wide enough for a product at full speed, narrow beside most models' hidden size.
-constexpr int64_t kPartColumns = 512;
 constexpr int64_t kElementsPerTask = 16384;
 
 bool is_narrow(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }

@@ -80,4 +80,31 @@ at::Tensor rms_norm(const at::Tensor& x_TD, const at::Tensor& weight_D, double e
   return rms_norm_reference(x_TD, weight_D, eps, out_dtype);
 }
 
+namespace {
+constexpr const char* kSource = "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467)";
+}  // namespace
+
+Footprint rms_norm_footprint(const StepSizes& step, int64_t width) {
+  const Product stored = step.wide(width, step.stored_bytes), computed = step.wide(width, step.compute_bytes);
+  Footprint footprint;
+  footprint.kept = {{"residual stream, read by norms", kSource, stored},
+                    {"1/rms of norms", kSource, {{step.tokens, "tokens"}, {4, "bytes"}}}};
+  footprint.forward = {{{"residual stream", kSource, stored}, {"output of a norm", kSource, computed}}};
+  footprint.backward = {{{"gradient of a norm's output", kGradientSource, computed},
+                         {"gradient of a norm's input", kGradientSource, stored}}};
+  if (step.cuda && step.casts()) {  // LibTorch's kernel answers in the type of its input
+    footprint.forward[0].push_back({"output of a norm, before its cast", kSource, stored});
+    footprint.backward[0].push_back({"gradient of a norm's output, cast", kGradientSource, stored});
+  }
+  return elementwise(std::move(footprint));
+}
+
+Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t groups) {
+  const Product all = step.wide(width, step.compute_bytes);
+  return elementwise({{{"rows, read by norms", kSource, all},
+                       {"1/rms of rows", kSource, {{step.tokens, "tokens"}, {groups, "rows of each"}, {4, "bytes"}}}},
+                      {{{"rows, and normalised", kSource, {{2, "of"}, all[0], all[1], all[2]}}}},
+                      {{{"gradients of rows", kGradientSource, {{2, "of"}, all[0], all[1], all[2]}}}}});
+}
+
 }  // namespace fathom::ops

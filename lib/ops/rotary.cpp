@@ -117,4 +117,11 @@ at::Tensor rotate(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at:
   return Rotate::apply(x_BSHE, cos_SE2, sin_SE2);
 }
 
+Footprint rotary_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "turned by their positions (Su et al. 2021, arXiv 2104.09864)";
+  const Product both = {{2, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}};
+  return elementwise(
+      {{}, {{{"heads, before and after", kSource, both}}}, {{{"gradients of heads", kGradientSource, both}}}});
+}
+
 }  // namespace fathom::ops

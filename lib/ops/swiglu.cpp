@@ -64,4 +64,15 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
 
 at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF) { return SwiGlu::apply(gate_TF, up_TF); }
 
+Footprint swiglu_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
+  const auto tensors = [&](const char* what, const char* source, int64_t count) -> Bytes {
+    return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
+  };
+  const int64_t made = step.cuda && !step.own_kernels ? 4 : 3;  // of silu too
+  return elementwise({{tensors("gate and up", kSource, 2)},
+                      {{tensors("gate, up and their product", kSource, 3)}},
+                      {{tensors("gradients of the gated product, gate and up", kGradientSource, made)}}});
+}
+
 }  // namespace fathom::ops

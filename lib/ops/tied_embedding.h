@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "ops/footprint.h"
+
 namespace fathom::ops {
 
 struct TiedEmbedding {
@@ -15,5 +17,8 @@ struct TiedEmbedding {
 // weight_VD: trained. ids_BS: int64 below V. Gradients are those of at::embedding and of a product with weight_VD, bit
 // for bit; where no gradient of head_VD comes, it is the embedding's alone.
 TiedEmbedding embed_tied(const at::Tensor& weight_VD, const at::Tensor& ids_BS);
+
+// Of the backward pass alone, beside the gradient itself: tied or not.
+Footprint embedding_footprint(const StepSizes& step, int64_t vocabulary, int64_t width, bool tied);
 
 }  // namespace fathom::ops

@@ -1,20 +1,280 @@
-// From a run's settings to the account of its largest instant.
+// Goes through the operators of each step, and writes out the largest instant.
 #include "plan/analytic.h"
 
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "arch/precision.h"
 #include "base/bytes.h"
-#include "plan/analytic_step.h"
+#include "plan/standing.h"
+#include "plan/step_operators.h"
 
 namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+using ops::Bytes;
+using ops::Moment;
+
+// A tensor, while it is there.
+struct Alive {
+  const Bytes* tensor;
+  Component component;
+  int64_t layer;  // from 1; 0: it belongs to none
+  int64_t bytes;
+};
+
+struct Place {
+  const char *pass, *part;
+  int64_t layer = 0;
+  std::string in_words() const {
+    std::string words = pass;
+    if (*part != '\0') words.append(" of ").append(part);
+    return layer > 0 ? words + " in layer " + std::to_string(layer) : words;
+  }
+};
+
+class Walk {
+ public:
+  Walk(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target, const Workload& workload)
+      : checkpoints_(run.gradient_checkpointing), parameters_(arch::parameter_table(shape, run)) {
+    const StepOperators operators(shape, run, target, parameters_);
+    standing_ = standing(shape, run, target, workload, parameters_);
+    loading_ = loading(shape, run, target, parameters_);
+    updates_ = optim::update_footprint(run, trained_sizes(parameters_), target.device == config::Device::kCuda,
+                                       arch::precision_of(shape, run).computed == DType::kF16);
+    for (const train::StepShape& step : workload.steps) {
+      std::vector<BatchOperators>& batches = steps_.emplace_back();
+      for (const train::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
+    }
+    for (const train::BatchShape& batch : workload.evaluations) {
+      evaluations_.push_back(operators.of_batch(batch, /*gradients=*/false));
+    }
+  }
+
+  // Once for the figures, and once more for what is alive at the largest instant.
+  Analytic largest() {
+    play();
+    sought_ = peak_;
+    play();
+    write_out();
+    return std::move(analytic_);
+  }
+
+ private:
+  void play() {
+    kept_.clear();
+    made_.clear();
+    now_ = {};
+    instants_ = 0;
+    hold(kept_, standing_, 0);
+    instant({"start", ""}, {});
+    for (const Moment& moment : loading_) instant({"load", "the base"}, {&moment});
+    for (const std::vector<BatchOperators>& step : steps_) {
+      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], /*later=*/i > 0);
+      instant({"optimizer step", ""}, {});
+      for (const Moment& moment : updates_) instant({"optimizer step", ""}, {&moment});
+      release(made_, 0);
+    }
+    for (const BatchOperators& batch : evaluations_) evaluate(batch);
+  }
+
+  // later: the gradients are there, and what is made is added to them.
+  void micro_batch(const BatchOperators& batch, bool later) {
+    const auto layers = static_cast<int64_t>(batch.layers.size());
+    for (int64_t layer = 1; layer <= layers; ++layer) {
+      if (!batch.has_backward(layer)) continue;
+      if (checkpoints_) {
+        begin(batch.checkpoint, layer);
+      } else {
+        for (const Operator& each : batch.of_layer(layer)) begin(each.footprint.kept, layer);
+      }
+    }
+    begin(batch.last_norm.footprint.kept, 0);
+    begin(batch.head.footprint.kept, 0);
+    const size_t copies = kept_.size();
+    if (checkpoints_) hold_copies(batch);
+    const size_t made = made_.size();
+    for (const Moment& moment : batch.head.footprint.forward) {
+      if (&moment == &batch.head.footprint.forward.back()) hold(made_, batch.head.gradients, 0);
+      instant({"forward pass", "the loss"}, {&moment});
+    }
+    if (later && !batch.head_waits) release(made_, made);
+    release(kept_, copies);
+    for (const Moment& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
+    end();  // of the head
+    if (batch.has_backward(layers)) {
+      backward(batch.last_norm, 0, nullptr, later);
+    } else {
+      end();
+    }
+    for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) {
+      const Operators& operators = batch.of_layer(layer);
+      if (checkpoints_) {
+        end();
+        begin(batch.checkpoint, layer);  // the output, made again
+        for (const Operator& each : operators) begin(each.footprint.kept, layer);
+      }
+      for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
+        backward(*each, layer, &batch.stream_gradient, later);
+      }
+      if (checkpoints_) end();
+    }
+    begin({}, 0);
+    if (batch.trains_embedding) backward(batch.embedding, 0, &batch.stream_gradient, later);
+    if (later) release(made_, made);
+  }
+
+  void backward(const Operator& each, int64_t layer, const Moment* stream, bool later) {
+    if (!later) hold(made_, each.gradients, layer);
+    const Moment* added = later ? &each.gradients : nullptr;
+    const Moment* through = each.takes_stream_gradient ? nullptr : stream;
+    for (const Moment& moment : each.footprint.backward) {
+      instant({"backward pass", each.part, layer}, {&moment, &each.waiting, through, added});
+    }
+    end();
+  }
+
+  // Autocast's copies of trained weights, which stay until a forward pass ends, whatever else is kept.
+  void hold_copies(const BatchOperators& batch) {
+    for (int64_t layer = 1; layer <= std::ssize(batch.layers); ++layer) {
+      for (const Operator& each : batch.of_layer(layer)) {
+        for (const Bytes& kept : each.footprint.kept) {
+          if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
+        }
+      }
+    }
+  }
+
+  // Layers that are alike take alike.
+  void evaluate(const BatchOperators& batch) {
+    const size_t before = kept_.size();
+    std::vector<char> seen(batch.kinds.size());
+    hold_copies(batch);
+    for (size_t layer = 0; layer < batch.layers.size(); ++layer) {
+      if (std::exchange(seen[batch.layers[layer]], 1)) continue;
+      const int64_t number = static_cast<int64_t>(layer) + 1;
+      for (const Operator& each : batch.of_layer(number)) {
+        for (const Moment& moment : each.footprint.forward) {
+          instant({"evaluation", each.part, number}, {&moment, &batch.checkpoint});
+        }
+      }
+    }
+    for (const Moment& moment : batch.head.footprint.forward) instant({"evaluation", "the loss"}, {&moment});
+    release(kept_, before);
+  }
+
+  void hold(std::vector<Alive>& list, const Bytes& tensor, int64_t layer) {
+    const int64_t bytes = value_of(tensor.product);
+    if (bytes == 0) return;
+    list.push_back({&tensor, tensor.component, layer, bytes});
+    int64_t& now = now_[tensor.component];
+    now = checked_add(now, bytes, tensor.what);
+    analytic_.maximum[tensor.component] = std::max(analytic_.maximum[tensor.component], now);
+  }
+  void hold(std::vector<Alive>& list, const Moment& tensors, int64_t layer) {
+    for (const Bytes& tensor : tensors) hold(list, tensor, layer);
+  }
+  void release(std::vector<Alive>& list, size_t size) {
+    for (; list.size() > size; list.pop_back()) now_[list.back().component] -= list.back().bytes;
+  }
+  // What an operator keeps, and its end: the last that began ends first.
+  void begin(const Moment& kept, int64_t layer) {
+    begun_.push_back(kept_.size());
+    hold(kept_, kept, layer);
+  }
+  void end() {
+    release(kept_, begun_.back());
+    begun_.pop_back();
+  }
+
+  // With what is taken at this instant besides; null: nothing.
+  void instant(const Place& place, std::initializer_list<const Moment*> taken) {
+    ledger::ComponentBytes at = now_;
+    std::vector<Alive> temporaries;
+    for (const Moment* moment : taken) {
+      if (moment == nullptr) continue;
+      for (const Bytes& tensor : *moment) {
+        const bool copy = tensor.component == Component::kFunctionality;
+        const Component component = copy ? tensor.component : Component::kTemporaryBuffers;
+        const int64_t bytes = value_of(tensor.product);
+        at[component] = checked_add(at[component], bytes, tensor.what);
+        if (bytes > 0 && instants_ == sought_) temporaries.push_back({&tensor, component, place.layer, bytes});
+      }
+    }
+    for (const Component component : {Component::kFunctionality, Component::kTemporaryBuffers}) {
+      analytic_.maximum[component] = std::max(analytic_.maximum[component], at[component]);
+    }
+    int64_t total = 0;
+    for (const Component component : ledger::kComponents) total = checked_add(total, at[component], "the plan's peak");
+    if (total > analytic_.peak) {
+      analytic_.peak = total;
+      analytic_.at_peak = at;
+      analytic_.instant = place.in_words();
+      peak_ = instants_;
+    }
+    if (instants_++ != sought_) return;
+    for (const auto* list : {&kept_, &made_, &temporaries}) alive_.insert(alive_.end(), list->begin(), list->end());
+  }
+
+  // Tensors of one name and size as one line, with the number of layers that hold so many of them each.
+  void write_out() {
+    struct Line {
+      const Alive* first;
+      int64_t count = 0;
+      std::set<int64_t> layers = {};
+    };
+    for (const Component component : ledger::kComponents) {
+      std::vector<Line> lines;
+      for (const Alive& alive : alive_) {
+        if (alive.component != component) continue;
+        auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
+          return (line.first->layer > 0) == (alive.layer > 0) &&
+                 std::strcmp(line.first->tensor->what, alive.tensor->what) == 0 &&
+                 line.first->tensor->product == alive.tensor->product;
+        });
+        if (same == lines.end()) same = lines.insert(lines.end(), {&alive});
+        same->count += 1;
+        if (alive.layer > 0) same->layers.insert(alive.layer);
+      }
+      for (const Line& line : lines) {
+        auto layers = static_cast<int64_t>(line.layers.size());
+        if (layers > 0 && line.count % layers != 0) layers = 0;
+        const int64_t in_one = layers == 0 ? line.count : line.count / layers;
+        Product product = line.first->tensor->product;
+        if (in_one > 1) product.insert(product.begin(), {in_one, "of"});
+        analytic_.terms.push_back({component, line.first->tensor->what, format_product(product), layers,
+                                   line.count * line.first->bytes, line.first->tensor->source});
+      }
+    }
+  }
+
+  const bool checkpoints_;
+  const arch::ParameterTable parameters_;
+  Moment standing_;
+  std::vector<Moment> loading_, updates_;
+  std::vector<std::vector<BatchOperators>> steps_;
+  std::vector<BatchOperators> evaluations_;
+
+  std::vector<Alive> kept_, made_;  // for backward passes, the latest last; gradients
+  std::vector<size_t> begun_;       // where in kept_ what each operator keeps begins
+  ledger::ComponentBytes now_;
+  Analytic analytic_;
+  int64_t instants_ = 0, peak_ = 0, sought_ = -1;
+  std::vector<Alive> alive_;  // at the instant that is sought
+};
+
+}  // namespace
 
 Analytic estimate_analytic(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
                            const Workload& workload) {
-  AccountOfRun account(shape, run, target, workload);
-  for (const train::StepShape& step : workload.steps) account.step(step);
-  for (const train::BatchShape& batch : workload.evaluations) account.evaluation(batch);
-  return account.largest();
+  return Walk(shape, run, target, workload).largest();
 }
 
 }  // namespace fathom::plan

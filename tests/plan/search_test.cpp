@@ -83,12 +83,10 @@ int64_t taken_for_one_token(const arch::ModelShape& shape, const RunConfig& run,
   return (run.gradient_checkpointing ? 2 : 1) * kMiB;
 }
 
-// On CUDA rows that are longer than the window go through other operators than those that it shows whole, and the
+// Rows that are longer than the window go through other operators than those that it shows whole, and the
 // change may take less (as the dry run says to the byte): the two sides are not compared.
-bool window_begins_to_hide(const arch::ModelShape& shape, const Target& target, Vary vary, int64_t value,
-                           int64_t larger) {
-  return target.device == config::Device::kCuda && vary == Vary::kLength && value <= shape.sliding_window &&
-         shape.sliding_window < larger;
+bool window_begins_to_hide(const arch::ModelShape& shape, Vary vary, int64_t value, int64_t larger) {
+  return vary == Vary::kLength && value <= shape.sliding_window && shape.sliding_window < larger;
 }
 
 // adamw_8bit begins to quantize the moments of an adapter's matrix where the rank makes it large enough, and takes less
@@ -116,7 +114,7 @@ TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
         for (int i = 0; i < 4; ++i) {
           const auto value = static_cast<int64_t>(1 + random.below(i < 2 ? 40 : 3000));
           const int64_t larger = value + 1 + static_cast<int64_t>(random.below(i % 2 == 0 ? 1 : 100));
-          if (window_begins_to_hide(each.shape, target, vary, value, larger)) continue;
+          if (window_begins_to_hide(each.shape, vary, value, larger)) continue;
           if (moments_begin_to_be_quantized(each.shape, each.config, vary, value, larger)) continue;
           const RunConfig lesser = with_value(vary, each.config, value);
           const int64_t small = formula(each.shape, lesser, target);

@@ -1,0 +1,148 @@
+// Sums over the table of parameters.
+#include "plan/standing.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "arch/precision.h"
+#include "arch/storage_schemes.h"
+#include "base/bytes.h"
+#include "ops/quantized_part_size.h"
+#include "plan/workload.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using ledger::Component;
+using ops::Moment;
+
+constexpr int64_t kRingSlots = 2;  // train::BatchRing
+constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
+constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
+constexpr const char* kParts = "a base is quantized a part at a time; lib/ops/quantized_part_size.h";
+constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
+constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
+constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
+
+// ops::RotaryTable has a power of two of positions, and at least 64.
+int64_t rotary_positions(const Workload& workload) {
+  const int64_t longest = longest_sequence(workload);
+  if (longest == 0) return 0;
+  return std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
+}
+
+bool has_one_token(const Workload& workload) {
+  const auto any = [](const std::vector<train::BatchShape>& batches) {
+    return std::any_of(batches.begin(), batches.end(), [](const auto& each) { return each.rows * each.length == 1; });
+  };
+  return any(workload.evaluations) || std::any_of(workload.steps.begin(), workload.steps.end(), any);
+}
+
+}  // namespace
+
+std::vector<optim::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters) {
+  std::vector<optim::TrainedSizes> trained;
+  for (const arch::ParameterRow& row : parameters.rows) {
+    if (!row.trained) continue;
+    const std::vector<int64_t>& shape = row.spec.shape;
+    trained.push_back({shape.at(0), shape.size() > 1 ? shape.at(1) : 0, size_of(row.dtype)});
+  }
+  return trained;
+}
+
+Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                const Workload& workload, const arch::ParameterTable& parameters) {
+  int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
+  for (const arch::ParameterRow& row : parameters.rows) {
+    if (!row.of_base()) continue;
+    if (!row.codes) {
+      plain = checked_add(plain, row.spec.elements(), "parameters of the base");
+      continue;
+    }
+    const quant::Layout layout = quant::layout_of(*row.codes, row.spec.shape[0], row.spec.shape[1]);
+    codes = checked_add(codes, layout.code_bytes, "codes of the base");
+    scales = checked_add(scales, layout.scale_bytes, "scales of the base");
+  }
+  const bool cuda = target.device == config::Device::kCuda;
+  const int64_t stored = size_of(arch::precision_of(shape, run).stored),
+                step_sizes = parameters.count_of(arch::Role::kStepSizes);
+  const int64_t tokens = workload.capacity_tokens;
+  constexpr auto kOf = Component::kWeights;
+  Moment moment = {{"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOf},
+                   {"quantized weights", kCodes, {{codes, "bytes"}}, kOf},
+                   {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOf},
+                   {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOf},
+                   {"learned step sizes",
+                    "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
+                    {{step_sizes, "step sizes"}, {4, "bytes"}},
+                    kOf},
+                   {"rotary tables",
+                    "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
+                    {{2, "of"}, {rotary_positions(workload), "positions"}, {shape.head_dim / 2, ""}, {4, "bytes"}},
+                    kOf}};
+  for (ops::Bytes& state : optim::state_footprint(run, trained_sizes(parameters), cuda))
+    moment.push_back(std::move(state));
+  const auto functionality = [&](const char* what, const char* source, Product product) {
+    moment.push_back({what, source, std::move(product), Component::kFunctionality});
+  };
+  const auto ring = [&](const char* what, int64_t count, int64_t bytes) {
+    functionality(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});
+  };
+  ring("ring of batches, ids and targets", tokens, 2 * 8);
+  if (run.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
+  if (run.packing) ring("ring of batches, positions", tokens, 4);
+  if (!cuda) return moment;
+  if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
+  const auto scheme = arch::base_scheme(shape, run);
+  if (scheme && !quant::has_row_scales(*scheme)) {
+    int64_t numbers = int64_t{2} * 256;
+    if (quant::is_nf4(*scheme)) numbers += 15;
+    if (*scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
+    functionality("tables of codes", "values of 4-bit codes and the borders between them; lib/ops/quantized_matrix.h",
+                  {{numbers, "numbers"}, {4, "bytes"}});
+  }
+  const int64_t workspace = target.compute_capability.starts_with("9.") ? 33554432 : 8519680;
+  moment.push_back({"cuBLAS workspaces, forward and backward thread",
+                    kWorkspace,
+                    {{2, "of"}, {workspace, "bytes"}},
+                    Component::kKernels});
+  const bool biased = shape.query_key_value_bias || shape.output_bias || shape.feed_forward_bias;
+  const bool lora = run.method == config::Method::kLora;
+  if (biased || (lora && run.lora_r > 1 && has_one_token(workload))) {
+    const int64_t threads = run.gradient_checkpointing ? 2 : 1;
+    moment.push_back({"cuBLASLt workspaces", kWorkspaceLt, {{threads, "of"}, {1048576, "bytes"}}, Component::kKernels});
+  }
+  return moment;
+}
+
+std::vector<Moment> loading(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                            const arch::ParameterTable& parameters) {
+  const bool cuda = target.device == config::Device::kCuda;
+  int64_t part = 0, scales = 0, rounded = 0;  // the largest matrix's
+  for (const arch::ParameterRow& row : parameters.rows) {
+    if (row.spec.role == arch::Role::kProjection)
+      rounded = std::max(rounded, std::min(ops::kDequantizedPart, row.spec.elements()));
+    if (!row.codes) continue;
+    const int64_t rows = row.spec.shape[0], columns = row.spec.shape[1];
+    part = std::max(part, ops::quantized_part_rows(rows, columns, cuda) * columns);
+    scales = std::max(scales, quant::layout_of(*row.codes, rows, columns).scales);
+  }
+  if (arch::fake_scheme(shape, run)) {
+    const int64_t stored = size_of(arch::precision_of(shape, run).stored);
+    return {{{"magnitudes of a part of a matrix", kParts, {{rounded, "numbers"}, {stored, "bytes"}}}}};
+  }
+  const auto scheme = arch::base_scheme(shape, run);
+  if (!scheme || shape.quantized) return {};  // what a folder stores in codes is copied
+  Moment moment = {{"part of a matrix in FP32", kParts, {{part, "numbers"}, {4, "bytes"}}}};
+  if (*scheme == quant::Scheme::kNf4DoubleQuant) {
+    moment.push_back({"scales, before their own quantization", kParts, {{scales, "scales"}, {4, "bytes"}}});
+  }
+  if (cuda) moment.push_back({"its magnitudes or codes", kParts, {{part, "numbers"}, {4, "bytes"}}});
+  if (cuda && !quant::has_row_scales(*scheme)) {
+    moment.push_back({"its codes, packed", kParts, {{(part + 1) / 2, "bytes"}, {4, "bytes"}}});
+  }
+  return {std::move(moment)};
+}
+
+}  // namespace fathom::plan

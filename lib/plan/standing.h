@@ -1,0 +1,25 @@
+// What a run holds from before its first step to its end, exactly, and what making it takes. No torch header.
+#pragma once
+
+#include <vector>
+
+#include "arch/parameter_table.h"
+#include "arch/shape.h"
+#include "config/run_config.h"
+#include "ops/footprint.h"
+#include "optim/footprint.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+std::vector<optim::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters);
+
+// Weights, optimizer states, the ring of batches, workspaces of libraries.
+ops::Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                     const Workload& workload, const arch::ParameterTable& parameters);
+
+// Parts of a base while it is quantized, or its first step sizes are found.
+std::vector<ops::Moment> loading(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                                 const arch::ParameterTable& parameters);
+
+}  // namespace fathom::plan

@@ -1,0 +1,274 @@
+// As lib/model puts the operators together.
+#include "plan/step_operators.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "arch/precision.h"
+#include "arch/storage_schemes.h"
+#include "config/precision.h"
+#include "ops/attention.h"
+#include "ops/head_loss.h"
+#include "ops/linear.h"
+#include "ops/rms_norm.h"
+#include "ops/rotary.h"
+#include "ops/swiglu.h"
+#include "ops/tied_embedding.h"
+#include "train/inputs.h"
+
+namespace fathom::plan {
+namespace {
+
+using arch::ParameterRow;
+using arch::Role;
+using ops::Bytes;
+using ops::Moment;
+
+constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
+constexpr const char* kGradient = "one gradient for each trained number, in its type";
+
+bool belongs_to(const ParameterRow& row, std::string_view module) {
+  const size_t at = row.spec.name.find(module);
+  const size_t end = at + module.size();
+  return at != std::string::npos && row.spec.name[at - 1] == '.' && row.spec.name[end] == '.';
+}
+
+const char* name_of_gradient(Role role) {
+  switch (role) {
+    case Role::kEmbedding:
+      return "gradient of the embedding";
+    case Role::kHead:
+      return "gradient of the head";
+    case Role::kNorm:
+      return "gradients of norms";
+    case Role::kProjection:
+      return "gradients of projections";
+    case Role::kBias:
+      return "gradients of biases";
+    case Role::kStepSizes:
+      return "gradients of step sizes";
+    case Role::kAdapterA:
+    case Role::kAdapterB:
+      return "gradients of adapters";
+  }
+  return "";
+}
+
+Bytes gradient_of(const ParameterRow& row) {
+  Product product;
+  for (const int64_t size : row.spec.shape) product.push_back({size, ""});
+  product.push_back({size_of(row.dtype), "bytes"});
+  return {name_of_gradient(row.spec.role), kGradient, std::move(product), ledger::Component::kGradients};
+}
+
+template <typename Rows>
+Moment gradients_of(const Rows& rows, std::string_view module) {
+  Moment gradients;
+  for (const ParameterRow* row : rows) {
+    if (row->trained && belongs_to(*row, module)) gradients.push_back(gradient_of(*row));
+  }
+  return gradients;
+}
+
+ops::AttentionKernel kernel_of(const Target& target) {
+  for (const auto kernel : {ops::AttentionKernel::kMath, ops::AttentionKernel::kMemoryEfficient}) {
+    if (target.attention_kernel == ops::kernel_name(kernel)) return kernel;
+  }
+  return ops::AttentionKernel::kFlash;
+}
+
+}  // namespace
+
+struct StepOperators::Batch {
+  const train::BatchShape& shape;
+  ops::StepSizes step;
+};
+
+StepOperators::StepOperators(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                             const arch::ParameterTable& parameters)
+    : shape_(shape), run_(run), target_(target), parameters_(parameters) {
+  std::vector<Kind> each(static_cast<size_t>(shape.num_hidden_layers));
+  for (const ParameterRow& row : parameters.rows) {
+    if (row.spec.layer < 0) {
+      others_.push_back(&row);
+      continue;
+    }
+    Kind& kind = each[static_cast<size_t>(row.spec.layer)];
+    kind.rows.push_back(&row);
+    kind.trained = kind.trained || row.trained;
+  }
+  const auto alike = [](const Kind& a, const Kind& b) {
+    return a.window == b.window && a.input_needs_gradient == b.input_needs_gradient &&
+           std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
+                      [](const ParameterRow* x, const ParameterRow* y) {
+                        return x->trained == y->trained && x->codes == y->codes && x->spec.role == y->spec.role &&
+                               x->spec.shape == y->spec.shape;
+                      });
+  };
+  bool needs = parameters.rows.front().trained;
+  for (size_t layer = 0; layer < each.size(); ++layer) {
+    each[layer].input_needs_gradient = needs;
+    needs = needs || each[layer].trained;
+    each[layer].window = shape.window_of(static_cast<int64_t>(layer));
+    const auto known =
+        std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& kind) { return alike(kind, each[layer]); });
+    layers_.push_back(static_cast<size_t>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(std::move(each[layer]));
+  }
+}
+
+Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
+  const ops::StepSizes& step = batch.step;
+  const int64_t width = shape_.hidden_size, inner = shape_.intermediate_size, bytes = step.compute_bytes;
+  const int64_t queries = shape_.num_attention_heads * shape_.head_dim;
+  const int64_t keys = shape_.num_key_value_heads * shape_.head_dim;
+  const bool before = shape_.norms == arch::NormPlacement::kBefore;
+  const arch::LayerNorms norms = arch::layer_norms(shape_);
+  Operators operators;
+  const auto waiting = [&](const char* what, int64_t numbers) -> Moment {
+    return {{what, ops::kGradientSource, step.wide(numbers, bytes)}};
+  };
+  const auto of_input = [&] { return waiting("gradient of the layers' input", width); };
+  // Whether the stream, what linear layers read of it, and what they make of that need gradients.
+  bool stream = kind.input_needs_gradient, read = stream, made = false;
+  const auto linear = [&](const char* part, const char* module, int64_t in, int64_t out, bool again) -> Operator& {
+    ops::LinearSizes sizes = {in, out};
+    sizes.makes_input_again = again;
+    sizes.input_needs_gradient = read;
+    for (const ParameterRow* row : kind.rows) {
+      if (row->spec.role != Role::kProjection || !belongs_to(*row, module)) continue;
+      sizes.trained = row->trained;
+      sizes.adapted = row->adapted;
+      sizes.codes = row->codes;
+      sizes.fake_codes = arch::fake_scheme(shape_, run_);
+    }
+    made = made || read || sizes.keeps_input();
+    return operators.emplace_back(
+        Operator{part, ops::linear_footprint(step, sizes), gradients_of(kind.rows, module), {}});
+  };
+  const auto row_norm = [&](const char* part, const char* module, int64_t numbers, int64_t groups, Moment wait) {
+    operators.push_back(
+        {part, ops::row_norm_footprint(step, numbers, groups), gradients_of(kind.rows, module), std::move(wait)});
+  };
+  const auto keeps_input = [&](std::string_view module) {
+    return run_.qat != config::Qat::kNone || std::any_of(kind.rows.begin(), kind.rows.end(), [&](const auto* row) {
+             return belongs_to(*row, module) && (row->trained || row->adapted);
+           });
+  };
+  // The stream as linear layers read it: through a norm, or as it is, which a layer that is trained keeps.
+  const auto branch = [&](const char* part, const char* norm, std::initializer_list<const char*> readers) {
+    made = false;
+    read = stream;
+    if (before) {
+      operators.push_back({part, ops::rms_norm_footprint(step, width), gradients_of(kind.rows, norm), {}});
+      read = read || !operators.back().gradients.empty();
+      // The gradients of the readers' inputs add up.
+      const auto sums = read ? static_cast<int64_t>(readers.size()) - 1 : 0;
+      operators.back().footprint.backward_work.bytes += 3 * sums * value_of(step.wide(width, bytes));
+    } else if (std::any_of(readers.begin(), readers.end(), keeps_input)) {
+      operators.push_back(
+          {part, {{{"residual stream, read by projections", kStream, step.wide(width, bytes)}}, {}, {}}, {}, {}});
+    }
+  };
+  const auto added = [&](const char* part, const char* norm) {
+    stream = stream || made;
+    operators.back().takes_stream_gradient = before && !step.casts();
+    if (!before) row_norm(part, norm, width, 1, {});
+    const Product each =
+        step.wide(width, 3 * step.stored_bytes + (step.casts() ? step.compute_bytes + step.stored_bytes : 0));
+    operators.push_back({part, {{}, {{{"residual stream and what is added", kStream, each}}}, {}}, {}, {}});
+    operators.back().footprint.forward_work.bytes = operators.back().footprint.backward_work.bytes = value_of(each);
+  };
+
+  constexpr const char *kHeads = "queries, keys and values", *kOutput = "attention's output projection";
+  branch(kHeads, norms.attention, {"q_proj", "k_proj", "v_proj"});
+  const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Moment& wait) {
+    linear(kHeads, module, width, numbers, before).waiting = wait;
+    if (shape_.query_key_norm != arch::QueryKeyNorm::kNone) {
+      row_norm(kHeads, norm, numbers, shape_.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
+    }
+    operators.push_back({kHeads, ops::rotary_footprint(step, numbers), {}, wait});
+  };
+  heads("q_proj", "q_norm", queries, shape_.num_attention_heads, of_input());
+  Moment wait = of_input();
+  wait.push_back(waiting("gradient of queries", queries).front());
+  heads("k_proj", "k_norm", keys, shape_.num_key_value_heads, wait);
+  linear(kHeads, "v_proj", width, keys, before).waiting = waiting("gradients of queries and keys", queries + keys);
+
+  ops::AttentionSizes attention = {kernel_of(target_), batch.shape.rows, batch.shape.document_lengths};
+  attention.packed = !attention.lengths.empty();
+  if (!attention.packed) attention.lengths.assign(static_cast<size_t>(batch.shape.rows), batch.shape.length);
+  attention.heads = shape_.num_attention_heads;
+  attention.key_heads = shape_.num_key_value_heads;
+  attention.head_size = shape_.head_dim;
+  attention.window = kind.window;
+  attention.amx = target_.amx && !step.cuda && attention.kernel == ops::AttentionKernel::kFlash &&
+                  arch::precision_of(shape_, run_).computed == DType::kBF16;
+  attention.threads = target_.threads;
+  attention.wide_tiles = target_.compute_capability == "8.0" || target_.compute_capability == "9.0" ||
+                         target_.compute_capability.starts_with("10.");
+  attention.output_is_kept = keeps_input("o_proj");
+  operators.push_back({"attention", ops::attention_footprint(step, attention), {}, {}});
+  operators.back().is_attention = true;
+  if (!made) operators.back().footprint.backward_work = {};
+  read = std::exchange(made, false);
+  linear(kOutput, "o_proj", queries, width, false);
+  added(kOutput, norms.attention);
+
+  constexpr const char *kGate = "gate and up", *kDown = "the down projection";
+  branch(kGate, norms.feed_forward, {"gate_proj", "up_proj"});
+  linear(kGate, "gate_proj", width, inner, before).waiting = of_input();
+  linear(kGate, "up_proj", width, inner, before).waiting = waiting("gradient of the gate", inner);
+  operators.push_back({"the gate", ops::swiglu_footprint(step, inner), {}, {}});
+  read = std::exchange(made, false);
+  linear(kDown, "down_proj", inner, width, true);
+  added(kDown, norms.feed_forward);
+  return operators;
+}
+
+BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool gradients) const {
+  const arch::Precision precision = arch::precision_of(shape_, run_);
+  Batch batch{shape, {}};
+  ops::StepSizes& step = batch.step;
+  step.tokens = shape.rows * shape.length;
+  step.stored_bytes = size_of(precision.stored);
+  step.compute_bytes = size_of(precision.computed);
+  step.adapter_bytes = config::autocast_dtype(run_) ? 2 : 4;
+  step.rank = run_.lora_r;
+  step.dropout = gradients && run_.lora_dropout > 0;
+  step.cuda = target_.device == config::Device::kCuda;
+  step.own_kernels = step.cuda && run_.cuda_kernels && precision.computed != DType::kF16;
+  const int64_t width = shape_.hidden_size;
+
+  BatchOperators result;
+  result.stream_gradient = {
+      {"gradient of the residual stream", ops::kGradientSource, step.wide(width, step.stored_bytes)}};
+  result.checkpoint = {{"residual stream, kept by checkpoints",
+                        "a layer keeps its input and runs again (Chen et al. 2016, arXiv 1604.06174)",
+                        step.wide(width, step.stored_bytes)}};
+  result.kinds.reserve(kinds_.size());
+  for (const Kind& kind : kinds_) result.kinds.push_back(layer(batch, kind));
+  result.layers = layers_;
+  result.head_waits = shape_.tie_word_embeddings;
+  result.trains_embedding = parameters_.rows.front().trained;
+  for (const size_t kind : layers_)
+    result.needs_gradients.push_back(kinds_[kind].input_needs_gradient || kinds_[kind].trained);
+  ops::HeadSizes head = {shape_.vocab_size, width, shape.targets, run_.loss_chunk_size};
+  if (run_.loss_chunk_size == 0) head.rows = step.tokens;
+  head.trained = gradients && parameters_.trains_head();
+  result.last_norm = {"the last norm", ops::rms_norm_footprint(step, width), gradients_of(others_, "norm"), {}};
+  result.last_norm.takes_stream_gradient = true;
+  head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
+  head.gradients = head.input_needs_gradient || head.trained;
+  result.head = {"the loss", ops::head_loss_footprint(step, head), {}, {}};
+  result.embedding = {
+      "the embedding", ops::embedding_footprint(step, shape_.vocab_size, width, shape_.tie_word_embeddings), {}, {}};
+  for (const ParameterRow* row : others_) {
+    if (!row->trained || !row->spec.has_row_per_token()) continue;
+    const bool of_head = row->spec.role == Role::kHead || shape_.tie_word_embeddings;
+    (of_head ? result.head : result.embedding).gradients.push_back(gradient_of(*row));
+  }
+  return result;
+}
+
+}  // namespace fathom::plan

@@ -1,0 +1,69 @@
+// The operators of a training step in the order of their forward passes, each with what it declares of its memory.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arch/parameter_table.h"
+#include "arch/shape.h"
+#include "config/run_config.h"
+#include "ops/footprint.h"
+#include "plan/plan.h"
+
+namespace fathom::plan {
+
+struct Operator {
+  const char* part = "";  // "attention"
+  ops::Footprint footprint;
+  ops::Moment gradients;  // of its weights, which its backward pass makes
+  ops::Moment waiting;    // gradients of earlier operators' outputs, while its backward pass runs
+  bool is_attention = false;
+  bool takes_stream_gradient = false;  // the gradient of its output is that of the residual stream
+};
+using Operators = std::vector<Operator>;
+
+// Over one batch.
+struct BatchOperators {
+  ops::Moment stream_gradient;        // runs through the backward pass
+  ops::Moment checkpoint;             // what a layer keeps that is computed again
+  std::vector<Operators> kinds;       // of layers that are alike
+  std::vector<size_t> layers;         // the kind of each
+  std::vector<bool> needs_gradients;  // of each layer: it, or what comes before it, is trained
+  Operator embedding, last_norm, head;
+  bool trains_embedding = false;
+  bool head_waits = false;  // with its gradient, for that of the embedding, which is the same matrix
+  // Layers are counted from 1.
+  const Operators& of_layer(int64_t layer) const { return kinds[layers[static_cast<size_t>(layer - 1)]]; }
+  bool has_backward(int64_t layer) const { return needs_gradients[static_cast<size_t>(layer - 1)]; }
+};
+
+// A run's model, by its parameters: what its operators are over one batch.
+class StepOperators {
+ public:
+  StepOperators(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+                const arch::ParameterTable& parameters);
+
+  BatchOperators of_batch(const train::BatchShape& batch, bool gradients) const;
+
+ private:
+  using Rows = std::vector<const arch::ParameterRow*>;
+  struct Kind {
+    Rows rows;
+    int64_t window = 0;
+    bool trained = false;
+    bool input_needs_gradient = false;
+  };
+  struct Batch;
+  Operators layer(const Batch& batch, const Kind& kind) const;
+
+  const arch::ModelShape& shape_;
+  const config::RunConfig& run_;
+  const Target& target_;
+  const arch::ParameterTable& parameters_;
+  std::vector<Kind> kinds_;
+  std::vector<size_t> layers_;  // the kind of each
+  Rows others_;                 // of no layer
+};
+
+}  // namespace fathom::plan
