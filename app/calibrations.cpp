@@ -51,10 +51,10 @@ std::string cpu_name() {
   return model.empty() ? "CPU" : model;
 }
 
-std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::ModelShape& shape,
+std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::Architecture& architecture,
                                                int64_t threads) {
   const auto calibration = calibration_of(cpu_name());
-  return calibration ? plan::throughput_of(*calibration, run, shape, threads) : std::nullopt;
+  return calibration ? plan::throughput_of(*calibration, run, architecture, threads) : std::nullopt;
 }
 
 config::GpuSpec listed_spec_of(const ledger::CudaDevice& device) {

@@ -22,7 +22,7 @@ std::optional<plan::Calibration> calibration_of(const std::string& device);
 std::string cpu_name();
 
 // What this CPU does in a second in a run with so many threads; nullopt: not calibrated.
-std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::ModelShape& shape,
+std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::Architecture& architecture,
                                                int64_t threads);
 // A GPU of this machine to plan for: its own sizes, with speed and price as configs/gpus.yaml lists them for its
 // product.

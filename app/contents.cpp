@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/manifest.h"
@@ -47,13 +47,13 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
     add_fact(config, key, contents);
   }
   try {
-    const arch::ModelShape shape = arch::parse_model_shape(config, (folder / "config.json").string());
-    const int64_t parameters = arch::parameter_count(shape);
+    const arch::Architecture architecture = arch::parse_architecture(config, (folder / "config.json").string());
+    const int64_t parameters = arch::parameter_count(architecture);
     contents.details["parameters"] = parameters;
     contents.facts.emplace_back("parameters", format_count(parameters));
-    contents.facts.emplace_back("stored as", std::string(dtype_name(shape.dtype)));
-    if (shape.quantized) {
-      const std::string scheme(quant::name_of(shape.quantized->scheme));
+    contents.facts.emplace_back("stored as", std::string(dtype_name(architecture.dtype)));
+    if (architecture.quantized) {
+      const std::string scheme(quant::name_of(architecture.quantized->scheme));
       contents.facts.emplace_back("projections in", scheme);
       contents.details["quantized"] = scheme;
     }

@@ -20,8 +20,8 @@ MeasuredEvaluation evaluate(const config::RunConfig& config, const Invocation& i
   const auto batch_at = [&](int64_t index) {
     return train::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)], train::padding_id(inputs));
   };
-  const model::ModelOptions options = options_for_use(invocation, config, inputs.shape, session.placement);
-  train::Evaluator evaluator(config, inputs.shape, options, capacity_tokens, session.placement);
+  const model::ModelOptions options = options_for_use(invocation, config, inputs.architecture, session.placement);
+  train::Evaluator evaluator(config, inputs.architecture, options, capacity_tokens, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
   const auto start = std::chrono::steady_clock::now();
   MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at), inputs.validation.size()};

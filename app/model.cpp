@@ -13,8 +13,8 @@ namespace fathom::app {
 namespace {
 
 // Sums of INT8 products are INT32; aten::_int_mm on a GPU takes multiples of 8.
-void check_sides(const arch::ModelShape& shape, at::Device device) {
-  for (const arch::ParameterSpec& spec : arch::parameter_specs(shape)) {
+void check_sides(const arch::Architecture& architecture, at::Device device) {
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
     if (spec.role != arch::Role::kProjection) continue;
     if (spec.shape[1] > ops::kMostInt8Columns) {
       throw UsageError("--activations int8: " + spec.name + " has rows of " + std::to_string(spec.shape[1]) +
@@ -46,8 +46,8 @@ config::RunConfig config_with_adapter(const Invocation& invocation) {
 }
 
 model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
-                                    const arch::ModelShape& shape, const train::Placement& placement) {
-  model::ModelOptions options = train::model_options(config, shape, placement);
+                                    const arch::Architecture& architecture, const train::Placement& placement) {
+  model::ModelOptions options = train::model_options(config, architecture, placement);
   if (!invocation.int8_activations) return options;
   if (!options.parameters.base_scheme) options.parameters.base_scheme = quant::Scheme::kInt8;
   if (*options.parameters.base_scheme != quant::Scheme::kInt8) {
@@ -55,7 +55,7 @@ model::ModelOptions options_for_use(const Invocation& invocation, const config::
                          std::string(quant::name_of(*options.parameters.base_scheme)),
                      "leave --activations out, or take the folder before it was quantized");
   }
-  check_sides(shape, placement.device);
+  check_sides(architecture, placement.device);
   options.int8_activations = true;
   return options;
 }

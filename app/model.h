@@ -3,7 +3,7 @@
 
 #include "app/invocation.h"
 #include "app/session.h"
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "model/decoder.h"
 #include "train/inputs.h"
 
@@ -15,7 +15,7 @@ std::filesystem::path adapter_of(const Invocation& invocation);
 config::RunConfig config_with_adapter(const Invocation& invocation);
 // How the command wants its model built. Throws UsageError where --activations cannot be had.
 model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
-                                    const arch::ModelShape& shape, const train::Placement& placement);
+                                    const arch::Architecture& architecture, const train::Placement& placement);
 // Fills the model from the folder, and from the adapter if one is named.
 void load_weights(model::Decoder& model, const Invocation& invocation, const weights::ModelFolder& folder);
 

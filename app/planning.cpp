@@ -47,9 +47,9 @@ plan::AskPhantom ask_phantom_children() {
   return [children](const plan::PhantomQuestion& question) { return children->ask(question); };
 }
 
-std::string lost_updates(const config::RunConfig& config, const arch::ModelShape& shape) {
+std::string lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
   const bool saves_modules = config.method == config::Method::kLora && !config.modules_to_save.empty();
-  if (saves_modules && arch::precision_of(shape, config).stored == DType::kBF16) {
+  if (saves_modules && arch::precision_of(architecture, config).stored == DType::kBF16) {
     return "what modules_to_save trains lies in BF16 and is rounded to nearest, which loses most updates at usual "
            "learning rates (docs/optimizers.md): set dtype: float32";
   }
@@ -59,22 +59,25 @@ std::string lost_updates(const config::RunConfig& config, const arch::ModelShape
          std::string(config::is_adamw(config.optim) ? "" : ", with optim: adamw or adamw_8bit");
 }
 
-void warn_of_lost_updates(const config::RunConfig& config, const arch::ModelShape& shape) {
-  if (const std::string lost = lost_updates(config, shape); !lost.empty()) log_warning(lost);
+void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
+  if (const std::string lost = lost_updates(config, architecture); !lost.empty()) log_warning(lost);
 }
 
-std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const arch::ModelShape& shape) {
-  if (config::has_bf16(gpu.compute_capability) || arch::precision_of(shape, config).computed != DType::kBF16) return "";
+std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
+                       const arch::Architecture& architecture) {
+  const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
+  if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +
          ") does not multiply in BF16, as this run would; set fp16: true" +
          (config.bf16 || config.dtype == DType::kBF16 ? " in place of bf16 and dtype: bfloat16" : "");
 }
 
 plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room, const plan::AskPhantom& ask) {
-  if (const std::string why = why_not_on(room.gpu, subject.config, subject.shape); !why.empty()) throw UsageError(why);
+  const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
+  if (!why.empty()) throw UsageError(why);
   plan::Plan plan = plan::plan_gpu(subject, room, ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
-    plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.shape));
+    plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
   }
   return plan;
 }
@@ -95,13 +98,13 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
   return planned;
 }
 
-plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::ModelShape& shape) {
-  return ops::widens_products(ops::scalar_type(arch::precision_of(shape, config).computed)) ? kWidening
-                                                                                            : plan::Slowdown{};
+plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Architecture& architecture) {
+  return ops::widens_products(ops::scalar_type(arch::precision_of(architecture, config).computed)) ? kWidening
+                                                                                                   : plan::Slowdown{};
 }
 
-void warn_of_widening(const config::RunConfig& config, const arch::ModelShape& shape) {
-  const DType type = arch::precision_of(shape, config).computed;
+void warn_of_widening(const config::RunConfig& config, const arch::Architecture& architecture) {
+  const DType type = arch::precision_of(architecture, config).computed;
   if (!ops::widens_products(ops::scalar_type(type))) return;
   log_warning(
       std::string("this CPU has no instructions for products in ") + (type == DType::kF16 ? "FP16" : "BF16") +
@@ -111,13 +114,13 @@ void warn_of_widening(const config::RunConfig& config, const arch::ModelShape& s
 plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
                    const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
-  warn_of_lost_updates(config, inputs.shape);
-  if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.shape);
+  warn_of_lost_updates(config, inputs.architecture);
+  if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
   const config::RunConfig planned = planned_config(config, inputs.train);
   const plan::Subject subject{
-      planned, inputs.shape, *inputs.folder,
-      plan::make_workload(planned, inputs.shape,
-                          train::make_schedule(planned, inputs.shape, inputs.train, inputs.validation, start,
+      planned, inputs.architecture, *inputs.folder,
+      plan::make_workload(planned, inputs.architecture,
+                          train::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
                                                train::played_on(session.placement.cuda != nullptr)))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   const Waiting waiting("planning");
@@ -129,11 +132,11 @@ plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inpu
   return plan;
 }
 
-void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config, const arch::ModelShape& shape,
-                            bool force) {
+void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,
+                            const arch::Architecture& architecture, bool force) {
   if (force || plan::missing_bytes(plan) == 0) return;
   throw Error(
-      plan::describe_misfit(plan, config, shape) +
+      plan::describe_misfit(plan, config, architecture) +
       "\n`fathom advise` finds the largest batch, length or rank that fits, and the fastest settings; --force runs "
       "it anyway");
 }

@@ -16,15 +16,16 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
 
 // What a run loses that rounds weights in BF16 to nearest, and what to do: full training
 // (config::rounds_weights_to_nearest), or what modules_to_save trains. Empty: nothing.
-std::string lost_updates(const config::RunConfig& config, const arch::ModelShape& shape);
-void warn_of_lost_updates(const config::RunConfig& config, const arch::ModelShape& shape);
+std::string lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
+void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
 // Why a GPU does not run the run, and what to do; empty: it does. Of BF16 on GPUs without it.
-std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config, const arch::ModelShape& shape);
+std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
+                       const arch::Architecture& architecture);
 
 // Warns of a run that computes in 16 bits for which this CPU has no instructions.
-void warn_of_widening(const config::RunConfig& config, const arch::ModelShape& shape);
+void warn_of_widening(const config::RunConfig& config, const arch::Architecture& architecture);
 // Of what the run does in 16 bits, where this CPU has no instructions for them.
-plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::ModelShape& shape);
+plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Architecture& architecture);
 
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
 // memory that is free on the device now.
@@ -39,7 +40,7 @@ plan::Plan plan_for_cpu(const plan::Subject& subject);
 
 // Throws Error if the plan does not fit its target, unless forced: it names the component to blame and the settings
 // that would help most.
-void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config, const arch::ModelShape& shape,
-                            bool force);
+void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,
+                            const arch::Architecture& architecture, bool force);
 
 }  // namespace fathom::app

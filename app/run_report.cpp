@@ -32,12 +32,12 @@ std::string this_machine() {
   return cpu.model + ", " + format_counted(cpu.cores, "core") + ", " + format_bytes(total_memory_bytes());
 }
 
-Json run_facts(const Invocation& invocation, const arch::ModelShape& shape) {
+Json run_facts(const Invocation& invocation, const arch::Architecture& architecture) {
   const config::RunConfig& config = invocation.config;
   const std::filesystem::path model = config.model_name_or_path;
   Json facts = {{"model", model.parent_path() == models_folder() ? model.filename().string() : model.string()},
                 {"method", config.method == config::Method::kFull ? "full" : "lora"}};
-  facts["dtype"] = dtype_name(arch::precision_of(shape, config).stored);
+  facts["dtype"] = dtype_name(arch::precision_of(architecture, config).stored);
   facts["bf16"] = config.bf16;
   facts["fp16"] = config.fp16;
   facts["tf32"] = config.tf32;
@@ -51,10 +51,10 @@ Json run_facts(const Invocation& invocation, const arch::ModelShape& shape) {
 
 }  // namespace
 
-void write_run_report(const Invocation& invocation, const arch::ModelShape& shape, const plan::Comparison& comparison,
-                      Json memory, const std::optional<RunEnd>& end) {
+void write_run_report(const Invocation& invocation, const arch::Architecture& architecture,
+                      const plan::Comparison& comparison, Json memory, const std::optional<RunEnd>& end) {
   const std::filesystem::path folder = invocation.config.output_dir;
-  memory["run"] = run_facts(invocation, shape);
+  memory["run"] = run_facts(invocation, architecture);
   if (end) {
     memory["run"]["seconds"] = end->seconds;
     memory["run"]["kept_step"] = end->kept_step ? Json(*end->kept_step) : Json(nullptr);
@@ -81,13 +81,14 @@ void EarlierReport::put_back() const {
   for (const auto& [name, content] : files_) write_file_atomically(folder_ / name, content);
 }
 
-void write_plan_page(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, Json memory) {
+void write_plan_page(const Invocation& invocation, const arch::Architecture& architecture, const plan::Plan& plan,
+                     Json memory) {
   const config::RunConfig& config = invocation.config;
   page::RunRecord record;
   record.name = std::filesystem::path(config.model_name_or_path).filename().string();
   record.config = config::to_yaml(config);
   record.memory = std::move(memory);
-  record.memory["run"] = run_facts(invocation, shape);
+  record.memory["run"] = run_facts(invocation, architecture);
   record.memory["run"]["kind"] = "plan";
   if (!plan.timeline.blocks.empty()) record.predicted = plan.timeline;
   write_file_atomically(invocation.page, page::report_page(record));

@@ -12,11 +12,11 @@
 namespace fathom::app {
 namespace {
 
-std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, const arch::ModelShape& shape,
+std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, const arch::Architecture& architecture,
                                               const Session& session) {
   if (session.phantom) return std::nullopt;
-  if (session.placement.cuda == nullptr) return cpu_throughput(config, shape, at::get_num_threads());
-  return plan::throughput_of(listed_spec_of(*session.placement.cuda), config, shape);
+  if (session.placement.cuda == nullptr) return cpu_throughput(config, architecture, at::get_num_threads());
+  return plan::throughput_of(listed_spec_of(*session.placement.cuda), config, architecture);
 }
 
 }  // namespace
@@ -25,14 +25,14 @@ StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& in
     : config_(config),
       device_(session.placement.cuda == nullptr ? config::Device::kCpu : config::Device::kCuda),
       phantom_(session.phantom),
-      shape_(inputs.shape),
-      throughput_(throughput_of(config, inputs.shape, session)),
+      architecture_(inputs.architecture),
+      throughput_(throughput_of(config, inputs.architecture, session)),
       steps_(train::step_shapes(config, inputs.train)) {}
 
 std::string StepTimes::forecast() const {
   if (steps_.empty() || phantom_) return "";
   if (!throughput_) return report::describe_unknown_speed(device_) + "\n";
-  const plan::ExpectedRun run = plan::expected_run(shape_, config_, steps_, *throughput_);
+  const plan::ExpectedRun run = plan::expected_run(architecture_, config_, steps_, *throughput_);
   return "Expected, by " + throughput_->source + ": " + format_seconds(run.seconds / static_cast<double>(run.steps)) +
          " a step, " + format_seconds(run.seconds) + " for all " + format_count(run.steps) + " steps.\n";
 }
@@ -50,7 +50,7 @@ StepTimes::Sums StepTimes::sums() const {
 }
 
 double StepTimes::expected_of(const train::StepShape& step) const {
-  return plan::expected_time(plan::estimate_arithmetic(shape_, config_, step), *throughput_).seconds();
+  return plan::expected_time(plan::estimate_arithmetic(architecture_, config_, step), *throughput_).seconds();
 }
 
 std::string StepTimes::comparison() const {

@@ -41,7 +41,7 @@ class StepTimes {
   const config::RunConfig& config_;
   config::Device device_;
   bool phantom_;
-  const arch::ModelShape& shape_;
+  const arch::Architecture& architecture_;
   std::optional<plan::Throughput> throughput_;
   std::vector<train::StepShape> steps_;
   std::vector<std::pair<int64_t, double>> measured_;

@@ -60,7 +60,7 @@ class Planner {
     plan::Target target = target_of();
     const int64_t capacity = target.capacity_bytes;
     if (careful) target.capacity_bytes -= free_bytes();
-    plan::Question question{inputs_.shape, invocation_.config, target, {}, {}, {}, {}};
+    plan::Question question{inputs_.architecture, invocation_.config, target, {}, {}, {}, {}};
     question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
     question.prove = [this, careful, capacity](const config::RunConfig& run) {
       const Played& played = play(run, capacity);
@@ -69,11 +69,11 @@ class Planner {
                          fits && !played.sure, played.arithmetic};
     };
     if (!gpu_) {
-      question.slowdown = [this](const config::RunConfig& run) { return slowdown_on_cpu(run, inputs_.shape); };
+      question.slowdown = [this](const config::RunConfig& run) { return slowdown_on_cpu(run, inputs_.architecture); };
     }
     question.throughput = [this](const config::RunConfig& run) {
-      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.shape)
-                  : cpu_throughput(run, inputs_.shape, at::get_num_threads());
+      return gpu_ ? plan::throughput_of(*gpu_, run, inputs_.architecture)
+                  : cpu_throughput(run, inputs_.architecture, at::get_num_threads());
     };
     return question;
   }
@@ -84,9 +84,9 @@ class Planner {
     if (target.within_budget) return 0;
     if (!gpu_) return target.capacity_bytes - plan::most_tensors_within(target.capacity_bytes);
     const auto calibration = calibration_of(gpu_->product);
-    const auto share = calibration
-                           ? plan::overhead_of(*calibration, plan::kernel_settings(invocation_.config, inputs_.shape))
-                           : std::nullopt;
+    const auto share =
+        calibration ? plan::overhead_of(*calibration, plan::kernel_settings(invocation_.config, inputs_.architecture))
+                    : std::nullopt;
     const int64_t free = share.value_or(plan::kUncertainBytes) + desktop_bytes();
     return free < gpu_->memory_bytes ? free : 0;
   }
@@ -97,7 +97,8 @@ class Planner {
     constexpr size_t kMost = 3;
     std::vector<config::GpuSpec> larger;
     for (const auto& [name, gpu] : config::load_gpus(gpus_file())) {
-      const bool runs = config::is_supported(gpu.compute_capability) && why_not_on(gpu, run, inputs_.shape).empty();
+      const bool runs =
+          config::is_supported(gpu.compute_capability) && why_not_on(gpu, run, inputs_.architecture).empty();
       const int64_t others = plan::kUncertainBytes + static_cast<int64_t>(gpu.desktop_bytes);
       if (runs && gpu.memory_bytes >= need + others && name != gpu_->name) larger.push_back(gpu);
     }
@@ -113,7 +114,7 @@ class Planner {
   }
   bool has_gpu() const { return gpu_.has_value(); }
   // Why the hardware does not run the run as it is; empty: it does.
-  std::string why_not() const { return gpu_ ? why_not_on(*gpu_, invocation_.config, inputs_.shape) : ""; }
+  std::string why_not() const { return gpu_ ? why_not_on(*gpu_, invocation_.config, inputs_.architecture) : ""; }
 
   plan::Workload workload_of(const config::RunConfig& run) { return planned_workload(planned(run)); }
 
@@ -167,11 +168,11 @@ class Planner {
   }
 
   plan::Subject subject_of(const config::RunConfig& counted) {
-    return {counted, inputs_.shape, *inputs_.folder, planned_workload(counted)};
+    return {counted, inputs_.architecture, *inputs_.folder, planned_workload(counted)};
   }
 
   plan::Workload planned_workload(const config::RunConfig& run) {
-    return plan::make_workload(run, inputs_.shape, schedule_of(run));
+    return plan::make_workload(run, inputs_.architecture, schedule_of(run));
   }
 
   config::RunConfig planned(const config::RunConfig& run) {
@@ -191,7 +192,7 @@ class Planner {
       const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
       return train::imagined_schedule({train::StepShape(run.gradient_accumulation_steps, batch)}, {});
     }
-    return train::make_schedule(run, inputs_.shape, cut(inputs_.train, run), cut(inputs_.validation, run),
+    return train::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
                                 train::start_of(run, inputs_, std::nullopt), train::played_on(gpu_.has_value()));
   }
 
@@ -231,7 +232,7 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
     case plan::Vary::kBatch:
       return planner.has_data() ? inputs.train.size() : kLargestBatch;
     case plan::Vary::kLength:
-      if (!planner.has_data()) return std::max(run.max_length, inputs.shape.max_position_embeddings);
+      if (!planner.has_data()) return std::max(run.max_length, inputs.architecture.max_position_embeddings);
       return std::max(inputs.longest_train, inputs.longest_validation);
     case plan::Vary::kRank:
       break;
@@ -239,7 +240,7 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
   if (run.method != config::Method::kLora) {
     throw UsageError("--vary rank: the run trains every weight, and only adapters have a rank", "add method=lora");
   }
-  return inputs.shape.hidden_size;
+  return inputs.architecture.hidden_size;
 }
 
 report::AdviceSubject subject_of(Planner& planner, const plan::Question& question) {
@@ -286,10 +287,10 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
     same_method = least_time(planner, question, with_method);
   }
   const std::vector<plan::Remedy> alone =
-      plan::remedies(question.shape, question.run, question.target, planner.workload_of(question.run));
+      plan::remedies(question.architecture, question.run, question.target, planner.workload_of(question.run));
   planner.end();
-  if (advice.best && lost_updates(question.run, question.shape).empty()) {
-    warn_of_lost_updates(advice.best->run, question.shape);
+  if (advice.best && lost_updates(question.run, question.architecture).empty()) {
+    warn_of_lost_updates(advice.best->run, question.architecture);
   }
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (invocation.json) {
@@ -304,7 +305,7 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
 int run_advise(const Invocation& invocation) {
   const Session session = open_session(invocation);
   Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
-  warn_of_lost_updates(invocation.config, planner.inputs().shape);
+  warn_of_lost_updates(invocation.config, planner.inputs().architecture);
   const plan::Question question = planner.question();
   if (invocation.vary) {
     advise_value(*invocation.vary, planner, question, invocation.json);

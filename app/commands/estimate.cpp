@@ -28,18 +28,19 @@ namespace fathom::app {
 namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
-plan::Workload full_batches(const config::RunConfig& config, const arch::ModelShape& shape) {
+plan::Workload full_batches(const config::RunConfig& config, const arch::Architecture& architecture) {
   const train::BatchShape batch =
       train::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
   return plan::make_workload(
-      config, shape, train::imagined_schedule({train::StepShape(config.gradient_accumulation_steps, batch)}, {}));
+      config, architecture,
+      train::imagined_schedule({train::StepShape(config.gradient_accumulation_steps, batch)}, {}));
 }
 
 plan::Workload workload_of(const config::RunConfig& config, const train::RunInputs& inputs, bool on_gpu) {
-  if (inputs.train.empty()) return full_batches(config, inputs.shape);
+  if (inputs.train.empty()) return full_batches(config, inputs.architecture);
   return plan::make_workload(
-      config, inputs.shape,
-      train::make_schedule(config, inputs.shape, inputs.train, inputs.validation,
+      config, inputs.architecture,
+      train::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
                            train::start_of(config, inputs, std::nullopt), train::played_on(on_gpu)));
 }
 
@@ -55,10 +56,10 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
   if (!invocation.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
   if (!inputs.train.empty()) question.steps = train::step_shapes(invocation.config, inputs.train);
   if (gpu) {
-    question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.shape);
+    question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.architecture);
     question.listed_price = gpu->price_per_hour;
   } else {
-    question.throughput = cpu_throughput(invocation.config, inputs.shape, at::get_num_threads());
+    question.throughput = cpu_throughput(invocation.config, inputs.architecture, at::get_num_threads());
   }
   return question;
 }
@@ -71,17 +72,17 @@ void refuse_tokens_without_speed(const Invocation& invocation, const plan::Outlo
                    invocation.gpu ? "add its figures there" : "run `fathom doctor --calibrate`, or name a --gpu");
 }
 
-int print_inference(const Invocation& invocation, const arch::ModelShape& shape) {
-  const plan::Inference inference = plan::usual_inference(shape);
+int print_inference(const Invocation& invocation, const arch::Architecture& architecture) {
+  const plan::Inference inference = plan::usual_inference(architecture);
   print(invocation.json ? format_json({{"inference", report::inference_json(inference)}})
                         : report::format_inference(inference, invocation.gpu));
   return 0;
 }
 
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
-int print_attention(const Invocation& invocation, const Session& session, const arch::ModelShape& shape) {
+int print_attention(const Invocation& invocation, const Session& session, const arch::Architecture& architecture) {
   const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
-  const auto points = plan::attention_curve(invocation.config, shape, session.placement, limits);
+  const auto points = plan::attention_curve(invocation.config, architecture, session.placement, limits);
   print(invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));
   return 0;
 }
@@ -98,14 +99,15 @@ int run_estimate(const Invocation& invocation) {
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();
   const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
-  if (invocation.inference) return print_inference(invocation, inputs.shape);
-  if (invocation.attention) return print_attention(invocation, session, inputs.shape);
+  if (invocation.inference) return print_inference(invocation, inputs.architecture);
+  if (invocation.attention) return print_attention(invocation, session, inputs.architecture);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
   const config::RunConfig planned = planned_config(config, inputs.train);
-  const plan::Subject subject{planned, inputs.shape, *inputs.folder, workload_of(planned, inputs, gpu.has_value())};
-  if (!gpu) warn_of_widening(config, inputs.shape);
-  warn_of_lost_updates(config, inputs.shape);
+  const plan::Subject subject{planned, inputs.architecture, *inputs.folder,
+                              workload_of(planned, inputs, gpu.has_value())};
+  if (!gpu) warn_of_widening(config, inputs.architecture);
+  warn_of_lost_updates(config, inputs.architecture);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
   const plan::Plan plan = [&] {
@@ -114,10 +116,10 @@ int run_estimate(const Invocation& invocation) {
     const int placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements);
     return gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = placements}) : plan_for_cpu(subject);
   }();
-  const plan::Outlook outlook = plan::look_ahead(inputs.shape, config, plan, question);
+  const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
-  if (!invocation.page.empty()) write_plan_page(invocation, inputs.shape, plan, json);
+  if (!invocation.page.empty()) write_plan_page(invocation, inputs.architecture, plan, json);
   if (invocation.json) {
     print(format_json(json));
   } else {

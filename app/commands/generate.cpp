@@ -57,8 +57,9 @@ int run_generate(const Invocation& invocation) {
   if (!inputs.tokenizer) {
     throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model or tokenizer.json");
   }
-  if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
-  model::Decoder model(inputs.shape, options_for_use(invocation, config, inputs.shape, session.placement));
+  if (!config.dtype) config.dtype = inputs.architecture.dtype;  // nothing is trained: as the checkpoint stores it
+  model::Decoder model(inputs.architecture,
+                       options_for_use(invocation, config, inputs.architecture, session.placement));
   load_weights(model, invocation, *inputs.folder);
 
   train::GenerationOptions options;

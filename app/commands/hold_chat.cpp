@@ -37,7 +37,7 @@ void hold_chat(model::Decoder& model, const train::RunInputs& inputs, train::Gen
                std::vector<std::string> stops, const std::string& system_prompt) {
   const chat::ChatTemplate chat_template = open_chat_template(*inputs.folder);
   add_ends_of_turns(chat_template, *inputs.tokenizer, options, stops);
-  const int64_t positions = model.shape().max_position_embeddings, most = options.max_new_tokens;
+  const int64_t positions = model.architecture().max_position_embeddings, most = options.max_new_tokens;
   // The template writes BOS and the like itself.
   const auto length = [&](const std::string& prompt) { return std::ssize(inputs.tokenizer->encode(prompt)); };
   chat::DialogueModel dialogue_model;

@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/installation.h"
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/output.h"
@@ -62,15 +62,15 @@ void list_models(bool json) {
   Table table({{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"width"}, {"positions"}});
   for (const std::string& name : known_models()) {
     const weights::ModelFolder folder(models_folder() / name, /*weights_required=*/false);
-    const arch::ModelShape shape = arch::parse_model_shape(folder.config(), name);
-    const int64_t parameters = arch::parameter_count(shape);
+    const arch::Architecture architecture = arch::parse_architecture(folder.config(), name);
+    const int64_t parameters = arch::parameter_count(architecture);
     list.push_back({{"name", name},
                     {"parameters", parameters},
-                    {"layers", shape.num_hidden_layers},
-                    {"hidden_size", shape.hidden_size},
-                    {"positions", shape.max_position_embeddings}});
-    table.add_row({name, format_count(parameters), format_count(shape.num_hidden_layers),
-                   format_count(shape.hidden_size), format_count(shape.max_position_embeddings)});
+                    {"layers", architecture.num_hidden_layers()},
+                    {"hidden_size", architecture.hidden_size},
+                    {"positions", architecture.max_position_embeddings}});
+    table.add_row({name, format_count(parameters), format_count(architecture.num_hidden_layers()),
+                   format_count(architecture.hidden_size), format_count(architecture.max_position_embeddings)});
   }
   const std::string text =
       json ? format_json({{"models", list}})

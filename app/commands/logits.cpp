@@ -18,13 +18,14 @@ int run_logits(const Invocation& invocation) {
   keep_within_budget(invocation.config.memory_budget, session);
   const train::RunInputs inputs = train::open_inputs(config);
   for (int64_t id : invocation.ids) {
-    if (id < 0 || id >= inputs.shape.vocab_size) {
+    if (id < 0 || id >= inputs.architecture.vocab_size) {
       throw UsageError("--ids: " + std::to_string(id) + " is outside the vocabulary of " +
-                       std::to_string(inputs.shape.vocab_size));
+                       std::to_string(inputs.architecture.vocab_size));
     }
   }
-  if (!config.dtype) config.dtype = inputs.shape.dtype;  // nothing is trained: as the checkpoint stores it
-  model::Decoder model(inputs.shape, options_for_use(invocation, config, inputs.shape, session.placement));
+  if (!config.dtype) config.dtype = inputs.architecture.dtype;  // nothing is trained: as the checkpoint stores it
+  model::Decoder model(inputs.architecture,
+                       options_for_use(invocation, config, inputs.architecture, session.placement));
   load_weights(model, invocation, *inputs.folder);
   model.set_training(false);
   const at::NoGradGuard no_gradients;

@@ -188,8 +188,9 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
 }
 
 // After running out of memory.
-std::string what_to_do_now(const config::RunConfig& config, const arch::ModelShape& shape, const plan::Plan& plan) {
-  std::string text = plan::describe_remedies(plan::remedies(shape, config, plan.target, plan.workload));
+std::string what_to_do_now(const config::RunConfig& config, const arch::Architecture& architecture,
+                           const plan::Plan& plan) {
+  std::string text = plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload));
   if (!text.empty()) text = "What helps most:\n" + text;
   if (const auto checkpoint = checkpoint::find_newest(config.output_dir)) {
     text += checkpoint->folder().string() + " is whole; resume_from_checkpoint: auto continues from it.";
@@ -199,13 +200,13 @@ std::string what_to_do_now(const config::RunConfig& config, const arch::ModelSha
 
 // memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on and
 // no trace is written, which is the run's alone.
-Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::ModelShape& shape,
+Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::Architecture& architecture,
                const Session& session, const StepTimes& times) {
   const plan::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);
   memory["time"] = times.json();
   if (!session.phantom && invocation.trace.empty()) {
-    memory["attention"] = to_json(plan::attention_curve(invocation.config, shape, session.placement, limits));
+    memory["attention"] = to_json(plan::attention_curve(invocation.config, architecture, session.placement, limits));
   }
   return memory;
 }
@@ -239,21 +240,21 @@ void refuse_many_processes() {
 train::RunResult play(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
                       const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume, Recorder& recorder) {
   try {
-    train::Trainer trainer(config, inputs.shape, plan.workload.capacity_tokens, session.placement);
+    train::Trainer trainer(config, inputs.architecture, plan.workload.capacity_tokens, session.placement);
     trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
     return train::run(config, inputs, trainer, resume, recorder.observer());
   } catch (const c10::Error& error) {
     if (!ledger::is_out_of_memory(error)) throw;
-    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.shape, plan));
+    throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.architecture, plan));
   }
 }
 
 // So that the page of a run that failed says so. What failed first is told, whatever becomes of this.
-void record_failure(const Invocation& invocation, const arch::ModelShape& shape, const plan::Plan& plan, double seconds,
-                    const std::exception& error) {
+void record_failure(const Invocation& invocation, const arch::Architecture& architecture, const plan::Plan& plan,
+                    double seconds, const std::exception& error) {
   const std::string message = message_of(error);
   try {
-    write_run_report(invocation, shape, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}),
+    write_run_report(invocation, architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}),
                      RunEnd{seconds, std::nullopt, message.substr(0, message.find('\n'))});
   } catch (const std::exception&) {
   }
@@ -330,12 +331,12 @@ int run_train(const Invocation& invocation) {
   const int64_t resident_before = resident_bytes();
   const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
   print(report::format_plan(plan));
-  refuse_what_cannot_fit(plan, config, inputs.shape, invocation.force);
+  refuse_what_cannot_fit(plan, config, inputs.architecture, invocation.force);
 
   const bool in_place = train::continues_in_place(config, resume);
   const EarlierReport earlier(in_place ? config.output_dir : "");
   const Descriptor folder = prepare_run_folder(config, in_place, session.phantom);
-  write_run_report(invocation, inputs.shape, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
+  write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   StepTimes times(config, inputs, session);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
@@ -346,12 +347,12 @@ int run_train(const Invocation& invocation) {
   try {
     result = play(config, inputs, session, plan, resume, recorder);
   } catch (const std::exception& error) {
-    record_failure(invocation, inputs.shape, plan, seconds_since(start), error);
+    record_failure(invocation, inputs.architecture, plan, seconds_since(start), error);
     throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
   if (result.signal != 0) {
-    write_run_report(invocation, inputs.shape, comparison, report::memory_json(comparison),
+    write_run_report(invocation, inputs.architecture, comparison, report::memory_json(comparison),
                      RunEnd{seconds_since(start), std::nullopt});
     const std::string go_on = " resume_from_checkpoint=auto", &command = invocation.command_line;
     log_info("stopped by a signal after step " + format_count(result.steps) + "; go on with: " + command +
@@ -363,8 +364,8 @@ int run_train(const Invocation& invocation) {
   if (!ran && earlier.exists()) {
     earlier.put_back();
   } else {
-    write_run_report(invocation, inputs.shape, comparison,
-                     memory_of(comparison, invocation, inputs.shape, session, times),
+    write_run_report(invocation, inputs.architecture, comparison,
+                     memory_of(comparison, invocation, inputs.architecture, session, times),
                      RunEnd{seconds_since(start), result.kept_step});
   }
   if (!ran) {

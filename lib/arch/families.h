@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 
 namespace fathom::arch {
 
@@ -22,9 +22,9 @@ enum class Windows {
 };
 
 struct Family {
-  std::string_view architecture;  // "Qwen2ForCausalLM"
-  std::string_view model_type;    // "qwen2"
-  Bias query_key_value_bias = Bias::kNever, output_bias = Bias::kNever, feed_forward_bias = Bias::kNever;
+  std::string_view name;        // "Qwen2ForCausalLM"
+  std::string_view model_type;  // "qwen2"
+  Bias input_bias = Bias::kNever, output_bias = Bias::kNever, feed_forward_bias = Bias::kNever;
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   NormPlacement norms = NormPlacement::kBefore;
   Windows windows = Windows::kNone;

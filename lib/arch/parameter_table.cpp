@@ -118,11 +118,11 @@ std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
   return adapted;
 }
 
-ParameterSettings parameter_settings(const ModelShape& shape, const config::RunConfig& run) {
+ParameterSettings parameter_settings(const Architecture& architecture, const config::RunConfig& run) {
   ParameterSettings settings;
-  settings.dtype = precision_of(shape, run).stored;
-  settings.base_scheme = base_scheme(shape, run);
-  settings.fake_scheme = fake_scheme(shape, run);
+  settings.dtype = precision_of(architecture, run).stored;
+  settings.base_scheme = base_scheme(architecture, run);
+  settings.fake_scheme = fake_scheme(architecture, run);
   if (run.method == config::Method::kLora) {
     settings.lora = LoraOptions{run.lora_r,         run.lora_alpha, run.lora_dropout,
                                 run.target_modules, run.use_rslora, run.modules_to_save};
@@ -174,12 +174,12 @@ bool ParameterTable::trains_head() const {
   return head->trained;
 }
 
-ParameterTable parameter_table(const ModelShape& shape, const ParameterSettings& settings) {
-  const std::vector<ParameterSpec> specs = parameter_specs(shape);
+ParameterTable parameter_table(const Architecture& architecture, const ParameterSettings& settings) {
+  const std::vector<ParameterSpec> specs = parameter_specs(architecture);
   std::set<std::string> adapted, saved;
   if (settings.lora) {
     adapted = adapted_modules(projections(specs), settings.lora->target_modules);
-    saved = saved_parameters(specs, shape.tie_word_embeddings, settings.lora->modules_to_save, adapted);
+    saved = saved_parameters(specs, architecture.tie_word_embeddings, settings.lora->modules_to_save, adapted);
   }
   const bool trains_all = !settings.lora && !settings.base_scheme;
   ParameterTable table;
@@ -204,14 +204,15 @@ ParameterTable parameter_table(const ModelShape& shape, const ParameterSettings&
   return table;
 }
 
-ParameterTable parameter_table(const ModelShape& shape, const config::RunConfig& run) {
-  return parameter_table(shape, parameter_settings(shape, run));
+ParameterTable parameter_table(const Architecture& architecture, const config::RunConfig& run) {
+  return parameter_table(architecture, parameter_settings(architecture, run));
 }
 
-void refuse_training_codes(const ModelShape& shape, const config::RunConfig& run, const ParameterTable& parameters) {
-  if (!shape.quantized) return;
+void refuse_training_codes(const Architecture& architecture, const config::RunConfig& run,
+                           const ParameterTable& parameters) {
+  if (!architecture.quantized) return;
   const std::string stored =
-      "the model's folder stores its projections in " + std::string(quant::name_of(shape.quantized->scheme));
+      "the model's folder stores its projections in " + std::string(quant::name_of(architecture.quantized->scheme));
   const std::string remedy = ", or name the folder before it was quantized";
   if (run.method != config::Method::kLora) {
     throw UsageError("method: full trains every weight, but " + stored, "set method: lora" + remedy);

@@ -6,18 +6,19 @@
 namespace fathom::arch {
 namespace {
 
-DType stored_type(const ModelShape& shape, const config::RunConfig& run, const std::optional<DType>& autocast) {
+DType stored_type(const Architecture& architecture, const config::RunConfig& run,
+                  const std::optional<DType>& autocast) {
   if (run.dtype) return *run.dtype;
   if (run.method == config::Method::kFull) return DType::kF32;
-  return autocast && size_of(shape.dtype) == size_of(*autocast) ? *autocast : shape.dtype;
+  return autocast && size_of(architecture.dtype) == size_of(*autocast) ? *autocast : architecture.dtype;
 }
 
 }  // namespace
 
-Precision precision_of(const ModelShape& shape, const config::RunConfig& run) {
+Precision precision_of(const Architecture& architecture, const config::RunConfig& run) {
   Precision precision;
   precision.autocast = config::autocast_dtype(run);
-  precision.stored = stored_type(shape, run, precision.autocast);
+  precision.stored = stored_type(architecture, run, precision.autocast);
   precision.computed = precision.autocast.value_or(precision.stored);
   return precision;
 }

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/dtype.h"
 #include "config/run_config.h"
 
@@ -17,6 +17,6 @@ struct Precision {
 
 // Weights are stored as the config says, else in FP32 for full training; a frozen base as in the checkpoint, or in
 // autocast's type where both have 16 bits: two such formats never meet.
-Precision precision_of(const ModelShape& shape, const config::RunConfig& run);
+Precision precision_of(const Architecture& architecture, const config::RunConfig& run);
 
 }  // namespace fathom::arch

@@ -24,25 +24,25 @@ const char* key_of(quant::Scheme scheme) {
 
 }  // namespace
 
-std::optional<quant::Scheme> base_scheme(const ModelShape& shape, const config::RunConfig& run) {
+std::optional<quant::Scheme> base_scheme(const Architecture& architecture, const config::RunConfig& run) {
   const std::optional<quant::Scheme> wanted = scheme_of_settings(run);
-  if (!shape.quantized) return wanted;
-  if (wanted && *wanted != shape.quantized->scheme) {
+  if (!architecture.quantized) return wanted;
+  if (wanted && *wanted != architecture.quantized->scheme) {
     throw UsageError(std::string(key_of(*wanted)) + ": " + std::string(quant::name_of(*wanted)) + " is wanted, but " +
                          "the model's folder stores its projections in " +
-                         std::string(quant::name_of(shape.quantized->scheme)),
+                         std::string(quant::name_of(architecture.quantized->scheme)),
                      std::string("remove ") + key_of(*wanted) + ", or name the folder before it was quantized");
   }
-  return shape.quantized->scheme;
+  return architecture.quantized->scheme;
 }
 
-std::optional<quant::Scheme> fake_scheme(const ModelShape& shape, const config::RunConfig& run) {
-  if (run.qat == config::Qat::kNone || shape.quantized) return std::nullopt;
-  return run.qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(shape);
+std::optional<quant::Scheme> fake_scheme(const Architecture& architecture, const config::RunConfig& run) {
+  if (run.qat == config::Qat::kNone || architecture.quantized) return std::nullopt;
+  return run.qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(architecture);
 }
 
-quant::Scheme int4_scheme(const ModelShape& shape) {
-  const std::vector<ParameterSpec> specs = parameter_specs(shape);
+quant::Scheme int4_scheme(const Architecture& architecture) {
+  const std::vector<ParameterSpec> specs = parameter_specs(architecture);
   const auto first_odd_row = [&](quant::Scheme scheme) {
     return std::find_if(specs.begin(), specs.end(), [&](const ParameterSpec& spec) {
       return spec.role == Role::kProjection && spec.shape[1] % quant::block_of(scheme) != 0;

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "quant/layout.h"
 
@@ -12,15 +12,15 @@ namespace fathom::arch {
 
 // How projections are stored: as the folder has them, else as load_in_8bit, load_in_4bit and load_in_fp8 say; unset: as
 // `dtype` says. Throws UsageError where folder and settings differ.
-std::optional<quant::Scheme> base_scheme(const ModelShape& shape, const config::RunConfig& run);
+std::optional<quant::Scheme> base_scheme(const Architecture& architecture, const config::RunConfig& run);
 
 // To which `qat` rounds them while they are trained: INT8 of rows, or INT4 in the groups in which a folder has it;
 // unset: no quantization-aware training. Of a folder that stores codes too: they need no rounding, and training them is
-// refused elsewhere. Throws UsageError where INT4's groups do not fit the shape.
-std::optional<quant::Scheme> fake_scheme(const ModelShape& shape, const config::RunConfig& run);
+// refused elsewhere. Throws UsageError where INT4's groups do not fit the rows.
+std::optional<quant::Scheme> fake_scheme(const Architecture& architecture, const config::RunConfig& run);
 
 // INT4 with the largest of the groups 128, 64, 32 and 16 that divides every row of every projection. Throws UsageError,
 // naming the first matrix that has other rows, where none does.
-quant::Scheme int4_scheme(const ModelShape& shape);
+quant::Scheme int4_scheme(const Architecture& architecture);
 
 }  // namespace fathom::arch

@@ -50,7 +50,7 @@ void require_tensors(const weights::SafetensorsFile& file, const model::Decoder&
   const std::string origin = file.path().string(), prefix = weights_prefix(kAdapter);
   const std::string remedy = "use the adapter on the model and modules it was made for";
   std::set<std::string> known;
-  if (model.shape().tie_word_embeddings) known.insert(prefix + kHead);  // PEFT writes the matrix twice
+  if (model.architecture().tie_word_embeddings) known.insert(prefix + kHead);  // PEFT writes the matrix twice
   for (const model::Parameter& parameter : model.trained_parameters()) {
     const weights::TensorInfo* info = file.find(prefix + parameter.name);
     if (info == nullptr) refuse_missing(origin, parameter.name, remedy);
@@ -113,21 +113,22 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
               "expected PEFT's adapter_config.json");
 }
 
-void refuse_untied(const std::filesystem::path& folder, const arch::ModelShape& shape) {
-  if (!shape.tie_word_embeddings) return;
+void refuse_untied(const std::filesystem::path& folder, const arch::Architecture& architecture) {
+  if (!architecture.tie_word_embeddings) return;
   const std::string origin = (folder / "adapter_config.json").string();
   const Json adapter = read_json(origin);
-  if (!arch::parameter_table(shape, with_adapter({}, folder)).trains(kEmbedding)) return;
+  if (!arch::parameter_table(architecture, with_adapter({}, folder)).trains(kEmbedding)) return;
   if (adapter.contains(kTyingKey) && adapter.at(kTyingKey) == true) return;
   throw Error(origin + ": modules_to_save holds the embedding or the head of a model that ties the two, without " +
                   kTyingKey + ": they were trained apart, which one matrix cannot hold",
               std::string("train the adapter with ") + kTyingKey + ": true, or on a base with an lm_head of its own");
 }
 
-void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape) {
+void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture) {
   const config::RunConfig theirs = with_adapter(config, config.adapter_name_or_path);
-  refuse_untied(config.adapter_name_or_path, shape);
-  const arch::ParameterTable ours = arch::parameter_table(shape, config), other = arch::parameter_table(shape, theirs);
+  refuse_untied(config.adapter_name_or_path, architecture);
+  const arch::ParameterTable ours = arch::parameter_table(architecture, config),
+                             other = arch::parameter_table(architecture, theirs);
   const auto same_rows = [&](bool arch::ParameterRow::*member) {
     const auto flags = [&](const arch::ParameterTable& table) {
       std::vector<bool> flags;
@@ -156,7 +157,7 @@ bool has_adapter_weights(const std::filesystem::path& folder) {
 }
 
 void require_adapter_of(const std::filesystem::path& folder, const model::Decoder& model) {
-  refuse_untied(folder, model.shape());
+  refuse_untied(folder, model.architecture());
   require_tensors(open_weights(folder), model);
 }
 
@@ -178,7 +179,7 @@ void warn_of_other_base(const std::filesystem::path& folder, const std::filesyst
 
 void load_adapter(const std::filesystem::path& folder, const model::Decoder& model) {
   const at::NoGradGuard no_gradients;
-  refuse_untied(folder, model.shape());
+  refuse_untied(folder, model.architecture());
   const weights::SafetensorsFile file = open_weights(folder);
   require_tensors(file, model);
   for (const model::Parameter& parameter : model.trained_parameters()) {

@@ -14,10 +14,10 @@ namespace fathom::checkpoint {
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder);
 // Throws Error where the adapter holds an embedding or a head of its own for a model whose two are one matrix: what
 // PEFT trains without ensure_weight_tying.
-void refuse_untied(const std::filesystem::path& folder, const arch::ModelShape& shape);
+void refuse_untied(const std::filesystem::path& folder, const arch::Architecture& architecture);
 // Throws UsageError, naming the settings to write, unless config.adapter_name_or_path was trained with the config's
 // lora_r, lora_alpha, use_rslora, target_modules and modules_to_save; whatever the two above throw besides.
-void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape);
+void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture);
 // Whether the folder holds adapter_model.safetensors.
 bool has_adapter_weights(const std::filesystem::path& folder);
 // Throws Error unless adapter_model.safetensors holds what the model trains, in names, shapes and types: reads its

@@ -157,7 +157,7 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
   warn_of_other_base(source, model.path());
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
   if (!settings.modules_to_save.empty()) {
-    refuse_untied(source, arch::parse_model_shape(model.config(), (base / "config.json").string()));
+    refuse_untied(source, arch::parse_architecture(model.config(), (base / "config.json").string()));
   }
   const auto rank = static_cast<double>(settings.lora_r);
   const double scaling = settings.lora_alpha / (settings.use_rslora ? std::sqrt(rank) : rank);

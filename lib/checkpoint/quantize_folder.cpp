@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -30,9 +30,9 @@ using weights::ModelFolder;
 using weights::TensorSource;
 
 // Of INT4 with the model's groups.
-quant::NamedFormat find_target(const std::string& format, const arch::ModelShape& shape) {
+quant::NamedFormat find_target(const std::string& format, const arch::Architecture& architecture) {
   quant::NamedFormat target = quant::find_format(format);
-  if (target.scheme && quant::is_int4(*target.scheme)) target.scheme = arch::int4_scheme(shape);
+  if (target.scheme && quant::is_int4(*target.scheme)) target.scheme = arch::int4_scheme(architecture);
   return target;
 }
 
@@ -56,15 +56,15 @@ class Quantizer {
   Quantizer(const QuantizeRequest& request)
       : request_(request),
         folder_(request.source),
-        shape_(arch::parse_model_shape(folder_.config(), (folder_.path() / "config.json").string())),
-        specs_(arch::parameter_specs(shape_)),
-        target_(find_target(request.format, shape_)) {
+        architecture_(arch::parse_architecture(folder_.config(), (folder_.path() / "config.json").string())),
+        specs_(arch::parameter_specs(architecture_)),
+        target_(find_target(request.format, architecture_)) {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
     refuse_inside(request_.out, folder_.path());
-    if (target_.scheme && shape_.quantized) {
+    if (target_.scheme && architecture_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
-                      std::string(quant::name_of(shape_.quantized->scheme)),
+                      std::string(quant::name_of(architecture_.quantized->scheme)),
                   "name the folder before it was quantized: rounding twice loses more");
     }
     list_items();
@@ -102,10 +102,11 @@ class Quantizer {
         item.quantized = &spec;
         item.tensors = outline(
             quant::tensors_of_matrix(quant::format_of(*target_.scheme), spec.name, spec.shape[0], spec.shape[1]));
-      } else if (codes && shape_.quantized) {
+      } else if (codes && architecture_.quantized) {
         item.read_back = true;
         item.tensors = {{spec.name, target_.dtype, spec.shape, {}}};
-        for (auto& tensor : quant::tensors_of_matrix(*shape_.quantized, spec.name, spec.shape[0], spec.shape[1])) {
+        for (auto& tensor :
+             quant::tensors_of_matrix(*architecture_.quantized, spec.name, spec.shape[0], spec.shape[1])) {
           listed.push_back(tensor.name);
         }
       } else {
@@ -116,8 +117,8 @@ class Quantizer {
     }
     std::sort(listed.begin(), listed.end());
     for (const std::string& name : folder_.names()) {
-      if (std::binary_search(listed.begin(), listed.end(), name) || model::is_ignored(name, shape_)) continue;
-      throw Error(folder_.path().string() + ": tensor " + name + " has no place in " + shape_.architecture,
+      if (std::binary_search(listed.begin(), listed.end(), name) || model::is_ignored(name, architecture_)) continue;
+      throw Error(folder_.path().string() + ": tensor " + name + " has no place in " + architecture_.family,
                   "check that config.json belongs to the weights");
     }
     for (const Item& item : items_)
@@ -217,8 +218,8 @@ class Quantizer {
   void write_read_back(const Item& item, weights::SafetensorsWriter& writer) {
     const std::vector<int64_t>& sizes = item.tensors[0].shape;
     const ops::QuantizedMatrix matrix =
-        ops::empty_quantized_matrix(shape_.quantized->scheme, sizes[0], sizes[1], at::kCPU, {});
-    for (const std::string& name : model::copy_stored(matrix, item.name, *shape_.quantized, folder_)) {
+        ops::empty_quantized_matrix(architecture_.quantized->scheme, sizes[0], sizes[1], at::kCPU, {});
+    for (const std::string& name : model::copy_stored(matrix, item.name, *architecture_.quantized, folder_)) {
       read_bytes_ += folder_.find(name)->info->bytes;
     }
     TensorSource tensor = item.tensors[0];
@@ -268,7 +269,7 @@ class Quantizer {
 
   const QuantizeRequest& request_;
   const ModelFolder folder_;
-  const arch::ModelShape shape_;
+  const arch::Architecture architecture_;
   const std::vector<arch::ParameterSpec> specs_;
   const quant::NamedFormat target_;
   std::vector<Item> items_;

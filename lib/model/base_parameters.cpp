@@ -22,12 +22,12 @@ void quantize_stored(const ops::QuantizedMatrix& matrix, const at::Tensor& store
   });
 }
 
-void load_parameter(const BaseParameter& parameter, const arch::ModelShape& shape, const weights::ModelFolder& folder,
-                    const std::string& where) {
+void load_parameter(const BaseParameter& parameter, const arch::Architecture& architecture,
+                    const weights::ModelFolder& folder, const std::string& where) {
   const std::string& name = parameter.spec.name;
   const auto entry = folder.find(name);
   if (!entry) throw Error(where + "there is no tensor " + name, "check that config.json belongs to the weights");
-  const int64_t added = parameter.spec.has_row_per_token() ? shape.added_tokens : 0;
+  const int64_t added = parameter.spec.has_row_per_token() ? architecture.added_tokens : 0;
   const at::Tensor stored = stored_tensor(parameter.spec, added, *entry, where);
   if (parameter.quantized) {
     quantize_stored(*parameter.quantized, stored);
@@ -49,45 +49,45 @@ void load_steps(const BaseParameter& parameter, const weights::ModelFolder& fold
 
 }  // namespace
 
-void load_base(const std::vector<BaseParameter>& base, const arch::ModelShape& shape,
+void load_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
                const weights::ModelFolder& folder) {
   const std::string where = folder.path().string() + ": ";
   std::set<std::string> known;
   for (const BaseParameter& parameter : base) {
     const std::string& name = parameter.spec.name;
     known.insert(name);
-    if (parameter.quantized && shape.quantized) {
-      const auto tensors = copy_stored(*parameter.quantized, name, *shape.quantized, folder);
+    if (parameter.quantized && architecture.quantized) {
+      const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder);
       known.insert(tensors.begin(), tensors.end());
     } else {
-      load_parameter(parameter, shape, folder, where);
+      load_parameter(parameter, architecture, folder, where);
     }
     if (!parameter.quantizer) continue;
     load_steps(parameter, folder, where);
     known.insert(parameter.name_of_step_sizes);
   }
   for (const std::string& name : folder.names()) {
-    if (known.contains(name) || is_ignored(name, shape)) continue;
+    if (known.contains(name) || is_ignored(name, architecture)) continue;
     if (arch::is_name_of_step_sizes(name)) {
       throw Error(where + name + " holds steps of quantization-aware training, which these weights need",
                   "set qat to the type in its name, or name what `fathom export` makes of the folder");
     }
-    throw Error(where + "tensor " + name + " has no place in " + shape.architecture,
+    throw Error(where + "tensor " + name + " has no place in " + architecture.family,
                 "check that config.json belongs to the weights");
   }
 }
 
-void initialise_base(const std::vector<BaseParameter>& base, const arch::ModelShape& shape) {
+void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture) {
   for (const BaseParameter& parameter : base) {
-    if (parameter.quantized && shape.quantized) {
+    if (parameter.quantized && architecture.quantized) {
       parameter.quantized->codes.zero_();
       parameter.quantized->scales.zero_();
       if (parameter.quantized->outer_scales.defined()) parameter.quantized->outer_scales.zero_();
     } else if (parameter.quantized) {
       ops::quantize(*parameter.quantized,
-                    [&](int64_t, const at::Tensor& part_RD) { part_RD.normal_(0, shape.initializer_range); });
+                    [&](int64_t, const at::Tensor& part_RD) { part_RD.normal_(0, architecture.initializer_range); });
     } else if (parameter.spec.is_matrix()) {
-      parameter.tensor.normal_(0, shape.initializer_range);
+      parameter.tensor.normal_(0, architecture.initializer_range);
     } else {
       parameter.tensor.fill_(parameter.spec.role == arch::Role::kBias ? 0 : 1);
     }

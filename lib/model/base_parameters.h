@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "ops/fake_quantize.h"
 #include "ops/quantized_matrix.h"
 #include "weights/folder.h"
@@ -25,10 +25,10 @@ struct BaseParameter {
 // Fills every parameter from the folder, converting or quantizing while copying; codes that the folder stores are
 // copied as they are. Throws Error for a missing tensor, a wrong shape, or a left-over one. Step sizes that the
 // folder does not have begin where rounding would be.
-void load_base(const std::vector<BaseParameter>& base, const arch::ModelShape& shape,
+void load_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
                const weights::ModelFolder& folder);
 // Draws them as transformers would: matrices from a normal distribution of initializer_range, norms one, biases zero.
 // What a folder would store in codes becomes zeros: a plan's stand-in for reading them.
-void initialise_base(const std::vector<BaseParameter>& base, const arch::ModelShape& shape);
+void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture);
 
 }  // namespace fathom::model

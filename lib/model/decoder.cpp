@@ -33,23 +33,24 @@ void seed_generator(at::Device device, uint64_t seed) {
 
 }  // namespace
 
-KeyValueCache::KeyValueCache(const arch::ModelShape& shape, int64_t batch, int64_t capacity, at::Device device,
+KeyValueCache::KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t capacity, at::Device device,
                              at::ScalarType dtype) {
   const ledger::ClaimScope cache(ledger::Component::kFunctionality);
   const auto options = at::TensorOptions().device(device).dtype(dtype);
-  for (int64_t layer = 0; layer < shape.num_hidden_layers; ++layer) {
-    keys_BKSE.push_back(at::empty({batch, shape.num_key_value_heads, capacity, shape.head_dim}, options));
-    values_BKSE.push_back(at::empty({batch, shape.num_key_value_heads, capacity, shape.head_dim}, options));
+  for (const arch::LayerSpec& layer : architecture.layers) {
+    const std::vector<int64_t> sizes = {batch, layer.attention.key_value_heads, capacity, layer.attention.head_dim};
+    keys_BKSE.push_back(at::empty(sizes, options));
+    values_BKSE.push_back(at::empty(sizes, options));
   }
 }
 
 struct Decoder::State {
-  State(const arch::ModelShape& shape_in, const ModelOptions& options_in)
-      : shape(shape_in),
+  State(const arch::Architecture& architecture_in, const ModelOptions& options_in)
+      : architecture(architecture_in),
         options(options_in),
         names(options.ledger, ""),
-        rotary(ops::rotary_frequencies(shape.rope_theta, shape.head_dim, shape.rope_scaling), options.device,
-               options.ledger),
+        rotary(ops::rotary_frequencies(architecture.rope_theta, architecture.head_dim(), architecture.rope_scaling),
+               options.device, options.ledger),
         anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {
     if (options.cuda_kernels && !options.device.is_cuda()) {
       throw UsageError("cuda_kernels is true, but this run is on the CPU", "set cuda_kernels: false or device: cuda");
@@ -57,7 +58,7 @@ struct Decoder::State {
     ops::use_cuda_kernels(options.cuda_kernels);
   }
 
-  arch::ModelShape shape;
+  arch::Architecture architecture;
   ModelOptions options;
   ops::ModuleNames names;
   std::vector<Parameter> parameters;
@@ -117,7 +118,7 @@ void Decoder::State::add_quantized(BaseParameter& parameter, quant::Scheme schem
 void Decoder::State::add_parameters(const arch::ParameterTable& table) {
   ops::QuantTables tables;
   if (options.parameters.base_scheme) tables = ops::make_quant_tables(*options.parameters.base_scheme, options.device);
-  layer_trains.resize(static_cast<size_t>(shape.num_hidden_layers));
+  layer_trains.resize(architecture.layers.size());
   for (const arch::ParameterRow& row : table.rows) {
     if (row.trained && row.spec.layer != arch::ParameterSpec::kNoLayer) {
       layer_trains[static_cast<size_t>(row.spec.layer)] = true;
@@ -183,7 +184,8 @@ ops::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
   auto found = kernels.find(dtype);
   if (found == kernels.end()) {
     found =
-        kernels.emplace(dtype, ops::attention_kernel(options.attention, options.device, dtype, shape.head_dim)).first;
+        kernels.emplace(dtype, ops::attention_kernel(options.attention, options.device, dtype, architecture.head_dim()))
+            .first;
   }
   return found->second;
 }
@@ -191,10 +193,7 @@ ops::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
 LayerContext Decoder::State::context(int64_t rows, int64_t first, int64_t length) {
   LayerContext context;
   context.rows = rows;
-  context.heads = shape.num_attention_heads;
-  context.key_heads = shape.num_key_value_heads;
-  context.head_size = shape.head_dim;
-  context.norm_eps = shape.rms_norm_eps;
+  context.norm_eps = architecture.rms_norm_eps;
   std::tie(context.cos_SE2, context.sin_SE2) = rotary.rows(first, length);
   context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
   context.rounds_inputs = options.fake_activations;
@@ -213,10 +212,12 @@ LayerContext Decoder::State::packed_context(const std::shared_ptr<const ops::Doc
 
 ops::TiedEmbedding Decoder::State::embed(const at::Tensor& ids_BS) const {
   names.forward("model.embed_tokens");
-  const bool both_trained = shape.tie_word_embeddings && embedding_VD.requires_grad() && at::GradMode::is_enabled();
+  const bool both_trained =
+      architecture.tie_word_embeddings && embedding_VD.requires_grad() && at::GradMode::is_enabled();
   ops::TiedEmbedding embedded =
-      both_trained ? ops::embed_tied(embedding_VD, ids_BS)
-                   : ops::TiedEmbedding{at::embedding(embedding_VD, ids_BS).view({-1, shape.hidden_size}), head_VD};
+      both_trained
+          ? ops::embed_tied(embedding_VD, ids_BS)
+          : ops::TiedEmbedding{at::embedding(embedding_VD, ids_BS).view({-1, architecture.hidden_size}), head_VD};
   names.backward(embedded.stream_TD, "model.embed_tokens");
   return embedded;
 }
@@ -224,7 +225,7 @@ ops::TiedEmbedding Decoder::State::embed(const at::Tensor& ids_BS) const {
 at::Tensor Decoder::State::last_norm(const at::Tensor& stream_TD) const {
   const ops::ComputeScope compute(options.device, head_VD.scalar_type());
   names.forward("model.norm");
-  at::Tensor x_TD = ops::rms_norm(stream_TD, norm_D, shape.rms_norm_eps, compute.dtype());
+  at::Tensor x_TD = ops::rms_norm(stream_TD, norm_D, architecture.rms_norm_eps, compute.dtype());
   names.backward(x_TD, "model.norm");
   return x_TD;
 }
@@ -237,31 +238,29 @@ at::Tensor Decoder::State::head(const at::Tensor& x_TD) const {
   return logits_TV;
 }
 
-Decoder::Decoder(const arch::ModelShape& shape, const ModelOptions& options)
-    : state_(std::make_shared<State>(shape, options)) {
+Decoder::Decoder(const arch::Architecture& architecture, const ModelOptions& options)
+    : state_(std::make_shared<State>(architecture, options)) {
   State& state = *state_;
-  state.add_parameters(arch::parameter_table(shape, options.parameters));
+  state.add_parameters(arch::parameter_table(architecture, options.parameters));
   state.embedding_VD = state.tensor("model.embed_tokens.weight");
   state.norm_D = state.tensor("model.norm.weight");
-  state.head_VD = shape.tie_word_embeddings ? state.embedding_VD : state.tensor("lm_head.weight");
-  for (int64_t i = 0; i < shape.num_hidden_layers; ++i) {
-    const std::string prefix = "model.layers." + std::to_string(i) + ".";
+  state.head_VD = architecture.tie_word_embeddings ? state.embedding_VD : state.tensor("lm_head.weight");
+  for (const arch::LayerSpec& spec : architecture.layers) {
+    const std::string prefix = "model.layers." + std::to_string(state.layers.size()) + ".";
     auto linear = [&](const char* name) { return state.make_linear(prefix + name); };
     DecoderLayer layer;
     layer.names = ops::ModuleNames(options.ledger, prefix);
-    layer.norms_before = shape.norms == arch::NormPlacement::kBefore;
-    layer.norm_names = arch::layer_norms(shape);
-    layer.attention_norm_D = state.tensor(prefix + layer.norm_names.attention + ".weight");
+    layer.spec = spec;
+    layer.attention_norm_D = state.tensor(prefix + spec.norm_names().attention + ".weight");
     layer.q = linear("self_attn.q_proj");
     layer.k = linear("self_attn.k_proj");
     layer.v = linear("self_attn.v_proj");
     layer.o = linear("self_attn.o_proj");
-    if (shape.query_key_norm != arch::QueryKeyNorm::kNone) {
+    if (spec.attention.query_key_norm != arch::QueryKeyNorm::kNone) {
       layer.query_norm = state.tensor(prefix + "self_attn.q_norm.weight");
       layer.key_norm = state.tensor(prefix + "self_attn.k_norm.weight");
     }
-    layer.window = shape.window_of(i);
-    layer.feed_forward_norm_D = state.tensor(prefix + layer.norm_names.feed_forward + ".weight");
+    layer.feed_forward_norm_D = state.tensor(prefix + spec.norm_names().feed_forward + ".weight");
     layer.gate = linear("mlp.gate_proj");
     layer.up = linear("mlp.up_proj");
     layer.down = linear("mlp.down_proj");
@@ -271,7 +270,7 @@ Decoder::Decoder(const arch::ModelShape& shape, const ModelOptions& options)
 
 void Decoder::load(const weights::ModelFolder& folder, uint64_t seed) {
   const at::NoGradGuard no_gradients;
-  load_base(state_->base, state_->shape, folder);
+  load_base(state_->base, state_->architecture, folder);
   state_->order_codes();
   seed_generator(state_->options.device, seed);
   state_->initialise_adapters();
@@ -280,7 +279,7 @@ void Decoder::load(const weights::ModelFolder& folder, uint64_t seed) {
 void Decoder::initialise(uint64_t seed) {
   const at::NoGradGuard no_gradients;
   seed_generator(state_->options.device, seed);
-  initialise_base(state_->base, state_->shape);
+  initialise_base(state_->base, state_->architecture);
   state_->order_codes();
   state_->initialise_adapters();
 }
@@ -312,7 +311,7 @@ Decoder::HiddenStates Decoder::hidden_states(const at::Tensor& ids_BS,
 
 at::Tensor Decoder::forward(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents) {
   return state_->head(hidden_states(ids_BS, documents).x_TD)
-      .view({ids_BS.size(0), ids_BS.size(1), state_->shape.vocab_size});
+      .view({ids_BS.size(0), ids_BS.size(1), state_->architecture.vocab_size});
 }
 
 at::Tensor Decoder::loss(const at::Tensor& ids_BS, const ops::LossTargets& targets,
@@ -364,7 +363,7 @@ std::vector<Parameter> Decoder::trained_parameters() const {
   return trained;
 }
 
-const arch::ModelShape& Decoder::shape() const { return state_->shape; }
+const arch::Architecture& Decoder::architecture() const { return state_->architecture; }
 const ModelOptions& Decoder::options() const { return state_->options; }
 void Decoder::set_training(bool training) { state_->training = training; }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "arch/architecture.h"
 #include "arch/parameter_table.h"
-#include "arch/shape.h"
 #include "config/run_config.h"
 #include "ledger/ledger.h"
 #include "ops/documents.h"
@@ -40,7 +40,7 @@ struct Parameter {
 
 // Keys and values of the tokens so far, for generation: per layer [B, K, capacity, E], `length` of them in use.
 struct KeyValueCache {
-  KeyValueCache(const arch::ModelShape& shape, int64_t batch, int64_t capacity, at::Device device,
+  KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t capacity, at::Device device,
                 at::ScalarType dtype);
   std::vector<at::Tensor> keys_BKSE, values_BKSE;
   int64_t length = 0;
@@ -50,7 +50,7 @@ class Decoder {
  public:
   // Allocates every parameter on the device, uninitialised, and claims them as weights. Nothing else is ever copied
   // whole.
-  Decoder(const arch::ModelShape& shape, const ModelOptions& options);
+  Decoder(const arch::Architecture& architecture, const ModelOptions& options);
 
   // Fills the base weights from a folder (model/base_parameters.h); adapters get PEFT's initialisation from
   // `seed` (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a
@@ -82,7 +82,7 @@ class Decoder {
 
   const std::vector<Parameter>& parameters() const;  // in the order of arch::ParameterTable
   std::vector<Parameter> trained_parameters() const;
-  const arch::ModelShape& shape() const;
+  const arch::Architecture& architecture() const;
   const ModelOptions& options() const;
   void set_training(bool training);  // dropout on or off
 

@@ -54,14 +54,14 @@ struct Branch {
 
 ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, const at::Tensor& stream_TD,
                               const LayerContext& context, const ops::ComputeScope& compute) {
-  layer.names.forward(layer.norms_before ? branch.norm : branch.module);
-  if (layer.norms_before) return normed_input(stream_TD, branch.norm_D, context, compute);
+  layer.names.forward(layer.spec.norms_before() ? branch.norm : branch.module);
+  if (layer.spec.norms_before()) return normed_input(stream_TD, branch.norm_D, context, compute);
   return plain_input(stream_TD.to(compute.dtype()), context);
 }
 
 at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at::Tensor& added_TD,
                       const at::Tensor& stream_TD, const LayerContext& context) {
-  if (layer.norms_before) return add_to_stream(added_TD, stream_TD);
+  if (layer.spec.norms_before()) return add_to_stream(added_TD, stream_TD);
   layer.names.forward(branch.norm);
   return add_to_stream(ops::rms_norm(added_TD, branch.norm_D, context.norm_eps, added_TD.scalar_type()), stream_TD);
 }
@@ -69,28 +69,28 @@ at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at:
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                      const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
+  const arch::Attention& spec = layer.spec.attention;
   auto heads_of = [&](const ops::Linear& projection, const char* name, int64_t heads) {
     layer.names.forward(name);
-    return ops::linear(x_TD, projection, compute, context.training)
-        .view({context.rows, length, heads, context.head_size});
+    return ops::linear(x_TD, projection, compute, context.training).view({context.rows, length, heads, spec.head_dim});
   };
   auto turned = [&](const at::Tensor& x_BSHE, const at::Tensor& norm) {
     return ops::rotate(normed(x_BSHE, norm, context), context.cos_SE2, context.sin_SE2);
   };
-  const at::Tensor q_BSHE = turned(heads_of(layer.q, "self_attn.q_proj", context.heads), layer.query_norm);
-  const at::Tensor k_BSKE = turned(heads_of(layer.k, "self_attn.k_proj", context.key_heads), layer.key_norm);
-  const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", context.key_heads);
+  const at::Tensor q_BSHE = turned(heads_of(layer.q, "self_attn.q_proj", spec.heads), layer.query_norm);
+  const at::Tensor k_BSKE = turned(heads_of(layer.k, "self_attn.k_proj", spec.key_value_heads), layer.key_norm);
+  const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", spec.key_value_heads);
   layer.names.forward("self_attn");
   if (cache == nullptr) {
-    return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel, context.documents.get(), layer.window)
-        .view({tokens, context.heads * context.head_size});
+    return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel, context.documents.get(), spec.window)
+        .view({tokens, spec.queries()});
   }
   cache->keys_BKSE.narrow(2, cache->length, length).copy_(k_BSKE.transpose(1, 2));
   cache->values_BKSE.narrow(2, cache->length, length).copy_(v_BSKE.transpose(1, 2));
   const int64_t positions = cache->length + length;
   return ops::cached_attention(q_BSHE, cache->keys_BKSE.narrow(2, 0, positions),
-                               cache->values_BKSE.narrow(2, 0, positions), context.kernel, layer.window)
-      .view({tokens, context.heads * context.head_size});
+                               cache->values_BKSE.narrow(2, 0, positions), context.kernel, spec.window)
+      .view({tokens, spec.queries()});
 }
 
 at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
@@ -116,8 +116,8 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
 at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
                      CachedLayer* cache) {
   const ops::ComputeScope compute(stream_TD.device(), layer.attention_norm_D.scalar_type());
-  const Branch attends{"self_attn", layer.norm_names.attention, layer.attention_norm_D};
-  const Branch feeds{"mlp", layer.norm_names.feed_forward, layer.feed_forward_norm_D};
+  const Branch attends{"self_attn", layer.spec.norm_names().attention, layer.attention_norm_D};
+  const Branch feeds{"mlp", layer.spec.norm_names().feed_forward, layer.feed_forward_norm_D};
   at::Tensor middle_TD;
   {
     const ops::LinearInput x_TD = branch_input(layer, attends, stream_TD, context, compute);

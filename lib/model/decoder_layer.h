@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
 #include "ops/module_names.h"
@@ -14,12 +14,10 @@ namespace fathom::model {
 
 struct DecoderLayer {
   ops::ModuleNames names;
-  bool norms_before = true;  // else what attention and feed-forward give is normalised, not what they read
-  arch::LayerNorms norm_names = {};
+  arch::LayerSpec spec;
   at::Tensor attention_norm_D, feed_forward_norm_D;
   ops::Linear q, k, v, o;
   at::Tensor query_norm, key_norm;  // [E] of each head, or [H * E] and [K * E]; undefined: rotated as they come
-  int64_t window = 0;               // positions that a query sees, its own included; 0: all before it
   ops::Linear gate, up, down;
 };
 
@@ -32,7 +30,6 @@ struct CachedLayer {
 // What all layers of one forward pass share.
 struct LayerContext {
   int64_t rows = 0;  // B; the stream is [T, D] with T = B * S
-  int64_t heads = 0, key_heads = 0, head_size = 0;
   double norm_eps = 0;
   at::Tensor cos_SE2, sin_SE2;                      // of the positions of this pass
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one

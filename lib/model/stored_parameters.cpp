@@ -20,8 +20,8 @@ std::string shape_text(at::IntArrayRef shape) {
 
 }  // namespace
 
-bool is_ignored(const std::string& name, const arch::ModelShape& shape) {
-  return name.ends_with("rotary_emb.inv_freq") || (shape.tie_word_embeddings && name == "lm_head.weight");
+bool is_ignored(const std::string& name, const arch::Architecture& architecture) {
+  return name.ends_with("rotary_emb.inv_freq") || (architecture.tie_word_embeddings && name == "lm_head.weight");
 }
 
 at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,

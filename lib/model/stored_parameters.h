@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "ops/quantized_matrix.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
 
 // Whether checkpoints carry a tensor of this name although the decoder does not read it.
-bool is_ignored(const std::string& name, const arch::ModelShape& shape);
+bool is_ignored(const std::string& name, const arch::Architecture& architecture);
 
 // The mapped file in place; the mapping is read-only, and so is every use of this tensor. added: rows at the end that
 // are not stored. Throws Error, beginning with `where`, for another shape or a type that is no wide floating one.

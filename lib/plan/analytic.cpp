@@ -42,13 +42,14 @@ struct Place {
 
 class Walk {
  public:
-  Walk(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target, const Workload& workload)
-      : checkpoints_(run.gradient_checkpointing), parameters_(arch::parameter_table(shape, run)) {
-    const StepOperators operators(shape, run, target, parameters_);
-    standing_ = standing(shape, run, target, workload, parameters_);
-    loading_ = loading(shape, run, target, parameters_);
+  Walk(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
+       const Workload& workload)
+      : checkpoints_(run.gradient_checkpointing), parameters_(arch::parameter_table(architecture, run)) {
+    const StepOperators operators(architecture, run, target, parameters_);
+    standing_ = standing(architecture, run, target, workload, parameters_);
+    loading_ = loading(architecture, run, target, parameters_);
     updates_ = optim::update_footprint(run, trained_sizes(parameters_), target.device == config::Device::kCuda,
-                                       arch::precision_of(shape, run).computed == DType::kF16);
+                                       arch::precision_of(architecture, run).computed == DType::kF16);
     for (const train::StepShape& step : workload.steps) {
       std::vector<BatchOperators>& batches = steps_.emplace_back();
       for (const train::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
@@ -272,9 +273,9 @@ class Walk {
 
 }  // namespace
 
-Analytic estimate_analytic(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+Analytic estimate_analytic(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                            const Workload& workload) {
-  return Walk(shape, run, target, workload).largest();
+  return Walk(architecture, run, target, workload).largest();
 }
 
 }  // namespace fathom::plan

@@ -19,7 +19,7 @@ PhantomGpuPlayer::PhantomGpuPlayer(const train::Placement& placement) : placemen
 const weights::ModelFolder& PhantomGpuPlayer::folder_of(const std::string& path) {
   if (!folder_ || folder_path_ != path) {
     auto folder = std::make_unique<weights::ModelFolder>(path, /*weights_required=*/false);
-    shape_ = arch::parse_model_shape(folder->config(), (folder->path() / "config.json").string());
+    architecture_ = arch::parse_architecture(folder->config(), (folder->path() / "config.json").string());
     folder_ = std::move(folder);
     folder_path_ = path;
   }
@@ -38,19 +38,19 @@ PhantomAnswer PhantomGpuPlayer::play(const PhantomQuestion& question) {
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
   if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
-  const arch::ModelShape shape = arch::with_added_tokens(shape_, question.added_tokens);
+  const arch::Architecture architecture = arch::with_added_tokens(architecture_, question.added_tokens);
   PhantomAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    answer.attention_kernel = attention_kernel(config, shape, placement_.device);  // allocates to find out
-    const Workload workload = make_workload(config, shape, question.schedule);
+    answer.attention_kernel = attention_kernel(config, architecture, placement_.device);  // allocates to find out
+    const Workload workload = make_workload(config, architecture, question.schedule);
     const auto read_peaks = [&] {
       const ledger::CudaDevice::Statistics statistics = placement_.cuda->statistics();
       answer.requested = statistics.peak_requested;
       answer.allocated = statistics.peak_allocated;
       answer.reserved = statistics.peak_reserved;
     };
-    DryRun played = dry_run(config, shape, &folder, workload, placement_, read_peaks);
+    DryRun played = dry_run(config, architecture, &folder, workload, placement_, read_peaks);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;

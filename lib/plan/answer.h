@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/json.h"
 #include "plan/exchange.h"
 #include "train/trainer.h"
@@ -34,7 +34,7 @@ class PhantomGpuPlayer {
   // Of the model last asked about: a search asks about one.
   std::string folder_path_;
   std::unique_ptr<weights::ModelFolder> folder_;
-  arch::ModelShape shape_;
+  arch::Architecture architecture_;
 };
 
 }  // namespace fathom::plan

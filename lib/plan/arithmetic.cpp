@@ -33,13 +33,13 @@ void add(Arithmetic& sum, const Operator& each, int64_t forwards, bool backward,
 
 }  // namespace
 
-Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunConfig& run,
+Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
                                const train::StepShape& step) {
-  const arch::ParameterTable parameters = arch::parameter_table(shape, run);
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   Target target;
   const bool math = run.attn_implementation == config::Attention::kMath;
   target.attention_kernel = math ? "math attention" : "flash attention";
-  const StepOperators operators(shape, run, target, parameters);
+  const StepOperators operators(architecture, run, target, parameters);
   Arithmetic sum;
   for (size_t i = 0, end = 1; i < step.size(); i = end++) {
     while (i > 0 && end < step.size() && step[end] == step[i]) ++end;
@@ -54,7 +54,7 @@ Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunC
     add(sum, batch.last_norm, 1, batch.needs_gradients.back(), times);
     add(sum, batch.head, 1, true, times);
     // Gradients are added to those that are there.
-    const int64_t stored = size_of(arch::precision_of(shape, run).stored);
+    const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
     if (i > 0) add(sum.bytes_moved, parameters.trained_base_count(), times * 3 * stored);
   }
   for (const optim::TrainedSizes& each : trained_sizes(parameters)) {
@@ -63,7 +63,7 @@ Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunC
   return sum;
 }
 
-train::StepShape longest_step(const arch::ModelShape& shape, const config::RunConfig& run,
+train::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
                               const std::vector<train::StepShape>& steps) {
   train::StepShape longest;
   int64_t most = -1;
@@ -72,7 +72,7 @@ train::StepShape longest_step(const arch::ModelShape& shape, const config::RunCo
     while (step.size() > 1 && static_cast<int64_t>(step.size()) < run.gradient_accumulation_steps) {
       step.push_back(step.back());
     }
-    const Arithmetic arithmetic = estimate_arithmetic(shape, run, step);
+    const Arithmetic arithmetic = estimate_arithmetic(architecture, run, step);
     const int64_t flops = checked_add(arithmetic.matrix_flops, arithmetic.attention_flops, kWhat);
     if (flops <= most) continue;
     most = flops;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "train/steps.h"
 
@@ -24,12 +24,12 @@ struct Arithmetic {
 
 // As the step's operators declare it (ops/footprint.h), of one optimizer step. Operations are exactly those that a dry
 // run counts (plan/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves int64.
-Arithmetic estimate_arithmetic(const arch::ModelShape& shape, const config::RunConfig& run,
+Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
                                const train::StepShape& step);
 
 // Of a workload's steps the one that computes most, with as many micro-batches as the run accumulates: those beyond the
 // ones given (see train::maximal_shapes) are like the last. Empty for no steps.
-train::StepShape longest_step(const arch::ModelShape& shape, const config::RunConfig& run,
+train::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
                               const std::vector<train::StepShape>& steps);
 
 }  // namespace fathom::plan

@@ -24,16 +24,16 @@ constexpr int64_t kShortest = 512;
 
 class Attention {
  public:
-  Attention(const arch::ModelShape& shape, at::ScalarType type, int64_t length, const train::Placement& placement)
+  Attention(const arch::Attention& attention, at::ScalarType type, int64_t length, const train::Placement& placement)
       : placement_(placement) {
     const auto options = at::TensorOptions().device(placement.device).dtype(type);
     const auto heads = [&](int64_t count) {
-      return at::full({1, length, count, shape.head_dim}, 0.01, options).set_requires_grad(true);
+      return at::full({1, length, count, attention.head_dim}, 0.01, options).set_requires_grad(true);
     };
-    queries_ = heads(shape.num_attention_heads);
-    keys_ = heads(shape.num_key_value_heads);
-    values_ = heads(shape.num_key_value_heads);
-    gradient_ = at::full({1, length, shape.num_attention_heads * shape.head_dim}, 0.01, options);
+    queries_ = heads(attention.heads);
+    keys_ = heads(attention.key_value_heads);
+    values_ = heads(attention.key_value_heads);
+    gradient_ = at::full({1, length, attention.queries()}, 0.01, options);
   }
 
   // Returns the bytes that it took at its peak.
@@ -55,8 +55,10 @@ class Attention {
 
 class Curve {
  public:
-  Curve(const config::RunConfig& config, const arch::ModelShape& shape, const train::Placement& placement)
-      : shape_(shape), type_(ops::scalar_type(arch::precision_of(shape, config).computed)), placement_(placement) {}
+  Curve(const config::RunConfig& config, const arch::Architecture& architecture, const train::Placement& placement)
+      : layer_(architecture.layers.front().attention),
+        type_(ops::scalar_type(arch::precision_of(architecture, config).computed)),
+        placement_(placement) {}
 
   bool plays() const { return placement_.device.is_cpu(); }
   // Unset where this process has too little address space to ask for the scratch memory of such products.
@@ -64,7 +66,7 @@ class Curve {
     ledger::Ledger ledger;
     const phantom::LedgerScope scope(ledger);
     const train::Placement phantom{phantom::device(), &ledger, nullptr};
-    return Attention(shape_, type_, length, phantom).run(kernel(attention, phantom.device));
+    return Attention(layer_, type_, length, phantom).run(kernel(attention, phantom.device));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -72,7 +74,7 @@ class Curve {
   // Once to see the memory, once more for the time; seconds stay unset where it does not fit.
   void measure(config::Attention attention, int64_t length, AttentionCost& cost) const {
     try {
-      Attention real(shape_, type_, length, placement_);
+      Attention real(layer_, type_, length, placement_);
       const ops::AttentionKernel chosen = kernel(attention, placement_.device);
       cost.measured = real.run(chosen);
       const Clock::time_point start = Clock::now();
@@ -86,10 +88,10 @@ class Curve {
 
  private:
   ops::AttentionKernel kernel(config::Attention attention, at::Device device) const {
-    return ops::attention_kernel(attention, device, type_, shape_.head_dim);
+    return ops::attention_kernel(attention, device, type_, layer_.head_dim);
   }
 
-  const arch::ModelShape& shape_;
+  const arch::Attention& layer_;
   const at::ScalarType type_;
   const train::Placement& placement_;
 };
@@ -102,10 +104,10 @@ Json to_json(const AttentionCost& cost) {
 
 }  // namespace
 
-std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::ModelShape& shape,
+std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::Architecture& architecture,
                                             const train::Placement& placement, const AttentionLimits& limits) {
   constexpr double kGrowth = 4;  // of the time when the length doubles
-  const Curve curve(config, shape, placement);
+  const Curve curve(config, architecture, placement);
   std::vector<AttentionPoint> points;
   for (int64_t length = kShortest; length <= limits.longest; length *= 2) points.push_back({length, {}, {}});
   for (const config::Attention attention : {config::Attention::kFlash, config::Attention::kMath}) {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/json.h"
 #include "config/run_config.h"
 #include "train/trainer.h"
@@ -30,7 +30,7 @@ struct AttentionLimits {
   double seconds = 0;  // of one forward and backward pass
   int64_t bytes = 0;   // of its dry run
 };
-std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::ModelShape& shape,
+std::vector<AttentionPoint> attention_curve(const config::RunConfig& config, const arch::Architecture& architecture,
                                             const train::Placement& placement, const AttentionLimits& limits);
 
 // [{"length", "flash": {"dry_run", "measured", "seconds"}, "math": {…}}]; null for what is not known.

@@ -97,8 +97,8 @@ double interpolate(const std::map<int64_t, double>& rates, int64_t at) {
 
 }  // namespace
 
-KernelSettings kernel_settings(const config::RunConfig& run, const arch::ModelShape& shape) {
-  return {size_of(arch::precision_of(shape, run).computed) == 2, run.attn_implementation, run.method,
+KernelSettings kernel_settings(const config::RunConfig& run, const arch::Architecture& architecture) {
+  return {size_of(arch::precision_of(architecture, run).computed) == 2, run.attn_implementation, run.method,
           run.gradient_checkpointing};
 }
 
@@ -186,9 +186,9 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
 }
 
 std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
-                                        const arch::ModelShape& shape, int64_t threads) {
-  if (arch::precision_of(shape, run).computed == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
-  const bool narrow = kernel_settings(run, shape).narrow;
+                                        const arch::Architecture& architecture, int64_t threads) {
+  if (arch::precision_of(architecture, run).computed == DType::kF16) return std::nullopt;  // FP32 and BF16 are measured
+  const bool narrow = kernel_settings(run, architecture).narrow;
   std::map<int64_t, std::vector<MeasuredSpeed>> by_threads;
   for (const MeasuredSpeed& speed : calibration.speeds) {
     if (speed.narrow == narrow) by_threads[speed.threads].push_back(speed);
@@ -201,7 +201,7 @@ std::optional<Throughput> throughput_of(const Calibration& calibration, const co
     for (const auto& [count, speeds] : by_threads) {
       std::map<int64_t, double> widths;
       for (const MeasuredSpeed& speed : speeds) widths[speed.width] = speed.*member;
-      rates[count] = interpolate(widths, shape.hidden_size);
+      rates[count] = interpolate(widths, architecture.hidden_size);
     }
     return interpolate(rates, threads);
   };

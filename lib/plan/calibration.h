@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/json.h"
 #include "config/run_config.h"
 #include "plan/expected_time.h"
@@ -34,7 +34,7 @@ struct KernelSettings {
   bool checkpointing = false;
   bool operator==(const KernelSettings&) const = default;
 };
-KernelSettings kernel_settings(const config::RunConfig& run, const arch::ModelShape& shape);
+KernelSettings kernel_settings(const config::RunConfig& run, const arch::Architecture& architecture);
 
 struct MeasuredOverhead {
   KernelSettings settings;
@@ -65,7 +65,7 @@ std::filesystem::path save_calibration(const std::filesystem::path& folder, cons
 // along their logarithms, beyond the measured widths the nearest counts; nullopt for more threads than were measured or
 // none of that precision, and for FP16.
 std::optional<Throughput> throughput_of(const Calibration& calibration, const config::RunConfig& run,
-                                        const arch::ModelShape& shape, int64_t threads);
+                                        const arch::Architecture& architecture, int64_t threads);
 // What the driver uses besides the allocator's reserved bytes for a run of these settings; nullopt if not measured.
 std::optional<int64_t> overhead_of(const Calibration& calibration, const KernelSettings& settings);
 

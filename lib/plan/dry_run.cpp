@@ -142,10 +142,11 @@ class Player {
 
 }  // namespace
 
-DryRun dry_run(const config::RunConfig& config, const arch::ModelShape& shape, const weights::ModelFolder* folder,
-               const Workload& workload, const train::Placement& placement, const std::function<void()>& played) {
+DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
+               const weights::ModelFolder* folder, const Workload& workload, const train::Placement& placement,
+               const std::function<void()>& played) {
   DryRun result;
-  train::Trainer trainer(config, shape, workload.capacity_tokens, placement);
+  train::Trainer trainer(config, architecture, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(longest_sequence(workload));
   if (folder != nullptr && folder->has_weights() && !config.random_init) {
     trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
@@ -158,21 +159,21 @@ DryRun dry_run(const config::RunConfig& config, const arch::ModelShape& shape, c
   result.timeline = placement.ledger->peak_timeline();
   if (played) played();
   if (workload.steps.empty()) return result;
-  const train::StepShape longest = longest_step(shape, config, workload.steps);
+  const train::StepShape longest = longest_step(architecture, config, workload.steps);
   try {
     result.arithmetic = count_whole_step(trainer, longest, config);
   } catch (const c10::OutOfMemoryError&) {  // by its one play more than the run has
-    result.arithmetic = estimate_arithmetic(shape, config, longest);
+    result.arithmetic = estimate_arithmetic(architecture, config, longest);
   }
   return result;
 }
 
-DryRun dry_run_cpu(const config::RunConfig& config, const arch::ModelShape& shape, const weights::ModelFolder* folder,
-                   const Workload& workload) {
+DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
+                   const weights::ModelFolder* folder, const Workload& workload) {
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
-  return dry_run(config, shape, folder, workload, {device, &ledger, nullptr});
+  return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr});
 }
 
 }  // namespace fathom::plan

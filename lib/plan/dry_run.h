@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "plan/plan.h"
 #include "plan/workload.h"
@@ -28,12 +28,12 @@ struct DryRun {
 // state of the device's memory) is not played again. folder: its weights are loaded as the run would (nothing is read
 // on a phantom); null, or without weights: the model is initialised instead. played: called when the schedule has been
 // played, before a step's arithmetic is counted, for which it is played once more.
-DryRun dry_run(const config::RunConfig& config, const arch::ModelShape& shape, const weights::ModelFolder* folder,
-               const Workload& workload, const train::Placement& placement,
+DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
+               const weights::ModelFolder* folder, const Workload& workload, const train::Placement& placement,
                const std::function<void()>& played = nullptr);
 
 // The same on the phantom device, which stands in for the CPU.
-DryRun dry_run_cpu(const config::RunConfig& config, const arch::ModelShape& shape, const weights::ModelFolder* folder,
-                   const Workload& workload);
+DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
+                   const weights::ModelFolder* folder, const Workload& workload);
 
 }  // namespace fathom::plan

@@ -21,7 +21,7 @@ struct PhantomQuestion {
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
   bool timeline = false;     // whether the answer shall have it: it is the larger part of an answer
   std::string config;        // YAML
-  int64_t added_tokens = 0;  // as ModelShape has them: the child does not open the tokenizer
+  int64_t added_tokens = 0;  // as arch::Architecture has them: the child does not open the tokenizer
   train::Schedule schedule;  // what is played
 };
 

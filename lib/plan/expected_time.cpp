@@ -7,8 +7,8 @@
 namespace fathom::plan {
 
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
-                                        const arch::ModelShape& shape) {
-  const DType type = arch::precision_of(shape, run).computed;
+                                        const arch::Architecture& architecture) {
+  const DType type = arch::precision_of(architecture, run).computed;
   const bool narrow = size_of(type) == 2;
   const double in_16_bits = type == DType::kF16 && gpu.fp16_flops > 0 ? gpu.fp16_flops : gpu.bf16_flops;
   const double products = narrow ? in_16_bits : run.tf32 ? gpu.tf32_flops : gpu.fp32_flops;

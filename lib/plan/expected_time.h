@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/devices.h"
 #include "config/run_config.h"
 #include "plan/arithmetic.h"
@@ -35,7 +35,7 @@ inline constexpr double kMemoryEfficiency = 0.8;
 // equally fast, where the weights are stored so or autocast is on, else FP32 or, with tf32, TF32. Math attention runs
 // as ordinary matrix products. nullopt where the list lacks the figures.
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
-                                        const arch::ModelShape& shape);
+                                        const arch::Architecture& architecture);
 
 struct ExpectedTime {
   double matrix_seconds = 0;

@@ -30,10 +30,10 @@ int64_t largest(const arch::ParameterTable& parameters, const Counts& counts) {
 
 // What a save takes of the host beside the tensors: those of a CPU are written from where they lie. From a GPU all of
 // them are copied at once for a save in the background, else one by one.
-int64_t save_buffer(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan) {
+int64_t save_buffer(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan) {
   if (plan.target.device == config::Device::kCpu) return 0;
-  const arch::ParameterTable parameters = arch::parameter_table(shape, run);
-  const int64_t stored = size_of(arch::precision_of(shape, run).stored), adapter = size_of(DType::kF32);
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
+  const int64_t stored = size_of(arch::precision_of(architecture, run).stored), adapter = size_of(DType::kF32);
   if (run.save_in_background && train::saves_checkpoints(run)) {
     const int64_t base = parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
     const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
@@ -45,8 +45,10 @@ int64_t save_buffer(const arch::ModelShape& shape, const config::RunConfig& run,
       largest(parameters, [](const arch::ParameterRow& row) { return row.trained && row.of_base(); });
   const int64_t weight = checked_multiply(largest_trained, stored, "the largest weight");
   if (run.method == config::Method::kFull) return weight;
-  const int64_t widest =
-      std::max({shape.hidden_size, shape.intermediate_size, shape.num_attention_heads * shape.head_dim});
+  int64_t widest = architecture.hidden_size;
+  for (const arch::LayerSpec& layer : architecture.layers) {
+    widest = std::max({widest, layer.feed_forward.width, layer.attention.queries()});
+  }
   return std::max(weight, checked_multiply(widest * run.lora_r, adapter, "the largest adapter"));
 }
 
@@ -67,24 +69,24 @@ int64_t most_tensors_within(int64_t growth) {
   return std::max<int64_t>(0, growth - always) / 9 * 8;
 }
 
-HostMemory estimate_host(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+HostMemory estimate_host(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                          int64_t program_bytes, int64_t mapped_bytes) {
   HostMemory host;
   host.program = program_bytes;
   host.mapped_files = mapped_bytes;
   const bool cpu = plan.target.device == config::Device::kCpu;
-  const DType stored = arch::precision_of(shape, run).stored;
+  const DType stored = arch::precision_of(architecture, run).stored;
   // To a GPU a tensor of another type is converted on the host first; on the CPU it is converted where it goes.
   // Codes are made of the file's numbers as they are, a part at a time, and widened on the GPU.
   const auto is_converted = [](const arch::ParameterRow& row) { return row.of_base() && !row.codes; };
-  const int64_t converted = cpu || mapped_bytes == 0 || stored == shape.dtype
+  const int64_t converted = cpu || mapped_bytes == 0 || stored == architecture.dtype
                                 ? 0
-                                : checked_multiply(largest(arch::parameter_table(shape, run), is_converted),
+                                : checked_multiply(largest(arch::parameter_table(architecture, run), is_converted),
                                                    size_of(stored), "the largest weight");
   const auto tensors = [&](ledger::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
   host.load_peak = sum({program_bytes, tensors(ledger::Phase::kLoad), converted});
   host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0});
-  host.save_peak = sum({program_bytes, tensors(ledger::Phase::kSave), save_buffer(shape, run, plan)});
+  host.save_peak = sum({program_bytes, tensors(ledger::Phase::kSave), save_buffer(architecture, run, plan)});
   return host;
 }
 

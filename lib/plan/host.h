@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "plan/plan.h"
 
@@ -23,7 +23,7 @@ struct HostMemory {
 
 // program_bytes: resident before any tensor, on a CPU as measured in this process; of CUDA runs the libraries' code and
 // pinned memory add to it. mapped_bytes: of the folder's tensors; 0 for random_init.
-HostMemory estimate_host(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+HostMemory estimate_host(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                          int64_t program_bytes, int64_t mapped_bytes);
 
 // By how many bytes the process's resident memory grows at most in a run on the CPU, from before it is planned: live

@@ -14,17 +14,20 @@ int64_t weight_bytes(int64_t parameters, const WeightFormat& format) {
   return std::llround(static_cast<double>(parameters) * format.bytes_per_parameter);
 }
 
-int64_t cache_bytes_per_token(const arch::ModelShape& shape) {
+int64_t cache_bytes_per_token(const arch::Architecture& architecture) {
   constexpr int64_t kKeysAndValues = 2, kBytes = 2;
-  return kKeysAndValues * kBytes *
-         checked_multiply(shape.num_hidden_layers, shape.num_key_value_heads * shape.head_dim, "cache of a token");
+  int64_t elements = 0;
+  for (const arch::LayerSpec& layer : architecture.layers) {
+    elements = checked_add(elements, layer.attention.keys(), "cache of a token");
+  }
+  return kKeysAndValues * kBytes * elements;
 }
 
-Inference estimate_inference(const arch::ModelShape& shape, const std::vector<int64_t>& batches,
+Inference estimate_inference(const arch::Architecture& architecture, const std::vector<int64_t>& batches,
                              const std::vector<int64_t>& lengths) {
   Inference inference;
-  inference.parameters = arch::parameter_count(shape);
-  inference.cache_bytes_per_token = cache_bytes_per_token(shape);
+  inference.parameters = arch::parameter_count(architecture);
+  inference.cache_bytes_per_token = cache_bytes_per_token(architecture);
   for (const WeightFormat& format : kWeightFormats) {
     inference.weights.push_back({format.name, weight_bytes(inference.parameters, format)});
   }
@@ -38,12 +41,12 @@ Inference estimate_inference(const arch::ModelShape& shape, const std::vector<in
   return inference;
 }
 
-Inference usual_inference(const arch::ModelShape& shape) {
+Inference usual_inference(const arch::Architecture& architecture) {
   std::set<int64_t> lengths;
-  for (const int64_t length : {int64_t{2048}, int64_t{8192}, shape.max_position_embeddings}) {
-    lengths.insert(std::min(length, shape.max_position_embeddings));
+  for (const int64_t length : {int64_t{2048}, int64_t{8192}, architecture.max_position_embeddings}) {
+    lengths.insert(std::min(length, architecture.max_position_embeddings));
   }
-  return estimate_inference(shape, {1, 8, 32}, {lengths.begin(), lengths.end()});
+  return estimate_inference(architecture, {1, 8, 32}, {lengths.begin(), lengths.end()});
 }
 
 }  // namespace fathom::plan

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 
 namespace fathom::plan {
 
@@ -20,7 +20,7 @@ int64_t weight_bytes(int64_t parameters, const WeightFormat& format);
 
 // Keys and values of every layer for one token: 2 · L · K · E · 2 bytes, in 16 bits (Pope et al. 2022, arXiv
 // 2211.05102, section 2.1).
-int64_t cache_bytes_per_token(const arch::ModelShape& shape);
+int64_t cache_bytes_per_token(const arch::Architecture& architecture);
 
 struct Inference {
   int64_t parameters = 0;
@@ -38,9 +38,9 @@ struct Inference {
 };
 
 // batches x lengths, each at least 1. Throws Error where a size leaves int64.
-Inference estimate_inference(const arch::ModelShape& shape, const std::vector<int64_t>& batches,
+Inference estimate_inference(const arch::Architecture& architecture, const std::vector<int64_t>& batches,
                              const std::vector<int64_t>& lengths);
 // One row, a few, many; short, medium, and as long as the model's positions go.
-Inference usual_inference(const arch::ModelShape& shape);
+Inference usual_inference(const arch::Architecture& architecture);
 
 }  // namespace fathom::plan

@@ -45,7 +45,7 @@ PhantomQuestion question_of(const Subject& subject, const GpuRoom& room) {
   question.memory_bytes = room.gpu.memory_bytes;
   question.taken_bytes = room.taken_bytes;
   question.config = config::to_yaml(subject.config);
-  question.added_tokens = subject.shape.added_tokens;
+  question.added_tokens = subject.architecture.added_tokens;
   question.schedule = subject.workload.schedule;
   return question;
 }
@@ -69,9 +69,10 @@ constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 }  // namespace
 
-std::string attention_kernel(const config::RunConfig& config, const arch::ModelShape& shape, at::Device device) {
-  const at::ScalarType type = ops::scalar_type(arch::precision_of(shape, config).computed);
-  return ops::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, shape.head_dim));
+std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
+                             at::Device device) {
+  const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
+  return ops::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));
 }
 
 Target cpu_target() {
@@ -87,10 +88,10 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
   Plan plan;
   plan.target = cpu_target();
   plan.target.capacity_bytes = capacity_bytes;
-  plan.target.attention_kernel = attention_kernel(subject.config, subject.shape, phantom::device());
+  plan.target.attention_kernel = attention_kernel(subject.config, subject.architecture, phantom::device());
   plan.workload = subject.workload;
-  plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);
-  DryRun played = dry_run_cpu(subject.config, subject.shape, &subject.folder, plan.workload);
+  plan.analytic = estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
+  DryRun played = dry_run_cpu(subject.config, subject.architecture, &subject.folder, plan.workload);
   plan.dry_run = played.memory;
   plan.timeline = std::move(played.timeline);
   plan.arithmetic = played.arithmetic;
@@ -136,7 +137,7 @@ Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask
   bound_by_budget(plan.target, subject.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;
-  plan.analytic = estimate_analytic(subject.shape, subject.config, plan.target, plan.workload);
+  plan.analytic = estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
   plan.dry_run = answer.memory;
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/devices.h"
 #include "config/run_config.h"
 #include "plan/exchange.h"
@@ -17,14 +17,15 @@ namespace fathom::plan {
 // What is planned. folder: may lack weights; then the model is initialised instead of loaded.
 struct Subject {
   const config::RunConfig& config;
-  const arch::ModelShape& shape;
+  const arch::Architecture& architecture;
   const weights::ModelFolder& folder;
   Workload workload;
 };
 
 // The attention kernel's name for the type in which the config computes, on a device of this process (a phantom one
 // too).
-std::string attention_kernel(const config::RunConfig& config, const arch::ModelShape& shape, at::Device device);
+std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
+                             at::Device device);
 
 // This machine's CPU, with as many threads as LibTorch uses; capacity and kernel are not set.
 Target cpu_target();

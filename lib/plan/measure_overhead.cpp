@@ -9,18 +9,15 @@ namespace fathom::plan {
 namespace {
 
 // Heads of 128, as most models have them; the rest is small.
-arch::ModelShape reference_shape(bool narrow) {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.hidden_size = 1024;
-  shape.intermediate_size = 2816;
-  shape.vocab_size = 4096;
-  shape.num_hidden_layers = 2;
-  shape.num_attention_heads = 8;
-  shape.num_key_value_heads = 4;
-  shape.head_dim = 128;
-  shape.dtype = narrow ? DType::kBF16 : DType::kF32;
-  return shape;
+arch::Architecture reference_architecture(bool narrow) {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.hidden_size = 1024;
+  architecture.vocab_size = 4096;
+  architecture.layers.assign(
+      2, {.attention = {.heads = 8, .key_value_heads = 4, .head_dim = 128}, .feed_forward = {.width = 2816}});
+  architecture.dtype = narrow ? DType::kBF16 : DType::kF32;
+  return architecture;
 }
 
 }  // namespace
@@ -41,8 +38,8 @@ int64_t measure_overhead(config::RunConfig run, const train::Placement& placemen
   constexpr int64_t kRows = 2, kLength = 512;
   constexpr int kSteps = 3;  // with evaluation, all kernels that a run launches
   run.random_init = true;
-  const arch::ModelShape shape = reference_shape(run.bf16);
-  train::Trainer trainer(run, shape, kRows * kLength, placement);
+  const arch::Architecture architecture = reference_architecture(run.bf16);
+  train::Trainer trainer(run, architecture, kRows * kLength, placement);
   trainer.model().initialise(1);
   trainer.loaded();
   data::Batch batch;
@@ -50,7 +47,7 @@ int64_t measure_overhead(config::RunConfig run, const train::Placement& placemen
   batch.length = kLength;
   batch.token_count = batch.target_count = kRows * kLength;
   batch.ids.resize(static_cast<size_t>(kRows * kLength));
-  for (size_t i = 0; i < batch.ids.size(); ++i) batch.ids[i] = static_cast<int64_t>(i * 7) % shape.vocab_size;
+  for (size_t i = 0; i < batch.ids.size(); ++i) batch.ids[i] = static_cast<int64_t>(i * 7) % architecture.vocab_size;
   batch.targets = batch.ids;
   for (int step = 0; step < kSteps; ++step) trainer.step(std::span(&batch, 1), 1e-4);
   trainer.evaluate(std::span(&batch, 1));

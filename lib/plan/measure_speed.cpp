@@ -19,25 +19,23 @@ constexpr int64_t kRows = 4, kLength = 128;
 constexpr int kMostPlays = 5;
 constexpr double kLongEnough = 5;  // seconds
 
-arch::ModelShape reference_shape(int64_t width) {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.hidden_size = width;
-  shape.intermediate_size = width * 11 / 4;
-  shape.vocab_size = 4 * width;
-  shape.num_hidden_layers = 2;
-  shape.head_dim = std::min<int64_t>(64, width / 4);
-  shape.num_attention_heads = width / shape.head_dim;
-  shape.num_key_value_heads = shape.num_attention_heads / 2;
-  return shape;
+arch::Architecture reference_architecture(int64_t width) {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.hidden_size = width;
+  architecture.vocab_size = 4 * width;
+  const int64_t head_dim = std::min<int64_t>(64, width / 4), heads = width / head_dim;
+  architecture.layers.assign(2, {.attention = {.heads = heads, .key_value_heads = heads / 2, .head_dim = head_dim},
+                                 .feed_forward = {.width = width * 11 / 4}});
+  return architecture;
 }
 
-data::Batch reference_batch(const arch::ModelShape& shape) {
+data::Batch reference_batch(const arch::Architecture& architecture) {
   std::vector<data::Example> examples;
   for (int64_t row = 0; row < kRows; ++row) {
     data::Example& example = examples.emplace_back();
     for (int64_t i = 0; i < kLength; ++i) {
-      example.ids.push_back(static_cast<int32_t>((row * 31 + i * 7) % shape.vocab_size));
+      example.ids.push_back(static_cast<int32_t>((row * 31 + i * 7) % architecture.vocab_size));
     }
     example.labels = example.ids;
   }
@@ -54,11 +52,11 @@ MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placem
   config::RunConfig config;
   config.random_init = true;
   config.bf16 = narrow;
-  const arch::ModelShape shape = reference_shape(width);
-  train::Trainer trainer(config, shape, kRows * kLength, placement);
+  const arch::Architecture architecture = reference_architecture(width);
+  train::Trainer trainer(config, architecture, kRows * kLength, placement);
   trainer.model().initialise(1);
   trainer.loaded();
-  const data::Batch batch = reference_batch(shape);
+  const data::Batch batch = reference_batch(architecture);
   const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
   Arithmetic work;
   double whole = std::numeric_limits<double>::max(), matrix = 0, attention = 0, spent = 0;

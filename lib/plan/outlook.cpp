@@ -24,14 +24,14 @@ std::optional<double> Outlook::tokens_per_second() const {
   return static_cast<double>(step_tokens) / step->seconds();
 }
 
-ExpectedRun expected_run(const arch::ModelShape& shape, const config::RunConfig& run,
+ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
                          const std::vector<train::StepShape>& steps, const Throughput& throughput) {
   std::map<train::StepShape, double> known;
   ExpectedRun expected;
   for (const train::StepShape& step : steps) {
     auto found = known.find(step);
     if (found == known.end()) {
-      const double seconds = expected_time(estimate_arithmetic(shape, run, step), throughput).seconds();
+      const double seconds = expected_time(estimate_arithmetic(architecture, run, step), throughput).seconds();
       found = known.emplace(step, seconds).first;
     }
     expected.steps += 1;
@@ -41,15 +41,15 @@ ExpectedRun expected_run(const arch::ModelShape& shape, const config::RunConfig&
   return expected;
 }
 
-Outlook look_ahead(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question) {
   Outlook outlook;
-  outlook.host = estimate_host(shape, run, plan, question.program_bytes, question.mapped_bytes);
-  outlook.step_tokens = tokens_of(longest_step(shape, run, plan.workload.steps));
+  outlook.host = estimate_host(architecture, run, plan, question.program_bytes, question.mapped_bytes);
+  outlook.step_tokens = tokens_of(longest_step(architecture, run, plan.workload.steps));
   outlook.throughput = question.throughput;
   if (question.throughput) outlook.step = expected_time(plan.arithmetic, *question.throughput);
   if (question.throughput && !question.steps.empty()) {
-    outlook.run = expected_run(shape, run, question.steps, *question.throughput);
+    outlook.run = expected_run(architecture, run, question.steps, *question.throughput);
   }
   outlook.budget = question.budget;
   outlook.fits = missing_bytes(plan) == 0;

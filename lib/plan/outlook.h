@@ -38,11 +38,11 @@ struct OutlookQuestion {
   int64_t mapped_bytes = 0;
   std::vector<train::StepShape> steps;  // of the whole run; empty: no data
 };
-Outlook look_ahead(const arch::ModelShape& shape, const config::RunConfig& run, const Plan& plan,
+Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question);
 
 // Seconds of every step, by formula.
-ExpectedRun expected_run(const arch::ModelShape& shape, const config::RunConfig& run,
+ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
                          const std::vector<train::StepShape>& steps, const Throughput& throughput);
 
 }  // namespace fathom::plan

@@ -22,8 +22,8 @@ using config::RunConfig;
 // Of LibTorch: for the GPUs that have BF16, of compute capability 8.0 on.
 bool has_flash_attention(const Target& target) { return config::has_bf16(target.compute_capability); }
 
-bool computes_in_fp32(const RunConfig& run, const arch::ModelShape& shape) {
-  return arch::precision_of(shape, run).computed == DType::kF32;
+bool computes_in_fp32(const RunConfig& run, const arch::Architecture& architecture) {
+  return arch::precision_of(architecture, run).computed == DType::kF32;
 }
 
 int64_t longest(const Workload& workload) {
@@ -80,17 +80,17 @@ RunConfig with_kept_updates(RunConfig run) {
 
 class Remedies {
  public:
-  Remedies(const arch::ModelShape& shape, const RunConfig& run, const Target& target, const Workload& workload)
-      : shape_(shape),
+  Remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target, const Workload& workload)
+      : architecture_(architecture),
         run_(run),
         kept_(with_kept_updates(run)),
         target_(target),
         workload_(workload),
-        peak_(estimate_analytic(shape, run, target_of(target, run, shape), workload).peak),
+        peak_(estimate_analytic(architecture, run, target_of(target, run, architecture), workload).peak),
         operations_(operations(run)) {}
 
   std::vector<Remedy> take() {
-    for (const Technique& technique : smaller_batches(techniques(run_, shape_, narrow_type(run_, target_)))) {
+    for (const Technique& technique : smaller_batches(techniques(run_, architecture_, narrow_type(run_, target_)))) {
       if (const auto changed = technique.apply(kept_)) add(technique.name, technique.note, *changed, true);
     }
     halve_length();
@@ -109,7 +109,7 @@ class Remedies {
     const train::BatchShape batch =
         train::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)), run.packing);
     const Arithmetic arithmetic =
-        estimate_arithmetic(shape_, run, train::StepShape(run.gradient_accumulation_steps, batch));
+        estimate_arithmetic(architecture_, run, train::StepShape(run.gradient_accumulation_steps, batch));
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
   }
 
@@ -142,15 +142,16 @@ class Remedies {
     remedy.note = note;
     remedy.settings = settings_between(run_, changed);
     if (remedy.settings.empty()) return;
-    remedy.peak =
-        estimate_analytic(shape_, changed, target_of(target_, changed, shape_), workload_with(workload_, changed)).peak;
+    remedy.peak = estimate_analytic(architecture_, changed, target_of(target_, changed, architecture_),
+                                    workload_with(workload_, changed))
+                      .peak;
     remedy.saved_bytes = peak_ - remedy.peak;
     if (remedy.saved_bytes <= 0) return;
     if (same_data) remedy.work = operations(changed) / operations_;
     found_.push_back(std::move(remedy));
   }
 
-  const arch::ModelShape& shape_;
+  const arch::Architecture& architecture_;
   const RunConfig& run_;
   const RunConfig kept_;
   const Target& target_;
@@ -162,12 +163,12 @@ class Remedies {
 
 }  // namespace
 
-Target target_of(const Target& target, const RunConfig& run, const arch::ModelShape& shape) {
+Target target_of(const Target& target, const RunConfig& run, const arch::Architecture& architecture) {
   Target result = target;
   const bool cuda = target.device == config::Device::kCuda;
   if (run.attn_implementation == config::Attention::kMath) {
     result.attention_kernel = "math attention";
-  } else if (cuda && (computes_in_fp32(run, shape) || !has_flash_attention(target))) {
+  } else if (cuda && (computes_in_fp32(run, architecture) || !has_flash_attention(target))) {
     result.attention_kernel = "memory-efficient attention";
   } else {
     result.attention_kernel = "flash attention";
@@ -175,9 +176,9 @@ Target target_of(const Target& target, const RunConfig& run, const arch::ModelSh
   return result;
 }
 
-std::vector<Remedy> remedies(const arch::ModelShape& shape, const RunConfig& run, const Target& target,
+std::vector<Remedy> remedies(const arch::Architecture& architecture, const RunConfig& run, const Target& target,
                              const Workload& workload) {
-  return Remedies(shape, run, target, workload).take();
+  return Remedies(architecture, run, target, workload).take();
 }
 
 std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes, size_t count) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "plan/plan.h"
 
@@ -23,7 +23,7 @@ struct Remedy {
 // All techniques that the run does not have, a smaller micro-batch at the same effective batch, and, where they matter,
 // half the length and single rows in evaluations; those that save something, largest saving first. target and workload
 // are those of the run as it is; data of other settings are derived from the workload's shapes.
-std::vector<Remedy> remedies(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+std::vector<Remedy> remedies(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                              const Workload& workload);
 
 // One line for each of the first `count`: "  gradient_checkpointing=true  saves 3.20 GiB: the same result; …". Those
@@ -31,6 +31,6 @@ std::vector<Remedy> remedies(const arch::ModelShape& shape, const config::RunCon
 std::string describe_remedies(const std::vector<Remedy>& remedies, int64_t missing_bytes = 0, size_t count = 5);
 
 // A target for a run with other settings: its attention kernel follows them.
-Target target_of(const Target& target, const config::RunConfig& run, const arch::ModelShape& shape);
+Target target_of(const Target& target, const config::RunConfig& run, const arch::Architecture& architecture);
 
 }  // namespace fathom::plan

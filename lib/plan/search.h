@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "plan/expected_time.h"
 #include "plan/plan.h"
@@ -30,7 +30,7 @@ struct Slowdown {
 };
 
 struct Question {
-  const arch::ModelShape& shape;
+  const arch::Architecture& architecture;
   config::RunConfig run;  // as it is; what the search does not vary stays
   Target target;          // capacity_bytes is the bound
   // The workload of the run's data under other settings.

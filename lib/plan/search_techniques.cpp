@@ -60,7 +60,7 @@ class TechniqueSearch {
 
   void group(const std::set<std::string>& keep) {
     const DType narrow = narrow_type(question_.run, question_.target);
-    for (Technique& row : techniques(question_.run, question_.shape, narrow)) {
+    for (Technique& row : techniques(question_.run, question_.architecture, narrow)) {
       const auto changed = row.apply(question_.run);
       if (keep.count(row.group) > 0 && changed != question_.run) continue;
       if (groups_.empty() || groups_.back().front().group != row.group) groups_.emplace_back();
@@ -92,8 +92,8 @@ class TechniqueSearch {
     result.change = update_change(question_.run.optim, run.optim);
     const train::BatchShape micro_batch =
         train::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
-    result.arithmetic =
-        estimate_arithmetic(question_.shape, run, train::StepShape(run.gradient_accumulation_steps, micro_batch));
+    result.arithmetic = estimate_arithmetic(question_.architecture, run,
+                                            train::StepShape(run.gradient_accumulation_steps, micro_batch));
     const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
     result.operations = slowdown.matrix * static_cast<double>(result.arithmetic.matrix_flops) +
                         slowdown.attention * static_cast<double>(result.arithmetic.attention_flops);
@@ -113,9 +113,9 @@ class TechniqueSearch {
 
   int64_t formula(Combination& combination) {
     if (combination.formula > 0) return combination.formula;
-    const Target target = target_of(question_.target, combination.run, question_.shape);
+    const Target target = target_of(question_.target, combination.run, question_.architecture);
     combination.formula =
-        estimate_analytic(question_.shape, combination.run, target, question_.workload_of(combination.run)).peak;
+        estimate_analytic(question_.architecture, combination.run, target, question_.workload_of(combination.run)).peak;
     ++advice_.reckoned;
     return combination.formula;
   }
@@ -255,8 +255,8 @@ class TechniqueSearch {
   void correct_time(Combination& combination) {
     if (!combination.seconds || !combination.proof->fits || !combination.proof->arithmetic) return;
     const RunConfig& run = combination.run;
-    const train::StepShape step = longest_step(question_.shape, run, question_.workload_of(run).steps);
-    const double reckoned = seconds_of(run, estimate_arithmetic(question_.shape, run, step));
+    const train::StepShape step = longest_step(question_.architecture, run, question_.workload_of(run).steps);
+    const double reckoned = seconds_of(run, estimate_arithmetic(question_.architecture, run, step));
     if (reckoned == 0) return;
     const double lack = seconds_of(run, *combination.proof->arithmetic) / reckoned;
     for (Family& family : families_) {

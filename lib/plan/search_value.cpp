@@ -57,8 +57,8 @@ class ValueSearch {
     const config::RunConfig run = with_value(vary_, question_.run, value);
     int64_t bytes = std::numeric_limits<int64_t>::max() / 2;
     try {
-      const Target target = target_of(question_.target, run, question_.shape);
-      bytes = estimate_analytic(question_.shape, run, target, question_.workload_of(run)).peak;
+      const Target target = target_of(question_.target, run, question_.architecture);
+      bytes = estimate_analytic(question_.architecture, run, target, question_.workload_of(run)).peak;
     } catch (const Error&) {  // sizes beyond int64: too large in any case
     }
     ++result_.reckoned;

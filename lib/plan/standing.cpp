@@ -51,7 +51,7 @@ std::vector<optim::TrainedSizes> trained_sizes(const arch::ParameterTable& param
   return trained;
 }
 
-Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+Moment standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                 const Workload& workload, const arch::ParameterTable& parameters) {
   int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
   for (const arch::ParameterRow& row : parameters.rows) {
@@ -65,22 +65,23 @@ Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, con
     scales = checked_add(scales, layout.scale_bytes, "scales of the base");
   }
   const bool cuda = target.device == config::Device::kCuda;
-  const int64_t stored = size_of(arch::precision_of(shape, run).stored),
+  const int64_t stored = size_of(arch::precision_of(architecture, run).stored),
                 step_sizes = parameters.count_of(arch::Role::kStepSizes);
   const int64_t tokens = workload.capacity_tokens;
   constexpr auto kOf = Component::kWeights;
-  Moment moment = {{"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOf},
-                   {"quantized weights", kCodes, {{codes, "bytes"}}, kOf},
-                   {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOf},
-                   {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOf},
-                   {"learned step sizes",
-                    "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
-                    {{step_sizes, "step sizes"}, {4, "bytes"}},
-                    kOf},
-                   {"rotary tables",
-                    "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
-                    {{2, "of"}, {rotary_positions(workload), "positions"}, {shape.head_dim / 2, ""}, {4, "bytes"}},
-                    kOf}};
+  Moment moment = {
+      {"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOf},
+      {"quantized weights", kCodes, {{codes, "bytes"}}, kOf},
+      {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOf},
+      {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOf},
+      {"learned step sizes",
+       "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
+       {{step_sizes, "step sizes"}, {4, "bytes"}},
+       kOf},
+      {"rotary tables",
+       "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
+       {{2, "of"}, {rotary_positions(workload), "positions"}, {architecture.head_dim() / 2, ""}, {4, "bytes"}},
+       kOf}};
   for (ops::Bytes& state : optim::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
   const auto functionality = [&](const char* what, const char* source, Product product) {
@@ -94,7 +95,7 @@ Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, con
   if (run.packing) ring("ring of batches, positions", tokens, 4);
   if (!cuda) return moment;
   if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
-  const auto scheme = arch::base_scheme(shape, run);
+  const auto scheme = arch::base_scheme(architecture, run);
   if (scheme && !quant::has_row_scales(*scheme)) {
     int64_t numbers = int64_t{2} * 256;
     if (quant::is_nf4(*scheme)) numbers += 15;
@@ -107,7 +108,8 @@ Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, con
                     kWorkspace,
                     {{2, "of"}, {workspace, "bytes"}},
                     Component::kKernels});
-  const bool biased = shape.query_key_value_bias || shape.output_bias || shape.feed_forward_bias;
+  const bool biased = std::any_of(architecture.layers.begin(), architecture.layers.end(),
+                                  [](const arch::LayerSpec& layer) { return layer.has_bias(); });
   const bool lora = run.method == config::Method::kLora;
   if (biased || (lora && run.lora_r > 1 && has_one_token(workload))) {
     const int64_t threads = run.gradient_checkpointing ? 2 : 1;
@@ -116,7 +118,7 @@ Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, con
   return moment;
 }
 
-std::vector<Moment> loading(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+std::vector<Moment> loading(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                             const arch::ParameterTable& parameters) {
   const bool cuda = target.device == config::Device::kCuda;
   int64_t part = 0, scales = 0, rounded = 0;  // the largest matrix's
@@ -128,12 +130,12 @@ std::vector<Moment> loading(const arch::ModelShape& shape, const config::RunConf
     part = std::max(part, ops::quantized_part_rows(rows, columns, cuda) * columns);
     scales = std::max(scales, quant::layout_of(*row.codes, rows, columns).scales);
   }
-  if (arch::fake_scheme(shape, run)) {
-    const int64_t stored = size_of(arch::precision_of(shape, run).stored);
+  if (arch::fake_scheme(architecture, run)) {
+    const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
     return {{{"magnitudes of a part of a matrix", kParts, {{rounded, "numbers"}, {stored, "bytes"}}}}};
   }
-  const auto scheme = arch::base_scheme(shape, run);
-  if (!scheme || shape.quantized) return {};  // what a folder stores in codes is copied
+  const auto scheme = arch::base_scheme(architecture, run);
+  if (!scheme || architecture.quantized) return {};  // what a folder stores in codes is copied
   Moment moment = {{"part of a matrix in FP32", kParts, {{part, "numbers"}, {4, "bytes"}}}};
   if (*scheme == quant::Scheme::kNf4DoubleQuant) {
     moment.push_back({"scales, before their own quantization", kParts, {{scales, "scales"}, {4, "bytes"}}});

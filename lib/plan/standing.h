@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "arch/architecture.h"
 #include "arch/parameter_table.h"
-#include "arch/shape.h"
 #include "config/run_config.h"
 #include "ops/footprint.h"
 #include "optim/footprint.h"
@@ -15,11 +15,11 @@ namespace fathom::plan {
 std::vector<optim::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters);
 
 // Weights, optimizer states, the ring of batches, workspaces of libraries.
-ops::Moment standing(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+ops::Moment standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                      const Workload& workload, const arch::ParameterTable& parameters);
 
 // Parts of a base while it is quantized, or its first step sizes are found.
-std::vector<ops::Moment> loading(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
-                                 const arch::ParameterTable& parameters);
+std::vector<ops::Moment> loading(const arch::Architecture& architecture, const config::RunConfig& run,
+                                 const Target& target, const arch::ParameterTable& parameters);
 
 }  // namespace fathom::plan

@@ -84,10 +84,10 @@ struct StepOperators::Batch {
   ops::StepSizes step;
 };
 
-StepOperators::StepOperators(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+StepOperators::StepOperators(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                              const arch::ParameterTable& parameters)
-    : shape_(shape), run_(run), target_(target), parameters_(parameters) {
-  std::vector<Kind> each(static_cast<size_t>(shape.num_hidden_layers));
+    : architecture_(architecture), run_(run), target_(target), parameters_(parameters) {
+  std::vector<Kind> each(architecture.layers.size());
   for (const ParameterRow& row : parameters.rows) {
     if (row.spec.layer < 0) {
       others_.push_back(&row);
@@ -98,7 +98,7 @@ StepOperators::StepOperators(const arch::ModelShape& shape, const config::RunCon
     kind.trained = kind.trained || row.trained;
   }
   const auto alike = [](const Kind& a, const Kind& b) {
-    return a.window == b.window && a.input_needs_gradient == b.input_needs_gradient &&
+    return *a.spec == *b.spec && a.input_needs_gradient == b.input_needs_gradient &&
            std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
                       [](const ParameterRow* x, const ParameterRow* y) {
                         return x->trained == y->trained && x->codes == y->codes && x->spec.role == y->spec.role &&
@@ -109,7 +109,7 @@ StepOperators::StepOperators(const arch::ModelShape& shape, const config::RunCon
   for (size_t layer = 0; layer < each.size(); ++layer) {
     each[layer].input_needs_gradient = needs;
     needs = needs || each[layer].trained;
-    each[layer].window = shape.window_of(static_cast<int64_t>(layer));
+    each[layer].spec = &architecture.layers[layer];
     const auto known =
         std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& kind) { return alike(kind, each[layer]); });
     layers_.push_back(static_cast<size_t>(known - kinds_.begin()));
@@ -119,11 +119,11 @@ StepOperators::StepOperators(const arch::ModelShape& shape, const config::RunCon
 
 Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   const ops::StepSizes& step = batch.step;
-  const int64_t width = shape_.hidden_size, inner = shape_.intermediate_size, bytes = step.compute_bytes;
-  const int64_t queries = shape_.num_attention_heads * shape_.head_dim;
-  const int64_t keys = shape_.num_key_value_heads * shape_.head_dim;
-  const bool before = shape_.norms == arch::NormPlacement::kBefore;
-  const arch::LayerNorms norms = arch::layer_norms(shape_);
+  const arch::LayerSpec& spec = *kind.spec;
+  const int64_t width = architecture_.hidden_size, inner = spec.feed_forward.width, bytes = step.compute_bytes;
+  const int64_t queries = spec.attention.queries(), keys = spec.attention.keys();
+  const bool before = spec.norms_before();
+  const arch::NormNames norms = spec.norm_names();
   Operators operators;
   const auto waiting = [&](const char* what, int64_t numbers) -> Moment {
     return {{what, ops::kGradientSource, step.wide(numbers, bytes)}};
@@ -140,7 +140,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
       sizes.trained = row->trained;
       sizes.adapted = row->adapted;
       sizes.codes = row->codes;
-      sizes.fake_codes = arch::fake_scheme(shape_, run_);
+      sizes.fake_codes = arch::fake_scheme(architecture_, run_);
     }
     made = made || read || sizes.keeps_input();
     return operators.emplace_back(
@@ -184,26 +184,26 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   branch(kHeads, norms.attention, {"q_proj", "k_proj", "v_proj"});
   const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Moment& wait) {
     linear(kHeads, module, width, numbers, before).waiting = wait;
-    if (shape_.query_key_norm != arch::QueryKeyNorm::kNone) {
-      row_norm(kHeads, norm, numbers, shape_.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
+    if (spec.attention.query_key_norm != arch::QueryKeyNorm::kNone) {
+      row_norm(kHeads, norm, numbers, spec.attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
     }
     operators.push_back({kHeads, ops::rotary_footprint(step, numbers), {}, wait});
   };
-  heads("q_proj", "q_norm", queries, shape_.num_attention_heads, of_input());
+  heads("q_proj", "q_norm", queries, spec.attention.heads, of_input());
   Moment wait = of_input();
   wait.push_back(waiting("gradient of queries", queries).front());
-  heads("k_proj", "k_norm", keys, shape_.num_key_value_heads, wait);
+  heads("k_proj", "k_norm", keys, spec.attention.key_value_heads, wait);
   linear(kHeads, "v_proj", width, keys, before).waiting = waiting("gradients of queries and keys", queries + keys);
 
   ops::AttentionSizes attention = {kernel_of(target_), batch.shape.rows, batch.shape.document_lengths};
   attention.packed = !attention.lengths.empty();
   if (!attention.packed) attention.lengths.assign(static_cast<size_t>(batch.shape.rows), batch.shape.length);
-  attention.heads = shape_.num_attention_heads;
-  attention.key_heads = shape_.num_key_value_heads;
-  attention.head_size = shape_.head_dim;
-  attention.window = kind.window;
+  attention.heads = spec.attention.heads;
+  attention.key_heads = spec.attention.key_value_heads;
+  attention.head_size = spec.attention.head_dim;
+  attention.window = spec.attention.window;
   attention.amx = target_.amx && !step.cuda && attention.kernel == ops::AttentionKernel::kFlash &&
-                  arch::precision_of(shape_, run_).computed == DType::kBF16;
+                  arch::precision_of(architecture_, run_).computed == DType::kBF16;
   attention.threads = target_.threads;
   attention.wide_tiles = target_.compute_capability == "8.0" || target_.compute_capability == "9.0" ||
                          target_.compute_capability.starts_with("10.");
@@ -227,7 +227,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
 }
 
 BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool gradients) const {
-  const arch::Precision precision = arch::precision_of(shape_, run_);
+  const arch::Precision precision = arch::precision_of(architecture_, run_);
   Batch batch{shape, {}};
   ops::StepSizes& step = batch.step;
   step.tokens = shape.rows * shape.length;
@@ -238,7 +238,7 @@ BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool grad
   step.dropout = gradients && run_.lora_dropout > 0;
   step.cuda = target_.device == config::Device::kCuda;
   step.own_kernels = step.cuda && run_.cuda_kernels && precision.computed != DType::kF16;
-  const int64_t width = shape_.hidden_size;
+  const int64_t width = architecture_.hidden_size;
 
   BatchOperators result;
   result.stream_gradient = {
@@ -249,11 +249,11 @@ BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool grad
   result.kinds.reserve(kinds_.size());
   for (const Kind& kind : kinds_) result.kinds.push_back(layer(batch, kind));
   result.layers = layers_;
-  result.head_waits = shape_.tie_word_embeddings;
+  result.head_waits = architecture_.tie_word_embeddings;
   result.trains_embedding = parameters_.rows.front().trained;
   for (const size_t kind : layers_)
     result.needs_gradients.push_back(kinds_[kind].input_needs_gradient || kinds_[kind].trained);
-  ops::HeadSizes head = {shape_.vocab_size, width, shape.targets, run_.loss_chunk_size};
+  ops::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
   head.trained = gradients && parameters_.trains_head();
   result.last_norm = {"the last norm", ops::rms_norm_footprint(step, width), gradients_of(others_, "norm"), {}};
@@ -262,10 +262,13 @@ BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool grad
   head.gradients = head.input_needs_gradient || head.trained;
   result.head = {"the loss", ops::head_loss_footprint(step, head), {}, {}};
   result.embedding = {
-      "the embedding", ops::embedding_footprint(step, shape_.vocab_size, width, shape_.tie_word_embeddings), {}, {}};
+      "the embedding",
+      ops::embedding_footprint(step, architecture_.vocab_size, width, architecture_.tie_word_embeddings),
+      {},
+      {}};
   for (const ParameterRow* row : others_) {
     if (!row->trained || !row->spec.has_row_per_token()) continue;
-    const bool of_head = row->spec.role == Role::kHead || shape_.tie_word_embeddings;
+    const bool of_head = row->spec.role == Role::kHead || architecture_.tie_word_embeddings;
     (of_head ? result.head : result.embedding).gradients.push_back(gradient_of(*row));
   }
   return result;

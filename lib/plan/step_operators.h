@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "arch/architecture.h"
 #include "arch/parameter_table.h"
-#include "arch/shape.h"
 #include "config/run_config.h"
 #include "ops/footprint.h"
 #include "plan/plan.h"
@@ -41,7 +41,7 @@ struct BatchOperators {
 // A run's model, by its parameters: what its operators are over one batch.
 class StepOperators {
  public:
-  StepOperators(const arch::ModelShape& shape, const config::RunConfig& run, const Target& target,
+  StepOperators(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                 const arch::ParameterTable& parameters);
 
   BatchOperators of_batch(const train::BatchShape& batch, bool gradients) const;
@@ -50,14 +50,14 @@ class StepOperators {
   using Rows = std::vector<const arch::ParameterRow*>;
   struct Kind {
     Rows rows;
-    int64_t window = 0;
+    const arch::LayerSpec* spec = nullptr;
     bool trained = false;
     bool input_needs_gradient = false;
   };
   struct Batch;
   Operators layer(const Batch& batch, const Kind& kind) const;
 
-  const arch::ModelShape& shape_;
+  const arch::Architecture& architecture_;
   const config::RunConfig& run_;
   const Target& target_;
   const arch::ParameterTable& parameters_;

@@ -62,7 +62,7 @@ struct Precision {
   config::MasterWeights masters = config::MasterWeights::kNone;
 };
 
-std::optional<RunConfig> with_precision(RunConfig run, const arch::ModelShape& shape, DType narrow,
+std::optional<RunConfig> with_precision(RunConfig run, const arch::Architecture& architecture, DType narrow,
                                         const Precision& to) {
   const bool full = run.method == config::Method::kFull, rounded = to.masters != config::MasterWeights::kNone;
   if (to.bits == 16 && full != rounded) return std::nullopt;
@@ -72,25 +72,26 @@ std::optional<RunConfig> with_precision(RunConfig run, const arch::ModelShape& s
   run.bf16 = to.autocast && narrow == DType::kBF16;
   run.fp16 = to.autocast && narrow == DType::kF16;
   const DType stored = to.bits == 32 ? DType::kF32 : narrow;
-  if (arch::precision_of(shape, run).stored != stored) run.dtype = stored;
+  if (arch::precision_of(architecture, run).stored != stored) run.dtype = stored;
   return run;
 }
 
 // The frozen projections in fewer bits, what stays in 16; a run that has it already is left as it is.
-Technique base_row(const arch::ModelShape& shape, DType narrow, const char* name, const char* note,
+Technique base_row(const arch::Architecture& architecture, DType narrow, const char* name, const char* note,
                    bool RunConfig::*load_in) {
   return {"precision", name, note, [=](const RunConfig& run) -> std::optional<RunConfig> {
             if (run.method == config::Method::kFull || run.qat != config::Qat::kNone) return std::nullopt;
             if (run.*load_in) return run;
-            std::optional<RunConfig> changed = with_precision(run, shape, narrow, {.bits = 16, .autocast = true});
+            std::optional<RunConfig> changed =
+                with_precision(run, architecture, narrow, {.bits = 16, .autocast = true});
             (*changed).*load_in = true;
             return changed;
           }};
 }
 
-Technique precision_row(const arch::ModelShape& shape, DType narrow, const std::string& name, const std::string& note,
-                        const Precision& to) {
-  return {"precision", name, note, [=](const RunConfig& run) { return with_precision(run, shape, narrow, to); }};
+Technique precision_row(const arch::Architecture& architecture, DType narrow, const std::string& name,
+                        const std::string& note, const Precision& to) {
+  return {"precision", name, note, [=](const RunConfig& run) { return with_precision(run, architecture, narrow, to); }};
 }
 
 // One way to set a member.
@@ -164,13 +165,13 @@ UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
   return config::is_adamw(from) && config::is_adamw(to) ? UpdateChange::kRounded : UpdateChange::kAnother;
 }
 
-std::vector<Technique> techniques(const RunConfig& run, const arch::ModelShape& shape, DType narrow) {
+std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, DType narrow) {
   const std::string bits = narrow == DType::kF16 ? "FP16" : "BF16";
   const auto precision = [&](const std::string& name, const std::string& note, const Precision& to) {
-    return precision_row(shape, narrow, name, note, to);
+    return precision_row(architecture, narrow, name, note, to);
   };
   std::vector<Technique> rows;
-  if (!shape.quantized) rows.push_back({"method", "full training", "every weight is trained", full_training});
+  if (!architecture.quantized) rows.push_back({"method", "full training", "every weight is trained", full_training});
   rows.insert(
       rows.end(),
       {{"method", "LoRA", "adapters are trained, the weights stay as they are", lora},
@@ -184,10 +185,10 @@ std::vector<Technique> techniques(const RunConfig& run, const arch::ModelShape& 
        precision(bits + " weights and autocast",
                  "frozen weights in " + bits + ", adapters multiply in " + bits + " too",
                  {.bits = 16, .autocast = true})});
-  if (!shape.quantized) {
-    rows.push_back(base_row(shape, narrow, "INT8 base", "frozen projections in 8 bits, the rest in 16: rounded weights",
-                            &RunConfig::load_in_8bit));
-    rows.push_back(base_row(shape, narrow, "NF4 base",
+  if (!architecture.quantized) {
+    rows.push_back(base_row(architecture, narrow, "INT8 base",
+                            "frozen projections in 8 bits, the rest in 16: rounded weights", &RunConfig::load_in_8bit));
+    rows.push_back(base_row(architecture, narrow, "NF4 base",
                             "frozen projections in 4 bits, the rest in 16: coarsely rounded weights",
                             &RunConfig::load_in_4bit));
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "plan/plan.h"
 
@@ -35,7 +35,7 @@ UpdateChange update_change(config::Optimizer from, config::Optimizer to);
 // All rows that make sense for the run and its model, which may be stored quantized, in the order in which groups are
 // applied: method, precision, optimizer, checkpointing, attention, loss, batch. narrow: see narrow_type. The rows of
 // `batch` split the run's effective batch, smallest micro-batch first.
-std::vector<Technique> techniques(const config::RunConfig& run, const arch::ModelShape& shape, DType narrow);
+std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture, DType narrow);
 
 // The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean
 // nothing in `to` are left out.

@@ -1,4 +1,4 @@
-// The shapes that decide, and what a model's shape says beside them.
+// The shapes that decide, and what the architecture says beside them.
 #include "plan/workload.h"
 
 #include <algorithm>
@@ -12,15 +12,16 @@
 
 namespace fathom::plan {
 
-Workload make_workload(const config::RunConfig& config, const arch::ModelShape& shape, train::Schedule schedule) {
-  const arch::ParameterTable parameters = arch::parameter_table(shape, config);
-  arch::refuse_training_codes(shape, config, parameters);
+Workload make_workload(const config::RunConfig& config, const arch::Architecture& architecture,
+                       train::Schedule schedule) {
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, config);
+  arch::refuse_training_codes(architecture, config, parameters);
   Workload workload;
-  workload.steps = train::maximal_shapes(schedule.steps, shape.sliding_window);
+  workload.steps = train::maximal_shapes(schedule.steps, architecture.sliding_window());
   std::vector<train::StepShape> single;
   single.reserve(schedule.evaluation.size());
   for (const train::BatchShape& batch : schedule.evaluation) single.push_back({batch});
-  for (const train::StepShape& step : train::maximal_shapes(single, shape.sliding_window)) {
+  for (const train::StepShape& step : train::maximal_shapes(single, architecture.sliding_window())) {
     workload.evaluations.push_back(step.front());
   }
   workload.schedule = std::move(schedule);
@@ -32,7 +33,7 @@ Workload make_workload(const config::RunConfig& config, const arch::ModelShape& 
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
   workload.parameters = parameters.count();
   workload.trained_parameters = parameters.trained_count();
-  workload.base = arch::base_scheme(shape, config);
+  workload.base = arch::base_scheme(architecture, config);
   workload.quantized_parameters = parameters.coded_count();
   return workload;
 }

@@ -51,9 +51,9 @@ std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>&
                               const GenerationOptions& options, const std::function<bool(int32_t)>& on_token) {
   const auto length = static_cast<int64_t>(prompt.size());
   if (prompt.empty()) throw Error("the prompt is empty and the tokenizer adds no BOS", "give a prompt");
-  if (options.max_new_tokens > model.shape().max_position_embeddings - length) {
+  if (options.max_new_tokens > model.architecture().max_position_embeddings - length) {
     throw Error("the prompt of " + std::to_string(length) + " tokens and " + std::to_string(options.max_new_tokens) +
-                    " new ones exceed the model's " + std::to_string(model.shape().max_position_embeddings) +
+                    " new ones exceed the model's " + std::to_string(model.architecture().max_position_embeddings) +
                     " positions",
                 "shorten the prompt or lower --max-new-tokens");
   }
@@ -61,7 +61,7 @@ std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>&
   model.set_training(false);
   const at::Device device = model.options().device;
   const at::ScalarType computed = ops::ComputeScope(device, model.parameters().front().tensor.scalar_type()).dtype();
-  model::KeyValueCache cache(model.shape(), 1, length + options.max_new_tokens, device, computed);
+  model::KeyValueCache cache(model.architecture(), 1, length + options.max_new_tokens, device, computed);
   std::vector<int64_t> input(prompt.begin(), prompt.end());
   std::vector<int32_t> output;
   SplitMix64 random(options.seed);

@@ -13,23 +13,24 @@ RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs = read_inputs(config, weights_required);
   const bool may_resume = !config.resume_from_checkpoint.empty();  // then find_resume knows
   if (!config.adapter_name_or_path.empty() && !may_resume) {
-    refuse_other_adapter(config, inputs.shape, weights_required);
+    refuse_other_adapter(config, inputs.architecture, weights_required);
   }
-  if (config.cuda_kernels && arch::precision_of(inputs.shape, config).computed == DType::kF16) {
+  if (config.cuda_kernels && arch::precision_of(inputs.architecture, config).computed == DType::kF16) {
     throw UsageError("cuda_kernels: true, but this run computes in FP16, and these kernels take FP32 and BF16",
                      "set cuda_kernels: false, or dtype: bfloat16");
   }
   return inputs;
 }
 
-void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape, bool weights_required) {
-  checkpoint::refuse_other_adapter(config, shape);
+void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture,
+                          bool weights_required) {
+  checkpoint::refuse_other_adapter(config, architecture);
   const std::filesystem::path adapter = config.adapter_name_or_path;
   if (!weights_required && !checkpoint::has_adapter_weights(adapter)) return;
   // The run's model without memory behind its tensors.
-  model::ModelOptions options = model_options(config, shape, {at::kMeta, nullptr, nullptr});
+  model::ModelOptions options = model_options(config, architecture, {at::kMeta, nullptr, nullptr});
   options.cuda_kernels = false;
-  checkpoint::require_adapter_of(adapter, model::Decoder(shape, options));
+  checkpoint::require_adapter_of(adapter, model::Decoder(architecture, options));
 }
 
 bool saves_checkpoints(const config::RunConfig& config) {
@@ -38,7 +39,7 @@ bool saves_checkpoints(const config::RunConfig& config) {
 
 int32_t padding_id(const RunInputs& inputs) {
   if (inputs.tokenizer && inputs.tokenizer->pad_id) return *inputs.tokenizer->pad_id;
-  if (inputs.shape.pad_token_id) return static_cast<int32_t>(*inputs.shape.pad_token_id);
+  if (inputs.architecture.pad_token_id) return static_cast<int32_t>(*inputs.architecture.pad_token_id);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// What a run is made of before any tensor exists: the model's folder and shape, its tokenizer, the examples.
+// What a run is made of before any tensor exists: the model's folder and architecture, its tokenizer, the examples.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "data/dataset.h"
 #include "tokenizer/tokenizer.h"
@@ -16,7 +16,7 @@ namespace fathom::train {
 
 struct RunInputs {
   std::unique_ptr<weights::ModelFolder> folder;
-  arch::ModelShape shape;
+  arch::Architecture architecture;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // null where the folder has none and the data are token ids
   data::Dataset train;
   data::Dataset validation;
@@ -31,7 +31,8 @@ struct RunInputs {
 RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
 // Throws Error or UsageError unless the adapter of adapter_name_or_path can be trained on: settings, and names, shapes
 // and types of its weights, where they are there or required.
-void refuse_other_adapter(const config::RunConfig& config, const arch::ModelShape& shape, bool weights_required = true);
+void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture,
+                          bool weights_required = true);
 // open_inputs without a look at the adapter that training continues from: needs no LibTorch.
 RunInputs read_inputs(const config::RunConfig& config, bool weights_required = true);
 

@@ -79,7 +79,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
   data::DatasetOptions options;
   options.max_length = config.max_length;
   options.completion_only_loss = config.completion_only_loss;
-  options.vocabulary_size = inputs.shape.vocab_size;
+  options.vocabulary_size = inputs.architecture.vocab_size;
   options.format = config.dataset_format;
   options.assistant_only_loss = config.assistant_only_loss;
   options.open_chat = [&inputs] {
@@ -128,7 +128,7 @@ void warn_of_endless_answers(const RunInputs& inputs) {
 }
 
 void warn_of_positions_beyond_the_model(const RunInputs& inputs) {
-  const int64_t positions = inputs.shape.max_position_embeddings;
+  const int64_t positions = inputs.architecture.max_position_embeddings;
   const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
   if (longest <= positions) return;
   log_warning("the longest example has " + format_count(longest) + " tokens, but the model was made for " +
@@ -139,7 +139,7 @@ void warn_of_positions_beyond_the_model(const RunInputs& inputs) {
 // Tokens that were added to the tokenizer have no row in the weights.
 void cover_tokenizer(RunInputs& inputs) {
   if (!inputs.tokenizer) return;
-  const int64_t rows = inputs.shape.vocab_size, tokens = inputs.tokenizer->vocabulary_size();
+  const int64_t rows = inputs.architecture.vocab_size, tokens = inputs.tokenizer->vocabulary_size();
   if (tokens <= rows) return;
   const std::string counts = inputs.folder->path().string() + ": the tokenizer has " + format_count(tokens) +
                              " tokens, vocab_size of config.json is " + format_count(rows);
@@ -147,13 +147,13 @@ void cover_tokenizer(RunInputs& inputs) {
   log_warning(counts + ": embedding and head get " + format_count(tokens - rows) +
               " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: "
               "[embed_tokens, lm_head]");
-  inputs.shape = arch::with_added_tokens(inputs.shape, tokens - rows);
+  inputs.architecture = arch::with_added_tokens(inputs.architecture, tokens - rows);
 }
 
 }  // namespace
 
 std::vector<int64_t> stop_ids(const RunInputs& inputs) {
-  std::vector<int64_t> ids = inputs.shape.eos_token_ids;
+  std::vector<int64_t> ids = inputs.architecture.eos_token_ids;
   const auto& generation = inputs.folder->generation_config();
   if (generation && generation->contains("eos_token_id") && !generation->at("eos_token_id").is_null()) {
     const Json& given = generation->at("eos_token_id");
@@ -173,7 +173,8 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   RunInputs inputs;
   inputs.folder =
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
-  inputs.shape = arch::parse_model_shape(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  inputs.architecture =
+      arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
   if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   cover_tokenizer(inputs);
   inputs.date = date_of_run(config);

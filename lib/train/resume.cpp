@@ -241,7 +241,7 @@ std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& confi
   }
   if (!found) {
     refuse_results_without_checkpoint(from);
-    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs.shape);
+    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs.architecture);
     return std::nullopt;
   }
   if (phantom && !weights::is_phantom(found->folder())) {

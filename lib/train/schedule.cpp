@@ -170,12 +170,13 @@ bool saves_after(const config::RunConfig& config, const StepOrder& order, int64_
   return is_due(config.save_strategy, config.save_steps, order, step);
 }
 
-Schedule make_schedule(const config::RunConfig& config, const arch::ModelShape& shape, const data::Dataset& train,
-                       const data::Dataset& validation, const Start& start, int64_t played) {
+Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
+                       const data::Dataset& train, const data::Dataset& validation, const Start& start,
+                       int64_t played) {
   StepOrder order(config, train);
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
-  Scheduler scheduler(shape.sliding_window, played / (shape.num_hidden_layers + 2));
+  Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2));
   scheduler.set_evaluation(evaluation_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "data/batch.h"
 #include "train/step_order.h"
@@ -45,8 +45,8 @@ constexpr int64_t played_on(bool gpu) { return gpu ? 4'000 : 500; }
 
 // The schedule of a run on these data from `start` to its end. `played` as above. Throws UsageError if the run would
 // take more than ten million steps.
-Schedule make_schedule(const config::RunConfig& config, const arch::ModelShape& shape, const data::Dataset& train,
-                       const data::Dataset& validation, const Start& start, int64_t played);
+Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
+                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played);
 
 // Of a run that nobody has data for: each of these steps over and over until nothing new can come, then an evaluation.
 Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation);

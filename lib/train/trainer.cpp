@@ -23,11 +23,11 @@
 #include "train/inputs.h"
 
 namespace fathom::train {
-model::ModelOptions model_options(const config::RunConfig& config, const arch::ModelShape& shape,
+model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
                                   const Placement& placement) {
   model::ModelOptions options;
   options.device = placement.device;
-  options.parameters = arch::parameter_settings(shape, config);
+  options.parameters = arch::parameter_settings(architecture, config);
   options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
   options.attention = config.attn_implementation;
   options.cuda_kernels = config.cuda_kernels;
@@ -94,12 +94,12 @@ bool is_finite(const at::Tensor& tensor) {
 
 }  // namespace
 
-Evaluator::Evaluator(const config::RunConfig& config, const arch::ModelShape& shape, const model::ModelOptions& options,
-                     int64_t capacity_tokens, const Placement& placement)
+Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& architecture,
+                     const model::ModelOptions& options, int64_t capacity_tokens, const Placement& placement)
     : placement_(placement),
       autocast_(autocast_type(config)),
       loss_chunk_(config.loss_chunk_size),
-      model_(shape, options),
+      model_(architecture, options),
       ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
             *placement.ledger) {
   ops::use_tf32(config.tf32, placement.device);
@@ -136,16 +136,16 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   return result;
 }
 
-Trainer::Trainer(const config::RunConfig& config, const arch::ModelShape& shape, int64_t capacity_tokens,
+Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& architecture, int64_t capacity_tokens,
                  const Placement& placement)
     : config_(config), placement_(placement) {
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(ledger::Phase::kLoad);
-  evaluator_ =
-      std::make_unique<Evaluator>(config, shape, model_options(config, shape, placement), capacity_tokens, placement);
+  evaluator_ = std::make_unique<Evaluator>(config, architecture, model_options(config, architecture, placement),
+                                           capacity_tokens, placement);
   trained_ = model().trained_parameters();
-  if (arch::precision_of(shape, config).computed == DType::kF16) loss_scale_.emplace();
+  if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
   std::vector<optim::OptimizedParameter> optimized;
   for (const model::Parameter& parameter : trained_) {
     refuse_fp16(parameter);
@@ -243,7 +243,7 @@ ledger::Memory Trainer::saving(const std::function<void()>& save) {
 }
 
 std::string Trainer::remedy_for_not_finite() const {
-  const arch::Precision precision = arch::precision_of(evaluator_->model().shape(), config_);
+  const arch::Precision precision = arch::precision_of(evaluator_->model().architecture(), config_);
   std::string remedy =
       config_.max_grad_norm > 0 ? "lower learning_rate or max_grad_norm" : "lower learning_rate, or set max_grad_norm";
   if (precision.stored != DType::kF32 || precision.computed != DType::kF32) remedy += ", or train in float32";

@@ -41,7 +41,7 @@ struct Evaluation {
 };
 
 // How a config wants its model built.
-model::ModelOptions model_options(const config::RunConfig& config, const arch::ModelShape& shape,
+model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
                                   const Placement& placement);
 
 // In which autocast multiplies, nullopt where it is off.
@@ -54,7 +54,7 @@ class Evaluator {
  public:
   // Makes the model (uninitialised) and the batch ring on the device. options: model_options, or what the caller made
   // of them. capacity_tokens: rows x length of the largest batch.
-  Evaluator(const config::RunConfig& config, const arch::ModelShape& shape, const model::ModelOptions& options,
+  Evaluator(const config::RunConfig& config, const arch::Architecture& architecture, const model::ModelOptions& options,
             int64_t capacity_tokens, const Placement& placement);
 
   model::Decoder& model() { return model_; }
@@ -83,7 +83,7 @@ class Trainer {
  public:
   // Makes the model (uninitialised), the optimizer's states and the batch ring on the device, within the load phase,
   // which stays open until `loaded`. capacity_tokens: rows x length of the largest batch that will be put.
-  Trainer(const config::RunConfig& config, const arch::ModelShape& shape, int64_t capacity_tokens,
+  Trainer(const config::RunConfig& config, const arch::Architecture& architecture, int64_t capacity_tokens,
           const Placement& placement);
   ~Trainer();
   Trainer(const Trainer&) = delete;

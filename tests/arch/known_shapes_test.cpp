@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/json.h"
 
 namespace fathom::arch {
@@ -36,26 +36,26 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
     const auto file = entry.path() / "config.json";
-    counted[entry.path().filename()] = parameter_count(parse_model_shape(read_json(file), file.string()));
+    counted[entry.path().filename()] = parameter_count(parse_architecture(read_json(file), file.string()));
   }
   EXPECT_EQ(counted, published);
 }
 
-ModelShape shape_of(const std::string& name) {
-  return parse_model_shape(read_json(kModels / name / "config.json"), name);
+Architecture architecture_of(const std::string& name) {
+  return parse_architecture(read_json(kModels / name / "config.json"), name);
 }
 
 TEST(KnownShapes, AreOfTheirFamilies) {
-  EXPECT_EQ(shape_of("llama-3.2-1b").rope_scaling, (ScaledRope{32, 1, 4, 8192}));
-  EXPECT_EQ(shape_of("llama-3.1-70b").rope_scaling, (ScaledRope{8, 1, 4, 8192}));
-  EXPECT_EQ(shape_of("mistral-7b-v0.1").sliding_window, 4096);
-  EXPECT_EQ(shape_of("mistral-7b-v0.3").sliding_window, 0);
-  EXPECT_EQ(shape_of("mistral-nemo-12b").head_dim, 128);  // not 5120 / 32
-  EXPECT_TRUE(shape_of("qwen2.5-7b").query_key_value_bias);
-  EXPECT_EQ(shape_of("qwen2.5-7b").sliding_window, 0);
-  EXPECT_EQ(shape_of("qwen3-0.6b").query_key_norm, QueryKeyNorm::kEachHead);
-  EXPECT_EQ(shape_of("olmo-2-7b").query_key_norm, QueryKeyNorm::kAllHeads);
-  EXPECT_EQ(shape_of("olmo-2-7b").norms, NormPlacement::kAfter);
+  EXPECT_EQ(architecture_of("llama-3.2-1b").rope_scaling, (ScaledRope{32, 1, 4, 8192}));
+  EXPECT_EQ(architecture_of("llama-3.1-70b").rope_scaling, (ScaledRope{8, 1, 4, 8192}));
+  EXPECT_EQ(architecture_of("mistral-7b-v0.1").sliding_window(), 4096);
+  EXPECT_EQ(architecture_of("mistral-7b-v0.3").sliding_window(), 0);
+  EXPECT_EQ(architecture_of("mistral-nemo-12b").head_dim(), 128);  // not 5120 / 32
+  EXPECT_TRUE(architecture_of("qwen2.5-7b").layers.front().attention.input_bias);
+  EXPECT_EQ(architecture_of("qwen2.5-7b").sliding_window(), 0);
+  EXPECT_EQ(architecture_of("qwen3-0.6b").layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
+  EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
+  EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().norms, NormPlacement::kAfter);
 }
 
 }  // namespace

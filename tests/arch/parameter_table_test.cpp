@@ -21,17 +21,18 @@ using Names = std::vector<std::string>;
 class ParameterTables : public testing::Test {
  protected:
   ParameterTables() {
-    shape_.vocab_size = 11;
-    shape_.hidden_size = 6;
-    shape_.intermediate_size = 10;
-    shape_.num_hidden_layers = 1;
-    shape_.num_attention_heads = shape_.num_key_value_heads = 2;
-    shape_.head_dim = 4;
-    shape_.query_key_value_bias = true;
-    shape_.query_key_norm = QueryKeyNorm::kEachHead;
+    architecture_.vocab_size = 11;
+    architecture_.hidden_size = 6;
+    architecture_.layers.assign(1, {.attention = {.heads = 2,
+                                                  .key_value_heads = 2,
+                                                  .head_dim = 4,
+                                                  .input_bias = true,
+                                                  .query_key_norm = QueryKeyNorm::kEachHead},
+                                    .feed_forward = {.width = 10}});
   }
   ParameterTable table(const Names& targets, const Names& saved = {}) const {
-    return parameter_table(shape_, {.lora = LoraOptions{.r = 3, .target_modules = targets, .modules_to_save = saved}});
+    return parameter_table(architecture_,
+                           {.lora = LoraOptions{.r = 3, .target_modules = targets, .modules_to_save = saved}});
   }
   // Sorted.
   std::set<std::string> saved(const Names& modules) const {
@@ -56,7 +57,7 @@ class ParameterTables : public testing::Test {
       return error.what();
     }
   }
-  ModelShape shape_;
+  Architecture architecture_;
 };
 
 TEST_F(ParameterTables, SaveWhatModulesWithSuchAnEndHave) {
@@ -72,7 +73,7 @@ TEST_F(ParameterTables, SaveWhatModulesWithSuchAnEndHave) {
 }
 
 TEST_F(ParameterTables, TakeATiedHeadForTheEmbedding) {
-  shape_.tie_word_embeddings = true;
+  architecture_.tie_word_embeddings = true;
   for (const char* name : {"lm_head", "embed_tokens"}) {
     EXPECT_THAT(saved({name}), ElementsAre("model.embed_tokens.weight")) << name;
     EXPECT_TRUE(table({"q_proj"}, {name}).trains_head()) << name;
@@ -85,26 +86,26 @@ TEST_F(ParameterTables, RefuseToSaveWhatMatchesNothingOrAnAdapter) {
   EXPECT_THAT(refusal({"mlp"}), HasSubstr("'mlp' matches no module with weights of its own"));
   EXPECT_THAT(refusal({"mlp"}), HasSubstr("; name embed_tokens, input_layernorm, q_norm, k_norm, "
                                           "post_attention_layernorm, norm (all norms), lm_head, or a projection"));
-  shape_.query_key_norm = QueryKeyNorm::kNone;
+  architecture_.layers.front().attention.query_key_norm = QueryKeyNorm::kNone;
   EXPECT_THAT(refusal({"q_norm"}), HasSubstr("; name embed_tokens, input_layernorm, post_attention_layernorm, norm ("));
   EXPECT_THAT(refusal({"_proj"}), HasSubstr("model.layers.0.self_attn.q_proj, which gets an adapter"));
 }
 
 TEST_F(ParameterTables, OfFullTrainingTrainTheBase) {
   config::RunConfig run;
-  EXPECT_EQ(parameter_table(shape_, run).rows.size(), parameter_specs(shape_).size());
-  EXPECT_EQ(parameter_table(shape_, run).trained_base_count(), parameter_count(shape_));
-  EXPECT_EQ(parameter_table(shape_, run).adapter_count(), 0);
+  EXPECT_EQ(parameter_table(architecture_, run).rows.size(), parameter_specs(architecture_).size());
+  EXPECT_EQ(parameter_table(architecture_, run).trained_base_count(), parameter_count(architecture_));
+  EXPECT_EQ(parameter_table(architecture_, run).adapter_count(), 0);
   run.method = config::Method::kLora;
-  EXPECT_EQ(parameter_table(shape_, run).trained_base_count(), 0);
+  EXPECT_EQ(parameter_table(architecture_, run).trained_base_count(), 0);
   run.modules_to_save = {"lm_head"};
-  EXPECT_EQ(parameter_table(shape_, run).trained_base_count(), 11 * 6);
-  EXPECT_TRUE(parameter_table(shape_, run).trains_head());
+  EXPECT_EQ(parameter_table(architecture_, run).trained_base_count(), 11 * 6);
+  EXPECT_TRUE(parameter_table(architecture_, run).trains_head());
 }
 
 TEST_F(ParameterTables, ListAdaptersBehindTheBaseAsPeftNamesThem) {
   const ParameterTable both = table({"down_proj", "q_proj"});
-  const size_t base = parameter_specs(shape_).size();
+  const size_t base = parameter_specs(architecture_).size();
   ASSERT_EQ(both.rows.size(), base + 4);
   const ParameterRow &a = both.rows[base], &b = both.rows[base + 1];
   EXPECT_EQ(a.spec.name, "model.layers.0.self_attn.q_proj.lora_A.weight");
@@ -116,13 +117,14 @@ TEST_F(ParameterTables, ListAdaptersBehindTheBaseAsPeftNamesThem) {
   EXPECT_EQ(a.spec.layer, 0);
   EXPECT_EQ(both.adapter_count(), 3 * (6 + 8) + 3 * (10 + 6));
   EXPECT_EQ(both.trained_count(), both.adapter_count());
-  EXPECT_EQ(both.count(), parameter_count(shape_) + both.adapter_count());
+  EXPECT_EQ(both.count(), parameter_count(architecture_) + both.adapter_count());
 }
 
 TEST_F(ParameterTables, KeepFrozenProjectionsInCodes) {
   const ParameterTable coded = parameter_table(
-      shape_, {.base_scheme = quant::Scheme::kInt8,
-               .lora = LoraOptions{.r = 3, .target_modules = {"q_proj"}, .modules_to_save = {"k_proj", "lm_head"}}});
+      architecture_,
+      {.base_scheme = quant::Scheme::kInt8,
+       .lora = LoraOptions{.r = 3, .target_modules = {"q_proj"}, .modules_to_save = {"k_proj", "lm_head"}}});
   for (const ParameterRow& row : coded.rows) {
     const bool codes = row.spec.role == Role::kProjection && row.spec.module() != "model.layers.0.self_attn.k_proj";
     EXPECT_EQ(row.codes.has_value(), codes) << row.spec.name;
@@ -133,7 +135,7 @@ TEST_F(ParameterTables, KeepFrozenProjectionsInCodes) {
 }
 
 TEST_F(ParameterTables, HaveStepSizesBehindWhatIsFakeQuantized) {
-  const ParameterTable qat = parameter_table(shape_, {.fake_scheme = quant::Scheme::kInt8});
+  const ParameterTable qat = parameter_table(architecture_, {.fake_scheme = quant::Scheme::kInt8});
   EXPECT_EQ(qat.count_of(Role::kStepSizes), 3 * 8 + 6 + 10 + 10 + 6);
   for (size_t i = 0; i < qat.rows.size(); ++i) {
     if (qat.rows[i].spec.role != Role::kProjection) continue;
@@ -147,7 +149,7 @@ TEST_F(ParameterTables, HaveStepSizesBehindWhatIsFakeQuantized) {
 }
 
 TEST_F(ParameterTables, MatchTargetsAsPeft) {
-  shape_.num_hidden_layers = 2;
+  architecture_.layers.resize(2, architecture_.layers.front());
   EXPECT_THAT(adapted({}), ElementsAre("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj",
                                        "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.v_proj"));
   EXPECT_THAT(adapted({"down_proj", "self_attn.k_proj"}),

@@ -52,7 +52,7 @@ class PeftAdapter : public testing::TestWithParam<const char*> {
     options.parameters.lora =
         arch::LoraOptions{settings_.lora_r,         settings_.lora_alpha, settings_.lora_dropout,
                           settings_.target_modules, settings_.use_rslora, settings_.modules_to_save};
-    model::Decoder model(base_.shape, options);
+    model::Decoder model(base_.architecture, options);
     model.load(base_.folder, 1);
     load_adapter(adapter, model);
     model.set_training(true);
@@ -153,8 +153,8 @@ TEST_P(PeftAdapter, is_saved_as_it_came) {
     EXPECT_EQ(our_config[key], their_config[key]) << key;
   }
   EXPECT_EQ(our_config["base_model_name_or_path"], "org/base");
-  const auto again = arch::parameter_table(base_.shape, with_adapter({}, scratch_ / "again"));
-  for (const arch::ParameterRow& row : arch::parameter_table(base_.shape, settings_).rows) {
+  const auto again = arch::parameter_table(base_.architecture, with_adapter({}, scratch_ / "again"));
+  for (const arch::ParameterRow& row : arch::parameter_table(base_.architecture, settings_).rows) {
     EXPECT_EQ(again.trains(row.spec.name), row.trained) << row.spec.name;
   }
 }
@@ -167,14 +167,14 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
   request.base = scratch_ / "base";
   // In FP32, so that merging rounds nothing away.
   std::vector<std::pair<std::string, at::Tensor>> base;
-  model::Decoder plain(base_.shape, {});
+  model::Decoder plain(base_.architecture, {});
   plain.load(base_.folder, 1);
   for (const model::Parameter& p : plain.parameters()) base.emplace_back(p.name, p.tensor.detach());
   write_model(request.base, base, {base_.folder.path(), std::nullopt});
   export_model(request);
 
   const weights::ModelFolder merged(request.out);
-  model::Decoder model(arch::parse_model_shape(merged.config(), "merged"), {});
+  model::Decoder model(arch::parse_architecture(merged.config(), "merged"), {});
   model.load(merged, 1);
   const at::NoGradGuard no_gradients;
   const at::Tensor& expected = tensors_.at("logits");

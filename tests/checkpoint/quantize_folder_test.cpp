@@ -10,7 +10,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/stored_parameters.h"
@@ -84,15 +84,15 @@ TEST_F(QuantizeFolderTest, tells_errors_that_a_reader_finds) {
     fs::remove_all(request_.out);
     const QuantizeReport report = quantize(format);
     const weights::ModelFolder folder(request_.out);
-    const arch::ModelShape shape = arch::parse_model_shape(folder.config(), "config.json");
-    ASSERT_TRUE(shape.quantized) << format;
+    const arch::Architecture architecture = arch::parse_architecture(folder.config(), "config.json");
+    ASSERT_TRUE(architecture.quantized) << format;
     ASSERT_EQ(report.matrices.size(), 7u);
     const MatrixError& error = report.matrices.back();
     ASSERT_EQ(error.name, kMatrix);
     const at::Tensor before_ND = tensor_of(plain, kMatrix);
     const ops::QuantizedMatrix matrix =
-        ops::empty_quantized_matrix(shape.quantized->scheme, before_ND.size(0), before_ND.size(1), at::kCPU, {});
-    model::copy_stored(matrix, kMatrix, *shape.quantized, folder);
+        ops::empty_quantized_matrix(architecture.quantized->scheme, before_ND.size(0), before_ND.size(1), at::kCPU, {});
+    model::copy_stored(matrix, kMatrix, *architecture.quantized, folder);
     const at::Tensor noise_N = (ops::dequantize(matrix, at::kFloat).to(at::kDouble) - before_ND).square().sum(1);
     const at::Tensor signal_N = before_ND.to(at::kDouble).square().sum(1);
     EXPECT_NEAR(error.rmse(), std::sqrt(noise_N.sum().item<double>() / static_cast<double>(before_ND.numel())), 1e-12)
@@ -102,7 +102,7 @@ TEST_F(QuantizeFolderTest, tells_errors_that_a_reader_finds) {
     EXPECT_EQ(report.bytes_after, folder.total_bytes());
     EXPECT_EQ(report.quantized_bytes + report.other_bytes, report.bytes_after);
     EXPECT_TRUE(at::equal(tensor_of(folder, "lm_head.weight"), tensor_of(plain, "lm_head.weight")));
-    EXPECT_EQ(shape.dtype, DType::kF32);
+    EXPECT_EQ(architecture.dtype, DType::kF32);
   }
 }
 
@@ -156,12 +156,12 @@ TEST_F(QuantizeFolderTest, reads_codes_back_into_floats) {
   quantize("fp32");
   const weights::ModelFolder narrow(codes), wide(request_.out);
   EXPECT_EQ(wide.names(), weights::ModelFolder(kPlain).names());
-  const arch::ModelShape shape = arch::parse_model_shape(narrow.config(), "config.json");
-  EXPECT_FALSE(arch::parse_model_shape(wide.config(), "config.json").quantized);
+  const arch::Architecture architecture = arch::parse_architecture(narrow.config(), "config.json");
+  EXPECT_FALSE(arch::parse_architecture(wide.config(), "config.json").quantized);
   const at::Tensor read_ND = tensor_of(wide, kMatrix);
   const ops::QuantizedMatrix matrix =
-      ops::empty_quantized_matrix(shape.quantized->scheme, read_ND.size(0), read_ND.size(1), at::kCPU, {});
-  model::copy_stored(matrix, kMatrix, *shape.quantized, narrow);
+      ops::empty_quantized_matrix(architecture.quantized->scheme, read_ND.size(0), read_ND.size(1), at::kCPU, {});
+  model::copy_stored(matrix, kMatrix, *architecture.quantized, narrow);
   EXPECT_TRUE(at::equal(read_ND, ops::dequantize(matrix, at::kFloat)));
 }
 

@@ -7,8 +7,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const fathom::Json config = fathom::parse_json(fathom::fuzz::text_of(data, size), "config.json");
-    const fathom::arch::ModelShape shape = fathom::arch::parse_model_shape(config, "config.json");
-    fathom::arch::parameter_table(shape, {.lora = fathom::arch::LoraOptions{.target_modules = {"all-linear"}}});
+    const fathom::arch::Architecture architecture = fathom::arch::parse_architecture(config, "config.json");
+    fathom::arch::parameter_table(architecture, {.lora = fathom::arch::LoraOptions{.target_modules = {"all-linear"}}});
   } catch (const fathom::Error&) {
   }
   return 0;

@@ -130,7 +130,7 @@ TEST(Lora, on_some_layers_alone_is_checkpointed_too) {
       ModelOptions options;
       options.gradient_checkpointing = checkpointing;
       options.parameters.lora = arch::LoraOptions{4, 8, 0, {module}};
-      Decoder model(golden.shape, options);
+      Decoder model(golden.architecture, options);
       model.initialise(3);
       model.set_training(true);
       const std::vector<Parameter> trained = model.trained_parameters();
@@ -150,7 +150,7 @@ TEST(Lora, is_scaled_by_the_root_of_the_rank_where_asked) {
   const auto logits = [&](double alpha, bool rank_stabilised) {
     ModelOptions options;
     options.parameters.lora = arch::LoraOptions{4, alpha, 0, {"all-linear"}, rank_stabilised};
-    Decoder model(golden.shape, options);
+    Decoder model(golden.architecture, options);
     model.initialise(3);
     const at::NoGradGuard no_gradients;
     at::manual_seed(5);
@@ -201,7 +201,7 @@ TEST(Lora, on_a_quantized_base_computes_as_on_the_base_read_back) {
       parameter.tensor.copy_(values_ND);
       ++matrices;
     }
-    EXPECT_EQ(matrices, 7 * golden.shape.num_hidden_layers);
+    EXPECT_EQ(matrices, 7 * golden.architecture.num_hidden_layers());
     EXPECT_TRUE(quantized.forward(golden.ids_BS).equal(plain.forward(golden.ids_BS)));
   }
 }
@@ -211,7 +211,7 @@ TEST(Lora, freezes_the_base_and_starts_as_peft_does) {
   ModelOptions options;
   options.parameters.dtype = DType::kBF16;
   options.parameters.lora = arch::LoraOptions{4, 8, 0, {}};
-  Decoder model(golden.shape, options);
+  Decoder model(golden.architecture, options);
   model.load(golden.folder, 3);
   EXPECT_EQ(model.trained_parameters().size(), 2U * 2 * 2);
   for (const Parameter& parameter : model.parameters()) {
@@ -243,7 +243,7 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
       const at::NoGradGuard no_gradients;
       const at::Tensor all_BSV = model.forward(golden.ids_BS);
       const int64_t rows = golden.ids_BS.size(0), length = golden.ids_BS.size(1);
-      KeyValueCache cache(golden.shape, rows, length, at::kCPU, at::kFloat);
+      KeyValueCache cache(golden.architecture, rows, length, at::kCPU, at::kFloat);
       // A prompt, then one by one, then several at once.
       int64_t done = 0;
       for (const int64_t count : {int64_t{3}, int64_t{1}, int64_t{1}, length - 5}) {
@@ -260,8 +260,8 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
 
 TEST(Initialise, draws_as_transformers_and_repeats_by_seed) {
   Golden golden("tied");
-  golden.shape.initializer_range = 0.05;
-  Decoder first(golden.shape, {}), second(golden.shape, {}), third(golden.shape, {});
+  golden.architecture.initializer_range = 0.05;
+  Decoder first(golden.architecture, {}), second(golden.architecture, {}), third(golden.architecture, {});
   first.initialise(7);
   second.initialise(7);
   third.initialise(8);
@@ -281,15 +281,16 @@ TEST(Load, gives_added_tokens_the_mean_of_the_rows) {
   for (const std::string name : {"grouped", "tied", "multi_query"}) {  // stored as F32, BF16, F16
     const Golden golden(name);
     const at::NoGradGuard no_gradients;
-    Decoder model = golden.make({}, false), grown = golden.make({}, false, arch::with_added_tokens(golden.shape, 3));
-    const int64_t rows = golden.shape.vocab_size;
+    Decoder model = golden.make({}, false),
+            grown = golden.make({}, false, arch::with_added_tokens(golden.architecture, 3));
+    const int64_t rows = golden.architecture.vocab_size;
     const at::Tensor old_VD = model.parameters().front().tensor, new_VD = grown.parameters().front().tensor;
     EXPECT_EQ(new_VD.size(0), rows + 3);
     EXPECT_TRUE(new_VD.narrow(0, 0, rows).equal(old_VD));
     for (int64_t row = rows; row < rows + 3; ++row) {
       EXPECT_TRUE(new_VD[row].equal(old_VD.to(at::kDouble).mean(0).to(at::kFloat))) << name;
     }
-    EXPECT_TRUE(grown.parameters().back().tensor.size(0) == rows + 3 || golden.shape.tie_word_embeddings);
+    EXPECT_TRUE(grown.parameters().back().tensor.size(0) == rows + 3 || golden.architecture.tie_word_embeddings);
     const at::Tensor logits = grown.forward(golden.ids_BS), before = model.forward(golden.ids_BS);
     EXPECT_LE(relative_difference(logits.narrow(-1, 0, rows), before), 1e-6) << "what was there is as it was";
     EXPECT_LE(relative_difference(logits.select(-1, rows), before.mean(-1)), 1e-5);
@@ -298,7 +299,7 @@ TEST(Load, gives_added_tokens_the_mean_of_the_rows) {
 
 TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   const Golden golden("multi_query");
-  Decoder model(golden.shape, {});
+  Decoder model(golden.architecture, {});
   model.load(golden.folder, 1);  // F16 in the file, F32 here
   const auto entry = golden.folder.find("model.layers.2.mlp.down_proj.weight");
   const at::Tensor stored = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kHalf);
@@ -308,25 +309,25 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
       EXPECT_TRUE(parameter.tensor.equal(stored.to(at::kFloat)));
     }
   }
-  auto failure = [&](arch::ModelShape shape) {
+  auto failure = [&](arch::Architecture architecture) {
     try {
-      Decoder(shape, {}).load(golden.folder, 1);
+      Decoder(architecture, {}).load(golden.folder, 1);
     } catch (const Error& error) {
       return std::string(error.what());
     }
     return std::string();
   };
-  arch::ModelShape wider = golden.shape;
-  wider.intermediate_size += 1;
+  arch::Architecture wider = golden.architecture;
+  for (arch::LayerSpec& layer : wider.layers) ++layer.feed_forward.width;
   EXPECT_THAT(failure(wider),
               testing::HasSubstr("model.layers.0.mlp.gate_proj.weight is [58, 35], but config.json makes it"));
-  arch::ModelShape deeper = golden.shape;
-  deeper.num_hidden_layers += 1;
+  arch::Architecture deeper = golden.architecture;
+  deeper.layers.push_back(deeper.layers.back());
   EXPECT_THAT(failure(deeper), testing::HasSubstr("there is no tensor model.layers.3.input_layernorm.weight"));
-  arch::ModelShape shallower = golden.shape;
-  shallower.num_hidden_layers -= 1;
+  arch::Architecture shallower = golden.architecture;
+  shallower.layers.pop_back();
   EXPECT_THAT(failure(shallower), testing::HasSubstr("model.layers.2.input_layernorm.weight has no place"));
-  arch::ModelShape tied = golden.shape;
+  arch::Architecture tied = golden.architecture;
   tied.tie_word_embeddings = true;
   EXPECT_EQ(failure(tied), "");  // a tied model's file may carry the head
 }

@@ -31,7 +31,7 @@ inline const std::vector<std::string> kGoldenShapes = {
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
     at::set_num_threads(1);  // the tensors are tiny: a second thread would only wait
-    shape = arch::parse_model_shape(folder.config(), name);
+    architecture = arch::parse_architecture(folder.config(), name);
     const Json expected = read_json(folder.path() / "expected.json");
     ids_BS = integers(expected["ids"]);
     targets_BS = integers(expected["targets"]);
@@ -55,10 +55,10 @@ struct Golden {
   }
 
   // The model with the folder's weights and, under LoRA, the expected file's adapters.
-  Decoder make(ModelOptions options, bool with_lora) const { return make(options, with_lora, shape); }
-  Decoder make(ModelOptions options, bool with_lora, const arch::ModelShape& of_shape) const {
+  Decoder make(ModelOptions options, bool with_lora) const { return make(options, with_lora, architecture); }
+  Decoder make(ModelOptions options, bool with_lora, const arch::Architecture& of_architecture) const {
     if (with_lora) options.parameters.lora = lora;
-    Decoder model(of_shape, options);
+    Decoder model(of_architecture, options);
     model.load(folder, 1);
     model.set_training(true);
     const at::NoGradGuard no_gradients;
@@ -81,7 +81,7 @@ struct Golden {
   }
 
   weights::ModelFolder folder;
-  arch::ModelShape shape;
+  arch::Architecture architecture;
   at::Tensor ids_BS, targets_BS;
   int64_t target_count = 0;
   std::vector<double> losses, lora_losses;

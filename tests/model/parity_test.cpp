@@ -98,7 +98,7 @@ TEST_P(Continuation, is_the_same) {
   constexpr int64_t kPrompt = 5;
   const auto wanted = static_cast<int64_t>(golden.continuation.size());
   ASSERT_EQ(wanted, 50);
-  KeyValueCache cache(golden.shape, 1, kPrompt + wanted, at::kCPU, at::kFloat);
+  KeyValueCache cache(golden.architecture, 1, kPrompt + wanted, at::kCPU, at::kFloat);
   at::Tensor next_BS = golden.ids_BS.narrow(0, 0, 1).narrow(1, 0, kPrompt);
   std::vector<int64_t> continuation;
   while (static_cast<int64_t>(continuation.size()) < wanted) {
@@ -131,9 +131,9 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
 TEST(ParityFailsWith, a_wrong_rope_theta) {
   for (const std::string& name : kGoldenShapes) {
     const Golden golden(name);
-    arch::ModelShape shape = golden.shape;
-    shape.rope_theta *= 1.1;
-    Decoder model = golden.make({}, false, shape);
+    arch::Architecture architecture = golden.architecture;
+    architecture.rope_theta *= 1.1;
+    Decoder model = golden.make({}, false, architecture);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
   }
@@ -142,10 +142,10 @@ TEST(ParityFailsWith, a_wrong_rope_theta) {
 TEST(ParityFailsWith, positions_that_are_not_stretched) {
   for (const std::string name : {"llama_stretched", "llama_stretched_biased", "qwen2_stretched", "qwen3_stretched"}) {
     const Golden golden(name);
-    arch::ModelShape shape = golden.shape;
-    ASSERT_TRUE(shape.rope_scaling) << name;
-    shape.rope_scaling.reset();
-    Decoder model = golden.make({}, false, shape);
+    arch::Architecture architecture = golden.architecture;
+    ASSERT_TRUE(architecture.rope_scaling) << name;
+    architecture.rope_scaling.reset();
+    Decoder model = golden.make({}, false, architecture);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
   }
@@ -155,9 +155,11 @@ TEST(ParityFailsWith, a_window_of_another_size) {
   for (const std::string name : {"mistral_windowed", "qwen2_windowed"}) {
     const Golden golden(name);
     for (const int64_t change : {-1, 1}) {
-      arch::ModelShape shape = golden.shape;
-      shape.sliding_window += change;
-      Decoder model = golden.make({}, false, shape);
+      arch::Architecture architecture = golden.architecture;
+      for (arch::LayerSpec& layer : architecture.layers) {
+        if (layer.attention.window > 0) layer.attention.window += change;
+      }
+      Decoder model = golden.make({}, false, architecture);
       const at::NoGradGuard no_gradients;
       EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
     }

@@ -24,13 +24,13 @@ constexpr double kTolerance = 1e-5;
 const std::string kRoot = FATHOM_SOURCE_DIR "/tests/model/quantized/";
 const char* const kFolders[] = {"int8", "nf4", "nf4_double", "int4", "fp8", "fp8_tensor", "int8_rows"};
 
-arch::ModelShape shape_of(const weights::ModelFolder& folder) {
-  return arch::parse_model_shape(folder.config(), folder.path().string() + "/config.json");
+arch::Architecture architecture_of(const weights::ModelFolder& folder) {
+  return arch::parse_architecture(folder.config(), folder.path().string() + "/config.json");
 }
 
-ModelOptions options_of(const arch::ModelShape& shape, const config::RunConfig& run = {}) {
+ModelOptions options_of(const arch::Architecture& architecture, const config::RunConfig& run = {}) {
   ModelOptions options;
-  options.parameters.base_scheme = arch::base_scheme(shape, run);
+  options.parameters.base_scheme = arch::base_scheme(architecture, run);
   return options;
 }
 
@@ -48,9 +48,9 @@ class QuantizedFolder : public testing::TestWithParam<const char*> {};
 
 TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
   const weights::ModelFolder folder(kRoot + GetParam());
-  const arch::ModelShape shape = shape_of(folder);
-  ASSERT_TRUE(shape.quantized);
-  Decoder model(shape, options_of(shape));
+  const arch::Architecture architecture = architecture_of(folder);
+  ASSERT_TRUE(architecture.quantized);
+  Decoder model(architecture, options_of(architecture));
   model.load(folder, 1);
   model.set_training(false);
   const at::NoGradGuard no_gradients;
@@ -62,17 +62,17 @@ TEST_P(QuantizedFolder, has_the_logits_of_the_library_that_wrote_it) {
 
 TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
   const weights::ModelFolder folder(kRoot + GetParam());
-  const arch::ModelShape shape = shape_of(folder);
-  Decoder model(shape, options_of(shape));
+  const arch::Architecture architecture = architecture_of(folder);
+  Decoder model(architecture, options_of(architecture));
   model.load(folder, 1);
   EXPECT_TRUE(model.trained_parameters().empty());
   size_t compared = 0;
   for (const Parameter& parameter : model.parameters()) {
     if (!parameter.name.ends_with("_proj.weight")) continue;
-    const auto spec = arch::parameter_specs(shape);
+    const auto spec = arch::parameter_specs(architecture);
     const auto found = std::find_if(spec.begin(), spec.end(), [&](const auto& s) { return s.name == parameter.name; });
     const quant::StoredMatrix stored =
-        quant::find_matrix(folder, *shape.quantized, parameter.name, found->shape[0], found->shape[1]);
+        quant::find_matrix(folder, *architecture.quantized, parameter.name, found->shape[0], found->shape[1]);
     EXPECT_EQ(std::memcmp(parameter.tensor.const_data_ptr(), stored.codes, parameter.tensor.nbytes()), 0);
     ++compared;
   }
@@ -82,10 +82,10 @@ TEST_P(QuantizedFolder, keeps_its_codes_and_is_frozen) {
 INSTANTIATE_TEST_SUITE_P(Libraries, QuantizedFolder, testing::ValuesIn(kFolders),
                          [](const auto& info) { return std::string(info.param); });
 
-std::string refusal(const arch::ModelShape& shape, const config::RunConfig& run) {
+std::string refusal(const arch::Architecture& architecture, const config::RunConfig& run) {
   try {
-    arch::base_scheme(shape, run);
-    arch::refuse_training_codes(shape, run, arch::parameter_table(shape, run));
+    arch::base_scheme(architecture, run);
+    arch::refuse_training_codes(architecture, run, arch::parameter_table(architecture, run));
     return "";
   } catch (const UsageError& error) {
     return error.what();
@@ -93,50 +93,52 @@ std::string refusal(const arch::ModelShape& shape, const config::RunConfig& run)
 }
 
 TEST(QuantizedFolders, decide_how_the_base_is_stored) {
-  const arch::ModelShape shape = shape_of(weights::ModelFolder(kRoot + "nf4"));
+  const arch::Architecture architecture = architecture_of(weights::ModelFolder(kRoot + "nf4"));
   config::RunConfig run;
   run.method = config::Method::kLora;
-  EXPECT_EQ(refusal(shape, run), "");
-  EXPECT_EQ(arch::base_scheme(shape, run), quant::Scheme::kNf4);
+  EXPECT_EQ(refusal(architecture, run), "");
+  EXPECT_EQ(arch::base_scheme(architecture, run), quant::Scheme::kNf4);
   run.load_in_4bit = true;
-  EXPECT_EQ(refusal(shape, run), "") << "the same";
+  EXPECT_EQ(refusal(architecture, run), "") << "the same";
   run.bnb_4bit_use_double_quant = true;
-  EXPECT_THAT(refusal(shape, run), HasSubstr("folder stores its projections in NF4"));
+  EXPECT_THAT(refusal(architecture, run), HasSubstr("folder stores its projections in NF4"));
   run.load_in_4bit = run.bnb_4bit_use_double_quant = false;
   run.load_in_8bit = true;
-  EXPECT_THAT(refusal(shape, run), HasSubstr("remove load_in_8bit"));
+  EXPECT_THAT(refusal(architecture, run), HasSubstr("remove load_in_8bit"));
 }
 
 TEST(QuantizedFolders, are_not_trained) {
-  const arch::ModelShape shape = shape_of(weights::ModelFolder(kRoot + "int8"));
+  const arch::Architecture architecture = architecture_of(weights::ModelFolder(kRoot + "int8"));
   config::RunConfig run;
-  EXPECT_THAT(refusal(shape, run), HasSubstr("set method: lora"));
+  EXPECT_THAT(refusal(architecture, run), HasSubstr("set method: lora"));
   run.method = config::Method::kLora;
   run.target_modules = {"q_proj"};
   run.modules_to_save = {"embed_tokens"};
-  EXPECT_EQ(refusal(shape, run), "");
+  EXPECT_EQ(refusal(architecture, run), "");
   run.modules_to_save = {"up_proj"};
-  EXPECT_THAT(refusal(shape, run), HasSubstr("model.layers.0.mlp.up_proj.weight"));
+  EXPECT_THAT(refusal(architecture, run), HasSubstr("model.layers.0.mlp.up_proj.weight"));
   run.modules_to_save = {};
   run.random_init = true;
-  EXPECT_THAT(refusal(shape, run), HasSubstr("remove random_init"));
+  EXPECT_THAT(refusal(architecture, run), HasSubstr("remove random_init"));
 }
 
 TEST(QuantizedFolders, have_the_largest_group_that_fits) {
-  arch::ModelShape shape = shape_of(weights::ModelFolder(kRoot + "plain"));
-  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group64);
-  shape.hidden_size = shape.intermediate_size = 128;
-  shape.head_dim = 64;
-  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group128);
-  shape.intermediate_size = 192;
-  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group64);
-  shape.intermediate_size = 160;
-  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group32);
-  shape.intermediate_size = 688;  // the shipped model's
-  EXPECT_EQ(arch::int4_scheme(shape), quant::Scheme::kInt4Group16);
-  shape.intermediate_size = 100;
+  arch::Architecture architecture = architecture_of(weights::ModelFolder(kRoot + "plain"));
+  EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group64);
+  architecture.hidden_size = 128;
+  int64_t& inner = architecture.layers.at(0).feed_forward.width;  // there is one
+  inner = 128;
+  architecture.layers.at(0).attention.head_dim = 64;
+  EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group128);
+  inner = 192;
+  EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group64);
+  inner = 160;
+  EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group32);
+  inner = 688;  // the shipped model's
+  EXPECT_EQ(arch::int4_scheme(architecture), quant::Scheme::kInt4Group16);
+  inner = 100;
   try {
-    arch::int4_scheme(shape);
+    arch::int4_scheme(architecture);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(),

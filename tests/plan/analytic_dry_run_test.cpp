@@ -16,47 +16,48 @@ using ledger::Component;
 struct Case {
   std::string name;
   config::RunConfig config;
-  arch::ModelShape shape;
+  arch::Architecture architecture;
   train::StepShape step;
 };
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 
-arch::ModelShape grouped_shape() {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.vocab_size = 2000;
-  shape.hidden_size = 192;
-  shape.intermediate_size = 520;
-  shape.num_hidden_layers = 5;
-  shape.num_attention_heads = 6;
-  shape.num_key_value_heads = 2;
-  shape.head_dim = 32;
-  return shape;
+arch::Architecture grouped_architecture() {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.vocab_size = 2000;
+  architecture.hidden_size = 192;
+  architecture.layers.assign(
+      5, {.attention = {.heads = 6, .key_value_heads = 2, .head_dim = 32}, .feed_forward = {.width = 520}});
+  return architecture;
 }
 
-arch::ModelShape tied_shape() {
-  arch::ModelShape shape = grouped_shape();
-  shape.vocab_size = 9000;
-  shape.num_hidden_layers = 3;
-  shape.num_key_value_heads = 6;
-  shape.tie_word_embeddings = true;
-  return shape;
+arch::Architecture tied_architecture() {
+  arch::Architecture architecture = grouped_architecture();
+  architecture.vocab_size = 9000;
+  architecture.layers.resize(3);
+  for (arch::LayerSpec& layer : architecture.layers) layer.attention.key_value_heads = 6;
+  architecture.tie_word_embeddings = true;
+  return architecture;
 }
 
 // Qwen3's norms and Llama's biases at once, which no family has: each where the other could hide it.
-arch::ModelShape normed_shape(bool tied) {
-  arch::ModelShape shape = tied ? tied_shape() : grouped_shape();
-  shape.query_key_value_bias = shape.output_bias = shape.feed_forward_bias = true;
-  shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
-  return shape;
+arch::Architecture normed_architecture(bool tied) {
+  arch::Architecture architecture = tied ? tied_architecture() : grouped_architecture();
+  for (arch::LayerSpec& layer : architecture.layers) {
+    layer.attention.input_bias = layer.attention.output_bias = layer.feed_forward.bias = true;
+    layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  }
+  return architecture;
 }
 
 // As OLMo 2.
-arch::ModelShape normed_after_shape() {
-  arch::ModelShape shape = grouped_shape();
-  shape.norms = arch::NormPlacement::kAfter;
-  shape.query_key_norm = arch::QueryKeyNorm::kAllHeads;
-  return shape;
+arch::Architecture normed_after_architecture() {
+  arch::Architecture architecture = grouped_architecture();
+  for (arch::LayerSpec& layer : architecture.layers) {
+    layer.norms = arch::NormPlacement::kAfter;
+    layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+  }
+  return architecture;
 }
 
 std::vector<Case> all_cases() {
@@ -65,17 +66,17 @@ std::vector<Case> all_cases() {
     for (const std::string precision : {"fp32", "autocast", "bf16", "fp16"}) {
       for (const bool checkpointing : {false, true}) {
         for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
-          for (const std::string shape : {"grouped", "tied", "grouped_normed", "tied_normed", "normed_after"}) {
+          for (const std::string kind : {"grouped", "tied", "grouped_normed", "tied_normed", "normed_after"}) {
             for (const int64_t length : {20, 300, 700}) {
-              const bool tied = shape.starts_with("tied");
+              const bool tied = kind.starts_with("tied");
               Case each;
               each.name = std::string(method == config::Method::kFull ? "full_" : "lora_") + precision +
                           (checkpointing ? "_checkpointing" : "") +
-                          (attention == config::Attention::kMath ? "_math" : "_flash") + "_" + shape + "_" +
+                          (attention == config::Attention::kMath ? "_math" : "_flash") + "_" + kind + "_" +
                           std::to_string(length);
-              each.shape = tied ? tied_shape() : grouped_shape();
-              if (shape.ends_with("normed")) each.shape = normed_shape(tied);
-              if (shape == "normed_after") each.shape = normed_after_shape();
+              each.architecture = tied ? tied_architecture() : grouped_architecture();
+              if (kind.ends_with("normed")) each.architecture = normed_architecture(tied);
+              if (kind == "normed_after") each.architecture = normed_after_architecture();
               each.config.random_init = true;
               each.config.method = method;
               each.config.bf16 = precision == "autocast";
@@ -106,12 +107,12 @@ double relative(int64_t figure, int64_t reference) {
 
 TEST_P(AnalyticDryRun, AreClose) {
   const Case& each = GetParam();
-  const Workload workload = make_workload(each.config, each.shape, train::imagined_schedule({each.step}, {}));
+  const Workload workload = make_workload(each.config, each.architecture, train::imagined_schedule({each.step}, {}));
   Target target = cpu_target();
   target.attention_kernel =
       each.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
-  const Analytic analytic = estimate_analytic(each.shape, each.config, target, workload);
-  const ledger::Memory dry_run = dry_run_cpu(each.config, each.shape, nullptr, workload).memory;
+  const Analytic analytic = estimate_analytic(each.architecture, each.config, target, workload);
+  const ledger::Memory dry_run = dry_run_cpu(each.config, each.architecture, nullptr, workload).memory;
   std::string terms = "analytic, " + analytic.instant + "\n";
   for (const Analytic::Term& term : analytic.terms)
     terms += "  " + std::to_string(term.bytes) + "  " + term.what + ": " + term.formula + "\n";
@@ -131,12 +132,12 @@ TEST(AnalyticDryRunOfSteps, HasThePositionsOfTheLongestSequence) {
   config::RunConfig config;
   config.random_init = true;
   const Workload workload =
-      make_workload(config, grouped_shape(),
+      make_workload(config, grouped_architecture(),
                     train::imagined_schedule({{train::whole_batch(9, 60)}, {train::whole_batch(1, 300)}}, {}));
   Target target = cpu_target();
   target.attention_kernel = "flash attention";
-  const Analytic analytic = estimate_analytic(grouped_shape(), config, target, workload);
-  const ledger::Memory dry_run = dry_run_cpu(config, grouped_shape(), nullptr, workload).memory;
+  const Analytic analytic = estimate_analytic(grouped_architecture(), config, target, workload);
+  const ledger::Memory dry_run = dry_run_cpu(config, grouped_architecture(), nullptr, workload).memory;
   EXPECT_NEAR(static_cast<double>(analytic.peak), static_cast<double>(dry_run.peak), 8) << "the loss and its gradient";
   EXPECT_EQ(analytic.at_peak[Component::kWeights], dry_run.at_peak[Component::kWeights]);
 }

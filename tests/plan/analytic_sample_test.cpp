@@ -39,11 +39,11 @@ struct Error {
 };
 
 Error error_of(const MatrixRun& run, const Target& target, const ledger::Memory& dry_run) {
-  const Analytic analytic = estimate_analytic(run.shape, run.config, target, workload_of(run));
+  const Analytic analytic = estimate_analytic(run.architecture, run.config, target, workload_of(run));
   for (const Component component : {Component::kWeights, Component::kOptimizerStates, Component::kGradients}) {
     EXPECT_EQ(analytic.maximum[component], dry_run.maximum[component]) << run.name << component_name(component);
   }
-  return {run.name, arch::parameter_count(run.shape) >= kLarge, relative(analytic.peak, dry_run.peak)};
+  return {run.name, arch::parameter_count(run.architecture) >= kLarge, relative(analytic.peak, dry_run.peak)};
 }
 
 void expect_close(std::vector<Error> errors) {
@@ -69,7 +69,7 @@ TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {
   for (const MatrixRun& run : analytic_sample(fathom::testing::seed(), kCount)) {
     Target target = cpu_target();
     target.threads = run.config.num_threads;
-    target.attention_kernel = attention_kernel(run.config, run.shape, phantom::device());
+    target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
     errors.push_back(error_of(run, target, predict(run)));
   }
   expect_close(std::move(errors));

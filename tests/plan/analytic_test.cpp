@@ -13,30 +13,24 @@ namespace {
 using ledger::Component;
 using testing::HasSubstr;
 
-arch::ModelShape llama_8b() {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.vocab_size = 128256;
-  shape.hidden_size = 4096;
-  shape.intermediate_size = 14336;
-  shape.num_hidden_layers = 32;
-  shape.num_attention_heads = 32;
-  shape.num_key_value_heads = 8;
-  shape.head_dim = 128;
-  shape.dtype = DType::kBF16;
-  return shape;
+arch::Architecture llama_8b() {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.vocab_size = 128256;
+  architecture.hidden_size = 4096;
+  architecture.layers.assign(
+      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
+  architecture.dtype = DType::kBF16;
+  return architecture;
 }
 
-arch::ModelShape tiny() {
-  arch::ModelShape shape;
-  shape.vocab_size = 10;
-  shape.hidden_size = 8;
-  shape.intermediate_size = 12;
-  shape.num_hidden_layers = 2;
-  shape.num_attention_heads = 2;
-  shape.num_key_value_heads = 1;
-  shape.head_dim = 4;
-  return shape;
+arch::Architecture tiny() {
+  arch::Architecture architecture;
+  architecture.vocab_size = 10;
+  architecture.hidden_size = 8;
+  architecture.layers.assign(
+      2, {.attention = {.heads = 2, .key_value_heads = 1, .head_dim = 4}, .feed_forward = {.width = 12}});
+  return architecture;
 }
 
 Target cpu() {
@@ -145,9 +139,9 @@ TEST(Analytic, LoraTrainsOnlyItsAdapters) {
 }
 
 TEST(Analytic, ATiedHeadIsOneTensor) {
-  arch::ModelShape shape = tiny();
-  shape.tie_word_embeddings = true;
-  const Analytic analytic = estimate_analytic(shape, {}, cpu(), steps_of({{{2, 3}}}));
+  arch::Architecture architecture = tiny();
+  architecture.tie_word_embeddings = true;
+  const Analytic analytic = estimate_analytic(architecture, {}, cpu(), steps_of({{{2, 3}}}));
   EXPECT_EQ(analytic.at_peak[Component::kWeights], 1080 * 4 + 1024);
   EXPECT_EQ(analytic.maximum[Component::kGradients], 1080 * 4);
 }

@@ -14,8 +14,8 @@
 namespace fathom::plan {
 namespace {
 
+using train::testing::tiny_architecture;
 using train::testing::tiny_config;
-using train::testing::tiny_shape;
 
 // Batches whose tokens all count.
 train::StepShape step_of(train::StepShape step) {
@@ -23,8 +23,10 @@ train::StepShape step_of(train::StepShape step) {
   return step;
 }
 
-Arithmetic played(const config::RunConfig& config, const arch::ModelShape& shape, const train::StepShape& step) {
-  return dry_run_cpu(config, shape, nullptr, make_workload(config, shape, train::imagined_schedule({step}, {})))
+Arithmetic played(const config::RunConfig& config, const arch::Architecture& architecture,
+                  const train::StepShape& step) {
+  return dry_run_cpu(config, architecture, nullptr,
+                     make_workload(config, architecture, train::imagined_schedule({step}, {})))
       .arithmetic;
 }
 
@@ -38,7 +40,7 @@ void expect_near(int64_t figure, int64_t by_hand, const char* what) {
 // inputs, and of the weights: 2,509,920. Attention: 12 heads, 10 x 11 / 2 = 55 pairs of six: a product takes
 // 2 x 12 x 55 x 6 = 7,920; two forward and five backward, two layers: 110,880.
 TEST(Arithmetic, OfFullTrainingAsCountedByHand) {
-  const Arithmetic counted = played(tiny_config(), tiny_shape(), step_of({{3, 10}}));
+  const Arithmetic counted = played(tiny_config(), tiny_architecture(), step_of({{3, 10}}));
   expect_near(counted.matrix_flops, 2'509'920, "products");
   expect_near(counted.attention_flops, 110'880, "attention");
 }
@@ -52,7 +54,7 @@ TEST(Arithmetic, OfCheckpointsAndMathAttentionAsCountedByHand) {
   config.gradient_checkpointing = true;
   config.attn_implementation = config::Attention::kMath;
   config.gradient_accumulation_steps = 2;
-  const Arithmetic counted = played(config, tiny_shape(), step_of({{3, 10}, {1, 4}}));
+  const Arithmetic counted = played(config, tiny_architecture(), step_of({{3, 10}, {1, 4}}));
   expect_near(counted.matrix_flops, 3'627'936, "products");
   expect_near(counted.attention_flops, 242'688, "attention");
 }
@@ -65,18 +67,15 @@ TEST(Arithmetic, OfCheckpointsAndMathAttentionAsCountedByHand) {
 // layer: 3 x 1,216 + 2 x 320 = 4,288. Together 115,168, times 2 x 16 = 3,685,376. Attention: five heads, 136 pairs of
 // eight: 10,880 a product; seven of them in each of three layers: 228,480.
 TEST(Arithmetic, OfAdaptersAsCountedByHand) {
-  arch::ModelShape shape = tiny_shape();
-  shape.vocab_size = 307;
-  shape.hidden_size = 40;
-  shape.intermediate_size = 91;
-  shape.num_hidden_layers = 3;
-  shape.num_attention_heads = 5;
-  shape.num_key_value_heads = 1;
-  shape.head_dim = 8;
+  arch::Architecture architecture = tiny_architecture();
+  architecture.vocab_size = 307;
+  architecture.hidden_size = 40;
+  architecture.layers.assign(
+      3, {.attention = {.heads = 5, .key_value_heads = 1, .head_dim = 8}, .feed_forward = {.width = 91}});
   config::RunConfig config = tiny_config();
   config.method = config::Method::kLora;
   config.lora_r = 4;
-  const Arithmetic counted = played(config, shape, step_of({{1, 16}}));
+  const Arithmetic counted = played(config, architecture, step_of({{1, 16}}));
   expect_near(counted.matrix_flops, 3'685'376, "products");
   expect_near(counted.attention_flops, 228'480, "attention");
 }
@@ -84,16 +83,13 @@ TEST(Arithmetic, OfAdaptersAsCountedByHand) {
 // Six operations for each weight of a product and token (Kaplan et al. 2020, arXiv 2001.08361, section 2.1), and of
 // attention's 32 layers and 32 heads, at a length of 8,192, seven products of 8,192 x 8,193 / 2 pairs of 128.
 TEST(Arithmetic, OfEightBillionParameters) {
-  arch::ModelShape shape = tiny_shape();
-  shape.vocab_size = 128256;
-  shape.hidden_size = 4096;
-  shape.intermediate_size = 14336;
-  shape.num_hidden_layers = 32;
-  shape.num_attention_heads = 32;
-  shape.num_key_value_heads = 8;
-  shape.head_dim = 128;
+  arch::Architecture architecture = tiny_architecture();
+  architecture.vocab_size = 128256;
+  architecture.hidden_size = 4096;
+  architecture.layers.assign(
+      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
   config::RunConfig config = tiny_config();
-  const Arithmetic by_formula = estimate_arithmetic(shape, config, step_of({{1, 8192}}));
+  const Arithmetic by_formula = estimate_arithmetic(architecture, config, step_of({{1, 8192}}));
   const int64_t weights =
       int64_t{32} * (4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14336) + int64_t{4096} * 128256;
   EXPECT_EQ(by_formula.matrix_flops, 6 * 8192 * weights);
@@ -115,17 +111,19 @@ TEST(Arithmetic, FormulaAndOperatorsAgree) {
             config.max_grad_norm = 1;
             config.gradient_accumulation_steps = 3;
             if (*targets != 0) config.target_modules = {targets};
-            arch::ModelShape shape = tiny_shape();
-            shape.tie_word_embeddings = *targets == 'o';
-            shape.query_key_value_bias = shape.tie_word_embeddings;
-            if (shape.tie_word_embeddings) shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
-            if (*targets == 'a') {
-              shape.query_key_norm = arch::QueryKeyNorm::kAllHeads;
-              shape.norms = arch::NormPlacement::kAfter;
+            arch::Architecture architecture = tiny_architecture();
+            architecture.tie_word_embeddings = *targets == 'o';
+            for (arch::LayerSpec& layer : architecture.layers) {
+              layer.attention.input_bias = architecture.tie_word_embeddings;
+              if (architecture.tie_word_embeddings) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+              if (*targets == 'a') {
+                layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+                layer.norms = arch::NormPlacement::kAfter;
+              }
             }
             // Played with two micro-batches; the third is added.
-            const Arithmetic counted = played(config, shape, step_of({{3, 33}, {2, 40}}));
-            const Arithmetic formula = estimate_arithmetic(shape, config, step_of({{3, 33}, {2, 40}, {2, 40}}));
+            const Arithmetic counted = played(config, architecture, step_of({{3, 33}, {2, 40}}));
+            const Arithmetic formula = estimate_arithmetic(architecture, config, step_of({{3, 33}, {2, 40}, {2, 40}}));
             const std::string name = std::string(method == config::Method::kFull ? "full" : "lora ") + targets + " " +
                                      autocast + (checkpointing ? " checkpointing" : "") +
                                      (attention == config::Attention::kMath ? " math" : " flash");
@@ -155,8 +153,8 @@ TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
     const train::StepShape step = step_of({{3, 10}});
     const auto moved = [&](config::Optimizer optimizer) {
       config.optim = optimizer;
-      return std::pair(estimate_arithmetic(tiny_shape(), config, step).bytes_moved,
-                       played(config, tiny_shape(), step).bytes_moved);
+      return std::pair(estimate_arithmetic(tiny_architecture(), config, step).bytes_moved,
+                       played(config, tiny_architecture(), step).bytes_moved);
     };
     const auto [least, least_played] = moved(config::Optimizer::kSgd);
     for (const auto optimizer :
@@ -180,9 +178,9 @@ TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
 // multiplies 27 of the 30: 6 x (30 x 11,520 + 27 x 2,424) = 2,466,288.
 TEST(Arithmetic, OfTheRealStepIsThatOfTheDryRun) {
   const config::RunConfig config = tiny_config();
-  const Arithmetic dry = played(config, tiny_shape(), {train::whole_batch(3, 10)});
+  const Arithmetic dry = played(config, tiny_architecture(), {train::whole_batch(3, 10)});
   auto trainer = train::testing::tiny_trainer(config);
-  const data::Dataset dataset = train::testing::random_dataset({10, 10, 10}, tiny_shape().vocab_size, 3);
+  const data::Dataset dataset = train::testing::random_dataset({10, 10, 10}, tiny_architecture().vocab_size, 3);
   const data::Batch batch = data::make_batch(dataset, std::vector<int64_t>{0, 1, 2}, 0);
   trainer->step(std::span(&batch, 1), 1e-3);
   const ArithmeticCount count(at::kCPU);
@@ -222,8 +220,8 @@ TEST(Arithmetic, OfRoundedWeightsAgrees) {
         config.qat = config::Qat::kInt8;
         if (autocast) config.qat_activations = config::QatActivations::kInt8;
         const train::StepShape step = step_of({{3, 33}, {2, 40}});
-        const Arithmetic counted = played(config, tiny_shape(), step);
-        const Arithmetic formula = estimate_arithmetic(tiny_shape(), config, step);
+        const Arithmetic counted = played(config, tiny_architecture(), step);
+        const Arithmetic formula = estimate_arithmetic(tiny_architecture(), config, step);
         EXPECT_EQ(formula.matrix_flops, counted.matrix_flops);
         EXPECT_NEAR(static_cast<double>(formula.bytes_moved) / static_cast<double>(counted.bytes_moved), 1, 0.35)
             << static_cast<int>(method) << autocast << checkpointing;
@@ -233,9 +231,9 @@ TEST(Arithmetic, OfRoundedWeightsAgrees) {
 }
 
 TEST(Arithmetic, WhatLeavesInt64IsRefused) {
-  arch::ModelShape shape = tiny_shape();
-  shape.hidden_size = int64_t{1} << 31;
-  EXPECT_THROW(estimate_arithmetic(shape, tiny_config(), step_of({{1 << 20, 1 << 20}})), Error);
+  arch::Architecture architecture = tiny_architecture();
+  architecture.hidden_size = int64_t{1} << 31;
+  EXPECT_THROW(estimate_arithmetic(architecture, tiny_config(), step_of({{1 << 20, 1 << 20}})), Error);
 }
 
 }  // namespace

@@ -8,12 +8,10 @@
 namespace fathom::plan {
 namespace {
 
-arch::ModelShape small_shape() {
-  arch::ModelShape shape;
-  shape.num_attention_heads = 4;
-  shape.num_key_value_heads = 2;
-  shape.head_dim = 16;
-  return shape;
+arch::Architecture small_architecture() {
+  arch::Architecture architecture;
+  architecture.layers.push_back({.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 16}, .feed_forward = {}});
+  return architecture;
 }
 
 class AttentionCurve : public ::testing::TestWithParam<bool> {
@@ -22,7 +20,7 @@ class AttentionCurve : public ::testing::TestWithParam<bool> {
     config::RunConfig config;
     config.bf16 = GetParam();
     const train::Placement cpu{at::kCPU, &ledger::install_cpu(), nullptr};
-    return attention_curve(config, small_shape(), cpu, {longest, seconds, bytes});
+    return attention_curve(config, small_architecture(), cpu, {longest, seconds, bytes});
   }
 };
 

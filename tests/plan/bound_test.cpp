@@ -63,28 +63,25 @@ TEST(Bound, TheSmallerOfBudgetAndCapacityBounds) {
 }
 
 TEST(Bound, ARefusalNamesWhatIsToBlameAndWhatHelps) {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.vocab_size = 1000;
-  shape.hidden_size = 64;
-  shape.intermediate_size = 256;
-  shape.num_hidden_layers = 4;
-  shape.num_attention_heads = 4;
-  shape.num_key_value_heads = 4;
-  shape.head_dim = 16;
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.vocab_size = 1000;
+  architecture.hidden_size = 64;
+  architecture.layers.assign(
+      4, {.attention = {.heads = 4, .key_value_heads = 4, .head_dim = 16}, .feed_forward = {.width = 256}});
   const config::RunConfig run;
   Plan plan = plan_on_cpu(int64_t{50} << 20, int64_t{51} << 20, int64_t{50} << 20);
   plan.workload.steps = {{{8, 512}}};
   plan.workload.capacity_tokens = 8 * 512;
   bound_by_budget(plan.target, int64_t{48} << 20);
   EXPECT_THAT(
-      describe_misfit(plan, run, shape),
+      describe_misfit(plan, run, architecture),
       AllOf(HasSubstr("needs 51.00 MiB, memory_budget is 48.00 MiB, and 3.00 MiB are missing (3,145,728 bytes)"),
             HasSubstr("the largest part is activations: 50.00 MiB (100 %)"),
             HasSubstr("\n  gradient_checkpointing=true "), HasSubstr(", enough by itself: ")));
   bound_by_budget(plan.target, 1);
   plan.target.within_budget = false;
-  EXPECT_THAT(describe_misfit(plan, run, shape), HasSubstr("this machine has 1 B free"));
+  EXPECT_THAT(describe_misfit(plan, run, architecture), HasSubstr("this machine has 1 B free"));
 }
 
 }  // namespace

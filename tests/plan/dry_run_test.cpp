@@ -25,11 +25,12 @@ config::RunConfig accumulating_config() {
 }
 
 // Every step of every pass for real, each with its own ragged batches, an evaluation after each pass.
-ledger::Memory measure(const config::RunConfig& config, const arch::ModelShape& shape, const data::Dataset& dataset,
-                       const Workload& workload) {
+ledger::Memory measure(const config::RunConfig& config, const arch::Architecture& architecture,
+                       const data::Dataset& dataset, const Workload& workload) {
   ledger::Memory memory;
   train::testing::cpu_ledger().label();
-  train::Trainer trainer(config, shape, workload.capacity_tokens, {at::kCPU, &train::testing::cpu_ledger(), nullptr});
+  train::Trainer trainer(config, architecture, workload.capacity_tokens,
+                         {at::kCPU, &train::testing::cpu_ledger(), nullptr});
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(1);
   memory.merge(trainer.loaded());
@@ -53,20 +54,20 @@ constexpr int64_t kManyLayers = 1'000'000, kFewLayers = 1;
 
 TEST(DryRun, EqualsARunOverADatasetToTheByte) {
   const config::RunConfig config = accumulating_config();
-  const arch::ModelShape shape = train::testing::tiny_shape();
+  const arch::Architecture architecture = train::testing::tiny_architecture();
   train::testing::cpu_ledger();
-  const data::Dataset dataset = train::testing::random_dataset(kRagged, shape.vocab_size, 11);
-  const Workload workload =
-      make_workload(config, shape, train::make_schedule(config, shape, dataset, dataset, {}, kManyLayers));
-  const DryRun dry = dry_run_cpu(config, shape, nullptr, workload);
-  const ledger::Memory real = measure(config, shape, dataset, workload);
+  const data::Dataset dataset = train::testing::random_dataset(kRagged, architecture.vocab_size, 11);
+  const Workload workload = make_workload(
+      config, architecture, train::make_schedule(config, architecture, dataset, dataset, {}, kManyLayers));
+  const DryRun dry = dry_run_cpu(config, architecture, nullptr, workload);
+  const ledger::Memory real = measure(config, architecture, dataset, workload);
   EXPECT_THAT(testing::differences(dry.memory, real), ::testing::IsEmpty());
   EXPECT_TRUE(dry.exact);
   EXPECT_GT(real.peak, 0);
 
   const Workload represented =
-      make_workload(config, shape, train::make_schedule(config, shape, dataset, dataset, {}, kFewLayers));
-  const DryRun short_cut = dry_run_cpu(config, shape, nullptr, represented);
+      make_workload(config, architecture, train::make_schedule(config, architecture, dataset, dataset, {}, kFewLayers));
+  const DryRun short_cut = dry_run_cpu(config, architecture, nullptr, represented);
   EXPECT_EQ(short_cut.memory, dry.memory);
   EXPECT_FALSE(short_cut.exact);
 }
@@ -88,18 +89,19 @@ data::Dataset prompts_and_completions(int64_t examples, int64_t vocabulary) {
 
 TEST(DryRun, FindsTheMostTargetsOfADatasetToTheByte) {
   config::RunConfig config = accumulating_config();
-  arch::ModelShape shape = train::testing::tiny_shape();
-  shape.vocab_size = 4001;
+  arch::Architecture architecture = train::testing::tiny_architecture();
+  architecture.vocab_size = 4001;
   train::testing::cpu_ledger();
-  const data::Dataset dataset = prompts_and_completions(60, shape.vocab_size);
+  const data::Dataset dataset = prompts_and_completions(60, architecture.vocab_size);
   for (const auto method : {config::Method::kFull, config::Method::kLora}) {
     for (const int64_t chunk : {0, 1, 33, 1024}) {
       config.method = method;
       config.loss_chunk_size = chunk;
-      const Workload workload =
-          make_workload(config, shape, train::make_schedule(config, shape, dataset, dataset, {}, kFewLayers));
-      const DryRun dry = dry_run_cpu(config, shape, nullptr, workload);
-      EXPECT_THAT(testing::differences(dry.memory, measure(config, shape, dataset, workload)), ::testing::IsEmpty())
+      const Workload workload = make_workload(
+          config, architecture, train::make_schedule(config, architecture, dataset, dataset, {}, kFewLayers));
+      const DryRun dry = dry_run_cpu(config, architecture, nullptr, workload);
+      EXPECT_THAT(testing::differences(dry.memory, measure(config, architecture, dataset, workload)),
+                  ::testing::IsEmpty())
           << "chunks of " << chunk;
     }
   }
@@ -111,12 +113,14 @@ TEST(DryRun, OnlyTheMaximalStepsDecide) {
   config.per_device_train_batch_size = 2;
   config.gradient_accumulation_steps = 3;
   config.num_train_epochs = 3;
-  const arch::ModelShape shape = train::testing::tiny_shape();
+  const arch::Architecture architecture = train::testing::tiny_architecture();
   const std::vector<train::StepShape> steps = train::step_shapes(config, dataset);
-  const Workload pruned = make_workload(config, shape, train::imagined_schedule(train::maximal_shapes(steps), {}));
-  const Workload whole = make_workload(config, shape, train::imagined_schedule(steps, {}));
+  const Workload pruned =
+      make_workload(config, architecture, train::imagined_schedule(train::maximal_shapes(steps), {}));
+  const Workload whole = make_workload(config, architecture, train::imagined_schedule(steps, {}));
   EXPECT_LT(pruned.steps.size(), steps.size());
-  EXPECT_EQ(dry_run_cpu(config, shape, nullptr, pruned).memory, dry_run_cpu(config, shape, nullptr, whole).memory);
+  EXPECT_EQ(dry_run_cpu(config, architecture, nullptr, pruned).memory,
+            dry_run_cpu(config, architecture, nullptr, whole).memory);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ config::GpuSpec gpu() {
   return spec;
 }
 
-Throughput of(const config::RunConfig& run) { return *throughput_of(gpu(), run, arch::ModelShape()); }
+Throughput of(const config::RunConfig& run) { return *throughput_of(gpu(), run, arch::Architecture()); }
 
 TEST(ExpectedTime, IsOfTheTypeInWhichProductsAreComputed) {
   config::RunConfig fp32, bf16, fp16, stored;
@@ -41,7 +41,7 @@ TEST(ExpectedTime, Tf32IsForProductsOfFp32Alone) {
   config::GpuSpec unknown = gpu();
   unknown.tf32_flops = 0;
   run.bf16 = false;
-  EXPECT_EQ(throughput_of(unknown, run, arch::ModelShape()), std::nullopt);
+  EXPECT_EQ(throughput_of(unknown, run, arch::Architecture()), std::nullopt);
 }
 
 }  // namespace

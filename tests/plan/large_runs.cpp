@@ -38,7 +38,7 @@ class Draw {
   MatrixRun run(size_t place) {
     MatrixRun run;
     const KnownShape& known = kShapes[random_.below(kShapes.size())];
-    run.shape = shape_of(known);
+    run.architecture = architecture_of(known);
     run.config.random_init = true;
     run.config.num_threads = 2;
     run.name = std::to_string(place) + "_" + known.name;
@@ -57,21 +57,21 @@ class Draw {
     return values[random_.below(N)];
   }
 
-  static arch::ModelShape shape_of(const KnownShape& known) {
-    arch::ModelShape shape;
-    shape.architecture = "LlamaForCausalLM";
-    shape.vocab_size = known.vocabulary;
-    shape.hidden_size = known.width;
-    shape.intermediate_size = known.inner;
-    shape.num_hidden_layers = known.layers;
-    shape.num_attention_heads = known.heads;
-    shape.num_key_value_heads = known.key_value_heads;
-    shape.head_dim = known.head_size;
-    shape.tie_word_embeddings = known.tied;
-    shape.dtype = known.dtype;
-    shape.query_key_value_bias = known.biased;
-    if (known.normed) shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
-    return shape;
+  static arch::Architecture architecture_of(const KnownShape& known) {
+    arch::Architecture architecture;
+    architecture.family = "LlamaForCausalLM";
+    architecture.vocab_size = known.vocabulary;
+    architecture.hidden_size = known.width;
+    arch::LayerSpec layer{.attention = {.heads = known.heads,
+                                        .key_value_heads = known.key_value_heads,
+                                        .head_dim = known.head_size,
+                                        .input_bias = known.biased},
+                          .feed_forward = {.width = known.inner}};
+    if (known.normed) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+    architecture.layers.assign(static_cast<size_t>(known.layers), layer);
+    architecture.tie_word_embeddings = known.tied;
+    architecture.dtype = known.dtype;
+    return architecture;
   }
 
   void draw_method(MatrixRun& run) {

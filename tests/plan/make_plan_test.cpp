@@ -39,10 +39,11 @@ class PlanGpu : public testing::Test {
     config::RunConfig config = train::testing::tiny_config();
     config.model_name_or_path = path_;
     config.memory_budget = budget_;
-    const arch::ModelShape shape = train::testing::tiny_shape();
+    const arch::Architecture architecture = train::testing::tiny_architecture();
     const weights::ModelFolder folder(path_, /*weights_required=*/false);
-    const Subject subject{config, shape, folder,
-                          make_workload(config, shape, train::imagined_schedule({{train::whole_batch(2, 8)}}, {}))};
+    const Subject subject{
+        config, architecture, folder,
+        make_workload(config, architecture, train::imagined_schedule({{train::whole_batch(2, 8)}}, {}))};
     const GpuRoom room{.gpu = gpu_, .taken_bytes = taken_bytes_, .placements = placements};
     return plan_gpu(subject, room, [&](const PhantomQuestion& question) {
       const std::lock_guard lock(mutex_);

@@ -109,17 +109,17 @@ void add(std::vector<Figure>& figures, const ledger::ComponentBytes& bytes, cons
 
 Workload workload_of(const MatrixRun& run) {
   train::Schedule schedule =
-      train::imagined_schedule(train::maximal_shapes(run.steps, run.shape.sliding_window), run.evaluations);
+      train::imagined_schedule(train::maximal_shapes(run.steps, run.architecture.sliding_window()), run.evaluations);
   if (!run.evaluations.empty()) {
     if (run.config.eval_strategy == config::Cadence::kNo) schedule.events.pop_back();
     if (run.config.eval_on_start) schedule.events.insert(schedule.events.begin(), train::Schedule::kEvaluation);
   }
-  return make_workload(run.config, run.shape, std::move(schedule));
+  return make_workload(run.config, run.architecture, std::move(schedule));
 }
 
 ledger::Memory predict(const MatrixRun& run) {
   const Threads threads(run.config.num_threads);
-  return dry_run_cpu(run.config, run.shape, nullptr, workload_of(run)).memory;
+  return dry_run_cpu(run.config, run.architecture, nullptr, workload_of(run)).memory;
 }
 
 ledger::Memory play(const MatrixRun& run, const train::Placement& placement, const std::function<void()>& after_stage) {
@@ -130,7 +130,7 @@ ledger::Memory play(const MatrixRun& run, const train::Placement& placement, con
     if (after_stage) after_stage();
   };
   const Workload workload = workload_of(run);
-  train::Trainer trainer(run.config, run.shape, workload.capacity_tokens, placement);
+  train::Trainer trainer(run.config, run.architecture, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
   if (trainer.loss_scale()) {  // small enough for every step of these batches to be taken, as the dry run takes them
@@ -138,12 +138,12 @@ ledger::Memory play(const MatrixRun& run, const train::Placement& placement, con
   }
   add_stage(trainer.loaded());
   const auto evaluate = [&] {
-    const auto batches = random_batches(run.evaluations, run.shape.vocab_size, random);
+    const auto batches = random_batches(run.evaluations, run.architecture.vocab_size, random);
     add_stage(trainer.evaluate(batches).memory);
   };
   if (run.config.eval_on_start) evaluate();
   for (const train::StepShape& step : run.steps) {
-    add_stage(trainer.step(random_batches(step, run.shape.vocab_size, random), run.config.learning_rate).memory);
+    add_stage(trainer.step(random_batches(step, run.architecture.vocab_size, random), run.config.learning_rate).memory);
   }
   if (run.config.eval_strategy != config::Cadence::kNo) evaluate();
   add_stage(save(trainer, static_cast<int64_t>(run.steps.size())));

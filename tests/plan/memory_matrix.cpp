@@ -179,53 +179,53 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
   return (low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)))) | 1;
 }
 
-void set_family(arch::ModelShape& shape, size_t level) {
-  constexpr std::array<const char*, 5> kArchitectures = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
-                                                         "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
-  shape.architecture = kArchitectures[level];
-  shape.query_key_value_bias = level == 1 || level == 2;
-  shape.output_bias = shape.feed_forward_bias = level == 1;
-  if (level == 3) shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
-  if (level == 4) shape.query_key_norm = arch::QueryKeyNorm::kAllHeads;
-  if (level == 4) shape.norms = arch::NormPlacement::kAfter;
+void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
+  constexpr std::array<const char*, 5> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
+                                                    "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
+  architecture.family = kFamilies[level];
+  layer.attention.input_bias = level == 1 || level == 2;
+  layer.attention.output_bias = layer.feed_forward.bias = level == 1;
+  if (level == 3) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  if (level == 4) layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
+  if (level == 4) layer.norms = arch::NormPlacement::kAfter;
 }
 
 // As Mistral, or as Qwen2 has it: from some layer on.
-void set_window(arch::ModelShape& shape, int64_t window, SplitMix64& random) {
-  shape.sliding_window = window;
-  if (window == 0 || random.below(2) == 0) return;
-  const auto first = static_cast<size_t>(random.below(static_cast<uint64_t>(shape.num_hidden_layers)));
-  shape.windowed_layers.assign(static_cast<size_t>(shape.num_hidden_layers), true);
-  std::fill_n(shape.windowed_layers.begin(), first, false);
+void set_window(std::vector<arch::LayerSpec>& layers, int64_t window, SplitMix64& random) {
+  size_t first = 0;
+  if (window > 0 && random.below(2) != 0) first = static_cast<size_t>(random.below(layers.size()));
+  for (; first < layers.size(); ++first) layers[first].attention.window = window;
 }
 
 // Rows of whole groups, as INT4 needs them.
-void fit_groups(arch::ModelShape& shape) {
+void fit_groups(arch::Architecture& architecture, arch::LayerSpec& layer) {
   constexpr int64_t kGroup = 32;
-  shape.head_dim = kGroup;
-  shape.hidden_size = round_up(shape.hidden_size, kGroup);
-  shape.intermediate_size = round_up(shape.intermediate_size, kGroup);
+  layer.attention.head_dim = kGroup;
+  architecture.hidden_size = round_up(architecture.hidden_size, kGroup);
+  layer.feed_forward.width = round_up(layer.feed_forward.width, kGroup);
 }
 
-arch::ModelShape shape_of(const Levels& levels, SplitMix64& random) {
+arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
-  arch::ModelShape shape;
-  set_family(shape, levels[kFamily]);
-  shape.head_dim = kHeadDims[random.below(kHeadDims.size())];
+  arch::Architecture architecture;
+  arch::LayerSpec layer;
+  arch::Attention& attention = layer.attention;
+  set_family(architecture, layer, levels[kFamily]);
+  attention.head_dim = kHeadDims[random.below(kHeadDims.size())];
   const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));
-  shape.num_attention_heads = groups * in_group;
-  const std::array<int64_t, 3> key_value_heads = {shape.num_attention_heads, groups, 1};
-  shape.num_key_value_heads = key_value_heads[levels[kHeads]];
-  shape.hidden_size = shape.num_attention_heads * shape.head_dim;
-  if (random.below(4) == 0) shape.hidden_size = odd_between(random, 24, 150);  // not heads x head_dim
-  shape.intermediate_size = odd_between(random, 2 * shape.hidden_size, 4 * shape.hidden_size);
+  attention.heads = groups * in_group;
+  const std::array<int64_t, 3> key_value_heads = {attention.heads, groups, 1};
+  attention.key_value_heads = key_value_heads[levels[kHeads]];
+  architecture.hidden_size = attention.queries();
+  if (random.below(4) == 0) architecture.hidden_size = odd_between(random, 24, 150);  // not heads x head_dim
+  layer.feed_forward.width = odd_between(random, 2 * architecture.hidden_size, 4 * architecture.hidden_size);
   const auto vocabulary = int64_t{100} << random.below(6);
-  shape.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
-  if (levels[kQat] >= kInt4Qat) fit_groups(shape);
-  shape.num_hidden_layers = number_of(levels, kLayers);
-  shape.tie_word_embeddings = is_on(levels, kTied);
-  set_window(shape, number_of(levels, kWindow), random);
-  return shape;
+  architecture.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
+  if (levels[kQat] >= kInt4Qat) fit_groups(architecture, layer);
+  architecture.layers.assign(static_cast<size_t>(number_of(levels, kLayers)), layer);
+  architecture.tie_word_embeddings = is_on(levels, kTied);
+  set_window(architecture.layers, number_of(levels, kWindow), random);
+  return architecture;
 }
 
 int64_t between(SplitMix64& random, int64_t least, int64_t most) {
@@ -383,7 +383,7 @@ std::vector<MatrixRun> memory_matrix() {
     MatrixRun run;
     run.name = name_of(runs.size(), levels);
     run.config = config_of(levels);
-    run.shape = shape_of(levels, random);
+    run.architecture = architecture_of(levels, random);
     draw_batches(run, random);
     runs.push_back(std::move(run));
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "train/steps.h"
 
@@ -18,7 +18,7 @@ namespace fathom::plan::testing {
 struct MatrixRun {
   std::string name;          // letters, digits and underscores; the first three digits are its place in the matrix
   config::RunConfig config;  // num_threads is 1 or 2
-  arch::ModelShape shape;
+  arch::Architecture architecture;
   std::vector<train::StepShape> steps;         // in order; one reaches the most rows (or documents) and length
   std::vector<train::BatchShape> evaluations;  // of one pass, in order; empty: none
 };

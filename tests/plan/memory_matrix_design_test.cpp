@@ -71,7 +71,7 @@ TEST(MemoryMatrix, IsTheSameEveryTime) {
     EXPECT_TRUE(names.insert(first[i].name).second) << first[i].name;
     EXPECT_EQ(first[i].config, second[i].config);
     EXPECT_EQ(first[i].steps, second[i].steps);
-    EXPECT_EQ(arch::parameter_count(first[i].shape), arch::parameter_count(second[i].shape));
+    EXPECT_EQ(arch::parameter_count(first[i].architecture), arch::parameter_count(second[i].architecture));
   }
 }
 
@@ -95,7 +95,9 @@ TEST(MemoryMatrix, EveryRunReachesItsLargestBatch) {
     }
     EXPECT_TRUE(reached);
     EXPECT_EQ(run.evaluations.empty(), run.config.eval_strategy == config::Cadence::kNo);
-    EXPECT_EQ(run.shape.num_attention_heads % run.shape.num_key_value_heads, 0);
+    for (const arch::LayerSpec& layer : run.architecture.layers) {
+      EXPECT_EQ(layer.attention.heads % layer.attention.key_value_heads, 0);
+    }
   }
 }
 

@@ -24,14 +24,15 @@ Json settings_of(const std::vector<size_t>& levels) {
   return settings;
 }
 
-Json shape_of(const arch::ModelShape& shape) {
-  return {{"hidden_size", shape.hidden_size},
-          {"intermediate_size", shape.intermediate_size},
-          {"vocab_size", shape.vocab_size},
-          {"num_attention_heads", shape.num_attention_heads},
-          {"num_key_value_heads", shape.num_key_value_heads},
-          {"head_dim", shape.head_dim},
-          {"parameters", arch::parameter_count(shape)}};
+Json architecture_of(const arch::Architecture& architecture) {
+  const arch::LayerSpec& layer = architecture.layers.front();  // all are alike but for their windows
+  return {{"hidden_size", architecture.hidden_size},
+          {"intermediate_size", layer.feed_forward.width},
+          {"vocab_size", architecture.vocab_size},
+          {"num_attention_heads", layer.attention.heads},
+          {"num_key_value_heads", layer.attention.key_value_heads},
+          {"head_dim", layer.attention.head_dim},
+          {"parameters", arch::parameter_count(architecture)}};
 }
 
 Json components_of(const ledger::ComponentBytes& bytes) {
@@ -45,15 +46,15 @@ Json components_of(const ledger::ComponentBytes& bytes) {
 ledger::ComponentBytes analytic_of(const MatrixRun& run) {
   Target target = cpu_target();
   target.threads = run.config.num_threads;
-  target.attention_kernel = attention_kernel(run.config, run.shape, phantom::device());
-  return estimate_analytic(run.shape, run.config, target, workload_of(run)).at_peak;
+  target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
+  return estimate_analytic(run.architecture, run.config, target, workload_of(run)).at_peak;
 }
 
 Json row_of(const MatrixRun& run, const std::vector<size_t>& levels) {
   const ledger::Memory dry = predict(run), real = measure(run);
   return {{"name", run.name},
           {"settings", settings_of(levels)},
-          {"shape", shape_of(run.shape)},
+          {"shape", architecture_of(run.architecture)},
           {"dry_run", {{"peak", dry.peak}, {"components", components_of(dry.at_peak)}}},
           {"measured", {{"peak", real.peak}, {"components", components_of(real.at_peak)}}},
           {"analytic", components_of(analytic_of(run))},

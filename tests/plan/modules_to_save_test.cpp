@@ -46,17 +46,16 @@ testing::MatrixRun run_of(const Case& settings) {
   run.config.gradient_accumulation_steps = 2;
   run.config.loss_chunk_size = checkpointing ? 31 : 1024;
   run.config.eval_strategy = config::Cadence::kEpoch;
-  run.shape.architecture = "Qwen3ForCausalLM";
-  run.shape.vocab_size = 1003;
-  run.shape.hidden_size = 91;
-  run.shape.intermediate_size = 150;
-  run.shape.num_hidden_layers = 3;
-  run.shape.num_attention_heads = 4;
-  run.shape.num_key_value_heads = 2;
-  run.shape.head_dim = 20;
-  run.shape.query_key_value_bias = true;
-  run.shape.query_key_norm = arch::QueryKeyNorm::kEachHead;
-  run.shape.tie_word_embeddings = tied;
+  run.architecture.family = "Qwen3ForCausalLM";
+  run.architecture.vocab_size = 1003;
+  run.architecture.hidden_size = 91;
+  run.architecture.layers.assign(3, {.attention = {.heads = 4,
+                                                   .key_value_heads = 2,
+                                                   .head_dim = 20,
+                                                   .input_bias = true,
+                                                   .query_key_norm = arch::QueryKeyNorm::kEachHead},
+                                     .feed_forward = {.width = 150}});
+  run.architecture.tie_word_embeddings = tied;
   run.steps = {{{3, 70, 150}, {2, 55, 80}}};
   run.evaluations = {{2, 70, 138}};
   return run;
@@ -75,20 +74,20 @@ TEST_P(ModulesToSave, AreInTheFormulas) {
   Target target = cpu_target();
   target.attention_kernel =
       run.config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
-  const Analytic analytic = estimate_analytic(run.shape, run.config, target, workload);
-  const DryRun played = dry_run_cpu(run.config, run.shape, nullptr, workload);
+  const Analytic analytic = estimate_analytic(run.architecture, run.config, target, workload);
+  const DryRun played = dry_run_cpu(run.config, run.architecture, nullptr, workload);
   EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(played.memory.peak), 1, 0.03);
   for (const Component component : {Component::kWeights, Component::kOptimizerStates, Component::kGradients}) {
     EXPECT_EQ(analytic.maximum[component], played.memory.maximum[component]) << component_name(component);
   }
-  const Arithmetic arithmetic = estimate_arithmetic(run.shape, run.config, run.steps.front());
+  const Arithmetic arithmetic = estimate_arithmetic(run.architecture, run.config, run.steps.front());
   EXPECT_EQ(arithmetic.matrix_flops, played.arithmetic.matrix_flops);
   EXPECT_EQ(arithmetic.attention_flops, played.arithmetic.attention_flops);
 }
 
 TEST_P(ModulesToSave, AreCountedAsTrained) {
   const testing::MatrixRun run = run_of(GetParam());
-  const arch::ParameterTable parameters = arch::parameter_table(run.shape, run.config);
+  const arch::ParameterTable parameters = arch::parameter_table(run.architecture, run.config);
   const int64_t saved = parameters.trained_base_count();
   EXPECT_GT(saved, 0);
   EXPECT_EQ(testing::workload_of(run).trained_parameters, saved + parameters.adapter_count());

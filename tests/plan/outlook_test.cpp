@@ -19,14 +19,13 @@ config::GpuSpec round_gpu() {
   return gpu;
 }
 
-arch::ModelShape llama_2_7b() {
-  arch::ModelShape shape;
-  shape.vocab_size = 32000;
-  shape.hidden_size = 4096;
-  shape.intermediate_size = 11008;
-  shape.num_hidden_layers = shape.num_attention_heads = shape.num_key_value_heads = 32;
-  shape.head_dim = 128;
-  return shape;
+arch::Architecture llama_2_7b() {
+  arch::Architecture architecture;
+  architecture.vocab_size = 32000;
+  architecture.hidden_size = 4096;
+  architecture.layers.assign(
+      32, {.attention = {.heads = 32, .key_value_heads = 32, .head_dim = 128}, .feed_forward = {.width = 11008}});
+  return architecture;
 }
 
 TEST(ExpectedTime, IsWorkOverAStatedShareOfThePeak) {
@@ -54,13 +53,13 @@ TEST(ExpectedTime, IsNotGuessedForAGpuWithoutFigures) {
 }
 
 TEST(ExpectedRun, AddsItsSteps) {
-  arch::ModelShape shape = llama_2_7b();
-  shape.num_hidden_layers = 1;
-  const Throughput throughput = *throughput_of(round_gpu(), {}, shape);
+  arch::Architecture architecture = llama_2_7b();
+  architecture.layers.resize(1);
+  const Throughput throughput = *throughput_of(round_gpu(), {}, architecture);
   const auto seconds = [&](const train::StepShape& step) {
-    return expected_time(estimate_arithmetic(shape, {}, step), throughput).seconds();
+    return expected_time(estimate_arithmetic(architecture, {}, step), throughput).seconds();
   };
-  const ExpectedRun run = expected_run(shape, {}, {{{2, 8}}, {{1, 5}, {2, 8}}, {{2, 8}}}, throughput);
+  const ExpectedRun run = expected_run(architecture, {}, {{{2, 8}}, {{1, 5}, {2, 8}}, {{2, 8}}}, throughput);
   EXPECT_EQ(run.steps, 3);
   EXPECT_EQ(run.tokens, 16 + 21 + 16);
   EXPECT_DOUBLE_EQ(run.seconds, 2 * seconds({{2, 8}}) + seconds({{1, 5}, {2, 8}}));
@@ -119,21 +118,23 @@ TEST(HostMemory, HoldsTheTensorsOfACpu) {
 TEST(HostMemory, HoldsWhatGoesToAGpuAndComesBack) {
   config::RunConfig run;
   run.method = config::Method::kLora;
-  arch::ModelShape shape = llama_2_7b();
-  shape.dtype = DType::kF16;
-  EXPECT_EQ(estimate_host(shape, run, plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
+  arch::Architecture architecture = llama_2_7b();
+  architecture.dtype = DType::kF16;
+  EXPECT_EQ(estimate_host(architecture, run, plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
   Plan plan = plan_on(config::Device::kCuda);
   plan.workload.trained_parameters = 300;
   plan.dry_run.phases[static_cast<int>(ledger::Phase::kSave)].end[ledger::Component::kOptimizerStates] = 2400;
-  EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400) << "all that is saved is copied";
+  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
+      << "all that is saved is copied";
   run.save_strategy = config::Cadence::kNo;
-  EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4) << "but where a signal asks for it";
+  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4)
+      << "but where a signal asks for it";
   run.load_best_model_at_end = true;
-  EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400) << "the best is saved, too";
+  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400) << "the best is saved, too";
   run.save_in_background = false;
-  EXPECT_EQ(estimate_host(shape, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4) << "the largest tensor";
+  EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 11008 * 8 * 4) << "the largest tensor";
   run.dtype = DType::kF32;  // converted on the host, tensor by tensor
-  EXPECT_EQ(estimate_host(shape, run, plan_on(config::Device::kCuda), 50, 70).load_peak,
+  EXPECT_EQ(estimate_host(architecture, run, plan_on(config::Device::kCuda), 50, 70).load_peak,
             50 + int64_t{32000} * 4096 * 4);
 }
 

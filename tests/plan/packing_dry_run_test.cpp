@@ -39,12 +39,11 @@ config::RunConfig config_of(const Setting& setting) {
   return config;
 }
 
-arch::ModelShape shape_of(const Setting& setting) {
-  arch::ModelShape shape = train::testing::tiny_shape();
-  shape.num_key_value_heads = setting.key_heads;
-  shape.sliding_window = setting.window;
-  if (setting.window > 0) shape.windowed_layers = {true, false};
-  return shape;
+arch::Architecture architecture_of(const Setting& setting) {
+  arch::Architecture architecture = train::testing::tiny_architecture();
+  for (arch::LayerSpec& layer : architecture.layers) layer.attention.key_value_heads = setting.key_heads;
+  architecture.layers.front().attention.window = setting.window;
+  return architecture;
 }
 
 train::BatchShape packed(const Lengths& lengths) {
@@ -61,11 +60,12 @@ data::Batch batch_of(const train::BatchShape& shape) {
   return shape.document_lengths.empty() ? data::make_batch(dataset, rows, 0) : data::make_packed_batch(dataset, rows);
 }
 
-ledger::Memory measure(const config::RunConfig& config, const arch::ModelShape& shape,
+ledger::Memory measure(const config::RunConfig& config, const arch::Architecture& architecture,
                        const std::vector<train::StepShape>& steps, const Workload& workload) {
   ledger::Memory memory;
   train::testing::cpu_ledger().label();
-  train::Trainer trainer(config, shape, workload.capacity_tokens, {at::kCPU, &train::testing::cpu_ledger(), nullptr});
+  train::Trainer trainer(config, architecture, workload.capacity_tokens,
+                         {at::kCPU, &train::testing::cpu_ledger(), nullptr});
   trainer.model().reserve_positions(longest_sequence(workload));
   trainer.model().initialise(1);
   memory.merge(trainer.loaded());
@@ -84,15 +84,15 @@ class PackedDryRun : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
   const config::RunConfig config = config_of(GetParam());
-  const arch::ModelShape shape = shape_of(GetParam());
+  const arch::Architecture architecture = architecture_of(GetParam());
   train::testing::cpu_ledger();
   std::vector<train::StepShape> steps = {{packed({33, 5, 1, 2, 18}), packed({60})}, {packed({7, 7, 7, 7, 7, 7, 7, 7})}};
   if (!GetParam().packing) steps = {{train::whole_batch(3, 19), train::whole_batch(1, 50)}};
   const Workload workload =
-      make_workload(config, shape, train::imagined_schedule(train::maximal_shapes(steps), {steps[0][0]}));
-  const DryRun played = dry_run_cpu(config, shape, nullptr, workload);
+      make_workload(config, architecture, train::imagined_schedule(train::maximal_shapes(steps), {steps[0][0]}));
+  const DryRun played = dry_run_cpu(config, architecture, nullptr, workload);
   const ledger::Memory& dry = played.memory;
-  const ledger::Memory real = measure(config, shape, steps, workload);
+  const ledger::Memory real = measure(config, architecture, steps, workload);
   EXPECT_EQ(dry.peak, real.peak);
   for (const ledger::Component component : ledger::kComponents) {
     EXPECT_EQ(dry.at_peak[component], real.at_peak[component]) << component_name(component);
@@ -101,13 +101,14 @@ TEST_P(PackedDryRun, EqualsTheRunToTheByteAndTheFormulaFollows) {
   for (const ledger::Phase phase : ledger::kPhases) {
     EXPECT_EQ(dry.phase(phase).peak, real.phase(phase).peak) << phase_name(phase);
   }
-  const Arithmetic counted = estimate_arithmetic(shape, config, longest_step(shape, config, workload.steps));
+  const Arithmetic counted =
+      estimate_arithmetic(architecture, config, longest_step(architecture, config, workload.steps));
   EXPECT_EQ(counted.matrix_flops, played.arithmetic.matrix_flops);
   EXPECT_EQ(counted.attention_flops, played.arithmetic.attention_flops);
   Target target = cpu_target();
   target.attention_kernel =
       config.attn_implementation == config::Attention::kMath ? "math attention" : "flash attention";
-  const Analytic analytic = estimate_analytic(shape, config, target, workload);
+  const Analytic analytic = estimate_analytic(architecture, config, target, workload);
   EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(dry.peak), 1, 0.06) << analytic.instant;
   for (const auto component :
        {ledger::Component::kWeights, ledger::Component::kOptimizerStates, ledger::Component::kGradients}) {
@@ -161,28 +162,29 @@ Lengths drawn(SplitMix64& random) {
   return lengths;
 }
 
-ledger::Memory dry_run_of(const config::RunConfig& config, const arch::ModelShape& shape, const Lengths& lengths) {
+ledger::Memory dry_run_of(const config::RunConfig& config, const arch::Architecture& architecture,
+                          const Lengths& lengths) {
   train::BatchShape batch = packed(lengths);
   batch.targets = 30;
-  Workload workload = make_workload(config, shape, train::imagined_schedule({{batch}}, {batch}));
+  Workload workload = make_workload(config, architecture, train::imagined_schedule({{batch}}, {batch}));
   workload.capacity_tokens = 128;
   workload.evaluations.push_back(train::whole_batch(1, 64, true));  // the same rotary tables for all
-  return dry_run_cpu(config, shape, nullptr, workload).memory;
+  return dry_run_cpu(config, architecture, nullptr, workload).memory;
 }
 
 TEST(DocumentsOfAPackedRow, TakeNoMoreThanAListThatCoversThem) {
   for (const Setting& setting : {Setting{.name = ""}, Setting{.name = "", .attention = kMath},
                                  Setting{.name = "", .dtype = DType::kBF16, .window = 9}}) {
     const config::RunConfig config = config_of(setting);
-    const arch::ModelShape shape = shape_of(setting);
+    const arch::Architecture architecture = architecture_of(setting);
     SplitMix64 random(17);
     std::vector<std::pair<Summary, ledger::Memory>> seen;
     int64_t covered = 0;
     for (int i = 0; i < 40; ++i) {
       Lengths lengths = drawn(random);
-      const ledger::Memory memory = dry_run_of(config, shape, lengths);
+      const ledger::Memory memory = dry_run_of(config, architecture, lengths);
       std::reverse(lengths.begin(), lengths.end());
-      EXPECT_EQ(memory, dry_run_of(config, shape, lengths)) << "their order decides";
+      EXPECT_EQ(memory, dry_run_of(config, architecture, lengths)) << "their order decides";
       seen.emplace_back(Summary(lengths), memory);
     }
     for (const auto& [large, most] : seen) {

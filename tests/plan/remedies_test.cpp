@@ -19,18 +19,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-arch::ModelShape llama_8b() {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.vocab_size = 128256;
-  shape.hidden_size = 4096;
-  shape.intermediate_size = 14336;
-  shape.num_hidden_layers = 32;
-  shape.num_attention_heads = 32;
-  shape.num_key_value_heads = 8;
-  shape.head_dim = 128;
-  shape.dtype = DType::kBF16;
-  return shape;
+arch::Architecture llama_8b() {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.vocab_size = 128256;
+  architecture.hidden_size = 4096;
+  architecture.layers.assign(
+      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
+  architecture.dtype = DType::kBF16;
+  return architecture;
 }
 
 Target h100() {
@@ -78,15 +75,16 @@ TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
 
 // What a remedy says is what the closed formula says of the run that its settings make.
 TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   const config::RunConfig run = plain_run();
-  const int64_t before = estimate_analytic(shape, run, h100(), batches(8, 2048)).peak;
-  for (const Remedy& remedy : remedies(shape, run, h100(), batches(8, 2048))) {
+  const int64_t before = estimate_analytic(architecture, run, h100(), batches(8, 2048)).peak;
+  for (const Remedy& remedy : remedies(architecture, run, h100(), batches(8, 2048))) {
     const config::RunConfig changed = config::parse_config("model_name_or_path: m\nmax_length: 2048\n", "run.yaml",
                                                            remedy.settings, config::Purpose::kEstimate);
     Workload workload = batches(changed.per_device_train_batch_size, changed.max_length);
     if (changed.gradient_accumulation_steps > 1) workload.steps = {{workload.steps[0][0], workload.steps[0][0]}};
-    const int64_t after = estimate_analytic(shape, changed, target_of(h100(), changed, shape), workload).peak;
+    const int64_t after =
+        estimate_analytic(architecture, changed, target_of(h100(), changed, architecture), workload).peak;
     EXPECT_EQ(remedy.peak, after) << remedy.name;
     EXPECT_EQ(remedy.saved_bytes, before - after) << remedy.name;
   }

@@ -26,18 +26,15 @@ namespace {
 using config::RunConfig;
 using ::testing::Contains;
 
-arch::ModelShape llama_8b() {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.vocab_size = 128256;
-  shape.hidden_size = 4096;
-  shape.intermediate_size = 14336;
-  shape.num_hidden_layers = 32;
-  shape.num_attention_heads = 32;
-  shape.num_key_value_heads = 8;
-  shape.head_dim = 128;
-  shape.dtype = DType::kBF16;
-  return shape;
+arch::Architecture llama_8b() {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.vocab_size = 128256;
+  architecture.hidden_size = 4096;
+  architecture.layers.assign(
+      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
+  architecture.dtype = DType::kBF16;
+  return architecture;
 }
 
 Target target_with(config::Device device, int64_t capacity) {
@@ -56,16 +53,16 @@ Workload full_batches(const RunConfig& run) {
   return workload;
 }
 
-int64_t formula(const arch::ModelShape& shape, const RunConfig& run, const Target& target) {
-  return estimate_analytic(shape, run, target_of(target, run, shape), full_batches(run)).peak;
+int64_t formula(const arch::Architecture& architecture, const RunConfig& run, const Target& target) {
+  return estimate_analytic(architecture, run, target_of(target, run, architecture), full_batches(run)).peak;
 }
 
 // A question whose truth is `true_need` of the formula.
-Question question_about(const arch::ModelShape& shape, const RunConfig& run, const Target& target,
+Question question_about(const arch::Architecture& architecture, const RunConfig& run, const Target& target,
                         const std::function<int64_t(int64_t formula)>& true_need) {
-  Question question{shape, run, target, full_batches, {}, {}, {}};
-  question.prove = [=, &shape](const RunConfig& tried) {
-    const int64_t need = true_need(formula(shape, tried, target));
+  Question question{architecture, run, target, full_batches, {}, {}, {}};
+  question.prove = [=, &architecture](const RunConfig& tried) {
+    const int64_t need = true_need(formula(architecture, tried, target));
     return Proof{need, need <= target.capacity_bytes, false};
   };
   return question;
@@ -76,25 +73,25 @@ int64_t as_it_is(int64_t formula) { return formula; }
 // On CUDA adapters' products with a batch of one token alone go, as biases do, through cuBLASLt: LibTorch keeps 1 MiB
 // for it in the forward thread, and where layers are repeated as much in the backward one (the dry run says so, too).
 // No longer batch of a model without biases takes them. Nothing else may shrink.
-int64_t taken_for_one_token(const arch::ModelShape& shape, const RunConfig& run, const Target& target) {
+int64_t taken_for_one_token(const arch::Architecture& architecture, const RunConfig& run, const Target& target) {
   if (run.per_device_train_batch_size != 1 || run.max_length != 1) return 0;
   if (target.device != config::Device::kCuda || run.method != config::Method::kLora || run.lora_r == 1) return 0;
-  if (shape.query_key_value_bias || shape.output_bias || shape.feed_forward_bias) return 0;
+  if (architecture.layers.front().has_bias()) return 0;
   return (run.gradient_checkpointing ? 2 : 1) * kMiB;
 }
 
 // Rows that are longer than the window go through other operators than those that it shows whole, and the
 // change may take less (as the dry run says to the byte): the two sides are not compared.
-bool window_begins_to_hide(const arch::ModelShape& shape, Vary vary, int64_t value, int64_t larger) {
-  return vary == Vary::kLength && value <= shape.sliding_window && shape.sliding_window < larger;
+bool window_begins_to_hide(const arch::Architecture& architecture, Vary vary, int64_t value, int64_t larger) {
+  return vary == Vary::kLength && value <= architecture.sliding_window() && architecture.sliding_window() < larger;
 }
 
 // adamw_8bit begins to quantize the moments of an adapter's matrix where the rank makes it large enough, and takes less
 // then: the two sides are not compared.
-bool moments_begin_to_be_quantized(const arch::ModelShape& shape, const RunConfig& run, Vary vary, int64_t value,
-                                   int64_t larger) {
+bool moments_begin_to_be_quantized(const arch::Architecture& architecture, const RunConfig& run, Vary vary,
+                                   int64_t value, int64_t larger) {
   if (vary != Vary::kRank || run.optim != config::Optimizer::kAdamW8bit) return false;
-  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(shape);
+  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
   return std::any_of(specs.begin(), specs.end(), [&](const arch::ParameterSpec& spec) {
     return std::any_of(spec.shape.begin(), spec.shape.end(), [&](int64_t side) {
       return value * side < optim::kFewestIn8bit && optim::kFewestIn8bit <= larger * side;
@@ -114,12 +111,12 @@ TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
         for (int i = 0; i < 4; ++i) {
           const auto value = static_cast<int64_t>(1 + random.below(i < 2 ? 40 : 3000));
           const int64_t larger = value + 1 + static_cast<int64_t>(random.below(i % 2 == 0 ? 1 : 100));
-          if (window_begins_to_hide(each.shape, vary, value, larger)) continue;
-          if (moments_begin_to_be_quantized(each.shape, each.config, vary, value, larger)) continue;
+          if (window_begins_to_hide(each.architecture, vary, value, larger)) continue;
+          if (moments_begin_to_be_quantized(each.architecture, each.config, vary, value, larger)) continue;
           const RunConfig lesser = with_value(vary, each.config, value);
-          const int64_t small = formula(each.shape, lesser, target);
-          const int64_t large = formula(each.shape, with_value(vary, each.config, larger), target);
-          EXPECT_LE(small - taken_for_one_token(each.shape, lesser, target), large)
+          const int64_t small = formula(each.architecture, lesser, target);
+          const int64_t large = formula(each.architecture, with_value(vary, each.config, larger), target);
+          EXPECT_LE(small - taken_for_one_token(each.architecture, lesser, target), large)
               << each.name << " " << key_of(vary) << " " << value << " against " << larger;
           ++compared;
         }
@@ -136,7 +133,7 @@ TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
     const Target unbounded = target_with(config::Device::kCpu, 0);
     for (const Vary vary : {Vary::kBatch, Vary::kLength}) {
       const auto at = [&](int64_t value) {
-        return formula(each.shape, with_value(vary, each.config, value), unbounded);
+        return formula(each.architecture, with_value(vary, each.config, value), unbounded);
       };
       const int64_t limit = 300;
       const auto chosen = static_cast<int64_t>(1 + random.below(limit));
@@ -145,7 +142,8 @@ TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
         return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)) + 999;
       };
       const Target target = target_with(config::Device::kCpu, truth(at(chosen)));
-      const Largest found = largest_that_fits(vary, {1, limit}, question_about(each.shape, each.config, target, truth));
+      const Largest found =
+          largest_that_fits(vary, {1, limit}, question_about(each.architecture, each.config, target, truth));
       int64_t expected = chosen;
       while (expected < limit && truth(at(expected + 1)) <= target.capacity_bytes) ++expected;
       ASSERT_TRUE(found.fits) << each.name;
@@ -164,15 +162,15 @@ TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
 }
 
 TEST(Search, ValuesAtBothEnds) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   const Target none = target_with(config::Device::kCpu, kGiB);
-  const Largest nothing = largest_that_fits(Vary::kBatch, {1, 1000}, question_about(shape, run, none, as_it_is));
+  const Largest nothing = largest_that_fits(Vary::kBatch, {1, 1000}, question_about(architecture, run, none, as_it_is));
   EXPECT_FALSE(nothing.fits);
   ASSERT_TRUE(nothing.exceeds);
   EXPECT_EQ(nothing.exceeds->run.per_device_train_batch_size, 1);
   const Target endless = target_with(config::Device::kCpu, kGiB << 20);
-  const Largest all = largest_that_fits(Vary::kLength, {3, 512}, question_about(shape, run, endless, as_it_is));
+  const Largest all = largest_that_fits(Vary::kLength, {3, 512}, question_about(architecture, run, endless, as_it_is));
   ASSERT_TRUE(all.fits);
   EXPECT_EQ(all.fits->run.max_length, 512);
   EXPECT_FALSE(all.exceeds);
@@ -183,7 +181,7 @@ TEST(Search, ValuesAtBothEnds) {
 std::optional<Combination> by_trying_all(const Question& question, int64_t& count) {
   std::optional<Combination> best;
   const std::vector<Technique> rows =
-      techniques(question.run, question.shape, narrow_type(question.run, question.target));
+      techniques(question.run, question.architecture, narrow_type(question.run, question.target));
   std::vector<std::pair<RunConfig, size_t>> open = {{question.run, 0}};
   while (!open.empty()) {
     const auto [run, from] = open.back();
@@ -194,7 +192,7 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
       Combination each;
       each.run = run;
       each.arithmetic = estimate_arithmetic(
-          question.shape, run,
+          question.architecture, run,
           train::StepShape(run.gradient_accumulation_steps,
                            train::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
       each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
@@ -225,14 +223,15 @@ std::optional<Throughput> throughput_of_example(const RunConfig& run) {
 TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
   const testing::MatrixRun each = testing::sample_of_matrix(11, 1).front();
   const Target endless = target_with(config::Device::kCpu, kGiB << 20);
-  Question question = question_about(each.shape, each.config, endless, as_it_is);
+  Question question = question_about(each.architecture, each.config, endless, as_it_is);
   question.throughput = [](const RunConfig& run) { return throughput_of_example(run); };
   const RunConfig by_formula = least_time_that_fits(question).best->run;
   int64_t played = 0;
   question.prove = [&](const RunConfig& run) {
     ++played;
     Proof proof{1, true, false};
-    proof.arithmetic = estimate_arithmetic(each.shape, run, longest_step(each.shape, run, full_batches(run).steps));
+    proof.arithmetic =
+        estimate_arithmetic(each.architecture, run, longest_step(each.architecture, run, full_batches(run).steps));
     if (run.method == by_formula.method) proof.arithmetic->bytes_moved *= 1'000;
     return proof;
   };
@@ -256,12 +255,12 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 6;
     run.gradient_accumulation_steps = 4;
-    const int64_t as_configured = formula(each.shape, run, target_with(config::Device::kCpu, 0));
+    const int64_t as_configured = formula(each.architecture, run, target_with(config::Device::kCpu, 0));
     for (const double share : {0.4, 0.7, 1.2}) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
       for (const double wrong_by : {0.98, 1.0, 1.03}) {
         const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
-        Question question = question_about(each.shape, run, target_with(config::Device::kCpu, capacity), truth);
+        Question question = question_about(each.architecture, run, target_with(config::Device::kCpu, capacity), truth);
         question.throughput = throughput_of_example;
         int64_t combinations = 0;
         const std::optional<Combination> expected = by_trying_all(question, combinations);
@@ -291,12 +290,12 @@ TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 12;
     run.gradient_accumulation_steps = 10;
-    const int64_t as_configured = formula(each.shape, run, target_with(config::Device::kCpu, 0));
+    const int64_t as_configured = formula(each.architecture, run, target_with(config::Device::kCpu, 0));
     for (const double share : {0.1, 0.5, 0.8, 1.3}) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
       for (const double wrong_by : {0.7, 1.5}) {
         const auto truth = [=](int64_t bytes) { return static_cast<int64_t>(wrong_by * static_cast<double>(bytes)); };
-        Question question = question_about(each.shape, run, target_with(config::Device::kCpu, capacity), truth);
+        Question question = question_about(each.architecture, run, target_with(config::Device::kCpu, capacity), truth);
         question.throughput = throughput_of_example;
         int64_t combinations = 0;
         const std::optional<Combination> expected = by_trying_all(question, combinations);
@@ -320,19 +319,19 @@ TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
 
 // Dry runs that follow no rule use up the search: what it then says is proved all the same.
 TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   run.per_device_train_batch_size = 180;
   const Target target = target_with(config::Device::kCuda, 80 * kGiB);
-  Question question = question_about(shape, run, target, as_it_is);
+  Question question = question_about(architecture, run, target, as_it_is);
   question.throughput = throughput_of_example;
   int64_t tried = 0;
   std::optional<RunConfig> only;  // that fits
   question.prove = [&](const RunConfig& candidate) {
     ++tried;
     const bool fits = only && candidate == *only;
-    return Proof{formula(shape, candidate, target) + (fits ? 0 : target.capacity_bytes), fits, false};
+    return Proof{formula(architecture, candidate, target) + (fits ? 0 : target.capacity_bytes), fits, false};
   };
   const Advice nothing = least_time_that_fits(question);
   EXPECT_FALSE(nothing.best);
@@ -344,7 +343,7 @@ TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
   only = nothing.smallest->run;
   question.prove = [&](const RunConfig& candidate) {
     const bool fits = candidate == *only;
-    return Proof{fits ? 1 : formula(shape, candidate, target), fits, false};
+    return Proof{fits ? 1 : formula(architecture, candidate, target), fits, false};
   };
   const Advice smallest = least_time_that_fits(question);
   ASSERT_TRUE(smallest.best);
@@ -355,12 +354,12 @@ TEST(Search, SaysSoWhereTheDryRunsAreUsedUp) {
 
 // Of the largest run that a config can name: none of its splits accumulates more than a config may.
 TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   run.per_device_train_batch_size = 1'000'000;
   run.gradient_accumulation_steps = config::kMostAccumulated;
   int64_t batches = 0;
-  for (const Technique& row : techniques(run, shape, DType::kBF16)) {
+  for (const Technique& row : techniques(run, architecture, DType::kBF16)) {
     if (row.group != "batch") continue;
     ++batches;
     const RunConfig split = *row.apply(run);
@@ -371,10 +370,10 @@ TEST(Search, SplitsOfAHugeBatchStayWithinWhatAConfigTakes) {
 }
 
 TEST(Search, KeepsWhatItIsToldTo) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   run.max_length = 2048;
-  Question question = question_about(shape, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
+  Question question = question_about(architecture, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
   question.throughput = throughput_of_example;
   const Advice free = least_time_that_fits(question);
   ASSERT_TRUE(free.best);
@@ -397,12 +396,12 @@ TEST(Search, KeepsWhatItIsToldTo) {
 // An update is not changed for a little time: only where nothing else fits, and another one only where its states in
 // fewer bits do not do.
 TEST(Search, ChangesTheOptimizerOnlyWhereNothingElseFits) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   const auto best_within = [&](int64_t gib, bool fp16) {
     run.fp16 = fp16;
-    Question question = question_about(shape, run, target_with(config::Device::kCuda, gib * kGiB), as_it_is);
+    Question question = question_about(architecture, run, target_with(config::Device::kCuda, gib * kGiB), as_it_is);
     question.throughput = throughput_of_example;
     const Advice advice = least_time_that_fits(question, {"method"});
     return advice.best ? std::optional(std::pair(advice.best->run.optim, advice.best->change)) : std::nullopt;
@@ -424,10 +423,11 @@ TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
   rounded.dtype = DType::kBF16;
   ASSERT_TRUE(config::rounds_weights_to_nearest(rounded));
   runs.push_back(rounded);
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   for (const RunConfig& run : runs) {
     std::vector<std::pair<RunConfig, size_t>> open = {{run, 0}};
-    const std::vector<Technique> rows = techniques(run, shape, narrow_type(run, target_with(config::Device::kCpu, 0)));
+    const std::vector<Technique> rows =
+        techniques(run, architecture, narrow_type(run, target_with(config::Device::kCpu, 0)));
     while (!open.empty()) {
       const auto [partial, from] = open.back();
       open.pop_back();
@@ -447,25 +447,25 @@ TEST(Search, NothingTrainsWeightsThatAreRoundedToNearest) {
 }
 
 TEST(Search, KeepsFromSixteenBitsWhereTheyAreSlow) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   run.max_length = 2048;
-  Question question = question_about(shape, run, target_with(config::Device::kCpu, 400 * kGiB), as_it_is);
+  Question question = question_about(architecture, run, target_with(config::Device::kCpu, 400 * kGiB), as_it_is);
   question.slowdown = [&](const RunConfig& each) {
-    return arch::precision_of(shape, each).computed == DType::kF32 ? Slowdown{}
-                                                                   : Slowdown{.matrix = 1.1, .attention = 16};
+    return arch::precision_of(architecture, each).computed == DType::kF32 ? Slowdown{}
+                                                                          : Slowdown{.matrix = 1.1, .attention = 16};
   };
   const Advice advice = least_time_that_fits(question, {"method"});
   ASSERT_TRUE(advice.best);
-  EXPECT_EQ(arch::precision_of(shape, advice.best->run).computed, DType::kF32);
+  EXPECT_EQ(arch::precision_of(architecture, advice.best->run).computed, DType::kF32);
 }
 
 TEST(Search, FiveHundredCombinationsOfAnEightBillionShapeInSeconds) {
-  const arch::ModelShape shape = llama_8b();
+  const arch::Architecture architecture = llama_8b();
   RunConfig run;
   run.max_length = 2048;
   run.per_device_train_batch_size = 180;  // of 18 divisors
-  Question question = question_about(shape, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
+  Question question = question_about(architecture, run, target_with(config::Device::kCuda, 80 * kGiB), as_it_is);
   question.throughput = throughput_of_example;
   const auto start = std::chrono::steady_clock::now();
   const Advice advice = least_time_that_fits(question);

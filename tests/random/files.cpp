@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "base/dtype.h"
 #include "base/file.h"
 #include "tests/random/dice.h"
@@ -40,11 +40,11 @@ std::string random_bytes(const arch::ParameterSpec& spec, DType type, Dice& dice
 }
 
 void write_weights(const RandomRun& run, const fs::path& folder, Dice& dice) {
-  const arch::ModelShape shape = arch::parse_model_shape(run.model, "config.json");
+  const arch::Architecture architecture = arch::parse_architecture(run.model, "config.json");
   const DType type = dtype_from_name(run.weights);
   std::vector<std::vector<weights::TensorSource>> shards(static_cast<size_t>(run.shards));
   std::vector<std::string> contents;  // of all tensors, which the sources point into
-  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(shape);
+  const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
   contents.reserve(specs.size());
   Json map = Json::object();
   const auto name_of = [&](size_t shard) {

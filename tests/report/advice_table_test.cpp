@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-arch::ModelShape no_shape() { return {}; }
+arch::Architecture no_architecture() { return {}; }
 
 class AdviceTable : public ::testing::Test {
  protected:
@@ -36,8 +36,8 @@ class AdviceTable : public ::testing::Test {
     next_.seconds = 1.25;
   }
 
-  const arch::ModelShape shape_ = no_shape();
-  plan::Question question_{shape_, {}, {}, {}, {}, {}, {}};
+  const arch::Architecture architecture_ = no_architecture();
+  plan::Question question_{architecture_, {}, {}, {}, {}, {}, {}};
   plan::Combination best_, next_;
   const AdviceSubject subject_{question_, {30 * kGiB, false, false}};
 };

@@ -90,7 +90,8 @@ class Generate : public ::testing::Test {
 TEST_F(Generate, KeepsWithinTheModelsPositions) {
   auto trainer = testing::tiny_trainer(testing::tiny_config());
   GenerationOptions options;
-  for (int64_t length : {trainer->model().shape().max_position_embeddings, std::numeric_limits<int64_t>::max()}) {
+  for (int64_t length :
+       {trainer->model().architecture().max_position_embeddings, std::numeric_limits<int64_t>::max()}) {
     options.max_new_tokens = length;
     try {
       generate(trainer->model(), {1}, options);

@@ -59,7 +59,8 @@ TEST_F(LoopTest, ASignalSavesWithinOneStep) {
   config::RunConfig config = this->config("signalled");
   config.save_strategy = config::Cadence::kNo;
   const RunInputs inputs = open_inputs(config);
-  Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+  Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                  {at::kCPU, &testing::cpu_ledger(), nullptr});
   Observer observer;
   observer.on_step = [](const StepReport& report) {
     if (report.step == 4) raise(SIGTERM);
@@ -77,7 +78,8 @@ TEST_F(LoopTest, ATerminalOrAReaderThatGoesAwaySaves) {
     config::RunConfig config = this->config("gone" + std::to_string(first) + "-" + std::to_string(second));
     config.save_strategy = config::Cadence::kNo;
     const RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                    {at::kCPU, &testing::cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&, first = first, second = second](const StepReport&) {
       raise(first);
@@ -127,7 +129,8 @@ TEST_F(LoopTest, AFailedSaveStopsTheRunAndLosesNothing) {
     if (report.step == 5) fs::remove(folder_ / "model" / "config.json");  // a checkpoint holds a copy
   };
   try {
-    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                    {at::kCPU, &testing::cpu_ledger(), nullptr});
     train::run(config, inputs, trainer, std::nullopt, observer);
     FAIL() << "the failure was not noticed";
   } catch (const Error& error) {
@@ -147,7 +150,8 @@ TEST_F(LoopTest, ResumingTakesNoMoreMemoryThanStarting) {
   config.resume_from_checkpoint = "auto";
   const RunInputs inputs = open_inputs(config);
   const auto loaded = [&](bool resumes) {
-    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                    {at::kCPU, &testing::cpu_ledger(), nullptr});
     trainer.model().initialise(7);
     if (resumes) {
       checkpoint::NamedTensors parameters;

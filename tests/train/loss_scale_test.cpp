@@ -15,12 +15,12 @@ namespace {
 
 using testing::cpu_ledger;
 using ::testing::HasSubstr;
+using testing::tiny_architecture;
 using testing::tiny_config;
-using testing::tiny_shape;
 
 data::Batch random_batch(int64_t rows, int64_t length) {
-  const data::Dataset dataset =
-      testing::random_dataset(std::vector<int64_t>(static_cast<size_t>(rows), length), tiny_shape().vocab_size, 3);
+  const data::Dataset dataset = testing::random_dataset(std::vector<int64_t>(static_cast<size_t>(rows), length),
+                                                        tiny_architecture().vocab_size, 3);
   std::vector<int64_t> all;
   for (int64_t row = 0; row < rows; ++row) all.push_back(row);
   return data::make_batch(dataset, all, 0);
@@ -35,8 +35,8 @@ config::RunConfig config_in(Type type) {
   return config;
 }
 
-std::unique_ptr<Trainer> trainer_of(const config::RunConfig& config, const arch::ModelShape& shape) {
-  auto trainer = std::make_unique<Trainer>(config, shape, 4096, Placement{at::kCPU, &cpu_ledger(), nullptr});
+std::unique_ptr<Trainer> trainer_of(const config::RunConfig& config, const arch::Architecture& architecture) {
+  auto trainer = std::make_unique<Trainer>(config, architecture, 4096, Placement{at::kCPU, &cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();
   return trainer;
@@ -55,8 +55,8 @@ at::Tensor moments_of(Trainer& trainer) {
   return at::cat(moments);
 }
 
-at::Tensor moments_after_a_step(const config::RunConfig& config, const arch::ModelShape& shape, double scale) {
-  const auto trainer = trainer_of(config, shape);
+at::Tensor moments_after_a_step(const config::RunConfig& config, const arch::Architecture& architecture, double scale) {
+  const auto trainer = trainer_of(config, architecture);
   if (trainer->loss_scale()) trainer->set_loss_scale(scale_of(scale));
   const data::Batch batch = random_batch(60, 64);
   EXPECT_FALSE(trainer->step({&batch, 1}, 1e-3).skipped);
@@ -73,16 +73,16 @@ TEST(LossScale, WhateverItIsItsGradientsAreThoseOfFp32) {
       config::RunConfig fp32 = config_in(Type::kFp32), fp16 = config_in(Type::kFp16);
       fp32.method = fp16.method = method;
       fp32.max_grad_norm = fp16.max_grad_norm = clipped;
-      const at::Tensor expected = moments_after_a_step(fp32, tiny_shape(), 1);
+      const at::Tensor expected = moments_after_a_step(fp32, tiny_architecture(), 1);
       for (const double scale : {64.0, 1024.0}) {
-        EXPECT_LE(relative_difference(moments_after_a_step(fp16, tiny_shape(), scale), expected), 5e-3) << scale;
+        EXPECT_LE(relative_difference(moments_after_a_step(fp16, tiny_architecture(), scale), expected), 5e-3) << scale;
       }
     }
   }
 }
 
 TEST(LossScale, AStepWhoseGradientsOverflowLeavesEverythingAsItWas) {
-  const auto trainer = trainer_of(config_in(Type::kFp16), tiny_shape());
+  const auto trainer = trainer_of(config_in(Type::kFp16), tiny_architecture());
   trainer->set_loss_scale(scale_of(0x1p40));
   std::vector<at::Tensor> before;
   for (const model::Parameter& parameter : trainer->model().parameters()) before.push_back(parameter.tensor.clone());
@@ -104,7 +104,7 @@ TEST(LossScale, AStepWhoseGradientsOverflowLeavesEverythingAsItWas) {
 
 // One micro-batch of two overflows: the whole step is skipped.
 TEST(LossScale, AccumulatedGradientsAreSkippedTogether) {
-  const auto trainer = trainer_of(config_in(Type::kFp16), tiny_shape());
+  const auto trainer = trainer_of(config_in(Type::kFp16), tiny_architecture());
   std::vector<data::Batch> batches = {random_batch(4, 20), random_batch(4, 20)};
   EXPECT_FALSE(trainer->step(batches, 1e-3).skipped);
   const at::Tensor before = moments_of(*trainer);
@@ -117,7 +117,7 @@ TEST(LossScale, AccumulatedGradientsAreSkippedTogether) {
 }
 
 TEST(LossScale, WhereNoScaleHelpsTheRunEndsByName) {
-  const auto trainer = trainer_of(config_in(Type::kFp16), tiny_shape());
+  const auto trainer = trainer_of(config_in(Type::kFp16), tiny_architecture());
   trainer->model().parameters().front().tensor.detach().fill_(NAN);
   const data::Batch batch = random_batch(2, 8);
   for (double scale = optim::LossScale::kFirst; scale > 1; scale /= 2) {
@@ -134,12 +134,13 @@ TEST(LossScale, WhereNoScaleHelpsTheRunEndsByName) {
 }
 
 TEST(LossScale, IsForFp16Alone) {
-  EXPECT_FALSE(trainer_of(config_in(Type::kBf16), tiny_shape())->loss_scale());
-  EXPECT_FALSE(trainer_of(config_in(Type::kFp32), tiny_shape())->loss_scale());
+  EXPECT_FALSE(trainer_of(config_in(Type::kBf16), tiny_architecture())->loss_scale());
+  EXPECT_FALSE(trainer_of(config_in(Type::kFp32), tiny_architecture())->loss_scale());
   config::RunConfig frozen = config_in(Type::kFp32);
   frozen.method = config::Method::kLora;
   frozen.dtype = DType::kF16;
-  EXPECT_TRUE(trainer_of(frozen, tiny_shape())->loss_scale()) << "its products are in FP16 without autocast, too";
+  EXPECT_TRUE(trainer_of(frozen, tiny_architecture())->loss_scale())
+      << "its products are in FP16 without autocast, too";
 }
 
 TEST(LossScale, WeightsThatAreTrainedAreNotStoredInFp16) {
@@ -148,7 +149,7 @@ TEST(LossScale, WeightsThatAreTrainedAreNotStoredInFp16) {
   config.dtype = DType::kF16;
   config.modules_to_save = {"lm_head"};
   try {
-    trainer_of(config, tiny_shape());
+    trainer_of(config, tiny_architecture());
     FAIL() << "a head in FP16 was trained";
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("modules_to_save would train lm_head.weight in float16"));
@@ -157,7 +158,7 @@ TEST(LossScale, WeightsThatAreTrainedAreNotStoredInFp16) {
 
 // Gate and up of this decoder multiply to more than 65504: FP16 has no such number, BF16 reaches as far as FP32.
 std::unique_ptr<Trainer> trainer_with_large_activations(Type type) {
-  auto trainer = trainer_of(config_in(type), tiny_shape());
+  auto trainer = trainer_of(config_in(type), tiny_architecture());
   const at::NoGradGuard no_gradients;
   for (const model::Parameter& parameter : trainer->model().parameters()) {
     const bool grows = parameter.name.ends_with("gate_proj.weight") || parameter.name.ends_with("up_proj.weight");
@@ -189,11 +190,11 @@ TEST(Steadiness, ActivationsBeyondFp16sRangeEndItAndLeaveBf16Alone) {
 
 // Small weights make small gradients: below 2^-24, 6e-8, FP16 has nothing but zero.
 TEST(Steadiness, SmallGradientsVanishInFp16WithoutAScaleAndStayWithIt) {
-  arch::ModelShape shape = tiny_shape();
-  shape.initializer_range = 0.0005;
-  const at::Tensor expected = moments_after_a_step(config_in(Type::kFp32), shape, 1);
-  const at::Tensor plain = moments_after_a_step(config_in(Type::kFp16), shape, 1);
-  const at::Tensor scaled = moments_after_a_step(config_in(Type::kFp16), shape, optim::LossScale::kFirst);
+  arch::Architecture architecture = tiny_architecture();
+  architecture.initializer_range = 0.0005;
+  const at::Tensor expected = moments_after_a_step(config_in(Type::kFp32), architecture, 1);
+  const at::Tensor plain = moments_after_a_step(config_in(Type::kFp16), architecture, 1);
+  const at::Tensor scaled = moments_after_a_step(config_in(Type::kFp16), architecture, optim::LossScale::kFirst);
   const auto share_of_zeros = [&](const at::Tensor& moments) {
     return moments.eq(0).logical_and(expected.ne(0)).sum().item<double>() / expected.ne(0).sum().item<double>();
   };

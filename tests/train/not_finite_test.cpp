@@ -163,7 +163,8 @@ TEST_F(NotFinite, ARunThatEndsOnSkippedStepsFailsAndSoDoesOneThatGoesOnFromItsEn
   };
   for (const bool resumed : {false, true}) {
     const RunInputs inputs = open_inputs(config);
-    Trainer trainer(config, inputs.shape, 3 * inputs.longest_train * 4, {at::kCPU, &testing::cpu_ledger(), nullptr});
+    Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
+                    {at::kCPU, &testing::cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
       EXPECT_FALSE(resumed) << "no step was left";

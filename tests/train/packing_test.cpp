@@ -65,9 +65,10 @@ class Packing : public ::testing::TestWithParam<Setting> {
     return config;
   }
   static std::unique_ptr<Trainer> trainer(const config::RunConfig& config) {
-    arch::ModelShape shape = testing::tiny_shape();
-    shape.sliding_window = GetParam().window;
-    auto trainer = std::make_unique<Trainer>(config, shape, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
+    arch::Architecture architecture = testing::tiny_architecture();
+    for (arch::LayerSpec& layer : architecture.layers) layer.attention.window = GetParam().window;
+    auto trainer =
+        std::make_unique<Trainer>(config, architecture, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
     trainer->model().initialise(7);
     trainer->loaded();
     return trainer;

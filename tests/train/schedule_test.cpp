@@ -20,11 +20,10 @@ using ::testing::ElementsAre;
 
 constexpr int64_t kAll = 1'000'000'000, kLittle = 1;
 
-arch::ModelShape shape_with(int64_t window) {
-  arch::ModelShape shape;
-  shape.num_hidden_layers = 2;
-  shape.sliding_window = window;
-  return shape;
+arch::Architecture architecture_with(int64_t window) {
+  arch::Architecture architecture;
+  architecture.layers.assign(2, {.attention = {.window = window}, .feed_forward = {}});
+  return architecture;
 }
 
 config::RunConfig in_order(int64_t batch, double epochs) {
@@ -46,7 +45,7 @@ TEST(Schedule, IsTheRunsOrderWithEvaluationsWhereTheyAreDue) {
   config.eval_strategy = config::Cadence::kSteps;
   config.eval_steps = 2;
   config.per_device_eval_batch_size = 1;
-  const Schedule schedule = make_schedule(config, shape_with(0), dataset_of({3, 9, 3}), dataset_of({4, 5, 4}),
+  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({3, 9, 3}), dataset_of({4, 5, 4}),
                                           {.evaluation_due = true}, kAll);
   EXPECT_EQ(schedule.steps, (std::vector<StepShape>{{{1, 3, 2}}, {{1, 9, 8}}}));
   EXPECT_EQ(schedule.evaluation, (std::vector<BatchShape>{{1, 4, 3}, {1, 5, 4}}));
@@ -59,7 +58,7 @@ TEST(Schedule, IsTheRunsOrderWithEvaluationsWhereTheyAreDue) {
 
 TEST(Schedule, HasNoEvaluationThatNeverComes) {
   config::RunConfig config = in_order(1, 1);
-  const Schedule schedule = make_schedule(config, shape_with(0), dataset_of({3}), dataset_of({4}), {}, kAll);
+  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({3}), dataset_of({4}), {}, kAll);
   EXPECT_TRUE(schedule.evaluation.empty());
   EXPECT_TRUE(schedule.evaluation_order.empty());
 }
@@ -68,7 +67,7 @@ TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
   const config::RunConfig config = in_order(1, 2);
   const data::Dataset data = dataset_of({3, 4, 5});
   const Schedule rest =
-      make_schedule(config, shape_with(0), data, {}, {.step = 4, .position = {.epoch = 1, .index = 1}}, kAll);
+      make_schedule(config, architecture_with(0), data, {}, {.step = 4, .position = {.epoch = 1, .index = 1}}, kAll);
   EXPECT_EQ(rest.steps, (std::vector<StepShape>{{{1, 4, 3}}, {{1, 5, 4}}}));
   EXPECT_THAT(rest.events, ElementsAre(0, 1));
 }
@@ -76,7 +75,7 @@ TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
 TEST(Schedule, OfEqualStepsIsShortHoweverLongTheRun) {
   config::RunConfig config = in_order(1, 1);
   config.max_steps = 50'000;
-  const Schedule schedule = make_schedule(config, shape_with(0), dataset_of({7, 7}), {}, {}, 4);
+  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({7, 7}), {}, {}, 4);
   EXPECT_EQ(schedule.steps.size(), 1u);
   EXPECT_LT(schedule.events.size(), 50'000u);
   EXPECT_FALSE(schedule.all_events);
@@ -88,7 +87,7 @@ TEST(Schedule, OfALongRaggedRunHasItsFirstStepsAndItsMaxima) {
   const data::Dataset data = ragged(10'000, 900);
   const std::vector<StepShape> steps = step_shapes(config, data);
   for (const int64_t played : {kLittle, int64_t{2'000}}) {
-    const Schedule schedule = make_schedule(config, shape_with(0), data, {}, {}, played);
+    const Schedule schedule = make_schedule(config, architecture_with(0), data, {}, {}, played);
     EXPECT_FALSE(schedule.all_shapes);
     EXPECT_LE(schedule.steps.size(), 200u);
     EXPECT_EQ(schedule.steps[0].front(), steps[0].front());
@@ -106,7 +105,8 @@ TEST(Schedule, OfALongRaggedRunHasItsFirstStepsAndItsMaxima) {
 
 // Kernels, and an allocator's pool of small blocks, are chosen by size: a small batch may need what no large one does.
 TEST(Schedule, OfALongRaggedRunHasBatchesOfEachSize) {
-  const Schedule schedule = make_schedule(config_of(1, 1, 1), shape_with(0), ragged(5'000, 1'000), {}, {}, 2'000);
+  const Schedule schedule =
+      make_schedule(config_of(1, 1, 1), architecture_with(0), ragged(5'000, 1'000), {}, {}, 2'000);
   for (const int64_t size : {128, 256, 512, 1'000}) {
     EXPECT_TRUE(std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const StepShape& step) {
       return step.front().length <= size && step.front().length > size * 3 / 4;
@@ -121,7 +121,7 @@ TEST(Schedule, OfALongRaggedRunHasTheLargestBatchOfEachNumberOfRows) {
   for (int i = 0; i < 1'500; ++i) lengths.push_back(100 + static_cast<int64_t>(random() % 30));
   lengths.insert(lengths.end(), 9, 129);
   for (const int64_t played : {kLittle, int64_t{300}}) {
-    const Schedule schedule = make_schedule(in_order(5, 1), shape_with(0), dataset_of(lengths), {}, {}, played);
+    const Schedule schedule = make_schedule(in_order(5, 1), architecture_with(0), dataset_of(lengths), {}, {}, played);
     EXPECT_FALSE(schedule.all_shapes);
     EXPECT_THAT(schedule.steps, Contains(StepShape{{5, 129, 5 * 128}}));
     EXPECT_THAT(schedule.steps, Contains(StepShape{{4, 129, 4 * 128}}));
@@ -132,8 +132,8 @@ TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
   config::RunConfig config = config_of(1, 1, 1);
   config.eval_strategy = config::Cadence::kSteps;
   config.eval_steps = 100;
-  const Schedule schedule =
-      make_schedule(config, shape_with(0), ragged(3'000, 500), ragged(500, 700), {.evaluation_due = true}, kLittle);
+  const Schedule schedule = make_schedule(config, architecture_with(0), ragged(3'000, 500), ragged(500, 700),
+                                          {.evaluation_due = true}, kLittle);
   EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
   EXPECT_EQ(schedule.events.back(), Schedule::kEvaluation);
   EXPECT_LT(schedule.evaluation.size(), 100u);
@@ -143,8 +143,8 @@ TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
 TEST(Schedule, OfALongRunThatEvaluatesBeforeItsFirstStepAloneDoesNotEvaluateAtTheEnd) {
   config::RunConfig config = config_of(1, 1, 1);
   config.eval_strategy = config::Cadence::kNo;
-  const Schedule schedule =
-      make_schedule(config, shape_with(0), ragged(3'000, 500), ragged(50, 70), {.evaluation_due = true}, kLittle);
+  const Schedule schedule = make_schedule(config, architecture_with(0), ragged(3'000, 500), ragged(50, 70),
+                                          {.evaluation_due = true}, kLittle);
   EXPECT_FALSE(schedule.all_shapes);
   EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
   EXPECT_EQ(std::count(schedule.events.begin(), schedule.events.end(), Schedule::kEvaluation), 1);

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "arch/shape.h"
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "data/batch.h"
 #include "ledger/ledger.h"
@@ -18,18 +18,15 @@ inline ledger::Ledger& cpu_ledger() {
   return ledger;
 }
 
-inline arch::ModelShape tiny_shape() {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
-  shape.vocab_size = 101;
-  shape.hidden_size = 24;
-  shape.intermediate_size = 56;
-  shape.num_hidden_layers = 2;
-  shape.num_attention_heads = 4;
-  shape.num_key_value_heads = 2;
-  shape.head_dim = 6;
-  shape.initializer_range = 0.2;
-  return shape;
+inline arch::Architecture tiny_architecture() {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.vocab_size = 101;
+  architecture.hidden_size = 24;
+  architecture.layers.assign(
+      2, {.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 6}, .feed_forward = {.width = 56}});
+  architecture.initializer_range = 0.2;
+  return architecture;
 }
 
 inline config::RunConfig tiny_config() {
@@ -54,8 +51,8 @@ inline data::Dataset random_dataset(const std::vector<int64_t>& lengths, int64_t
 
 // A trainer on the CPU with freshly initialised weights.
 inline std::unique_ptr<Trainer> tiny_trainer(const config::RunConfig& config, int64_t capacity_tokens = 4096) {
-  auto trainer =
-      std::make_unique<Trainer>(config, tiny_shape(), capacity_tokens, Placement{at::kCPU, &cpu_ledger(), nullptr});
+  auto trainer = std::make_unique<Trainer>(config, tiny_architecture(), capacity_tokens,
+                                           Placement{at::kCPU, &cpu_ledger(), nullptr});
   trainer->model().initialise(7);
   trainer->loaded();
   return trainer;

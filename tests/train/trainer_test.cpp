@@ -91,13 +91,13 @@ TEST(Trainer, ChunksLeaveTheLossAndTheGradientsAlone) {
         config::RunConfig config = tiny_config();
         config.method = method;
         config.gradient_checkpointing = checkpointing;
-        arch::ModelShape shape = testing::tiny_shape();
-        shape.tie_word_embeddings = tied;
+        arch::Architecture architecture = testing::tiny_architecture();
+        architecture.tie_word_embeddings = tied;
         double loss = 0, evaluation = 0;
         std::vector<at::Tensor> moments;
         for (const int64_t chunk : {0, 1, 7, 1000}) {
           config.loss_chunk_size = chunk;
-          Trainer trainer(config, shape, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
+          Trainer trainer(config, architecture, 4096, Placement{at::kCPU, &testing::cpu_ledger(), nullptr});
           trainer.model().initialise(7);
           trainer.loaded();
           const double evaluated = trainer.evaluate(batches).loss, trained = trainer.step(batches, 1e-3).loss;
@@ -176,8 +176,8 @@ TEST(Trainer, EveryByteHasAComponentAndNothingStays) {
   EXPECT_EQ(end[Component::kTemporaryBuffers], 0);
   int64_t elements = 0;
   for (const model::Parameter& parameter : trainer->model().parameters()) elements += parameter.tensor.numel();
-  const arch::ModelShape& shape = trainer->model().shape();
-  const int64_t head = shape.vocab_size * shape.hidden_size;
+  const arch::Architecture& architecture = trainer->model().architecture();
+  const int64_t head = architecture.vocab_size * architecture.hidden_size;
   EXPECT_EQ(memory.maximum[Component::kGradients], 4 * (elements + head))
       << "all, and the head's of a later micro-batch, which is ready before the backward pass adds it";
   EXPECT_EQ(end[Component::kOptimizerStates], 8 * elements) << "two moments";

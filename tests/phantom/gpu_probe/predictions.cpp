@@ -16,9 +16,9 @@ Json predict_sample(const Json& request) {
        plan::testing::analytic_sample(request.at("seed").get<uint64_t>(), request.at("count").get<size_t>())) {
     run.config.cuda_kernels = request.value("cuda_kernels", false);
     const train::Placement placement = {at::Device(at::kCUDA, 0), &cuda.ledger(), &cuda};
-    const std::string kernel = plan::attention_kernel(run.config, run.shape, placement.device);
+    const std::string kernel = plan::attention_kernel(run.config, run.architecture, placement.device);
     const plan::Workload workload = plan::testing::workload_of(run);
-    const ledger::Memory memory = plan::dry_run(run.config, run.shape, nullptr, workload, placement).memory;
+    const ledger::Memory memory = plan::dry_run(run.config, run.architecture, nullptr, workload, placement).memory;
     rows.push_back({{"name", run.name}, {"attention_kernel", kernel}, {"memory", ledger::to_json(memory)}});
     cuda.start_over();
   }

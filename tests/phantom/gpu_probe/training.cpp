@@ -17,30 +17,24 @@ namespace {
 
 using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
 
-arch::ModelShape shape_named(const std::string& name) {
-  arch::ModelShape shape;
-  shape.architecture = "LlamaForCausalLM";
+arch::Architecture architecture_named(const std::string& name) {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
   if (name == "small") {
-    shape.vocab_size = 32000;
-    shape.hidden_size = 1024;
-    shape.intermediate_size = 2816;
-    shape.num_hidden_layers = 4;
-    shape.num_attention_heads = 16;
-    shape.num_key_value_heads = 4;
-    shape.head_dim = 64;
+    architecture.vocab_size = 32000;
+    architecture.hidden_size = 1024;
+    architecture.layers.assign(
+        4, {.attention = {.heads = 16, .key_value_heads = 4, .head_dim = 64}, .feed_forward = {.width = 2816}});
   } else if (name == "70B") {
-    shape.vocab_size = 128256;
-    shape.hidden_size = 8192;
-    shape.intermediate_size = 28672;
-    shape.num_hidden_layers = 80;
-    shape.num_attention_heads = 64;
-    shape.num_key_value_heads = 8;
-    shape.head_dim = 128;
-    shape.max_position_embeddings = 8192;
+    architecture.vocab_size = 128256;
+    architecture.hidden_size = 8192;
+    architecture.layers.assign(
+        80, {.attention = {.heads = 64, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 28672}});
+    architecture.max_position_embeddings = 8192;
   } else {
     throw Error("no shape '" + name + "'");
   }
-  return shape;
+  return architecture;
 }
 
 // Compares, at each event, what the ledger had counted after the event before it with what the allocator has counted
@@ -99,7 +93,7 @@ Json play_training(const Json& request) {
   Json ends = Json::array();
   bool last_steps_equal = false;
   {
-    train::Trainer trainer(config_of(request), shape_named(request.at("shape")), rows * length,
+    train::Trainer trainer(config_of(request), architecture_named(request.at("shape")), rows * length,
                            {.device = at::Device(at::kCUDA, 0), .ledger = &cuda.ledger(), .cuda = &cuda});
     trainer.model().initialise(1);
     trainer.loaded();

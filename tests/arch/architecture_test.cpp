@@ -1,5 +1,5 @@
 // config.json as both spellings of transformers write it, what is refused by key, and PEFT's matching of module names.
-#include "arch/shape.h"
+#include "arch/architecture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 namespace fathom::arch {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -33,52 +34,49 @@ Json with(const char* key, const char* value) {
 
 std::string refusal(const Json& config) {
   try {
-    parse_model_shape(config, "config.json");
+    parse_architecture(config, "config.json");
     return "";
   } catch (const Error& error) {
     return error.what();
   }
 }
 
-TEST(Shape, ReadsTheNewSpelling) {
-  const ModelShape shape = parse_model_shape(new_spelling(), "config.json");
-  EXPECT_EQ(shape.architecture, "LlamaForCausalLM");
-  EXPECT_EQ(shape.vocab_size, 50);
-  EXPECT_EQ(shape.hidden_size, 32);
-  EXPECT_EQ(shape.intermediate_size, 44);
-  EXPECT_EQ(shape.num_hidden_layers, 2);
-  EXPECT_EQ(shape.num_attention_heads, 4);
-  EXPECT_EQ(shape.num_key_value_heads, 2);
-  EXPECT_EQ(shape.head_dim, 8);
-  EXPECT_EQ(shape.rms_norm_eps, 1e-5);
-  EXPECT_EQ(shape.rope_theta, 500000);
-  EXPECT_EQ(shape.max_position_embeddings, 128);
-  EXPECT_EQ(shape.dtype, DType::kBF16);
-  EXPECT_EQ(shape.bos_token_id, 1);
-  EXPECT_FALSE(shape.pad_token_id);
-  EXPECT_THAT(shape.eos_token_ids, ElementsAre(2));
+TEST(Architecture, ReadsTheNewSpelling) {
+  const Architecture architecture = parse_architecture(new_spelling(), "config.json");
+  EXPECT_EQ(architecture.family, "LlamaForCausalLM");
+  EXPECT_EQ(architecture.vocab_size, 50);
+  EXPECT_EQ(architecture.hidden_size, 32);
+  const LayerSpec layer{.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 8}, .feed_forward = {.width = 44}};
+  EXPECT_THAT(architecture.layers, ElementsAre(layer, layer));
+  EXPECT_EQ(architecture.rms_norm_eps, 1e-5);
+  EXPECT_EQ(architecture.rope_theta, 500000);
+  EXPECT_EQ(architecture.max_position_embeddings, 128);
+  EXPECT_EQ(architecture.dtype, DType::kBF16);
+  EXPECT_EQ(architecture.bos_token_id, 1);
+  EXPECT_FALSE(architecture.pad_token_id);
+  EXPECT_THAT(architecture.eos_token_ids, ElementsAre(2));
 }
 
-TEST(Shape, ReadsTheOldSpellingAndItsDefaults) {
+TEST(Architecture, ReadsTheOldSpellingAndItsDefaults) {
   const Json config = parse_json(R"({
     "model_type": "llama", "hidden_size": 64, "intermediate_size": 100, "num_attention_heads": 4, "vocab_size": 10,
     "num_hidden_layers": 1, "rope_theta": 2000, "rope_scaling": null, "torch_dtype": "float16", "pad_token_id": -1,
     "eos_token_id": [2, 3], "tie_word_embeddings": true})",
                                  "config.json");
-  const ModelShape shape = parse_model_shape(config, "config.json");
-  EXPECT_EQ(shape.num_key_value_heads, 4);
-  EXPECT_EQ(shape.head_dim, 16);
-  EXPECT_EQ(shape.rope_theta, 2000);
-  EXPECT_EQ(shape.rms_norm_eps, 1e-6);
-  EXPECT_EQ(shape.initializer_range, 0.02);
-  EXPECT_EQ(shape.max_position_embeddings, 2048);
-  EXPECT_EQ(shape.dtype, DType::kF16);
-  EXPECT_TRUE(shape.tie_word_embeddings);
-  EXPECT_THAT(shape.eos_token_ids, ElementsAre(2, 3));
-  EXPECT_FALSE(shape.pad_token_id);
+  const Architecture architecture = parse_architecture(config, "config.json");
+  EXPECT_EQ(architecture.layers.at(0).attention.key_value_heads, 4);
+  EXPECT_EQ(architecture.layers.at(0).attention.head_dim, 16);
+  EXPECT_EQ(architecture.rope_theta, 2000);
+  EXPECT_EQ(architecture.rms_norm_eps, 1e-6);
+  EXPECT_EQ(architecture.initializer_range, 0.02);
+  EXPECT_EQ(architecture.max_position_embeddings, 2048);
+  EXPECT_EQ(architecture.dtype, DType::kF16);
+  EXPECT_TRUE(architecture.tie_word_embeddings);
+  EXPECT_THAT(architecture.eos_token_ids, ElementsAre(2, 3));
+  EXPECT_FALSE(architecture.pad_token_id);
 }
 
-TEST(Shape, RefusesByKeyWhatTheDecoderCannotExpress) {
+TEST(Architecture, RefusesByKeyWhatTheDecoderCannotExpress) {
   EXPECT_EQ(refusal(new_spelling()), "");
   const std::vector<std::pair<const char*, const char*>> refused = {
       {"architectures", R"(["GPT2LMHeadModel"])"},
@@ -150,53 +148,58 @@ Json of_family(const char* type) {
                     "config.json");
 }
 
-ModelShape shape_with(Json config, const char* key, const char* value) {
+Architecture architecture_with(Json config, const char* key, const char* value) {
   config[key] = parse_json(value, "value");
-  return parse_model_shape(config, "config.json");
+  return parse_architecture(config, "config.json");
+}
+
+std::vector<int64_t> windows_of(const Architecture& architecture) {
+  std::vector<int64_t> windows;
+  for (const LayerSpec& layer : architecture.layers) windows.push_back(layer.attention.window);
+  return windows;
 }
 
 TEST(Families, HaveTheDefaultsOfTransformers) {
-  const ModelShape llama = parse_model_shape(of_family("llama"), "config.json");
-  EXPECT_EQ(llama.architecture, "LlamaForCausalLM");
-  EXPECT_EQ(llama.num_key_value_heads, 32);
+  const Architecture llama = parse_architecture(of_family("llama"), "config.json");
+  EXPECT_EQ(llama.family, "LlamaForCausalLM");
+  EXPECT_EQ(llama.layers.front().attention.key_value_heads, 32);
   EXPECT_EQ(llama.max_position_embeddings, 2048);
   EXPECT_EQ(llama.bos_token_id, 1);
   EXPECT_THAT(llama.eos_token_ids, ElementsAre(2));
-  EXPECT_FALSE(llama.query_key_value_bias || llama.output_bias || llama.feed_forward_bias);
-  EXPECT_EQ(llama.query_key_norm, QueryKeyNorm::kNone);
+  EXPECT_FALSE(llama.layers.front().has_bias());
+  EXPECT_EQ(llama.layers.front().attention.query_key_norm, QueryKeyNorm::kNone);
 
-  const ModelShape mistral = parse_model_shape(of_family("mistral"), "config.json");
-  EXPECT_EQ(mistral.architecture, "MistralForCausalLM");
-  EXPECT_EQ(mistral.num_key_value_heads, 8);
+  const Architecture mistral = parse_architecture(of_family("mistral"), "config.json");
+  EXPECT_EQ(mistral.family, "MistralForCausalLM");
+  EXPECT_EQ(mistral.layers.front().attention.key_value_heads, 8);
   EXPECT_EQ(mistral.max_position_embeddings, 131072);
-  EXPECT_EQ(mistral.sliding_window, 4096);
-  EXPECT_TRUE(mistral.windowed_layers.empty());
+  EXPECT_THAT(windows_of(mistral), Each(4096));
   EXPECT_THAT(mistral.eos_token_ids, ElementsAre(2));
 
-  const ModelShape qwen2 = parse_model_shape(of_family("qwen2"), "config.json");
-  EXPECT_EQ(qwen2.architecture, "Qwen2ForCausalLM");
-  EXPECT_TRUE(qwen2.query_key_value_bias);
-  EXPECT_FALSE(qwen2.output_bias || qwen2.feed_forward_bias);
-  EXPECT_EQ(qwen2.query_key_norm, QueryKeyNorm::kNone);
-  EXPECT_EQ(qwen2.head_dim, 4);
-  EXPECT_EQ(qwen2.sliding_window, 0);
+  const Architecture qwen2 = parse_architecture(of_family("qwen2"), "config.json");
+  EXPECT_EQ(qwen2.family, "Qwen2ForCausalLM");
+  EXPECT_TRUE(qwen2.layers.front().attention.input_bias);
+  EXPECT_FALSE(qwen2.layers.front().attention.output_bias || qwen2.layers.front().feed_forward.bias);
+  EXPECT_EQ(qwen2.layers.front().attention.query_key_norm, QueryKeyNorm::kNone);
+  EXPECT_EQ(qwen2.head_dim(), 4);
+  EXPECT_THAT(windows_of(qwen2), Each(0));
   EXPECT_THAT(qwen2.eos_token_ids, testing::IsEmpty());
 
-  const ModelShape qwen3 = parse_model_shape(of_family("qwen3"), "config.json");
-  EXPECT_EQ(qwen3.architecture, "Qwen3ForCausalLM");
-  EXPECT_FALSE(qwen3.query_key_value_bias || qwen3.output_bias || qwen3.feed_forward_bias);
-  EXPECT_EQ(qwen3.query_key_norm, QueryKeyNorm::kEachHead);
-  EXPECT_EQ(qwen3.head_dim, 128);
+  const Architecture qwen3 = parse_architecture(of_family("qwen3"), "config.json");
+  EXPECT_EQ(qwen3.family, "Qwen3ForCausalLM");
+  EXPECT_FALSE(qwen3.layers.front().has_bias());
+  EXPECT_EQ(qwen3.layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
+  EXPECT_EQ(qwen3.head_dim(), 128);
 
-  const ModelShape olmo2 = parse_model_shape(of_family("olmo2"), "config.json");
-  EXPECT_EQ(olmo2.architecture, "Olmo2ForCausalLM");
-  EXPECT_FALSE(olmo2.query_key_value_bias || olmo2.output_bias || olmo2.feed_forward_bias);
-  EXPECT_EQ(olmo2.query_key_norm, QueryKeyNorm::kAllHeads);
-  EXPECT_EQ(olmo2.norms, NormPlacement::kAfter);
-  EXPECT_EQ(olmo2.num_key_value_heads, 32);
+  const Architecture olmo2 = parse_architecture(of_family("olmo2"), "config.json");
+  EXPECT_EQ(olmo2.family, "Olmo2ForCausalLM");
+  EXPECT_FALSE(olmo2.layers.front().has_bias());
+  EXPECT_EQ(olmo2.layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
+  EXPECT_EQ(olmo2.layers.front().norms, NormPlacement::kAfter);
+  EXPECT_EQ(olmo2.layers.front().attention.key_value_heads, 32);
   EXPECT_EQ(olmo2.rms_norm_eps, 1e-5);
-  for (const ModelShape& each : {llama, mistral, qwen2, qwen3}) {
-    EXPECT_EQ(each.norms, NormPlacement::kBefore);
+  for (const Architecture& each : {llama, mistral, qwen2, qwen3}) {
+    EXPECT_EQ(each.layers.front().norms, NormPlacement::kBefore);
     EXPECT_EQ(each.rms_norm_eps, 1e-6);
     EXPECT_EQ(each.rope_theta, 10000);
     EXPECT_FALSE(each.rope_scaling);
@@ -204,7 +207,7 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
 }
 
 TEST(Families, WithNormsBehindTheirBranchesNameThemSo) {
-  const ModelShape olmo2 = parse_model_shape(of_family("olmo2"), "config.json");
+  const Architecture olmo2 = parse_architecture(of_family("olmo2"), "config.json");
   std::vector<std::string> of_first_layer;
   for (const ParameterSpec& spec : parameter_specs(olmo2)) {
     if (spec.layer == 0 && spec.role == Role::kNorm) of_first_layer.push_back(spec.name.substr(15));
@@ -217,49 +220,49 @@ TEST(Families, WithNormsBehindTheirBranchesNameThemSo) {
 }
 
 TEST(Families, TellAnAbsentKeyFromNull) {
-  EXPECT_EQ(shape_with(of_family("mistral"), "num_key_value_heads", "null").num_key_value_heads, 32);
-  EXPECT_EQ(shape_with(of_family("mistral"), "sliding_window", "null").sliding_window, 0);
-  EXPECT_THAT(shape_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, testing::IsEmpty());
+  EXPECT_EQ(
+      architecture_with(of_family("mistral"), "num_key_value_heads", "null").layers.front().attention.key_value_heads,
+      32);
+  EXPECT_THAT(windows_of(architecture_with(of_family("mistral"), "sliding_window", "null")), Each(0));
+  EXPECT_THAT(architecture_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, testing::IsEmpty());
 }
 
 TEST(Families, HaveBiasesAsTheirKeysSay) {
   Json llama = of_family("llama");
   llama["attention_bias"] = llama["mlp_bias"] = true;
-  const ModelShape all = parse_model_shape(llama, "config.json");
-  EXPECT_TRUE(all.query_key_value_bias && all.output_bias && all.feed_forward_bias);
-  const ModelShape qwen3 = shape_with(of_family("qwen3"), "attention_bias", "true");
-  EXPECT_TRUE(qwen3.query_key_value_bias && qwen3.output_bias);
+  const Architecture all = parse_architecture(llama, "config.json");
+  EXPECT_TRUE(all.layers.front().attention.input_bias && all.layers.front().attention.output_bias &&
+              all.layers.front().feed_forward.bias);
+  const Architecture qwen3 = architecture_with(of_family("qwen3"), "attention_bias", "true");
+  EXPECT_TRUE(qwen3.layers.front().attention.input_bias && qwen3.layers.front().attention.output_bias);
   // Not keys of these: transformers ignores them.
-  EXPECT_FALSE(shape_with(of_family("mistral"), "attention_bias", "true").query_key_value_bias);
-  EXPECT_FALSE(shape_with(of_family("qwen3"), "mlp_bias", "true").feed_forward_bias);
+  EXPECT_FALSE(architecture_with(of_family("mistral"), "attention_bias", "true").layers.front().has_bias());
+  EXPECT_FALSE(architecture_with(of_family("qwen3"), "mlp_bias", "true").layers.front().has_bias());
 }
 
 TEST(Families, ChooseWindowedLayersAsTransformers) {
   Json qwen = of_family("qwen2");
   qwen["sliding_window"] = 512;
-  EXPECT_EQ(parse_model_shape(qwen, "config.json").sliding_window, 0) << "use_sliding_window is false by default";
+  EXPECT_THAT(windows_of(parse_architecture(qwen, "config.json")), Each(0)) << "use_sliding_window is false by default";
   qwen["use_sliding_window"] = true;
-  const ModelShape upper = parse_model_shape(qwen, "config.json");  // max_window_layers: 28 of 30
-  EXPECT_EQ(upper.sliding_window, 512);
-  EXPECT_EQ(upper.window_of(27), 0);
-  EXPECT_EQ(upper.window_of(28), 512);
-  EXPECT_EQ(shape_with(qwen, "max_window_layers", "30").sliding_window, 0) << "no layer is left";
-  const ModelShape every = shape_with(qwen, "max_window_layers", "0");
-  EXPECT_TRUE(every.windowed_layers.empty());
-  EXPECT_EQ(every.window_of(0), 512);
-  EXPECT_EQ(shape_with(qwen, "sliding_window", "null").sliding_window, 0);
+  const Architecture upper = parse_architecture(qwen, "config.json");  // max_window_layers: 28 of 30
+  EXPECT_EQ(upper.sliding_window(), 512);
+  EXPECT_EQ(upper.layers.at(27).attention.window, 0);
+  EXPECT_EQ(upper.layers.at(28).attention.window, 512);
+  EXPECT_THAT(windows_of(architecture_with(qwen, "max_window_layers", "30")), Each(0)) << "no layer is left";
+  EXPECT_THAT(windows_of(architecture_with(qwen, "max_window_layers", "0")), Each(512));
+  EXPECT_THAT(windows_of(architecture_with(qwen, "sliding_window", "null")), Each(0));
 
   Json chosen = qwen;
   chosen["num_hidden_layers"] = 3;
   const char* types = R"(["sliding_attention", "full_attention", "sliding_attention"])";
-  const ModelShape listed = shape_with(chosen, "layer_types", types);
-  EXPECT_THAT(listed.windowed_layers, ElementsAre(true, false, true));
+  EXPECT_THAT(windows_of(architecture_with(chosen, "layer_types", types)), ElementsAre(512, 0, 512));
   chosen["use_sliding_window"] = false;
-  EXPECT_THROW(shape_with(chosen, "layer_types", types), Error) << "a window that is not there";
+  EXPECT_THROW(architecture_with(chosen, "layer_types", types), Error) << "a window that is not there";
   Json mistral = of_family("mistral");
   mistral["num_hidden_layers"] = 1;
-  EXPECT_EQ(shape_with(mistral, "layer_types", R"(["sliding_attention"])").sliding_window, 4096);
-  EXPECT_THROW(shape_with(mistral, "layer_types", R"(["full_attention"])"), Error);
+  EXPECT_THAT(windows_of(architecture_with(mistral, "layer_types", R"(["sliding_attention"])")), ElementsAre(4096));
+  EXPECT_THROW(architecture_with(mistral, "layer_types", R"(["full_attention"])"), Error);
 }
 
 TEST(Families, ReadStretchedPositionsInBothSpellings) {
@@ -267,29 +270,29 @@ TEST(Families, ReadStretchedPositionsInBothSpellings) {
       R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 8192, "rope_theta": 500000.0})";
   const ScaledRope expected = {8, 1, 4, 8192};
-  const ModelShape newer = shape_with(of_family("llama"), "rope_parameters", kLlama3);
+  const Architecture newer = architecture_with(of_family("llama"), "rope_parameters", kLlama3);
   EXPECT_EQ(newer.rope_scaling, expected);
   EXPECT_EQ(newer.rope_theta, 500000);
   Json old = of_family("llama");
   old["rope_theta"] = 500000.0;
   old["rope_scaling"] = parse_json(kLlama3, "rope");
   old["rope_scaling"].erase("rope_theta");
-  EXPECT_EQ(parse_model_shape(old, "config.json").rope_scaling, expected);
-  EXPECT_EQ(parse_model_shape(old, "config.json").rope_theta, 500000);
+  EXPECT_EQ(parse_architecture(old, "config.json").rope_scaling, expected);
+  EXPECT_EQ(parse_architecture(old, "config.json").rope_theta, 500000);
   old["rope_scaling"]["type"] = old["rope_scaling"]["rope_type"];
   old["rope_scaling"].erase("rope_type");
-  EXPECT_EQ(parse_model_shape(old, "config.json").rope_scaling, expected) << "the oldest spelling of the type";
+  EXPECT_EQ(parse_architecture(old, "config.json").rope_scaling, expected) << "the oldest spelling of the type";
   // Without a number of its own, the model's; a number beside the table comes first.
   old["rope_scaling"].erase("original_max_position_embeddings");
-  EXPECT_EQ(parse_model_shape(old, "config.json").rope_scaling->original_positions, 2048);
-  EXPECT_EQ(shape_with(old, "original_max_position_embeddings", "77").rope_scaling->original_positions, 77);
+  EXPECT_EQ(parse_architecture(old, "config.json").rope_scaling->original_positions, 2048);
+  EXPECT_EQ(architecture_with(old, "original_max_position_embeddings", "77").rope_scaling->original_positions, 77);
 }
 
 TEST(Families, NameBiasesAndNormsAsHuggingFace) {
   const auto names = [](Json config) {
     config["num_hidden_layers"] = 1;
     std::vector<std::string> result;
-    for (const ParameterSpec& spec : parameter_specs(parse_model_shape(config, "config.json"))) {
+    for (const ParameterSpec& spec : parameter_specs(parse_architecture(config, "config.json"))) {
       if (spec.name.starts_with("model.layers.0.self_attn.")) result.push_back(spec.name.substr(25));
     }
     return result;
@@ -300,24 +303,24 @@ TEST(Families, NameBiasesAndNormsAsHuggingFace) {
                                                      "v_proj.weight", "o_proj.weight"));
   Json qwen3 = of_family("qwen3");
   qwen3["num_hidden_layers"] = 1;
-  for (const ParameterSpec& spec : parameter_specs(parse_model_shape(qwen3, "config.json"))) {
+  for (const ParameterSpec& spec : parameter_specs(parse_architecture(qwen3, "config.json"))) {
     if (!spec.name.ends_with("_norm.weight")) continue;
     EXPECT_THAT(spec.shape, ElementsAre(128)) << spec.name;
     EXPECT_FALSE(spec.is_matrix());
   }
 }
 
-TEST(Shape, RefusesSizesWhoseProductOverflows) {
+TEST(Architecture, RefusesSizesWhoseProductOverflows) {
   Json config = with("hidden_size", "2147483648");
   config["vocab_size"] = 2147483648;
   config["intermediate_size"] = 2147483648;
   EXPECT_NE(refusal(config), "");
 }
 
-TEST(Shape, ListsParametersInTheOrderOfTheForwardPass) {
+TEST(Architecture, ListsParametersInTheOrderOfTheForwardPass) {
   Json config = with("num_hidden_layers", "1");
   config["head_dim"] = 6;  // other than hidden_size / num_attention_heads
-  const std::vector<ParameterSpec> specs = parameter_specs(parse_model_shape(config, "config.json"));
+  const std::vector<ParameterSpec> specs = parameter_specs(parse_architecture(config, "config.json"));
   ASSERT_EQ(specs.size(), 12u);
   EXPECT_EQ(specs[0].name, "model.embed_tokens.weight");
   EXPECT_THAT(specs[0].shape, ElementsAre(50, 32));
@@ -333,16 +336,16 @@ TEST(Shape, ListsParametersInTheOrderOfTheForwardPass) {
   EXPECT_EQ(specs[11].name, "lm_head.weight");
 }
 
-TEST(Shape, CountsTheParametersOfKnownModels) {
+TEST(Architecture, CountsTheParametersOfKnownModels) {
   Json llama_7b = parse_json(R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
       "num_attention_heads": 32, "num_hidden_layers": 32, "vocab_size": 32000})",
                              "config.json");
-  EXPECT_EQ(parameter_count(parse_model_shape(llama_7b, "config.json")), 6'738'415'616);
+  EXPECT_EQ(parameter_count(parse_architecture(llama_7b, "config.json")), 6'738'415'616);
   Json llama_1b = parse_json(R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "head_dim": 64,
       "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16, "vocab_size": 128256,
       "tie_word_embeddings": true})",
                              "config.json");
-  EXPECT_EQ(parameter_count(parse_model_shape(llama_1b, "config.json")), 1'235'814'400);
+  EXPECT_EQ(parameter_count(parse_architecture(llama_1b, "config.json")), 1'235'814'400);
 }
 
 }  // namespace

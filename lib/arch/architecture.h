@@ -1,4 +1,4 @@
-// What a config.json says of a decoder, as numbers; the names and shapes of its parameters.
+// What a decoder is, as a value with a row for each layer; the names and shapes of its parameters.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,51 @@ enum class NormPlacement { kBefore, kAfter };
 // What is normalised of queries and keys before they are rotated: each head by itself, or all heads of a token as one.
 enum class QueryKeyNorm { kNone, kEachHead, kAllHeads };
 
-struct ModelShape {
-  std::string architecture;         // "LlamaForCausalLM"; the family, as families.h lists them
-  int64_t vocab_size = 0;           // V
-  int64_t added_tokens = 0;         // of these, without a row in the stored weights: tokens added to the tokenizer
-  int64_t hidden_size = 0;          // D
-  int64_t intermediate_size = 0;    // F
-  int64_t num_hidden_layers = 0;    // L
-  int64_t num_attention_heads = 0;  // H
-  int64_t num_key_value_heads = 0;  // K
-  int64_t head_dim = 0;             // E
+struct Attention {
+  int64_t heads = 0;            // H
+  int64_t key_value_heads = 0;  // K
+  int64_t head_dim = 0;         // E
+  int64_t window = 0;           // positions that a query sees, its own included; 0: all before it
+  bool input_bias = false;      // of q_proj, k_proj and v_proj
+  bool output_bias = false;     // of o_proj
+  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+
+  int64_t queries() const { return heads * head_dim; }         // H * E
+  int64_t keys() const { return key_value_heads * head_dim; }  // K * E
+  bool operator==(const Attention&) const = default;
+};
+
+struct FeedForward {
+  int64_t width = 0;  // F
+  bool bias = false;  // of gate_proj, up_proj and down_proj
+  bool operator==(const FeedForward&) const = default;
+};
+
+// The modules of a layer's two norms: "input_layernorm".
+struct NormNames {
+  const char *attention, *feed_forward;
+};
+
+struct LayerSpec {
+  NormPlacement norms = NormPlacement::kBefore;
+  Attention attention;
+  FeedForward feed_forward;
+
+  bool norms_before() const { return norms == NormPlacement::kBefore; }
+  NormNames norm_names() const;
+  bool has_bias() const { return attention.input_bias || attention.output_bias || feed_forward.bias; }
+  bool operator==(const LayerSpec&) const = default;
+};
+
+struct Architecture {
+  std::string family;        // "LlamaForCausalLM", as families.h lists them
+  int64_t vocab_size = 0;    // V
+  int64_t added_tokens = 0;  // of these, without a row in the stored weights: tokens added to the tokenizer
+  int64_t hidden_size = 0;   // D
+  std::vector<LayerSpec> layers;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
   std::optional<ScaledRope> rope_scaling;
-  bool query_key_value_bias = false;  // of q_proj, k_proj and v_proj
-  bool output_bias = false;           // of o_proj
-  bool feed_forward_bias = false;     // of gate_proj, up_proj and down_proj
-  QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
-  NormPlacement norms = NormPlacement::kBefore;
-  int64_t sliding_window = 0;         // positions that a query sees, its own included; 0: all before it
-  std::vector<bool> windowed_layers;  // which layers have the window; empty: all
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
@@ -48,25 +73,21 @@ struct ModelShape {
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 
-  // How far back a query of this layer sees, its own position included; 0: all the way.
-  int64_t window_of(int64_t layer) const {
-    return windowed_layers.empty() || windowed_layers[static_cast<size_t>(layer)] ? sliding_window : 0;
-  }
+  int64_t num_hidden_layers() const { return static_cast<int64_t>(layers.size()); }  // L
+  // E of every layer: all rotate by one table of positions.
+  int64_t head_dim() const { return layers.front().attention.head_dim; }
+  // The window of the layers that have one, which is the same for all of these; 0: no layer has one.
+  int64_t sliding_window() const;
+  bool operator==(const Architecture&) const = default;
 };
 
 // Reads the spellings of transformers 4 (rope_theta, rope_scaling, torch_dtype) and 5 (rope_parameters, dtype), and
 // takes its defaults for absent keys. Throws Error naming the key for what this decoder cannot express (other
 // architectures, other stretched positions than llama3) and for absurd numbers.
-ModelShape parse_model_shape(const Json& config, std::string_view origin);
+Architecture parse_architecture(const Json& config, std::string_view origin);
 
-// The modules of a layer's two norms: "input_layernorm".
-struct LayerNorms {
-  const char *attention, *feed_forward;
-};
-LayerNorms layer_norms(const ModelShape& shape);
-
-// The shape with rows of embedding and head for so many tokens more, which the tokenizer has beyond vocab_size.
-ModelShape with_added_tokens(ModelShape shape, int64_t tokens);
+// The architecture with rows of embedding and head for so many tokens more, which the tokenizer has beyond vocab_size.
+Architecture with_added_tokens(Architecture architecture, int64_t tokens);
 
 // What a parameter is to its model.
 enum class Role {
@@ -93,7 +114,7 @@ struct ParameterSpec {
   int64_t elements() const;                                               // Throws Error where they leave int64.
 };
 // In the order of the forward pass, each matrix before its bias. A tied head has no entry of its own.
-std::vector<ParameterSpec> parameter_specs(const ModelShape& shape);
-int64_t parameter_count(const ModelShape& shape);
+std::vector<ParameterSpec> parameter_specs(const Architecture& architecture);
+int64_t parameter_count(const Architecture& architecture);
 
 }  // namespace fathom::arch

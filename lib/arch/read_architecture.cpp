@@ -1,9 +1,9 @@
-// Reads config.json of a decoder into numbers, refusing what this decoder would compute differently.
+// Reads the config.json of a decoder, refusing what this decoder would compute differently.
 #include <algorithm>
 
+#include "arch/architecture.h"
 #include "arch/config_json.h"
 #include "arch/families.h"
-#include "arch/shape.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -16,7 +16,7 @@ constexpr char kFullAttention[] = "full_attention", kSlidingAttention[] = "slidi
 std::string known_families() {
   std::string names;
   for (const Family& family : families()) {
-    names.append(names.empty() ? "" : ", ").append(family.architecture);
+    names.append(names.empty() ? "" : ", ").append(family.name);
   }
   return "The decoders that there are: " + names + ".";
 }
@@ -28,10 +28,10 @@ const Family& read_family(const ConfigJson& config) {
     config.refuse("architectures", names->dump().substr(0, 80) + " is not supported", known_families());
   }
   for (const Family& family : families()) {
-    if (names != nullptr ? (*names)[0] != family.architecture : type == nullptr || *type != family.model_type) continue;
+    if (names != nullptr ? (*names)[0] != family.name : type == nullptr || *type != family.model_type) continue;
     if (type != nullptr && *type != family.model_type) {
-      config.refuse("model_type", type->dump().substr(0, 80) + " does not belong to " +
-                                      std::string(family.architecture) + ", which architectures names");
+      config.refuse("model_type", type->dump().substr(0, 80) + " does not belong to " + std::string(family.name) +
+                                      ", which architectures names");
     }
     return family;
   }
@@ -54,36 +54,46 @@ void refuse_other_models(const ConfigJson& config) {
   }
 }
 
-void read_heads(const ConfigJson& config, const Family& family, ModelShape& shape) {
-  shape.num_attention_heads = config.size("num_attention_heads");
+void read_heads(const ConfigJson& config, const Family& family, int64_t hidden_size, Attention& attention) {
+  attention.heads = config.size("num_attention_heads");
   const bool one_for_each = family.num_key_value_heads == 0 || config.is_null("num_key_value_heads");
-  shape.num_key_value_heads =
-      config.size("num_key_value_heads", one_for_each ? shape.num_attention_heads : family.num_key_value_heads);
-  if (shape.num_attention_heads % shape.num_key_value_heads != 0) {
-    config.refuse("num_key_value_heads", std::to_string(shape.num_key_value_heads) +
-                                             " does not divide num_attention_heads " +
-                                             std::to_string(shape.num_attention_heads));
+  attention.key_value_heads =
+      config.size("num_key_value_heads", one_for_each ? attention.heads : family.num_key_value_heads);
+  if (attention.heads % attention.key_value_heads != 0) {
+    config.refuse("num_key_value_heads", std::to_string(attention.key_value_heads) +
+                                             " does not divide num_attention_heads " + std::to_string(attention.heads));
   }
   if (config.find("head_dim") || family.head_dim != 0) {
-    shape.head_dim = config.size("head_dim", family.head_dim);
+    attention.head_dim = config.size("head_dim", family.head_dim);
   } else {
-    if (shape.hidden_size % shape.num_attention_heads != 0) {
+    if (hidden_size % attention.heads != 0) {
       config.refuse("num_attention_heads", "does not divide hidden_size, and there is no head_dim");
     }
-    shape.head_dim = shape.hidden_size / shape.num_attention_heads;
+    attention.head_dim = hidden_size / attention.heads;
   }
-  if (shape.head_dim % 2 != 0) config.refuse("head_dim", "rotary positions need an even size of heads");
+  if (attention.head_dim % 2 != 0) config.refuse("head_dim", "rotary positions need an even size of heads");
 }
 
-void read_biases(const ConfigJson& config, const Family& family, ModelShape& shape) {
+void read_biases(const ConfigJson& config, const Family& family, LayerSpec& layer) {
   const auto has = [&](Bias bias, const char* key) {
     return bias == Bias::kAlways || (bias == Bias::kByKey && config.flag(key));
   };
-  shape.query_key_value_bias = has(family.query_key_value_bias, "attention_bias");
-  shape.output_bias = has(family.output_bias, "attention_bias");
-  shape.feed_forward_bias = has(family.feed_forward_bias, "mlp_bias");
-  shape.query_key_norm = family.query_key_norm;
-  shape.norms = family.norms;
+  layer.attention.input_bias = has(family.input_bias, "attention_bias");
+  layer.attention.output_bias = has(family.output_bias, "attention_bias");
+  layer.feed_forward.bias = has(family.feed_forward_bias, "mlp_bias");
+}
+
+// All alike; read_windows sets apart those that slide.
+std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& family, int64_t hidden_size) {
+  LayerSpec layer;
+  layer.norms = family.norms;
+  layer.attention.query_key_norm = family.query_key_norm;
+  layer.feed_forward.width = config.size("intermediate_size");
+  const int64_t layers = config.size("num_hidden_layers");
+  if (layers > kMaxLayers) config.refuse("num_hidden_layers", "expected at most 10000");
+  read_heads(config, family, hidden_size, layer.attention);
+  read_biases(config, family, layer);
+  return std::vector<LayerSpec>(static_cast<size_t>(layers), layer);
 }
 
 // The entries of rope_parameters or rope_scaling, whose key is `key`.
@@ -126,16 +136,16 @@ std::optional<ScaledRope> read_scaled_rope(const ConfigJson& config, const std::
 }
 
 // transformers 5: rope_parameters {rope_theta, rope_type}; transformers 4: rope_theta beside rope_scaling.
-void read_rope(const ConfigJson& config, ModelShape& shape) {
-  const int64_t positions = shape.max_position_embeddings;
+void read_rope(const ConfigJson& config, Architecture& architecture) {
+  const int64_t positions = architecture.max_position_embeddings;
   std::optional<double> theta;
   const Json* found = nullptr;
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const Json* rope = config.find(key);
     if (rope == nullptr) continue;
     const auto scaling = read_scaled_rope(config, key, *rope, positions);
-    if (found != nullptr && scaling != shape.rope_scaling) config.refuse(key, "differs from rope_parameters");
-    shape.rope_scaling = scaling;
+    if (found != nullptr && scaling != architecture.rope_scaling) config.refuse(key, "differs from rope_parameters");
+    architecture.rope_scaling = scaling;
     found = rope;
     const std::string path = std::string(key) + ".rope_theta";
     if (!rope->contains("rope_theta") || (*rope)["rope_theta"].is_null()) continue;
@@ -143,15 +153,17 @@ void read_rope(const ConfigJson& config, ModelShape& shape) {
     if (theta && *theta != said) config.refuse(path, "differs from rope_parameters.rope_theta");
     theta = said;
   }
-  shape.rope_theta = config.number("rope_theta", theta.value_or(10000), 1);
-  if (theta && *theta != shape.rope_theta) config.refuse("rope_theta", "differs from rope_parameters.rope_theta");
+  architecture.rope_theta = config.number("rope_theta", theta.value_or(10000), 1);
+  if (theta && *theta != architecture.rope_theta) {
+    config.refuse("rope_theta", "differs from rope_parameters.rope_theta");
+  }
 }
 
 // True for each layer that layer_types makes slide; nothing where there is no such key.
-std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, int64_t layers) {
+std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, size_t layers) {
   const Json* types = config.find("layer_types");
   if (types == nullptr) return std::nullopt;
-  if (!types->is_array() || static_cast<int64_t>(types->size()) != layers) {
+  if (!types->is_array() || types->size() != layers) {
     config.refuse("layer_types", "expected a list of as many types as num_hidden_layers");
   }
   std::vector<bool> slides;
@@ -164,65 +176,54 @@ std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, int6
   return slides;
 }
 
-// As transformers' configuration classes decide it. A window that no layer has is none.
-void read_windows(const ConfigJson& config, const Family& family, ModelShape& shape) {
+// As transformers' configuration classes decide it.
+void read_windows(const ConfigJson& config, const Family& family, std::vector<LayerSpec>& layers) {
   constexpr int64_t kDefaultWindow = 4096, kDefaultFirstLayer = 28;
-  const auto window = [&] {
-    return config.is_null("sliding_window") ? 0 : config.size("sliding_window", kDefaultWindow);
-  };
-  const bool chosen = config.flag("use_sliding_window");
-  switch (family.windows) {
-    case Windows::kNone:
-      if (chosen) config.refuse("use_sliding_window", "this family has no sliding window");
-      if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
-      break;
-    case Windows::kEveryLayer:
-      shape.sliding_window = window();
-      break;
-    case Windows::kChosenLayers:
-      if (chosen) shape.sliding_window = window();
-      break;
+  const bool chosen = config.flag("use_sliding_window"), chooses = family.windows == Windows::kChosenLayers;
+  if (family.windows == Windows::kNone) {
+    if (chosen) config.refuse("use_sliding_window", "this family has no sliding window");
+    if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
   }
-  const int64_t layers = shape.num_hidden_layers;
-  std::vector<bool> slides(static_cast<size_t>(layers), shape.sliding_window > 0);
-  if (family.windows == Windows::kChosenLayers) {
-    int64_t first = kDefaultFirstLayer;
-    if (const auto given = config.integer("max_window_layers")) first = *given;
-    for (int64_t layer = 0; layer < std::min(first, layers); ++layer) slides[static_cast<size_t>(layer)] = false;
+  int64_t window = 0, first = 0;
+  if ((family.windows == Windows::kEveryLayer || (chooses && chosen)) && !config.is_null("sliding_window")) {
+    window = config.size("sliding_window", kDefaultWindow);
   }
-  if (const auto types = read_layer_types(config, layers)) {
-    if (family.windows != Windows::kChosenLayers && *types != slides) {
-      config.refuse("layer_types", "does not say what every layer of " + shape.architecture + " does");
+  if (chooses) first = config.integer("max_window_layers").value_or(kDefaultFirstLayer);
+  std::vector<bool> slides;
+  for (int64_t layer = 0; layer < std::ssize(layers); ++layer) slides.push_back(window > 0 && layer >= first);
+  if (const auto types = read_layer_types(config, layers.size())) {
+    if (!chooses && *types != slides) {
+      config.refuse("layer_types", "does not say what every layer of " + std::string(family.name) + " does");
     }
     const bool slide = std::find(types->begin(), types->end(), true) != types->end();
-    if (slide && shape.sliding_window == 0) config.refuse("layer_types", "names a sliding window, but there is none");
+    if (slide && window == 0) config.refuse("layer_types", "names a sliding window, but there is none");
     slides = *types;
   }
-  if (std::find(slides.begin(), slides.end(), true) == slides.end()) shape.sliding_window = 0;
-  const bool all = std::find(slides.begin(), slides.end(), false) == slides.end();
-  if (shape.sliding_window > 0 && !all) shape.windowed_layers = slides;
+  for (size_t layer = 0; layer < layers.size(); ++layer) layers[layer].attention.window = slides[layer] ? window : 0;
 }
 
-void read_token_ids(const ConfigJson& config, const Family& family, ModelShape& shape) {
+void read_token_ids(const ConfigJson& config, const Family& family, Architecture& architecture) {
   const auto check = [&](const char* key, int64_t id) {
-    if (id < 0 || id >= shape.vocab_size) config.refuse(key, "id " + std::to_string(id) + " is outside the vocabulary");
+    if (id < 0 || id >= architecture.vocab_size) {
+      config.refuse(key, "id " + std::to_string(id) + " is outside the vocabulary");
+    }
     return id;
   };
   const auto absent = [&](const char* key, std::optional<int64_t> fallback) {
-    return config.is_null(key) || (fallback && *fallback >= shape.vocab_size) ? std::nullopt : fallback;
+    return config.is_null(key) || (fallback && *fallback >= architecture.vocab_size) ? std::nullopt : fallback;
   };
   const auto bos = config.integer("bos_token_id");
-  shape.bos_token_id = bos ? check("bos_token_id", *bos) : absent("bos_token_id", family.bos_token_id);
+  architecture.bos_token_id = bos ? check("bos_token_id", *bos) : absent("bos_token_id", family.bos_token_id);
   // Old folders write -1 for "none".
-  if (auto id = config.integer("pad_token_id"); id && *id != -1) shape.pad_token_id = check("pad_token_id", *id);
+  if (auto id = config.integer("pad_token_id"); id && *id != -1) architecture.pad_token_id = check("pad_token_id", *id);
   const Json* eos = config.find("eos_token_id");
   if (eos == nullptr) {
-    if (const auto id = absent("eos_token_id", family.eos_token_id)) shape.eos_token_ids = {*id};
+    if (const auto id = absent("eos_token_id", family.eos_token_id)) architecture.eos_token_ids = {*id};
   } else if (!eos->is_array()) {
-    shape.eos_token_ids = {check("eos_token_id", config.as_integer("eos_token_id", *eos))};
+    architecture.eos_token_ids = {check("eos_token_id", config.as_integer("eos_token_id", *eos))};
   } else {
     for (const Json& id : *eos) {
-      shape.eos_token_ids.push_back(check("eos_token_id", config.as_integer("eos_token_id", id)));
+      architecture.eos_token_ids.push_back(check("eos_token_id", config.as_integer("eos_token_id", id)));
     }
   }
 }
@@ -245,33 +246,29 @@ DType read_dtype(const ConfigJson& config) {
 
 }  // namespace
 
-ModelShape parse_model_shape(const Json& json, std::string_view origin) {
+Architecture parse_architecture(const Json& json, std::string_view origin) {
   const ConfigJson config(json, origin);
   const Family& family = read_family(config);
-  ModelShape shape;
-  shape.architecture = family.architecture;
+  Architecture architecture;
+  architecture.family = family.name;
   refuse_other_models(config);
-  shape.vocab_size = config.size("vocab_size");
-  shape.hidden_size = config.size("hidden_size");
-  shape.intermediate_size = config.size("intermediate_size");
-  shape.num_hidden_layers = config.size("num_hidden_layers");
-  if (shape.num_hidden_layers > kMaxLayers) config.refuse("num_hidden_layers", "expected at most 10000");
-  read_heads(config, family, shape);
-  read_biases(config, family, shape);
-  shape.rms_norm_eps = config.number("rms_norm_eps", family.rms_norm_eps, 0);
-  shape.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
-  read_rope(config, shape);
-  read_windows(config, family, shape);
-  shape.tie_word_embeddings = config.flag("tie_word_embeddings");
-  shape.initializer_range = config.number("initializer_range", 0.02, 0);
-  shape.dtype = read_dtype(config);
+  architecture.vocab_size = config.size("vocab_size");
+  architecture.hidden_size = config.size("hidden_size");
+  architecture.layers = read_layers(config, family, architecture.hidden_size);
+  architecture.rms_norm_eps = config.number("rms_norm_eps", family.rms_norm_eps, 0);
+  architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
+  read_rope(config, architecture);
+  read_windows(config, family, architecture.layers);
+  architecture.tie_word_embeddings = config.flag("tie_word_embeddings");
+  architecture.initializer_range = config.number("initializer_range", 0.02, 0);
+  architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.find("quantization_config")) {
-    shape.quantized = quant::parse_quantization_config(*quantization, origin);
+    architecture.quantized = quant::parse_quantization_config(*quantization, origin);
   }
-  read_token_ids(config, family, shape);
+  read_token_ids(config, family, architecture);
   // Every size in bytes must fit, with room for the optimizer's states.
-  checked_multiply(parameter_count(shape), 64, std::string(origin) + ": bytes of the parameters");
-  return shape;
+  checked_multiply(parameter_count(architecture), 64, std::string(origin) + ": bytes of the parameters");
+  return architecture;
 }
 
 }  // namespace fathom::arch
