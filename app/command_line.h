@@ -1,16 +1,16 @@
-// The command line as an Invocation, checked and complete before anything is loaded.
+// The command line as a command, checked and complete before anything is loaded.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 
-#include "app/invocation.h"
+#include "app/command.h"
 
 namespace fathom::app {
 
 // Either a command to run, or a text for stdout (--help, --version, --help-config) to exit with 0 after.
 struct Parsed {
-  std::optional<Invocation> invocation;
+  std::unique_ptr<Command> command;
   std::string text;
 };
 

@@ -6,7 +6,6 @@
 #include <exception>
 #include <string>
 
-#include "app/commands.h"
 #include "app/exit_status.h"
 #include "app/out_of_memory.h"
 #include "app/session.h"
@@ -16,30 +15,11 @@
 namespace fathom::app {
 namespace {
 
-struct Command {
-  const char* name;
-  int (*run)(const Invocation&);
-};
-
-constexpr Command kCommands[] = {
-    {"train", run_train},
-    {"eval", run_eval},
-    {"generate", run_generate},
-    {"logits", run_logits},
-    {"export", run_export},
-    {"quantize", run_quantize},
-    {"estimate", run_estimate},
-    {"advise", run_advise},
-    {"answer-plan", run_answer_plan},
-    {"calibrate", run_calibrate},
-    {"answer-overhead", run_answer_overhead},
-};
-
 int run(const Invocation& invocation) {
-  for (const Command& command : kCommands) {
-    if (invocation.command == command.name) return command.run(invocation);
+  for (const EngineRow* row = engine_rows; row != nullptr; row = row->next) {
+    if (row->command == typeid(invocation)) return row->run(invocation);
   }
-  throw UsageError("the engine has no command '" + invocation.command + "'");
+  throw UsageError(std::string("the engine has no command '") + invocation.name + "'");
 }
 
 }  // namespace

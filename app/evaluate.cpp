@@ -10,7 +10,7 @@
 
 namespace fathom::app {
 
-MeasuredEvaluation evaluate(const config::RunConfig& config, const Invocation& invocation, const Session& session) {
+MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& invocation, const Session& session) {
   const train::RunInputs inputs = train::open_inputs(config);
   int64_t capacity_tokens = 0;
   for (const train::BatchShape& shape : train::evaluation_shapes(config, inputs.validation)) {

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "app/invocation.h"
 #include "app/session.h"
+#include "app/shared_options.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -14,7 +14,7 @@ struct MeasuredEvaluation {
   int64_t samples = 0;
   std::chrono::duration<double> taken{};  // by the evaluation alone: data and weights were read before
 };
-// Of config.model_name_or_path, with the invocation's adapter and --activations, on the config's validation rows.
-MeasuredEvaluation evaluate(const config::RunConfig& config, const Invocation& invocation, const Session& session);
+// Of config.model_name_or_path, with the command's adapter and --activations, on the config's validation rows.
+MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& invocation, const Session& session);
 
 }  // namespace fathom::app

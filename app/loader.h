@@ -5,7 +5,6 @@
 #include <string>
 
 #include "app/engine.h"
-#include "app/invocation.h"
 
 namespace fathom::app {
 
@@ -22,7 +21,5 @@ TorchFolder find_torch();
 // Loads LibTorch and libfathom_engine.so, for invocation.device kCuda also LibTorch's CUDA part and libfathom_cuda.so,
 // for a phantom GPU its stubs before all; returns the engine's door.
 EngineMain* load_engine(const Invocation& invocation);
-// The same, then runs the command in the engine and returns the exit status.
-int run_in_engine(const Invocation& invocation);
 
 }  // namespace fathom::app

@@ -32,12 +32,12 @@ void check_sides(const arch::Architecture& architecture, at::Device device) {
 
 }  // namespace
 
-std::filesystem::path adapter_of(const Invocation& invocation) {
+std::filesystem::path adapter_of(const ModelUse& invocation) {
   if (!invocation.adapter.empty()) return invocation.adapter;
   return invocation.config.adapter_name_or_path;
 }
 
-config::RunConfig config_with_adapter(const Invocation& invocation) {
+config::RunConfig config_with_adapter(const ModelUse& invocation) {
   const std::filesystem::path adapter = adapter_of(invocation);
   if (adapter.empty()) return invocation.config;
   config::RunConfig config = checkpoint::with_adapter(invocation.config, adapter);
@@ -45,10 +45,10 @@ config::RunConfig config_with_adapter(const Invocation& invocation) {
   return config;
 }
 
-model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
+model::ModelOptions options_for_use(const ModelUse& invocation, const config::RunConfig& config,
                                     const arch::Architecture& architecture, const train::Placement& placement) {
   model::ModelOptions options = train::model_options(config, architecture, placement);
-  if (!invocation.int8_activations) return options;
+  if (invocation.activations != "int8") return options;
   if (!options.parameters.base_scheme) options.parameters.base_scheme = quant::Scheme::kInt8;
   if (*options.parameters.base_scheme != quant::Scheme::kInt8) {
     throw UsageError("--activations int8 multiplies by weights in INT8, but these are in " +
@@ -60,7 +60,7 @@ model::ModelOptions options_for_use(const Invocation& invocation, const config::
   return options;
 }
 
-void load_weights(model::Decoder& model, const Invocation& invocation, const weights::ModelFolder& folder) {
+void load_weights(model::Decoder& model, const ModelUse& invocation, const weights::ModelFolder& folder) {
   const std::filesystem::path adapter = adapter_of(invocation);
   if (!adapter.empty()) {  // before the base is read
     checkpoint::require_adapter_of(adapter, model);

@@ -1,8 +1,8 @@
 // A model for use: the folder's weights, and an adapter over them where one is named.
 #pragma once
 
-#include "app/invocation.h"
 #include "app/session.h"
+#include "app/shared_options.h"
 #include "arch/architecture.h"
 #include "model/decoder.h"
 #include "train/inputs.h"
@@ -10,13 +10,13 @@
 namespace fathom::app {
 
 // The folder that --adapter names, else adapter_name_or_path of the config; empty if neither does.
-std::filesystem::path adapter_of(const Invocation& invocation);
-// The invocation's config, with the settings of its adapter if it names one.
-config::RunConfig config_with_adapter(const Invocation& invocation);
+std::filesystem::path adapter_of(const ModelUse& invocation);
+// The command's config, with the settings of its adapter if it names one.
+config::RunConfig config_with_adapter(const ModelUse& invocation);
 // How the command wants its model built. Throws UsageError where --activations cannot be had.
-model::ModelOptions options_for_use(const Invocation& invocation, const config::RunConfig& config,
+model::ModelOptions options_for_use(const ModelUse& invocation, const config::RunConfig& config,
                                     const arch::Architecture& architecture, const train::Placement& placement);
 // Fills the model from the folder, and from the adapter if one is named.
-void load_weights(model::Decoder& model, const Invocation& invocation, const weights::ModelFolder& folder);
+void load_weights(model::Decoder& model, const ModelUse& invocation, const weights::ModelFolder& folder);
 
 }  // namespace fathom::app

@@ -4,6 +4,7 @@
 #include "app/invocation.h"
 #include "app/session.h"
 #include "plan/make_plan.h"
+#include "plan/search.h"
 #include "train/inputs.h"
 
 namespace fathom::app {

@@ -45,7 +45,7 @@ Json run_facts(const Invocation& invocation, const arch::Architecture& architect
   facts["date"] = now();
   facts["machine"] = this_machine();
   facts["command"] = invocation.command_line;
-  facts["version"] = invocation.version;
+  facts["version"] = FATHOM_VERSION;
   return facts;
 }
 
@@ -81,8 +81,8 @@ void EarlierReport::put_back() const {
   for (const auto& [name, content] : files_) write_file_atomically(folder_ / name, content);
 }
 
-void write_plan_page(const Invocation& invocation, const arch::Architecture& architecture, const plan::Plan& plan,
-                     Json memory) {
+void write_plan_page(const std::filesystem::path& file, const Invocation& invocation,
+                     const arch::Architecture& architecture, const plan::Plan& plan, Json memory) {
   const config::RunConfig& config = invocation.config;
   page::RunRecord record;
   record.name = std::filesystem::path(config.model_name_or_path).filename().string();
@@ -91,7 +91,7 @@ void write_plan_page(const Invocation& invocation, const arch::Architecture& arc
   record.memory["run"] = run_facts(invocation, architecture);
   record.memory["run"]["kind"] = "plan";
   if (!plan.timeline.blocks.empty()) record.predicted = plan.timeline;
-  write_file_atomically(invocation.page, page::report_page(record));
+  write_file_atomically(file, page::report_page(record));
 }
 
 }  // namespace fathom::app

@@ -41,7 +41,7 @@ class EarlierReport {
 };
 
 // A page of the plan alone, for `estimate`; memory: as `estimate --json` tells it.
-void write_plan_page(const Invocation& invocation, const arch::Architecture& architecture, const plan::Plan& plan,
-                     Json memory);
+void write_plan_page(const std::filesystem::path& file, const Invocation& invocation,
+                     const arch::Architecture& architecture, const plan::Plan& plan, Json memory);
 
 }  // namespace fathom::app

@@ -1,4 +1,6 @@
 // `fathom advise`: what fits a budget or a GPU.
+#include "app/commands/advise.h"
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 #include <tuple>
 
 #include "app/calibrations.h"
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/installation.h"
 #include "app/machine.h"
 #include "app/planning.h"
@@ -276,13 +278,12 @@ plan::Advice least_time(Planner& planner, const plan::Question& question, const 
   return advice;
 }
 
-void advise_techniques(Planner& planner, const plan::Question& question, const Invocation& invocation) {
+void advise_techniques(Planner& planner, const plan::Question& question, const Advise& invocation) {
   const report::AdviceSubject subject = subject_of(planner, question);
-  const std::set<std::string> keep(invocation.keep.begin(), invocation.keep.end());
-  const plan::Advice advice = least_time(planner, question, keep);
+  const plan::Advice advice = least_time(planner, question, invocation.keep);
   std::optional<plan::Advice> same_method;
   if (advice.best && advice.best->run.method != question.run.method) {
-    std::set<std::string> with_method = keep;
+    std::set<std::string> with_method = invocation.keep;
     with_method.insert("method");
     same_method = least_time(planner, question, with_method);
   }
@@ -300,9 +301,7 @@ void advise_techniques(Planner& planner, const plan::Question& question, const I
   }
 }
 
-}  // namespace
-
-int run_advise(const Invocation& invocation) {
+int run_advise(const Advise& invocation) {
   const Session session = open_session(invocation);
   Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
   warn_of_lost_updates(invocation.config, planner.inputs().architecture);
@@ -315,4 +314,7 @@ int run_advise(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_advise> kAdvise;
+
+}  // namespace
 }  // namespace fathom::app

@@ -1,16 +1,19 @@
 // `fathom answer-plan`: the child that plays plans on the phantom GPU of its process. A line of stdin is a question, a
 // line of stdout its answer, until stdin ends.
+#include "app/commands/answer_plan.h"
+
 #include <iostream>
 #include <string>
 
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/session.h"
 #include "base/output.h"
 #include "plan/answer.h"
 
 namespace fathom::app {
+namespace {
 
-int run_answer_plan(const Invocation& invocation) {
+int run_answer_plan(const AnswerPlan& invocation) {
   plan::PhantomGpuPlayer player(open_session(invocation).placement);
   for (std::string line; player.can_go_on() && std::getline(std::cin, line);) {
     print(player.answer(parse_json(line, "stdin", SIZE_MAX)).dump() + "\n");
@@ -18,4 +21,7 @@ int run_answer_plan(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_answer_plan> kAnswerPlan;
+
+}  // namespace
 }  // namespace fathom::app

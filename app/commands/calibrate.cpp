@@ -1,11 +1,13 @@
 // `fathom doctor --calibrate`: measures what plans cannot know, and keeps it. On the CPU speeds; on a GPU what the
 // driver uses beneath the runtime, in fresh processes: one for each combination of settings that decides about kernels.
+#include "app/commands/calibrate.h"
+
 #include <array>
 #include <chrono>
 #include <ctime>
 
 #include "app/calibrations.h"
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/machine.h"
 #include "app/session.h"
 #include "base/bytes.h"
@@ -69,9 +71,7 @@ plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invoc
   return calibration;
 }
 
-}  // namespace
-
-int run_calibrate(const Invocation& invocation) {
+int run_calibrate(const Calibrate& invocation) {
   Json json = Json::array();
   // At once: a GPU that fails leaves what was measured of the CPU.
   const auto keep = [&](const plan::Calibration& calibration) {
@@ -90,10 +90,14 @@ int run_calibrate(const Invocation& invocation) {
   return 0;
 }
 
-int run_answer_overhead(const Invocation& invocation) {
+int run_answer_overhead(const AnswerOverhead& invocation) {
   const Session session = open_session(invocation);
   print(Json{{"bytes", plan::measure_overhead(invocation.config, session.placement)}}.dump() + "\n");
   return 0;
 }
 
+const InEngine<run_calibrate> kCalibrate;
+const InEngine<run_answer_overhead> kAnswerOverhead;
+
+}  // namespace
 }  // namespace fathom::app

@@ -1,8 +1,9 @@
 // `fathom doctor`: what this machine offers to a run, and what is missing.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
-#include "app/commands.h"
+#include "app/commands/calibrate.h"
 #include "app/exit_status.h"
 #include "app/installation.h"
 #include "app/loader.h"
@@ -19,6 +20,25 @@ namespace fathom::app {
 namespace {
 
 namespace fs = std::filesystem;
+
+class Doctor final : public Command {
+ public:
+  Doctor() : Command("doctor", "What this machine offers, and what is missing") {}
+  std::vector<Option> options() override {
+    return {{"--calibrate", calibrate_, "", "Measure this machine's speed, and its GPU's overhead, for estimates"},
+            pretended_.name_option("--phantom-gpu", "").used_only(calibrate_, "with --calibrate"),
+            json_option(json_)};
+  }
+  void complete() override { phantom_gpu_ = pretended_.find(); }
+  int run() const override { return calibrate_ ? Calibrate(json_, phantom_gpu_).run() : examine(); }
+
+ private:
+  int examine() const;
+
+  bool calibrate_ = false, json_ = false;
+  GpuWords pretended_;
+  std::optional<config::GpuSpec> phantom_gpu_;
+};
 
 struct Findings {
   Json offers = Json::object();
@@ -117,9 +137,7 @@ std::string as_text(const Findings& findings) {
   return report::folded(text);
 }
 
-}  // namespace
-
-int run_doctor(const Invocation& invocation) {
+int Doctor::examine() const {
   Findings findings;
   examine_cpu(findings);
   examine_memory(findings);
@@ -128,8 +146,12 @@ int run_doctor(const Invocation& invocation) {
   examine_gpus(findings);
   findings.offers["missing"] = findings.missing;
   findings.offers["not_there"] = findings.absent;
-  print(invocation.json ? format_json(findings.offers) : as_text(findings));
+  print(json_ ? format_json(findings.offers) : as_text(findings));
   return findings.missing.empty() ? kSuccess : kFailure;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_doctor() { return std::make_unique<Doctor>(); }
 
 }  // namespace fathom::app

@@ -1,9 +1,11 @@
 // `fathom estimate`: what a run will take, before it runs.
+#include "app/commands/estimate.h"
+
 #include <ATen/Parallel.h>
 
 #include "app/allocator_settings.h"
 #include "app/calibrations.h"
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/run_report.h"
@@ -48,7 +50,7 @@ plan::Workload workload_of(const config::RunConfig& config, const train::RunInpu
 // 13; measured on a machine without a GPU.
 constexpr int64_t kCudaProgramBytes = 470 * kMiB;
 
-plan::OutlookQuestion question_of(const Invocation& invocation, const train::RunInputs& inputs,
+plan::OutlookQuestion question_of(const Estimate& invocation, const train::RunInputs& inputs,
                                   const std::optional<config::GpuSpec>& gpu, int64_t program_bytes) {
   plan::OutlookQuestion question;
   question.budget = invocation.budget;
@@ -65,14 +67,14 @@ plan::OutlookQuestion question_of(const Invocation& invocation, const train::Run
 }
 
 // What cannot be reckoned is not left out in silence.
-void refuse_tokens_without_speed(const Invocation& invocation, const plan::OutlookQuestion& question) {
+void refuse_tokens_without_speed(const Estimate& invocation, const plan::OutlookQuestion& question) {
   if (!invocation.budget.tokens || question.throughput) return;
   throw UsageError("--tokens: the speed of " + (invocation.gpu ? "this GPU is not listed in configs/gpus.yaml"
                                                                : std::string("this CPU is not known")),
                    invocation.gpu ? "add its figures there" : "run `fathom doctor --calibrate`, or name a --gpu");
 }
 
-int print_inference(const Invocation& invocation, const arch::Architecture& architecture) {
+int print_inference(const Estimate& invocation, const arch::Architecture& architecture) {
   const plan::Inference inference = plan::usual_inference(architecture);
   print(invocation.json ? format_json({{"inference", report::inference_json(inference)}})
                         : report::format_inference(inference, invocation.gpu));
@@ -80,16 +82,14 @@ int print_inference(const Invocation& invocation, const arch::Architecture& arch
 }
 
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
-int print_attention(const Invocation& invocation, const Session& session, const arch::Architecture& architecture) {
+int print_attention(const Estimate& invocation, const Session& session, const arch::Architecture& architecture) {
   const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
   const auto points = plan::attention_curve(invocation.config, architecture, session.placement, limits);
   print(invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));
   return 0;
 }
 
-}  // namespace
-
-int run_estimate(const Invocation& invocation) {
+int run_estimate(const Estimate& invocation) {
   if (invocation.price_alone) {
     const plan::Budget& budget = invocation.budget;
     print(report::folded(report::describe_price(budget, *plan::cost_of(budget, std::nullopt, /*listed_price=*/0))));
@@ -119,7 +119,7 @@ int run_estimate(const Invocation& invocation) {
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
-  if (!invocation.page.empty()) write_plan_page(invocation, inputs.architecture, plan, json);
+  if (!invocation.page.empty()) write_plan_page(invocation.page, invocation, inputs.architecture, plan, json);
   if (invocation.json) {
     print(format_json(json));
   } else {
@@ -136,4 +136,7 @@ int run_estimate(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_estimate> kEstimate;
+
+}  // namespace
 }  // namespace fathom::app

@@ -1,4 +1,6 @@
 // `fathom eval`: loss and perplexity of a model on a file.
+#include "app/commands/eval.h"
+
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -6,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/evaluate.h"
 #include "app/model.h"
 #include "app/session.h"
@@ -42,7 +44,7 @@ std::string data_of(const config::RunConfig& config) {
 }
 
 // The config of a run names what it starts from; what it made lies in its folder.
-void tell_of_the_trained(const Invocation& invocation, const config::RunConfig& config) {
+void tell_of_the_trained(const Eval& invocation, const config::RunConfig& config) {
   const std::filesystem::path made = config.output_dir;
   if (!invocation.adapter.empty() || made.empty() || is_same_path(made, config.model_name_or_path)) return;
   for (const char* file : {"config.json", "adapter_config.json"}) {
@@ -67,9 +69,7 @@ Json as_json(const config::RunConfig& config, const MeasuredEvaluation& measured
           {"peak_bytes", evaluation.memory.peak}};
 }
 
-}  // namespace
-
-int run_eval(const Invocation& invocation) {
+int run_eval(const Eval& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   tell_of_the_trained(invocation, config);
   log_info("scoring " + scored(config) + ", on " + data_of(config));
@@ -92,4 +92,7 @@ int run_eval(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_eval> kEval;
+
+}  // namespace
 }  // namespace fathom::app

@@ -1,12 +1,14 @@
 // `fathom export`: a run, a checkpoint or an adapter as a folder for transformers or PEFT.
+#include "app/commands/export.h"
+
+#include "app/engine.h"
+#include "base/output.h"
 #include "checkpoint/export.h"
 
-#include "app/commands.h"
-#include "base/output.h"
-
 namespace fathom::app {
+namespace {
 
-int run_export(const Invocation& invocation) {
+int run_export(const Export& invocation) {
   checkpoint::ExportRequest request;
   request.source = invocation.subject;
   request.out = invocation.out;
@@ -17,4 +19,7 @@ int run_export(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_export> kExport;
+
+}  // namespace
 }  // namespace fathom::app

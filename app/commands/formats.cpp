@@ -4,9 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <memory>
+#include <numbers>
 
-#include "app/commands.h"
+#include "app/shared_options.h"
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "quant/int4.h"
@@ -25,6 +28,57 @@ using report::Table;
 constexpr int64_t kWidth = 4096;     // of the square matrix whose scales are counted
 constexpr int64_t kInt4Group = 128;  // values that share a scale
 constexpr int64_t kBillion = 1'000'000'000;
+
+class Formats final : public Command {
+ public:
+  Formats() : Command("formats", "Numbers in every format: bits, value, error; ranges and bytes") {}
+  std::vector<Option> options() override {
+    return {{"NUMBER", number_words_, "",
+             "As 3.14, -1e-8, 70000, inf, pi, or after -- -inf; without any pi, 0.1 and 70000"},
+            {"--largest", largest_word_, "X",
+             "Largest magnitude of the values that share a scale; without it a power of two above each number"},
+            json_option(json_)};
+  }
+  void complete() override;
+  int run() const override;
+
+ private:
+  // Of the values that share the number's scale.
+  float largest_for(double number) const {
+    return largest_ ? static_cast<float>(*largest_) : quant::power_of_two_from(number);
+  }
+  std::string as_json() const;
+  std::string as_text() const;
+
+  std::vector<std::string> number_words_;
+  std::string largest_word_;
+  bool json_ = false;
+  std::vector<double> numbers_;  // at least one
+  std::optional<double> largest_;
+};
+
+double number_of(const std::string& text, const char* where) {
+  if (text == "pi") return std::numbers::pi;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  const bool range = error == std::errc::result_out_of_range;
+  throw UsageError(std::string(where) + (range ? ": outside the range of FP64: '" : ": expected a number, got '") +
+                       text.substr(0, 64) + "'",
+                   range ? "" : "numbers are written like 3.14, -1e-8, 70000, inf, nan or pi");
+}
+
+void Formats::complete() {
+  for (const std::string& text : number_words_) numbers_.push_back(number_of(text, "formats"));
+  if (numbers_.empty()) numbers_ = {std::numbers::pi, 0.1, 70000};
+  if (largest_word_.empty()) return;
+  const double largest = number_of(largest_word_, "--largest");
+  largest_ = largest;
+  bool covers = std::isfinite(static_cast<float>(largest)) && largest > 0;
+  for (const double number : numbers_) covers = covers && !(std::abs(number) > largest);
+  if (!covers)
+    throw UsageError("--largest: expected a number above 0 that no other exceeds, got '" + largest_word_ + "'");
+}
 
 // The bytes of a parameter: its code, and its share of the scales.
 struct StorageRow {
@@ -143,14 +197,10 @@ Json json_of(const FormatRange& range) {
           {"scaled", range.scaled}};
 }
 
-float largest_of(const Invocation& invocation, double number) {
-  return invocation.largest ? static_cast<float>(*invocation.largest) : quant::power_of_two_from(number);
-}
-
-std::string as_json(const Invocation& invocation) {
+std::string Formats::as_json() const {
   Json json = {{"numbers", Json::array()}, {"formats", Json::array()}, {"storage", Json::array()}};
-  for (const double number : invocation.numbers) {
-    const float largest = largest_of(invocation, number);
+  for (const double number : numbers_) {
+    const float largest = largest_for(number);
     Json each = {{"number", json_of(number)}, {"text", shortest(number)}, {"largest", json_of(largest)}};
     for (const StoredNumber& stored : quant::stored_in_every_format(number, largest)) {
       each["stored"].push_back(json_of(number, stored));
@@ -167,10 +217,10 @@ std::string as_json(const Invocation& invocation) {
   return format_json(json);
 }
 
-std::string as_text(const Invocation& invocation) {
+std::string Formats::as_text() const {
   std::string text;
-  for (const double number : invocation.numbers) {
-    const float largest = largest_of(invocation, number);
+  for (const double number : numbers_) {
+    const float largest = largest_for(number);
     text += shortest(number) + "; below the line with a scale, as one of values up to ±" + digits(largest, 6) + "\n" +
             table_of(number, quant::stored_in_every_format(number, largest)).format() + "\n";
   }
@@ -183,11 +233,13 @@ std::string as_text(const Invocation& invocation) {
          "the matrices that are quantized.\n";
 }
 
-}  // namespace
-
-int run_formats(const Invocation& invocation) {
-  print(invocation.json ? as_json(invocation) : as_text(invocation));
+int Formats::run() const {
+  print(json_ ? as_json() : as_text());
   return 0;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_formats() { return std::make_unique<Formats>(); }
 
 }  // namespace fathom::app

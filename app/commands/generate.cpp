@@ -1,18 +1,19 @@
 // `fathom generate`: text after each prompt, on stdout as it comes; after several prompts one line each, line breaks
 // escaped.
-#include "train/generate.h"
+#include "app/commands/generate.h"
 
 #include <optional>
 
-#include "app/commands.h"
 #include "app/commands/answer.h"
 #include "app/commands/hold_chat.h"
+#include "app/engine.h"
 #include "app/model.h"
 #include "app/session.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "ops/autocast.h"
 #include "ops/tf32.h"
+#include "train/generate.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -47,9 +48,7 @@ std::string on_one_line(const std::string& text) {
   return line;
 }
 
-}  // namespace
-
-int run_generate(const Invocation& invocation) {
+int run_generate(const Generate& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   keep_within_budget(invocation.config.memory_budget, session);
@@ -90,4 +89,7 @@ int run_generate(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_generate> kGenerate;
+
+}  // namespace
 }  // namespace fathom::app

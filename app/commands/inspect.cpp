@@ -1,14 +1,28 @@
 // `fathom inspect PATH`: what is inside, as a table or as JSON.
 #include <algorithm>
+#include <memory>
 
-#include "app/commands.h"
 #include "app/contents.h"
+#include "app/shared_options.h"
 #include "base/bytes.h"
 #include "base/output.h"
 #include "report/table.h"
 
 namespace fathom::app {
 namespace {
+
+class Inspect final : public Command {
+ public:
+  Inspect() : Command("inspect", "What is inside a model folder, a safetensors file or a checkpoint") {}
+  std::vector<Option> options() override {
+    return {Option("PATH", subject_, "", "A folder or a file").require(), json_option(json_)};
+  }
+  int run() const override;
+
+ private:
+  std::filesystem::path subject_;
+  bool json_ = false;
+};
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
@@ -58,12 +72,14 @@ std::string as_json(const Contents& contents) {
   return format_json(json);
 }
 
-}  // namespace
-
-int run_inspect(const Invocation& invocation) {
-  const Contents contents = read_contents(invocation.subject);
-  print(invocation.json ? as_json(contents) : as_text(contents));
+int Inspect::run() const {
+  const Contents contents = read_contents(subject_);
+  print(json_ ? as_json(contents) : as_text(contents));
   return 0;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_inspect() { return std::make_unique<Inspect>(); }
 
 }  // namespace fathom::app

@@ -1,9 +1,10 @@
 // `fathom list gpus|models`: what can be named without being there.
 #include <cstdio>
+#include <memory>
 #include <string>
 
-#include "app/commands.h"
 #include "app/installation.h"
+#include "app/shared_options.h"
 #include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/json.h"
@@ -17,6 +18,22 @@ namespace {
 
 using report::Align;
 using report::Table;
+
+class List final : public Command {
+ public:
+  List() : Command("list", "The known GPUs, or the known shapes of models") {}
+  std::vector<Option> options() override {
+    return {Option("WHAT", what_, "", "gpus (configs/gpus.yaml) or models (configs/models)")
+                .require()
+                .one_of({"gpus", "models"}),
+            json_option(json_)};
+  }
+  int run() const override;
+
+ private:
+  std::string what_;
+  bool json_ = false;
+};
 
 // A figure of the list, in its unit; what is not listed is missing.
 std::string figure(double value, double unit, int digits = 0) {
@@ -80,12 +97,14 @@ void list_models(bool json) {
   print(text);
 }
 
-}  // namespace
-
-int run_list(const Invocation& invocation) {
-  if (invocation.listed == "gpus") list_gpus(invocation.json);
-  if (invocation.listed == "models") list_models(invocation.json);
+int List::run() const {
+  if (what_ == "gpus") list_gpus(json_);
+  if (what_ == "models") list_models(json_);
   return 0;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_list() { return std::make_unique<List>(); }
 
 }  // namespace fathom::app

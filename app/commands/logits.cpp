@@ -1,7 +1,9 @@
 // `fathom logits`: the raw logits of a sequence as a safetensors file, for comparison with other implementations.
+#include "app/commands/logits.h"
+
 #include <ATen/ATen.h>
 
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/model.h"
 #include "app/session.h"
 #include "base/error.h"
@@ -11,8 +13,9 @@
 #include "train/trainer.h"
 
 namespace fathom::app {
+namespace {
 
-int run_logits(const Invocation& invocation) {
+int run_logits(const Logits& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   keep_within_budget(invocation.config.memory_budget, session);
@@ -37,4 +40,7 @@ int run_logits(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_logits> kLogits;
+
+}  // namespace
 }  // namespace fathom::app

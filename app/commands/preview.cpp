@@ -2,8 +2,9 @@
 // batched.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
-#include "app/commands.h"
+#include "app/shared_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -19,6 +20,29 @@ namespace {
 
 constexpr int64_t kMostBars = 8;
 constexpr int64_t kBarColumns = 40;
+
+class Preview final : public Command {
+ public:
+  Preview() : Command("preview", "The samples as they are trained on, and what counts for the loss") {}
+  std::vector<Option> options() override {
+    return {
+        words_.subject_option("CONFIG", "A YAML file"),
+        Option("--samples", samples_, "N", "How many are shown").within(0, 1 << 20),
+        Option("--index", index_, "I", "The one that is shown, counted from 0").not_negative().excludes("--samples"),
+        json_option(json_), words_.overrides_option()};
+  }
+  void complete() override { config_ = words_.read(name, config::Purpose::kEstimate); }
+  int run() const override;
+
+ private:
+  std::vector<int64_t> shown_rows(const data::Dataset& dataset) const;
+
+  ConfigWords words_;
+  config::RunConfig config_;
+  int64_t samples_ = 3;           // how many are shown,
+  std::optional<int64_t> index_;  //   or which one
+  bool json_ = false;
+};
 
 struct LengthBar {
   int64_t from = 0, to = 0;  // tokens, both included
@@ -69,14 +93,14 @@ Batches batches_of(const config::RunConfig& config, const data::Dataset& dataset
 }
 
 // The rows that a run trains on first, or the one that is asked for.
-std::vector<int64_t> shown_rows(const Invocation& invocation, const data::Dataset& dataset) {
-  if (invocation.sample_index) {
-    if (*invocation.sample_index < dataset.size()) return {*invocation.sample_index};
-    throw UsageError("--index " + std::to_string(*invocation.sample_index) + ": there are " +
-                     format_count(dataset.size()) + " samples, counted from 0");
+std::vector<int64_t> Preview::shown_rows(const data::Dataset& dataset) const {
+  if (index_) {
+    if (*index_ < dataset.size()) return {*index_};
+    throw UsageError("--index " + std::to_string(*index_) + ": there are " + format_count(dataset.size()) +
+                     " samples, counted from 0");
   }
-  const auto wanted = static_cast<size_t>(std::min(invocation.samples, dataset.size()));
-  train::StepOrder order(invocation.config, dataset);
+  const auto wanted = static_cast<size_t>(std::min(samples_, dataset.size()));
+  train::StepOrder order(config_, dataset);
   std::vector<int64_t> rows;
   while (rows.size() < wanted) {
     for (const std::vector<int64_t>& more : order.next()) rows.insert(rows.end(), more.begin(), more.end());
@@ -179,16 +203,13 @@ Json sample_json(const data::Dataset& dataset, int64_t row, const tokenizer::Tok
           {"labels", example.labels}};
 }
 
-}  // namespace
-
-int run_preview(const Invocation& invocation) {
-  const config::RunConfig& config = invocation.config;
-  if (config.train_file.empty()) throw UsageError("there are no samples to show", "add train_file: …");
-  const train::RunInputs inputs = train::read_inputs(config, /*weights_required=*/false);
+int Preview::run() const {
+  if (config_.train_file.empty()) throw UsageError("there are no samples to show", "add train_file: …");
+  const train::RunInputs inputs = train::read_inputs(config_, /*weights_required=*/false);
   const tokenizer::Tokenizer* tokenizer = inputs.tokenizer.get();
-  const Batches batches = batches_of(config, inputs.train);
-  const std::vector<int64_t> rows = shown_rows(invocation, inputs.train);
-  if (invocation.json) {
+  const Batches batches = batches_of(config_, inputs.train);
+  const std::vector<int64_t> rows = shown_rows(inputs.train);
+  if (json_) {
     Json json = {{"train", dataset_json(inputs.train)}};
     if (!inputs.validation.empty()) json["validation"] = dataset_json(inputs.validation);
     json["pass"] = {{"steps", batches.steps},
@@ -196,7 +217,7 @@ int run_preview(const Invocation& invocation) {
                     {"tokens", batches.tokens},
                     {"positions", batches.positions},
                     {"longest", batches.longest}};
-    if (config.packing) json["pass"]["bins"] = batches.bins;
+    if (config_.packing) json["pass"]["bins"] = batches.bins;
     json["shown"] = Json::array();
     for (const int64_t row : rows) json["shown"].push_back(sample_json(inputs.train, row, tokenizer));
     print(format_json(json));
@@ -204,12 +225,16 @@ int run_preview(const Invocation& invocation) {
   }
   print(summary_text("train", inputs.train));
   if (!inputs.validation.empty()) print(summary_text("validation", inputs.validation));
-  print(histogram_text(histogram(inputs.train)) + batches_text(config, batches));
+  print(histogram_text(histogram(inputs.train)) + batches_text(config_, batches));
   print("\nsamples in the order of the run; ");
   if (output_takes_colour()) print_dim("dim");
   print(output_takes_colour() ? " tokens do not count for the loss\n" : "tokens in ⟦⟧ do not count for the loss\n");
   for (const int64_t row : rows) print_sample(inputs.train, row, tokenizer);
   return 0;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_preview() { return std::make_unique<Preview>(); }
 
 }  // namespace fathom::app

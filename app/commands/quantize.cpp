@@ -1,10 +1,12 @@
 // `fathom quantize MODEL --format F --out DIR`: the model in fewer bits, what that saves and what it costs.
+#include "app/commands/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <optional>
 
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/evaluate.h"
 #include "app/session.h"
 #include "base/bytes.h"
@@ -131,9 +133,7 @@ void show_progress(int64_t read_bytes, int64_t all_bytes) {
                format_bytes(all_bytes));
 }
 
-}  // namespace
-
-int run_quantize(const Invocation& invocation) {
+int run_quantize(const Quantize& invocation) {
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
   keep_within_budget(invocation.config.memory_budget, session);
@@ -151,4 +151,7 @@ int run_quantize(const Invocation& invocation) {
   return 0;
 }
 
+const InEngine<run_quantize> kQuantize;
+
+}  // namespace
 }  // namespace fathom::app

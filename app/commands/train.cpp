@@ -1,4 +1,6 @@
 // `fathom train`: plan, run, and set what was measured beside what was predicted.
+#include "app/commands/train.h"
+
 #include <ATen/Parallel.h>
 
 #include <array>
@@ -7,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "app/commands.h"
+#include "app/engine.h"
 #include "app/machine.h"
 #include "app/out_of_memory.h"
 #include "app/planning.h"
@@ -315,9 +317,7 @@ void print_outcome(const train::RunResult& result) {
                                                    : "; load_best_model_at_end: true would have kept its weights");
 }
 
-}  // namespace
-
-int run_train(const Invocation& invocation) {
+int run_train(const Train& invocation) {
   const auto start = std::chrono::steady_clock::now();
   config::RunConfig config = invocation.config;
   if (invocation.phantom_gpu) config.early_stopping_patience = 0;  // its losses are none: it plays every step
@@ -391,4 +391,7 @@ int run_train(const Invocation& invocation) {
   return 1;
 }
 
+const InEngine<run_train> kTrain;
+
+}  // namespace
 }  // namespace fathom::app

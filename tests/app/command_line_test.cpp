@@ -1,6 +1,9 @@
 // The command line: answers without LibTorch, soon, with the right exit status.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <regex>
+
 #include "base/json.h"
 #include "tests/app/run.h"
 
@@ -35,6 +38,26 @@ TEST_F(CommandLine, HelpSaysTheCommandsAndTheKeys) {
   EXPECT_EQ(train.status, 0);
   EXPECT_THAT(train.output, AllOf(HasSubstr("--phantom-gpu"), HasSubstr("\n  learning_rate "), HasSubstr("CONFIG")));
   EXPECT_THAT(run("--version").output, StartsWith("fathom "));
+}
+
+// A command is told of in one file of app/commands, which names it to one of these classes with a line of help.
+TEST_F(CommandLine, EveryFileOfACommandIsInTheTable) {
+  const std::regex declared(R"re(\b(?:Command|Invocation|ModelUse)\("(\w+)",\s+"([^"]+)")re");
+  const std::string help = run("--help").output;
+  size_t commands = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FATHOM_SOURCE_DIR "/app/commands")) {
+    std::smatch found;
+    const std::string text = read_file(entry.path());
+    if (!std::regex_search(text, found, declared)) continue;
+    ++commands;
+    EXPECT_THAT(help, HasSubstr("\n  " + found.str(1) + " ")) << entry.path();
+    const Outcome own = run(found.str(1) + " --help");
+    EXPECT_EQ(own.status, 0) << own.errors;
+    EXPECT_THAT(own.output, StartsWith(found.str(2).substr(0, 60))) << entry.path();
+  }
+  const std::string listed = help.substr(help.find("Subcommands:"));
+  const std::regex line("\n  \\w");
+  EXPECT_EQ(commands, std::distance(std::sregex_iterator(listed.begin(), listed.end(), line), {}));
 }
 
 TEST_F(CommandLine, HelpIsACommandToo) {
@@ -93,6 +116,12 @@ TEST_F(CommandLine, BadUsageExitsWith2) {
       {"estimate good.yaml --gpu-memory 8GiB", "--gpu-memory is used only with --gpu NAME"},
       {"estimate good.yaml --price-per-hour 3", "--price-per-hour is used only with --tokens or --gpu-hours"},
       {"estimate good.yaml --tokens 1B --gpu-hours 8", "--tokens is used only without --gpu-hours"},
+      {"doctor --phantom-gpu H100", "--phantom-gpu is used only with --calibrate"},
+      {"advise good.yaml --vary batch --keep method", "--keep is used only with --vary techniques"},
+      {"train good.yaml --gpu-memory 8GiB", "--gpu-memory is used only with --phantom-gpu NAME"},
+      {"preview good.yaml --index -1", "--index"},
+      {"preview good.yaml --index 1 --samples 2", "excludes"},
+      {"formats --largest 1 2", "--largest: expected a number above 0 that no other exceeds, got '1'"},
       {"estimate good.yaml --explain --json", "--explain is used only without --json"},
       {"generate m --prompt a --temperature 0 --top-k 5", "--top-k is used only with a --temperature above 0"},
       {"estimate 7B bf16=true", "key=value is not used with a number of parameters"},

@@ -56,28 +56,31 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// What an Invocation must say for load_engine to load everything that the forks need.
-app::Invocation invocation_for(const std::string& device) {
-  app::Invocation invocation;
-  if (device == "cpu") return invocation;
-  invocation.device = config::Device::kCuda;
-  invocation.phantom_gpu = config::find_gpu(config::load_gpus(app::gpus_file()), device);
-  invocation.phantom_gpu->memory_bytes = phantom::kUnlimitedBytes;  // each fork pretends what it is asked for
-  return invocation;
-}
+// For which load_engine loads everything that the forks need; it is never run.
+class Everything final : public app::Invocation {
+ public:
+  explicit Everything(const std::string& on) : Invocation("") {
+    if (on == "cpu") return;
+    device = config::Device::kCuda;
+    phantom_gpu = config::find_gpu(config::load_gpus(app::gpus_file()), on);
+    phantom_gpu->memory_bytes = phantom::kUnlimitedBytes;  // each fork pretends what it is asked for
+  }
+  std::vector<app::Option> options() override { return {}; }
+};
 
 // As main.cpp runs a command, but for the loading.
 int run(app::EngineMain* engine, const Strings& arguments) {
   try {
     std::vector<const char*> words = {"fathom"};
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
-    app::Parsed parsed = app::parse_command_line(static_cast<int>(words.size()), words.data());
-    if (!parsed.invocation) throw UsageError("only commands of the engine can run here");
+    const app::Parsed parsed = app::parse_command_line(static_cast<int>(words.size()), words.data());
+    auto* invocation = dynamic_cast<app::Invocation*>(parsed.command.get());
+    if (invocation == nullptr) throw UsageError("only commands of the engine can run here");
     // Attention over lengths, which a run without a trace measures at its end for its page, takes longer than the run.
-    if (parsed.invocation->device == config::Device::kCpu) parsed.invocation->trace = "none";
-    const auto& gpu = parsed.invocation->phantom_gpu;
-    if (gpu) phantom::pretend(gpu->memory_bytes, 0, parsed.invocation->placement);
-    return engine(*parsed.invocation);
+    if (invocation->device == config::Device::kCpu) invocation->trace = "none";
+    const auto& gpu = invocation->phantom_gpu;
+    if (gpu) phantom::pretend(gpu->memory_bytes, 0, invocation->placement);
+    return engine(*invocation);
   } catch (const std::exception& error) {
     return app::report_failure(error);
   }
@@ -276,7 +279,7 @@ class Server {
 
 int serve(const std::string& device, const std::string& socket) {
   ::setenv("GOMP_SPINCOUNT", "0", /*overwrite=*/0);  // threads that spin take the cores from whoever else tests here
-  Server server(app::load_engine(invocation_for(device)), socket);
+  Server server(app::load_engine(Everything(device)), socket);
   for (std::string line; std::getline(std::cin, line);) {
     std::cout << server.answer(parse_json(line, "stdin")).dump() << std::endl;
   }

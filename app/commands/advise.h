@@ -1,0 +1,79 @@
+// `fathom advise` on the command line. No torch header.
+#pragma once
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "app/shared_options.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "config/precision.h"
+#include "plan/search.h"
+
+namespace fathom::app {
+
+class Advise final : public Invocation {
+ public:
+  Advise() : Invocation("advise", "What fits: the largest batch, length or rank, or the fastest settings") {}
+  std::vector<Option> options() override {
+    return {
+        words.subject_option("CONFIG|MODEL",
+                             "A YAML file, a folder with config.json, a .json file, or a known model (llama-2-7b)"),
+        {"--budget", bound, "SIZE", "Of memory, as 24GiB; without it memory_budget, or what the device has"},
+        within.name_option("--gpu", "Within the memory of a GPU of configs/gpus.yaml"),
+        within.memory_option("with --gpu NAME"),
+        Option("--vary", varied, "WHAT", "batch, length, rank: its largest value; techniques: the fastest combination")
+            .one_of({"batch", "length", "rank", "techniques"}),
+        Option("--keep", kept, "GROUP,...",
+               "Techniques that stay: method, precision, optimizer, checkpointing, attention, batch")
+            .used_only(varied == "techniques", "with --vary techniques: with one setting varied, all others stay"),
+        json_option(json),
+        words.overrides_option()};
+  }
+  void complete() override {
+    read_planned(words, /*takes_numbers=*/false, *this);
+    gpu = within.find();
+    if (varied == "batch") vary = plan::Vary::kBatch;
+    if (varied == "length") vary = plan::Vary::kLength;
+    if (varied == "rank") vary = plan::Vary::kRank;
+    read_groups();
+    if (keep.contains("precision") && config::rounds_weights_to_nearest(config)) {
+      throw UsageError("--keep precision: weights in BF16 that are rounded to nearest are never advised",
+                       "set master_weights=stochastic or fp32, or let the precision vary");
+    }
+    read_bound();
+    choose_device(*this);
+  }
+
+  ConfigWords words;
+  GpuWords within;
+  std::string bound, varied = "techniques", kept;  // kept: names with commas between
+  std::optional<plan::Vary> vary;                  // the setting whose largest value is asked for; unset: techniques
+  std::set<std::string> keep;                      // groups of techniques that stay as the run has them
+  bool json = false;
+
+ private:
+  void read_groups() {
+    std::istringstream groups(kept);
+    for (std::string group; std::getline(groups, group, ',');) {
+      if (std::find(std::begin(plan::kGroups), std::end(plan::kGroups), group) == std::end(plan::kGroups)) {
+        std::string known;
+        for (const char* each : plan::kGroups) known += std::string(known.empty() ? "" : ", ") + each;
+        throw UsageError("--keep: unknown group '" + group.substr(0, 64) + "'", "groups are " + known);
+      }
+      keep.insert(group);
+    }
+  }
+  void read_bound() {
+    if (bound.empty()) return;
+    try {
+      config.memory_budget = parse_bytes(bound);
+    } catch (const Error& error) {
+      throw UsageError(std::string("--budget: ") + error.what());
+    }
+    expect_size("--budget", bound, config.memory_budget);
+  }
+};
+
+}  // namespace fathom::app

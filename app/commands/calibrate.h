@@ -1,0 +1,40 @@
+// `fathom doctor --calibrate`, and its child that measures one combination, on the command line. No torch header.
+#pragma once
+
+#include "app/shared_options.h"
+
+namespace fathom::app {
+
+// What `doctor` runs when told to; no words of the command line name it.
+class Calibrate final : public Invocation {
+ public:
+  Calibrate(bool json, std::optional<config::GpuSpec> gpu) : Invocation("calibrate"), json(json) {
+    phantom_gpu = std::move(gpu);
+  }
+  std::vector<Option> options() override { return {}; }
+
+  const bool json;
+};
+
+class AnswerOverhead final : public Invocation {
+ public:
+  AnswerOverhead() : Invocation("answer-overhead") {}
+  std::vector<Option> options() override {
+    return {{"--bf16", config.bf16},
+            {"--math", math},
+            {"--lora", lora},
+            {"--gradient-checkpointing", config.gradient_checkpointing},
+            pretended.name_option("--phantom-gpu", "")};
+  }
+  void complete() override {
+    if (math) config.attn_implementation = config::Attention::kMath;
+    if (lora) config.method = config::Method::kLora;
+    phantom_gpu = pretended.find();
+    device = config::Device::kCuda;
+  }
+
+  bool math = false, lora = false;
+  GpuWords pretended;
+};
+
+}  // namespace fathom::app

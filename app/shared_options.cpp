@@ -1,0 +1,126 @@
+// Looks up the configs, GPUs, devices and models that words of a command line name.
+#include "app/shared_options.h"
+
+#include "app/installation.h"
+#include "app/known_models.h"
+#include "app/machine.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "weights/hub.h"
+
+namespace fathom::app {
+namespace {
+
+bool is_yaml(const std::filesystem::path& path) { return path.extension() == ".yaml" || path.extension() == ".yml"; }
+
+// The model that is planned for: a folder, a .json file, a name of configs/models, or one on the Hugging Face hub;
+// nothing for a config.
+std::optional<std::string> model_of(const std::string& subject, bool takes_numbers) {
+  const std::filesystem::path path = subject;
+  if (std::filesystem::is_directory(path)) return subject;
+  if (std::filesystem::is_regular_file(path)) {
+    if (path.extension() != ".json") return std::nullopt;
+    if (path.filename() != "config.json") return subject;
+    return path.has_parent_path() ? path.parent_path().string() : ".";
+  }
+  if (is_yaml(path)) return std::nullopt;  // the config's reader says what is wrong
+  if (weights::is_hub_name(subject)) return folder_or_known_shape(subject);
+  if (path.has_parent_path()) return std::nullopt;
+  if (const auto known = known_model(subject)) return (models_folder() / *known).string();
+  throw UsageError(
+      "'" + subject.substr(0, 64) + "' is neither a file or folder nor a known model",
+      how_models_are_named(subject) + (takes_numbers ? "; a number of parameters is written like 7B" : ""));
+}
+
+// A plan of a run whose model is not here yet, by its shape alone where that is known. The lengths of its data are
+// known with its tokenizer only.
+void plan_without_model(config::RunConfig& run) {
+  const std::string folder = folder_or_known_shape(run.model_name_or_path);
+  if (folder == run.model_name_or_path) return;
+  run.model_name_or_path = folder;
+  if (run.train_file.empty() || run.dataset_format == config::DatasetFormat::kTokenIds) return;
+  log_warning("the model's tokenizer is not here: planned with full batches of max_length " +
+              std::to_string(run.max_length) + " in the place of train_file, and without evaluations");
+  run.train_file.clear();
+  run.validation_file.clear();
+  run.validation_split = 0;
+  run.eval_strategy = config::Cadence::kNo;
+  run.eval_on_start = false;
+}
+
+}  // namespace
+
+config::RunConfig ConfigWords::read(const char* command, config::Purpose purpose) const {
+  config::RunConfig config = config::load_config(subject, overrides, purpose);
+  refuse_no_model(command, config.model_name_or_path);
+  return config;
+}
+
+std::optional<config::GpuSpec> GpuWords::find() const {
+  if (name.empty()) return std::nullopt;
+  config::GpuSpec gpu = config::find_gpu(config::load_gpus(gpus_file()), name);
+  if (!config::is_supported(gpu.compute_capability)) {
+    throw UsageError(gpu.name + " has compute capability " + gpu.compute_capability +
+                         ", for which LibTorch 2.11 with CUDA 13 has no kernels: they begin with 7.5",
+                     "plan for a T4 or a newer GPU");
+  }
+  if (!memory.empty()) gpu.memory_bytes = parse_bytes(memory);
+  if (!memory.empty()) expect_size("--gpu-memory", memory, gpu.memory_bytes);
+  return gpu;
+}
+
+void expect_size(const std::string& option, const std::string& text, int64_t bytes) {
+  if (bytes >= kMiB) return;
+  throw UsageError(option + ": expected a size of at least 1 MiB, as 24GiB, got '" + text.substr(0, 64) + "'");
+}
+
+void choose_device(Invocation& invocation) {
+  const config::Device wanted = invocation.config.device;
+  if (invocation.phantom_gpu) {
+    if (wanted == config::Device::kCpu) {
+      throw UsageError("--phantom-gpu plays a CUDA run, but the config says device: cpu", "add device=cuda");
+    }
+    invocation.device = config::Device::kCuda;
+    return;
+  }
+  if (wanted == config::Device::kCpu || invocation.gpu) return;
+  const bool there = !this_gpus().empty();
+  if (wanted == config::Device::kCuda && !there) {
+    throw UsageError(
+        "the config says device: cuda, but NVIDIA's driver lists no GPU here",
+        "set device=cpu; without a GPU, `train --phantom-gpu NAME` plays the run and `estimate --gpu NAME` plans it");
+  }
+  if (there) invocation.device = config::Device::kCuda;
+}
+
+bool read_planned(const ConfigWords& words, bool takes_numbers, Invocation& invocation) {
+  const std::optional<std::string> model = model_of(words.subject, takes_numbers);
+  if (model) {
+    invocation.config = config::config_of_model(*model, words.overrides);
+  } else {
+    invocation.config = config::load_config(words.subject, words.overrides, config::Purpose::kEstimate);
+    plan_without_model(invocation.config);
+  }
+  refuse_no_model(invocation.name, invocation.config.model_name_or_path);
+  return model.has_value();
+}
+
+FoundModel find_model(const ConfigWords& words, ModelUse& use) {
+  UsedModel used = find_used_model(words.subject);
+  if (!used.adapter.empty() && !use.adapter.empty()) {
+    throw UsageError("--adapter " + use.adapter.string() + " beside " + words.subject + ", which is an adapter",
+                     "leave --adapter out, or name the base model before it");
+  }
+  const std::string model = used.model;
+  const bool is_subjects = use.adapter.empty();
+  if (!is_subjects) used = find_used_model(use.adapter.string(), /*with_base=*/false);
+  const std::optional<config::RunConfig> run = run_behind(used);
+  if (is_subjects) use.adapter = used.adapter;
+  use.config =
+      config::config_of_model(model, run && is_subjects ? with_storage_of(*run, words.overrides) : words.overrides);
+  refuse_no_model(use.name, use.config.model_name_or_path);
+  return {used, run};
+}
+
+}  // namespace fathom::app
