@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -62,7 +64,8 @@ class Planner {
     plan::Target target = target_of();
     const int64_t capacity = target.capacity_bytes;
     if (careful) target.capacity_bytes -= free_bytes();
-    plan::Question question{inputs_.architecture, invocation_.config, target, {}, {}, {}, {}};
+    plan::Question question{inputs_.architecture, invocation_.config, target, {}, {}, {}, {}, {}};
+    if (gpu_) question.play_ahead = [this](const auto& runs) { play_ahead(runs); };
     question.workload_of = [this](const config::RunConfig& run) { return workload_of(run); };
     question.prove = [this, careful, capacity](const config::RunConfig& run) {
       const Played& played = play(run, capacity);
@@ -107,10 +110,18 @@ class Planner {
     std::sort(larger.begin(), larger.end(),
               [](const auto& a, const auto& b) { return a.memory_bytes < b.memory_bytes; });
     std::vector<std::string> enough;
-    for (const config::GpuSpec& gpu : larger) {
-      if (enough.size() == kMost) break;
-      const Played played = play_on(gpu, run, gpu.memory_bytes);
-      if (played.missing == 0 && played.sure) enough.push_back(gpu.name + " (" + format_bytes(gpu.memory_bytes) + ")");
+    for (auto next = larger.begin(); next != larger.end() && enough.size() < kMost;) {
+      std::vector<std::future<Played>> asked;  // no more than are still wanted
+      const auto first = next;
+      for (; next != larger.end() && asked.size() < kMost - enough.size(); ++next) {
+        asked.push_back(std::async(std::launch::async, play_on(*next, run, /*details=*/false)));
+      }
+      for (size_t i = 0; i < asked.size(); ++i) {
+        const Played played = asked[i].get();
+        const config::GpuSpec& gpu = first[static_cast<std::ptrdiff_t>(i)];
+        if (played.missing > 0 || !played.sure) continue;
+        enough.push_back(gpu.name + " (" + format_bytes(gpu.memory_bytes) + ")");
+      }
     }
     return enough;
   }
@@ -150,7 +161,7 @@ class Planner {
     const auto known = played_.find(key);
     if (known != played_.end()) return known->second;
     if (waiting_) waiting_->count();
-    if (gpu_) return played_[key] = play_on(*gpu_, run, capacity);
+    if (gpu_) return played_[key] = play_on(*gpu_, run)();
     const config::RunConfig counted = planned(run);
     // A budget for the CPU may be that of another machine.
     plan::Plan plan = plan::plan_cpu(subject_of(counted), capacity);
@@ -159,14 +170,30 @@ class Planner {
     return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
   }
 
-  Played play_on(const config::GpuSpec& gpu, const config::RunConfig& run, int64_t capacity) {
+  void play_ahead(const std::vector<config::RunConfig>& runs) {
+    std::map<std::string, std::future<Played>> asked;
+    for (const config::RunConfig& run : runs) {
+      const std::string key = config::to_yaml(run);
+      if (played_.contains(key) || asked.contains(key)) continue;
+      if (waiting_) waiting_->count();
+      asked[key] = std::async(std::launch::async, play_on(*gpu_, run));
+    }
+    for (auto& [key, played] : asked) played_[key] = played.get();
+  }
+
+  // What it returns may be called on any thread: what it needs of this planner is worked out before.
+  std::function<Played()> play_on(const config::GpuSpec& gpu, const config::RunConfig& run, bool details = true) {
     const config::RunConfig counted = planned(run);
-    const plan::Plan plan = plan_for_gpu(subject_of(counted), {.gpu = gpu}, ask_);
-    const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
-    const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
-    const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
-                      (desktop == 0 || plan.gpu->reserved_range.highest + share + desktop <= capacity);
-    return {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
+    return [this, gpu, details, counted, workload = planned_workload(counted)] {
+      const plan::Subject subject{counted, inputs_.architecture, *inputs_.folder, workload};
+      const plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .details = details}, ask_);
+      const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
+      const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
+      const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
+                        (desktop == 0 ||
+                         plan.gpu->reserved_range.highest + share + desktop <= static_cast<int64_t>(gpu.memory_bytes));
+      return Played{plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
+    };
   }
 
   plan::Subject subject_of(const config::RunConfig& counted) {

@@ -89,6 +89,7 @@ class Walk {
   // later: the gradients are there, and what is made is added to them.
   void micro_batch(const BatchOperators& batch, bool later) {
     const auto layers = static_cast<int64_t>(batch.layers.size());
+    begin(batch.loss, 0);
     for (int64_t layer = 1; layer <= layers; ++layer) {
       if (!batch.has_backward(layer)) continue;
       if (checkpoints_) {
@@ -127,8 +128,11 @@ class Walk {
       }
       if (checkpoints_) end();
     }
-    begin({}, 0);
-    if (batch.trains_embedding) backward(batch.embedding, 0, &batch.stream_gradient, later);
+    if (batch.trains_embedding) {
+      begin({}, 0);
+      backward(batch.embedding, 0, &batch.stream_gradient, later);
+    }
+    end();  // of the loss
     if (later) release(made_, made);
   }
 
@@ -153,7 +157,7 @@ class Walk {
     }
   }
 
-  // Layers that are alike take alike.
+  // Layers that are alike take alike. What waits for an operator is there forward too, as a value of the same size.
   void evaluate(const BatchOperators& batch) {
     const size_t before = kept_.size();
     std::vector<char> seen(batch.kinds.size());
@@ -163,7 +167,7 @@ class Walk {
       const int64_t number = static_cast<int64_t>(layer) + 1;
       for (const Operator& each : batch.of_layer(number)) {
         for (const Moment& moment : each.footprint.forward) {
-          instant({"evaluation", each.part, number}, {&moment, &batch.checkpoint});
+          instant({"evaluation", each.part, number}, {&moment, &each.waiting, &batch.checkpoint});
         }
       }
     }

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "ledger/kernel_call.h"
@@ -148,6 +150,18 @@ void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IVa
   }
 }
 
+// Null for what is no operator with a kernel of its own. Looked up once: the dispatcher keeps an operator's name, and
+// so its address, as long as the operator.
+const c10::FunctionSchema* counted_schema(const at::RecordFunction& function) {
+  thread_local std::map<std::pair<c10::DispatchKey, const char*>, const c10::FunctionSchema*> known;
+  const auto [at, is_new] = known.try_emplace({kernels_of.load(std::memory_order_relaxed), function.name()}, nullptr);
+  if (!is_new) return at->second;
+  const auto name = function.operator_name();
+  const auto op = name ? c10::Dispatcher::singleton().findOp(*name) : std::nullopt;
+  if (op && op->hasSchema() && has_kernel(*op)) at->second = &op->schema();
+  return at->second;
+}
+
 void remember_failure() {
   const std::lock_guard lock(failure_lock);
   if (!failure) failure = std::current_exception();
@@ -165,10 +179,9 @@ void begin(const at::RecordFunction& function) {
     return;
   }
   if (outermost != nullptr) return;
-  const auto name = function.operator_name();
-  const auto op = name ? c10::Dispatcher::singleton().findOp(*name) : std::nullopt;
-  if (!op || !op->hasSchema() || !has_kernel(*op)) return;
-  count_arguments(op->schema(), function.inputs());
+  const c10::FunctionSchema* schema = counted_schema(function);
+  if (schema == nullptr) return;
+  count_arguments(*schema, function.inputs());
   started = std::chrono::steady_clock::now();
   outermost = &function;
 }
@@ -181,9 +194,9 @@ void end(const at::RecordFunction& function) {
   if (outermost != &function) return;
   outermost = nullptr;
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - started;
-  const auto op = c10::Dispatcher::singleton().findOp(*function.operator_name());
-  count_results(op->schema(), function.outputs());
-  const Kind kind = kind_of(op->schema());
+  const c10::FunctionSchema& schema = *counted_schema(function);
+  count_results(schema, function.outputs());
+  const Kind kind = kind_of(schema);
   if (kind == Kind::kMatrix) matrix_nanoseconds += took.count();
   if (kind == Kind::kAttention && announced_attention == nullptr) attention_nanoseconds += took.count();
 }

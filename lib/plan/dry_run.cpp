@@ -144,7 +144,7 @@ class Player {
 
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played) {
+               const std::function<void()>& played, bool counts) {
   DryRun result;
   train::Trainer trainer(config, architecture, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(longest_sequence(workload));
@@ -158,7 +158,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   result.memory.merge(trainer.saving([] {}));
   result.timeline = placement.ledger->peak_timeline();
   if (played) played();
-  if (workload.steps.empty()) return result;
+  if (workload.steps.empty() || !counts) return result;
   const train::StepShape longest = longest_step(architecture, config, workload.steps);
   try {
     result.arithmetic = count_whole_step(trainer, longest, config);

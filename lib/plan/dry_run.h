@@ -27,10 +27,10 @@ struct DryRun {
 // Loads and plays the workload's schedule. What is known to change nothing (an event that was played before in the same
 // state of the device's memory) is not played again. folder: its weights are loaded as the run would (nothing is read
 // on a phantom); null, or without weights: the model is initialised instead. played: called when the schedule has been
-// played, before a step's arithmetic is counted, for which it is played once more.
+// played, before a step's arithmetic is counted, for which it is played once more where `counts`.
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played = nullptr);
+               const std::function<void()>& played = nullptr, bool counts = true);
 
 // The same on the phantom device, which stands in for the CPU.
 DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,

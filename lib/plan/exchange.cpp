@@ -84,7 +84,7 @@ Json to_json(const PhantomQuestion& question) {
           {"memory_bytes", question.memory_bytes},
           {"taken_bytes", question.taken_bytes},
           {"placement", question.placement},
-          {"timeline", question.timeline},
+          {"details", question.details},
           {"schedule", to_json(question.schedule)}};
 }
 
@@ -95,7 +95,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.memory_bytes = value.at("memory_bytes").get<int64_t>();
   question.taken_bytes = value.value("taken_bytes", int64_t{0});
   question.placement = value.at("placement").get<uint64_t>();
-  question.timeline = value.at("timeline").get<bool>();
+  question.details = value.at("details").get<bool>();
   question.schedule = schedule_from_json(value.at("schedule"));
   return question;
 } catch (const nlohmann::json::exception& error) {

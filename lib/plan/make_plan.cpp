@@ -103,7 +103,7 @@ Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
 Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
   const config::GpuSpec& gpu = room.gpu;
   PhantomQuestion question = question_of(subject, room);
-  question.timeline = true;
+  question.details = room.details;
   PhantomAnswer answer = ask(question);
   const int64_t budget = subject.config.memory_budget;
   GpuBytes bytes;
@@ -154,7 +154,7 @@ Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask
     bytes.allocated_range.highest = bound(bytes.allocated);
     bytes.reserved_range.highest = bound(bytes.reserved);
   }
-  question.timeline = false;
+  question.details = false;
   for (const PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {
       bytes.fits = false;

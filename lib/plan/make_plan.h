@@ -42,6 +42,7 @@ struct GpuRoom {
   const config::GpuSpec& gpu;
   int64_t taken_bytes = 0;  // of gpu.memory_bytes, by this process' context and by others
   int placements = 1;       // of segments, tried for the ranges of allocated and reserved bytes
+  bool details = true;      // false: the plan lacks the timeline and the arithmetic
 };
 
 // For a GPU that need not be there. Asks within what nobody has taken and memory_budget first; where these run out,

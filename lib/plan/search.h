@@ -36,6 +36,8 @@ struct Question {
   // The workload of the run's data under other settings.
   std::function<Workload(const config::RunConfig&)> workload_of;
   std::function<Proof(const config::RunConfig&)> prove;
+  // Told of runs that are about to be proved, so that they can be played side by side; empty: one after the other.
+  std::function<void(const std::vector<config::RunConfig>&)> play_ahead;
   // Of the hardware in the type in which a run computes; empty, or nullopt for any: ordered by arithmetic alone.
   std::function<std::optional<Throughput>(const config::RunConfig&)> throughput;
   // Of a run's operations on this hardware beside those in FP32, where arithmetic alone decides; empty: none.

@@ -16,6 +16,7 @@ using config::RunConfig;
 // Faster combinations within this share above the bound are dry-run too: the formula may be wrong about them.
 constexpr double kDoubt = 0.05;
 constexpr int kOfUpdate = 3;          // the first techniques of a combination: method, precision, optimizer
+constexpr size_t kAhead = 2;          // runs that are played side by side: a proof may make the next needless
 constexpr int64_t kMostDryRuns = 40;  // and one for the smallest, where none of these fits
 
 // One choice of every group but the batch; its micro-batches grow, and with them memory.
@@ -47,6 +48,7 @@ class TechniqueSearch {
       const bool settled = open == nullptr;
       if (settled) open = unplayed_row();
       if (open == nullptr) break;
+      announce(settled);
       prove(*open, /*decides=*/!settled);
     }
     advice_.settled = doubtful() == nullptr;
@@ -195,6 +197,19 @@ class TechniqueSearch {
     const std::vector<Combination*> refused = refused_before(*best);
     const auto open = std::find_if(refused.begin(), refused.end(), [](const auto* each) { return !each->proof; });
     return open == refused.end() ? nullptr : *open;
+  }
+
+  // What will be proved next, as far as can be foreseen: the fastest and its doubtful neighbours, or the rows.
+  void announce(bool settled) {
+    if (!question_.play_ahead) return;
+    Combination* best = fastest();
+    std::vector<Combination*> next = settled || best == nullptr ? shown() : refused_before(*best);
+    if (best != nullptr) next.insert(next.begin(), best);
+    std::vector<RunConfig> runs;
+    for (const Combination* each : next) {
+      if (!each->proof && runs.size() < kAhead) runs.push_back(each->run);
+    }
+    question_.play_ahead(runs);
   }
 
   // Of a search that ended unsettled: only what was proved to fit counts. Where that is nothing, the smallest of all

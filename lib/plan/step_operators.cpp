@@ -180,6 +180,15 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     operators.back().footprint.forward_work.bytes = operators.back().footprint.backward_work.bytes = value_of(each);
   };
 
+  // Values of a branch, and the stream beside them, stay until it ends, also where no backward pass wants them.
+  const auto alive = [&](std::initializer_list<int64_t> widths, int64_t streams) {
+    for (Moment& moment : operators.back().footprint.forward) {
+      for (const int64_t numbers : widths) moment.push_back({"values of a branch", kStream, step.wide(numbers, bytes)});
+      if (streams > 0)
+        moment.push_back({"residual stream, after attention", kStream, step.wide(width, step.stored_bytes)});
+    }
+  };
+
   constexpr const char *kHeads = "queries, keys and values", *kOutput = "attention's output projection";
   branch(kHeads, norms.attention, {"q_proj", "k_proj", "v_proj"});
   const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Moment& wait) {
@@ -211,8 +220,10 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   operators.push_back({"attention", ops::attention_footprint(step, attention), {}, {}});
   operators.back().is_attention = true;
   if (!made) operators.back().footprint.backward_work = {};
+  alive({width}, 0);
   read = std::exchange(made, false);
   linear(kOutput, "o_proj", queries, width, false);
+  alive({width, queries, 2 * keys}, 0);
   added(kOutput, norms.attention);
 
   constexpr const char *kGate = "gate and up", *kDown = "the down projection";
@@ -220,8 +231,10 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   linear(kGate, "gate_proj", width, inner, before).waiting = of_input();
   linear(kGate, "up_proj", width, inner, before).waiting = waiting("gradient of the gate", inner);
   operators.push_back({"the gate", ops::swiglu_footprint(step, inner), {}, {}});
+  alive({width}, 1);
   read = std::exchange(made, false);
   linear(kDown, "down_proj", inner, width, true);
+  alive({width, 2 * inner}, 1);
   added(kDown, norms.feed_forward);
   return operators;
 }
@@ -241,6 +254,8 @@ BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool grad
   const int64_t width = architecture_.hidden_size;
 
   BatchOperators result;
+  result.loss = {{"loss", "a number in FP32", {{4, "bytes"}}},
+                 {"gradient of the loss", ops::kGradientSource, {{4, "bytes"}}, ledger::Component::kTemporaryBuffers}};
   result.stream_gradient = {
       {"gradient of the residual stream", ops::kGradientSource, step.wide(width, step.stored_bytes)}};
   result.checkpoint = {{"residual stream, kept by checkpoints",

@@ -25,6 +25,7 @@ using Operators = std::vector<Operator>;
 
 // Over one batch.
 struct BatchOperators {
+  ops::Moment loss;                   // a number and its gradient
   ops::Moment stream_gradient;        // runs through the backward pass
   ops::Moment checkpoint;             // what a layer keeps that is computed again
   std::vector<Operators> kinds;       // of layers that are alike

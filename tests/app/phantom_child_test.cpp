@@ -38,7 +38,7 @@ class PhantomChild : public ProgramTest {
     return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},
             {"memory_bytes", int64_t{80} << 30},
             {"placement", 0},
-            {"timeline", false},
+            {"details", false},
             {"schedule",
              {{"steps", Json::array({Json::array({micro_batch, micro_batch})})},
               {"evaluation", Json::array({batch(2, 100)})},
@@ -63,7 +63,7 @@ class PhantomChild : public ProgramTest {
 // questions that have no answer. The same question has the same answer in every byte, before, between and after them,
 // and in a process of its own.
 TEST_F(PhantomChild, AnswersAsIfEachQuestionWereItsFirst) {
-  const Json subject = changed(question("bf16: true\n"), {{"timeline", true}});
+  const Json subject = changed(question("bf16: true\n"), {{"details", true}});
   const std::vector<Json> others = {question("method: lora\ngradient_checkpointing: true\n", 2, 700),
                                     changed(question("bf16: true\n"), {{"placement", 7}}),
                                     changed(question(), {{"memory_bytes", int64_t{48} << 20}}),
@@ -113,14 +113,16 @@ TEST_F(PhantomChild, PlaysManyCapacities) {
   EXPECT_GE(fits << 21, plenty.at("requested").get<int64_t>());
 }
 
-TEST_F(PhantomChild, GivesTheTimelineOfTheLargestStepWhenAsked) {
+TEST_F(PhantomChild, GivesTheTimelineAndTheArithmeticWhenAsked) {
   phantom::Child child = start();
   const Json without = ask(child, question("bf16: true\n"));
   EXPECT_FALSE(without.contains("timeline"));
-  Json with = ask(child, changed(question("bf16: true\n"), {{"timeline", true}}));
+  Json with = ask(child, changed(question("bf16: true\n"), {{"details", true}}));
   EXPECT_EQ(with.at("timeline").at("peak"), with.at("memory").at("peak"));
   EXPECT_GT(with.at("timeline").at("blocks").size(), 100U);
+  EXPECT_GT(with.at("arithmetic").at("matrix_flops").get<int64_t>(), 0);
   with.erase("timeline");
+  with["arithmetic"] = without.at("arithmetic");
   EXPECT_EQ(with, without);
 }
 

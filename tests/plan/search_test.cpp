@@ -60,7 +60,7 @@ int64_t formula(const arch::Architecture& architecture, const RunConfig& run, co
 // A question whose truth is `true_need` of the formula.
 Question question_about(const arch::Architecture& architecture, const RunConfig& run, const Target& target,
                         const std::function<int64_t(int64_t formula)>& true_need) {
-  Question question{architecture, run, target, full_batches, {}, {}, {}};
+  Question question{architecture, run, target, full_batches, {}, {}, {}, {}};
   question.prove = [=, &architecture](const RunConfig& tried) {
     const int64_t need = true_need(formula(architecture, tried, target));
     return Proof{need, need <= target.capacity_bytes, false};
