@@ -270,7 +270,8 @@ std::string component_section(const Json& memory) {
   return "<section id=\"components\">\n<h2>Seven components</h2>\n<p>Every byte belongs to one of them; they add up to "
          "the peak. " +
          std::string(measured ? "The difference is measured less dry run. " : "") +
-         "<i>Analytic</i> is a closed formula, <i>dry run</i> the training step itself, played on hardware that is not "
+         "<i>Analytic</i> is a sum to check by hand, <i>dry run</i> the training step itself, played on hardware that "
+         "is not "
          "there.</p>\n" +
          table.format() + kWords + allocator_table(memory) + beside_the_components(memory) + derivation(memory) +
          "</section>\n";

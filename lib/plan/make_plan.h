@@ -1,5 +1,5 @@
-// From a run's config and data to its plan: the closed formulas and the dry run, for this machine's CPU or for a named
-// GPU.
+// From a run's config and data to its plan: the analytic estimate and the dry run, for this machine's CPU or for a
+// named GPU.
 #pragma once
 
 #include <functional>

@@ -40,7 +40,7 @@ struct Workload {
   int64_t quantized_parameters = 0;   // elements that are stored so
 };
 
-// The closed formula's answer (plan/analytic.h).
+// The analytic estimate (plan/analytic.h).
 struct Analytic {
   ledger::ComponentBytes at_peak;  // each component at the instant of the largest sum
   ledger::ComponentBytes maximum;  // each component's own maximum

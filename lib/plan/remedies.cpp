@@ -1,4 +1,4 @@
-// Each remedy's saving is the difference of two closed formulas.
+// Each remedy's saving is the difference of two analytic estimates.
 #include "plan/remedies.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // What fits: the largest value of one setting, or the combination of techniques that takes least time, found by the
-// closed formulas and proved by dry runs. No torch header.
+// analytic estimate and proved by dry runs. No torch header.
 #pragma once
 
 #include <functional>
@@ -46,7 +46,7 @@ struct Question {
 
 struct Candidate {
   config::RunConfig run;
-  int64_t formula = 0;  // bytes at the live peak, by the closed formula
+  int64_t formula = 0;  // bytes at the live peak, by the analytic estimate
   std::optional<Proof> proof;
 };
 
@@ -95,7 +95,7 @@ struct Advice {
   int64_t dry_runs = 0;
   bool settled = true;  // false: the dry runs were used up; best is the fastest of those that they proved to fit
 };
-// Over all combinations of techniques. The closed formula of a step's time leaves some bytes out, so that the fastest
+// Over all combinations of techniques. What is declared of a step's time leaves some bytes out, so that the fastest
 // is played until the one that is fastest has been: its time is then the one that `estimate` tells. keep: groups of
 // which the run's own technique stays ("method").
 Advice least_time_that_fits(const Question& question, const std::set<std::string>& keep = {});

@@ -87,7 +87,7 @@ def check(records):
 
 def features(records):
     lines = [
-        "Predicted and measured, MiB. Formula: the closed formula's peak less the measured one. The driver's: all that it reports "
+        "Predicted and measured, MiB. Formula: the analytic peak less the measured one. The driver's: all that it reports "
         "in use, with what `fathom doctor --calibrate` measured beneath the allocator. Steps are few, and those of small models "
         "the host's: their time is no benchmark.",
         "",

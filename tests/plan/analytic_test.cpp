@@ -1,4 +1,4 @@
-// The closed formulas against numbers worked out by hand; analytic_dry_run_test.cpp holds them against the dry run.
+// The analytic estimate against numbers worked out by hand; analytic_dry_run_test.cpp holds them against the dry run.
 #include "plan/analytic.h"
 
 #include <gmock/gmock.h>

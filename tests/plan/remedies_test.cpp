@@ -73,7 +73,7 @@ TEST(Remedies, LargestSavingFirstAndOnlyWhatTheRunLacks) {
   EXPECT_EQ(find(found, "2 × 4 accumulated"), nullptr) << "the next smaller micro-batch and the smallest are enough";
 }
 
-// What a remedy says is what the closed formula says of the run that its settings make.
+// What a remedy says is what the analytic estimate says of the run that its settings make.
 TEST(Remedies, SettingsMakeTheRunThatIsReckoned) {
   const arch::Architecture architecture = llama_8b();
   const config::RunConfig run = plain_run();

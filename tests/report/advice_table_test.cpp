@@ -37,7 +37,7 @@ class AdviceTable : public ::testing::Test {
   }
 
   const arch::Architecture architecture_ = no_architecture();
-  plan::Question question_{architecture_, {}, {}, {}, {}, {}, {}};
+  plan::Question question_{architecture_, {}, {}, {}, {}, {}, {}, {}};
   plan::Combination best_, next_;
   const AdviceSubject subject_{question_, {30 * kGiB, false, false}};
 };

@@ -1,4 +1,4 @@
-// Dry runs on a phantom GPU, for the tests of the closed formulas.
+// Dry runs on a phantom GPU, for the tests of the analytic estimate.
 #pragma once
 
 #include "base/json.h"
