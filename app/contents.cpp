@@ -9,9 +9,9 @@
 #include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "checkpoint/manifest.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
+#include "weights/manifest.h"
 
 namespace fathom::app {
 namespace {
@@ -96,11 +96,11 @@ void read_adapter(const fs::path& folder, Contents& contents) {
 
 void read_checkpoint(const fs::path& folder, Contents& contents) {
   contents.kind = "checkpoint";
-  const checkpoint::Manifest manifest = checkpoint::read_and_verify_manifest(folder);
+  const weights::Manifest manifest = weights::read_and_verify_manifest(folder);
   contents.facts.emplace_back("step", std::to_string(manifest.step));
   contents.details["step"] = manifest.step;
   contents.details["files"] = Json::array();
-  for (const checkpoint::FileRecord& file : manifest.files) {
+  for (const weights::FileRecord& file : manifest.files) {
     contents.facts.emplace_back(file.name, format_bytes(file.bytes) + ", as written (" + file.hash + ")");
     contents.details["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
   }

@@ -5,20 +5,21 @@
 #include <vector>
 
 #include "app/model.h"
+#include "schedule/steps.h"
 #include "train/inputs.h"
-#include "train/steps.h"
 
 namespace fathom::app {
 
 MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& invocation, const Session& session) {
-  const train::RunInputs inputs = train::open_inputs(config);
+  const schedule::RunInputs inputs = train::open_inputs(config);
   int64_t capacity_tokens = 0;
-  for (const train::BatchShape& shape : train::evaluation_shapes(config, inputs.validation)) {
+  for (const schedule::BatchShape& shape : schedule::evaluation_shapes(config, inputs.validation)) {
     capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
   }
-  const std::vector<std::vector<int64_t>> rows = train::evaluation_rows(config, inputs.validation);
+  const std::vector<std::vector<int64_t>> rows = schedule::evaluation_rows(config, inputs.validation);
   const auto batch_at = [&](int64_t index) {
-    return train::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)], train::padding_id(inputs));
+    return schedule::batch_of(config, inputs.validation, rows[static_cast<size_t>(index)],
+                              schedule::padding_id(inputs));
   };
   const model::ModelOptions options = options_for_use(invocation, config, inputs.architecture, session.placement);
   train::Evaluator evaluator(config, inputs.architecture, options, capacity_tokens, session.placement);

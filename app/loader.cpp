@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/system_error.h"
-#include "phantom/gpu.h"
+#include "phantom_gpu/gpu.h"
 
 namespace fathom::app {
 namespace {
@@ -95,14 +95,14 @@ void* load(const fs::path& library, int binding, const char* remedy) {
 
 void load_stubs(const Invocation& invocation) {
   const config::GpuSpec& spec = *invocation.phantom_gpu;
-  phantom::PhantomGpu gpu;
+  phantom_gpu::PhantomGpu gpu;
   gpu.name = spec.name;
   gpu.compute_capability = spec.compute_capability;
   gpu.multiprocessors = spec.multiprocessors;
   gpu.memory_bytes = spec.memory_bytes;
   gpu.placement = invocation.placement;
   gpu.segments = invocation.segments;
-  phantom::load_stubs(library_folder() / "fathom-phantom", gpu);
+  phantom_gpu::load_stubs(library_folder() / "fathom-phantom", gpu);
 }
 
 // Tasks that the machine runs at this moment besides this one; 0 where it does not say.

@@ -5,7 +5,7 @@
 #include "app/shared_options.h"
 #include "arch/architecture.h"
 #include "model/decoder.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::app {
 

@@ -3,16 +3,16 @@
 
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"
-#include "report/refusal.h"
+#include "ledger/refusal.h"
 
 namespace fathom::app {
 
 Error explain_out_of_memory(const c10::Error& error, const ledger::Ledger& ledger, const std::string& remedy) {
   std::string message = "out of memory: " + ledger::describe_out_of_memory(error);
   if (const auto refusal = ledger.refusal()) {
-    const std::string place = report::describe_place(*refusal);
+    const std::string place = ledger::describe_place(*refusal);
     if (!place.empty()) message += "\nIt happened " + place + ".";
-    message += "\n\n" + report::format_refusal(*refusal);
+    message += "\n\n" + ledger::format_refusal(*refusal);
   }
   const bool is_budget = message.find("memory_budget") != std::string::npos;
   const std::string space = is_budget ? "" : describe_address_space();

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "phantom/gpu.h"
+#include "phantom_gpu/gpu.h"
 
 namespace fathom::app {
 namespace {
@@ -12,12 +12,12 @@ namespace {
 constexpr std::chrono::minutes kPatience{5};      // with one question; the start of the child included
 constexpr std::chrono::milliseconds kStart{300};  // what the start of a child takes, about
 
-std::unique_ptr<phantom::Child> start(const config::GpuSpec& gpu) {
-  return std::make_unique<phantom::Child>(
-      phantom::this_program(),
+std::unique_ptr<phantom_gpu::Child> start(const config::GpuSpec& gpu) {
+  return std::make_unique<phantom_gpu::Child>(
+      phantom_gpu::this_program(),
       std::vector<std::string>{"answer-plan", "--name", gpu.name, "--capability", gpu.compute_capability,
                                "--multiprocessors", std::to_string(gpu.multiprocessors), "--memory",
-                               std::to_string(phantom::kUnlimitedBytes)});
+                               std::to_string(phantom_gpu::kUnlimitedBytes)});
 }
 
 // Memory is a part of every question, and never more than a child starts with, so children of one GPU answer for all

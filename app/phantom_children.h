@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "phantom/child.h"
+#include "phantom_gpu/child.h"
 #include "plan/exchange.h"
 
 namespace fathom::app {
@@ -25,7 +25,7 @@ class PhantomChildren {
  private:
   struct Member {
     config::GpuSpec gpu;
-    std::unique_ptr<phantom::Child> child;
+    std::unique_ptr<phantom_gpu::Child> child;
     bool busy = false;
     bool can_answer(const config::GpuSpec& asked) const;
   };

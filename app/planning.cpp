@@ -16,9 +16,9 @@
 #include "ops/scalar_type.h"
 #include "ops/widened_product.h"
 #include "plan/bound.h"
-#include "plan/dry_run.h"
 #include "plan/techniques.h"
-#include "train/step_order.h"
+#include "play/dry_run.h"
+#include "schedule/step_order.h"
 
 namespace fathom::app {
 namespace {
@@ -28,7 +28,7 @@ namespace {
 constexpr plan::Slowdown kWidening{.matrix = 1.1, .attention = 16};
 
 // What nothing reads during the run: of a split, training data are held back for nothing.
-void warn_of_unread_validation(const config::RunConfig& config, const train::RunInputs& inputs) {
+void warn_of_unread_validation(const config::RunConfig& config, const schedule::RunInputs& inputs) {
   if (inputs.validation.empty() || config.eval_strategy != config::Cadence::kNo || config.eval_on_start) return;
   const int64_t held_back = inputs.validation.size(), all = held_back + inputs.train.size();
   const std::string what = config.validation_split > 0
@@ -40,7 +40,7 @@ void warn_of_unread_validation(const config::RunConfig& config, const train::Run
 
 }  // namespace
 
-plan::AskPhantom ask_phantom_children() {
+play::AskPhantom ask_phantom_children() {
   // A second one halves the time of a plan with many placements; each takes a core and about 300 MB while it lives.
   constexpr size_t kChildren = 2;
   const auto children = std::make_shared<PhantomChildren>(kChildren);
@@ -72,27 +72,27 @@ std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& conf
          (config.bf16 || config.dtype == DType::kBF16 ? " in place of bf16 and dtype: bfloat16" : "");
 }
 
-plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room, const plan::AskPhantom& ask) {
+plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
   const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
   if (!why.empty()) throw UsageError(why);
-  plan::Plan plan = plan::plan_gpu(subject, room, ask);
+  plan::Plan plan = play::plan_gpu(subject, room, ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
   }
   return plan;
 }
 
-plan::Plan plan_for_cpu(const plan::Subject& subject) {
-  plan::Plan plan = plan::plan_cpu(subject, available_memory_bytes());
+plan::Plan plan_for_cpu(const play::Subject& subject) {
+  plan::Plan plan = play::plan_cpu(subject, available_memory_bytes());
   plan::bound_by_budget(plan.target, subject.config.memory_budget);
   return plan;
 }
 
 config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset) {
-  config::RunConfig planned = train::without_late_evaluations(config, dataset);
+  config::RunConfig planned = schedule::without_late_evaluations(config, dataset);
   if (planned.eval_strategy != config.eval_strategy) {
     log_warning(
-        "the run ends before step " + std::to_string(train::evaluation_steps(config)) +
+        "the run ends before step " + std::to_string(schedule::evaluation_steps(config)) +
         ", after which it would be evaluated for the first time: lower eval_steps, or set eval_strategy: epoch");
   }
   return planned;
@@ -111,17 +111,17 @@ void warn_of_widening(const config::RunConfig& config, const arch::Architecture&
       ", which go through FP32: 16 bits save memory here, not time (faster: dtype: float32, without bf16 and fp16)");
 }
 
-plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
+plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
   warn_of_lost_updates(config, inputs.architecture);
   if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
   const config::RunConfig planned = planned_config(config, inputs.train);
-  const plan::Subject subject{
+  const play::Subject subject{
       planned, inputs.architecture, *inputs.folder,
       plan::make_workload(planned, inputs.architecture,
-                          train::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
-                                               train::played_on(session.placement.cuda != nullptr)))};
+                          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
+                                                  schedule::played_on(session.placement.cuda != nullptr)))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);

@@ -3,14 +3,14 @@
 
 #include "app/invocation.h"
 #include "app/session.h"
-#include "plan/make_plan.h"
 #include "plan/search.h"
-#include "train/inputs.h"
+#include "play/make_plan.h"
+#include "schedule/inputs.h"
 
 namespace fathom::app {
 
 // Asks child processes of this program, which start at the first question and end with the last copy of this function.
-plan::AskPhantom ask_phantom_children();
+play::AskPhantom ask_phantom_children();
 
 // What a plan counts of a config: without evaluations that the run ends before, of which a warning tells.
 config::RunConfig planned_config(const config::RunConfig& config, const data::Dataset& dataset);
@@ -30,14 +30,14 @@ plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Arch
 
 // The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
 // memory that is free on the device now.
-plan::Plan plan_of(const config::RunConfig& config, const train::RunInputs& inputs, const train::Start& start,
+plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation);
 // The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has. Throws UsageError
 // where it does not run the run (why_not_on).
-plan::Plan plan_for_gpu(const plan::Subject& subject, const plan::GpuRoom& room,
-                        const plan::AskPhantom& ask = ask_phantom_children());
+plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room,
+                        const play::AskPhantom& ask = ask_phantom_children());
 // The plan for the CPU, within memory_budget or what the machine has left.
-plan::Plan plan_for_cpu(const plan::Subject& subject);
+plan::Plan plan_for_cpu(const play::Subject& subject);
 
 // Throws Error if the plan does not fit its target, unless forced: it names the component to blame and the settings
 // that would help most.

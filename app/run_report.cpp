@@ -13,7 +13,7 @@
 #include "config/load.h"
 #include "page/page.h"
 #include "page/run_record.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::app {
 namespace {

@@ -21,13 +21,13 @@ std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, c
 
 }  // namespace
 
-StepTimes::StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session)
+StepTimes::StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session)
     : config_(config),
       device_(session.placement.cuda == nullptr ? config::Device::kCpu : config::Device::kCuda),
       phantom_(session.phantom),
       architecture_(inputs.architecture),
       throughput_(throughput_of(config, inputs.architecture, session)),
-      steps_(train::step_shapes(config, inputs.train)) {}
+      steps_(schedule::step_shapes(config, inputs.train)) {}
 
 std::string StepTimes::forecast() const {
   if (steps_.empty() || phantom_) return "";
@@ -49,7 +49,7 @@ StepTimes::Sums StepTimes::sums() const {
   return sums;
 }
 
-double StepTimes::expected_of(const train::StepShape& step) const {
+double StepTimes::expected_of(const schedule::StepShape& step) const {
   return plan::expected_time(plan::estimate_arithmetic(architecture_, config_, step), *throughput_).seconds();
 }
 

@@ -9,15 +9,15 @@
 #include "app/session.h"
 #include "base/json.h"
 #include "plan/expected_time.h"
-#include "train/inputs.h"
-#include "train/steps.h"
+#include "schedule/inputs.h"
+#include "schedule/steps.h"
 
 namespace fathom::app {
 
 class StepTimes {
  public:
   // What is expected of the session's device: as calibrated for the CPU, as listed for a GPU; of a phantom nothing.
-  StepTimes(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session);
+  StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session);
 
   // One line: "Expected, by …", or how an expectation can be had; nothing of a phantom.
   std::string forecast() const;
@@ -36,14 +36,14 @@ class StepTimes {
     double measured = 0, expected = 0;
   };
   Sums sums() const;
-  double expected_of(const train::StepShape& step) const;
+  double expected_of(const schedule::StepShape& step) const;
 
   const config::RunConfig& config_;
   config::Device device_;
   bool phantom_;
   const arch::Architecture& architecture_;
   std::optional<plan::Throughput> throughput_;
-  std::vector<train::StepShape> steps_;
+  std::vector<schedule::StepShape> steps_;
   std::vector<std::pair<int64_t, double>> measured_;
 };
 

@@ -1,5 +1,6 @@
 # fathom_room(NAME [TORCH] [LINK libraries...]): the static library fathom_NAME from lib/NAME/*.cpp.
-# TORCH rooms compile against LibTorch with the shared precompiled header; the others never see a torch header.
+# TORCH rooms compile against LibTorch with the shared precompiled header, and the global property fathom_torch_rooms names
+# them; the others never see a torch header.
 # fathom_room_tests(NAME): the GoogleTest binary NAME_test from tests/NAME/*_test.cpp, where the folder exists.
 function(fathom_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "LINK" ${ARGN})
@@ -10,6 +11,7 @@ function(fathom_room name)
   if(ROOM_TORCH)
     target_link_libraries(fathom_${name} PUBLIC fathom::torch_cpu)
     target_precompile_headers(fathom_${name} REUSE_FROM fathom_torch_header)
+    set_property(GLOBAL APPEND PROPERTY fathom_torch_rooms fathom_${name})
   endif()
 endfunction()
 
@@ -35,7 +37,7 @@ function(fathom_room_tests name)
     set_target_properties(${name}_test PROPERTIES BUILD_RPATH "${FATHOM_TORCH_DIR}/lib" POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name}_test PRIVATE -fPIC)
     # Every operator that a test runs on the CPU must be one that the dry run can play.
-    target_sources(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests/recorded_operators.cpp")
+    target_sources(${name}_test PRIVATE $<TARGET_OBJECTS:fathom_recorded_operators>)
     if(NOT name STREQUAL phantom)
       target_link_libraries(${name}_test PRIVATE fathom_phantom)
     endif()

@@ -22,12 +22,13 @@
 #include "base/output.h"
 #include "config/to_yaml.h"
 #include "plan/bound.h"
-#include "plan/dry_run.h"
 #include "plan/fit.h"
 #include "plan/host.h"
-#include "plan/make_plan.h"
 #include "plan/search.h"
+#include "play/dry_run.h"
+#include "play/make_plan.h"
 #include "report/advice_table.h"
+#include "train/inputs.h"
 #include "train/resume.h"
 
 namespace fathom::app {
@@ -56,7 +57,7 @@ class Planner {
     if (gpu_) ask_ = ask_phantom_children();
   }
 
-  const train::RunInputs& inputs() const { return inputs_; }
+  const schedule::RunInputs& inputs() const { return inputs_; }
   bool has_data() const { return !inputs_.train.empty(); }
 
   // careful: what is not sure to fit counts as what does not.
@@ -147,7 +148,7 @@ class Planner {
       target.capacity_bytes = gpu_->memory_bytes;
       plan::bound_by_budget(target, invocation_.config.memory_budget);
     } else {
-      target = plan::cpu_target();
+      target = play::cpu_target();
       const int64_t budget = invocation_.config.memory_budget;
       target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
       target.within_budget = budget > 0;
@@ -164,7 +165,7 @@ class Planner {
     if (gpu_) return played_[key] = play_on(*gpu_, run)();
     const config::RunConfig counted = planned(run);
     // A budget for the CPU may be that of another machine.
-    plan::Plan plan = plan::plan_cpu(subject_of(counted), capacity);
+    plan::Plan plan = play::plan_cpu(subject_of(counted), capacity);
     plan.target.within_budget = run.memory_budget > 0;
     const bool sure = plan::fit_of(plan) == plan::Fit::kFits;
     return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
@@ -185,7 +186,7 @@ class Planner {
   std::function<Played()> play_on(const config::GpuSpec& gpu, const config::RunConfig& run, bool details = true) {
     const config::RunConfig counted = planned(run);
     return [this, gpu, details, counted, workload = planned_workload(counted)] {
-      const plan::Subject subject{counted, inputs_.architecture, *inputs_.folder, workload};
+      const play::Subject subject{counted, inputs_.architecture, *inputs_.folder, workload};
       const plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .details = details}, ask_);
       const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
       const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
@@ -196,7 +197,7 @@ class Planner {
     };
   }
 
-  plan::Subject subject_of(const config::RunConfig& counted) {
+  play::Subject subject_of(const config::RunConfig& counted) {
     return {counted, inputs_.architecture, *inputs_.folder, planned_workload(counted)};
   }
 
@@ -206,23 +207,24 @@ class Planner {
 
   config::RunConfig planned(const config::RunConfig& run) {
     if (run.eval_strategy != config::Cadence::kSteps) return run;  // without cutting the data for every question
-    return train::without_late_evaluations(run, cut(inputs_.train, run));
+    return schedule::without_late_evaluations(run, cut(inputs_.train, run));
   }
 
-  const train::Schedule& schedule_of(const config::RunConfig& run) {
+  const schedule::Schedule& schedule_of(const config::RunConfig& run) {
     const Shapes key{run.per_device_train_batch_size, run.gradient_accumulation_steps, run.max_length,
                      run.per_device_eval_batch_size, run.eval_strategy};
     const auto known = schedules_.find(key);
     return known != schedules_.end() ? known->second : schedules_[key] = make_schedule(run);
   }
 
-  train::Schedule make_schedule(const config::RunConfig& run) {
+  schedule::Schedule make_schedule(const config::RunConfig& run) {
     if (!has_data()) {
-      const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
-      return train::imagined_schedule({train::StepShape(run.gradient_accumulation_steps, batch)}, {});
+      const schedule::BatchShape batch =
+          schedule::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
+      return schedule::imagined_schedule({schedule::StepShape(run.gradient_accumulation_steps, batch)}, {});
     }
-    return train::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
-                                train::start_of(run, inputs_, std::nullopt), train::played_on(gpu_.has_value()));
+    return schedule::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
+                                   train::start_of(run, inputs_, std::nullopt), schedule::played_on(gpu_.has_value()));
   }
 
   data::Dataset cut(const data::Dataset& dataset, const config::RunConfig& run) const {
@@ -232,15 +234,15 @@ class Planner {
   const Invocation& invocation_;
   std::optional<Waiting> waiting_{std::in_place, "searching", "dry run"};
   const bool varies_length_;
-  train::RunInputs inputs_;
+  schedule::RunInputs inputs_;
   std::optional<config::GpuSpec> gpu_;
-  plan::AskPhantom ask_;
+  play::AskPhantom ask_;
   std::map<std::string, Played> played_;  // by the run's YAML
-  std::map<Shapes, train::Schedule> schedules_;
+  std::map<Shapes, schedule::Schedule> schedules_;
 };
 
 // The shortest length that leaves every file an example to learn from.
-int64_t shortest_length(const train::RunInputs& inputs) {
+int64_t shortest_length(const schedule::RunInputs& inputs) {
   const auto of = [](const data::Dataset& dataset) {
     int64_t shortest = dataset.empty() ? 1 : std::numeric_limits<int64_t>::max();
     for (int64_t row = 0; row < dataset.size(); ++row) {
@@ -256,7 +258,7 @@ int64_t shortest_length(const train::RunInputs& inputs) {
 
 // Larger values change nothing: the data end, or the model does.
 int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfig& run) {
-  const train::RunInputs& inputs = planner.inputs();
+  const schedule::RunInputs& inputs = planner.inputs();
   switch (vary) {
     case plan::Vary::kBatch:
       return planner.has_data() ? inputs.train.size() : kLargestBatch;

@@ -8,13 +8,13 @@
 #include "app/engine.h"
 #include "app/session.h"
 #include "base/output.h"
-#include "plan/answer.h"
+#include "play/answer.h"
 
 namespace fathom::app {
 namespace {
 
 int run_answer_plan(const AnswerPlan& invocation) {
-  plan::PhantomGpuPlayer player(open_session(invocation).placement);
+  play::PhantomGpuPlayer player(open_session(invocation).placement);
   for (std::string line; player.can_go_on() && std::getline(std::cin, line);) {
     print(player.answer(parse_json(line, "stdin", SIZE_MAX)).dump() + "\n");
   }

@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/output.h"
-#include "phantom/child.h"
-#include "plan/measure_overhead.h"
-#include "plan/measure_speed.h"
+#include "phantom_gpu/child.h"
+#include "play/measure_overhead.h"
+#include "play/measure_speed.h"
 #include "report/calibration_table.h"
 
 namespace fathom::app {
@@ -54,16 +54,16 @@ plan::Calibration calibrate_cpu(const Invocation& invocation) {
     log_progress("measured " + std::to_string(speed.threads) + " threads, " + (speed.narrow ? "BF16" : "FP32") +
                  ", width " + std::to_string(speed.width));
   };
-  return {cpu_name(), today(), plan::measure_speeds(session.placement, tell), {}};
+  return {cpu_name(), today(), play::measure_speeds(session.placement, tell), {}};
 }
 
 plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invocation) {
   plan::Calibration calibration{name, today(), {}, {}};
-  log_info("measuring " + name + " in " + std::to_string(plan::all_kernel_settings().size()) +
+  log_info("measuring " + name + " in " + std::to_string(play::all_kernel_settings().size()) +
            " fresh processes; it must be free of other work");
-  for (const plan::KernelSettings& settings : plan::all_kernel_settings()) {
-    const Json answer =
-        phantom::run_child(phantom::this_program(), arguments_of(settings, invocation), Json::object(), kPatience);
+  for (const plan::KernelSettings& settings : play::all_kernel_settings()) {
+    const Json answer = phantom_gpu::run_child(phantom_gpu::this_program(), arguments_of(settings, invocation),
+                                               Json::object(), kPatience);
     const auto bytes = answer.find("bytes");
     if (bytes == answer.end() || !bytes->is_number_integer()) throw Error("a measurement gave no bytes");
     calibration.overheads.push_back({settings, bytes->get<int64_t>()});
@@ -92,7 +92,7 @@ int run_calibrate(const Calibrate& invocation) {
 
 int run_answer_overhead(const AnswerOverhead& invocation) {
   const Session session = open_session(invocation);
-  print(Json{{"bytes", plan::measure_overhead(invocation.config, session.placement)}}.dump() + "\n");
+  print(Json{{"bytes", play::measure_overhead(invocation.config, session.placement)}}.dump() + "\n");
   return 0;
 }
 

@@ -14,16 +14,17 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/output.h"
-#include "plan/attention_curve.h"
-#include "plan/dry_run.h"
 #include "plan/inference.h"
 #include "plan/outlook.h"
-#include "report/attention_table.h"
+#include "play/attention_curve.h"
+#include "play/attention_table.h"
+#include "play/dry_run.h"
 #include "report/derivation.h"
 #include "report/estimate_table.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
 #include "report/table.h"
+#include "train/inputs.h"
 #include "train/resume.h"
 
 namespace fathom::app {
@@ -31,32 +32,32 @@ namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const arch::Architecture& architecture) {
-  const train::BatchShape batch =
-      train::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
+  const schedule::BatchShape batch =
+      schedule::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
   return plan::make_workload(
       config, architecture,
-      train::imagined_schedule({train::StepShape(config.gradient_accumulation_steps, batch)}, {}));
+      schedule::imagined_schedule({schedule::StepShape(config.gradient_accumulation_steps, batch)}, {}));
 }
 
-plan::Workload workload_of(const config::RunConfig& config, const train::RunInputs& inputs, bool on_gpu) {
+plan::Workload workload_of(const config::RunConfig& config, const schedule::RunInputs& inputs, bool on_gpu) {
   if (inputs.train.empty()) return full_batches(config, inputs.architecture);
   return plan::make_workload(
       config, inputs.architecture,
-      train::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
-                           train::start_of(config, inputs, std::nullopt), train::played_on(on_gpu)));
+      schedule::make_schedule(config, inputs.architecture, inputs.train, inputs.validation,
+                              train::start_of(config, inputs, std::nullopt), schedule::played_on(on_gpu)));
 }
 
 // Resident memory of a process with CUDA's libraries before it has a context or a tensor, with LibTorch 2.11 for CUDA
 // 13; measured on a machine without a GPU.
 constexpr int64_t kCudaProgramBytes = 470 * kMiB;
 
-plan::OutlookQuestion question_of(const Estimate& invocation, const train::RunInputs& inputs,
+plan::OutlookQuestion question_of(const Estimate& invocation, const schedule::RunInputs& inputs,
                                   const std::optional<config::GpuSpec>& gpu, int64_t program_bytes) {
   plan::OutlookQuestion question;
   question.budget = invocation.budget;
   question.program_bytes = gpu ? kCudaProgramBytes : program_bytes;
   if (!invocation.config.random_init) question.mapped_bytes = inputs.folder->total_bytes();
-  if (!inputs.train.empty()) question.steps = train::step_shapes(invocation.config, inputs.train);
+  if (!inputs.train.empty()) question.steps = schedule::step_shapes(invocation.config, inputs.train);
   if (gpu) {
     question.throughput = plan::throughput_of(*gpu, invocation.config, inputs.architecture);
     question.listed_price = gpu->price_per_hour;
@@ -83,9 +84,9 @@ int print_inference(const Estimate& invocation, const arch::Architecture& archit
 
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
 int print_attention(const Estimate& invocation, const Session& session, const arch::Architecture& architecture) {
-  const plan::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
-  const auto points = plan::attention_curve(invocation.config, architecture, session.placement, limits);
-  print(invocation.json ? format_json({{"attention", to_json(points)}}) : report::format_attention(points));
+  const play::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
+  const auto points = play::attention_curve(invocation.config, architecture, session.placement, limits);
+  print(invocation.json ? format_json({{"attention", to_json(points)}}) : play::format_attention(points));
   return 0;
 }
 
@@ -98,13 +99,13 @@ int run_estimate(const Estimate& invocation) {
   const config::RunConfig& config = invocation.config;
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();
-  const train::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
+  const schedule::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   if (invocation.inference) return print_inference(invocation, inputs.architecture);
   if (invocation.attention) return print_attention(invocation, session, inputs.architecture);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
   const config::RunConfig planned = planned_config(config, inputs.train);
-  const plan::Subject subject{planned, inputs.architecture, *inputs.folder,
+  const play::Subject subject{planned, inputs.architecture, *inputs.folder,
                               workload_of(planned, inputs, gpu.has_value())};
   if (!gpu) warn_of_widening(config, inputs.architecture);
   warn_of_lost_updates(config, inputs.architecture);

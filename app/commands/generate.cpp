@@ -14,6 +14,7 @@
 #include "ops/autocast.h"
 #include "ops/tf32.h"
 #include "train/generate.h"
+#include "train/inputs.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -52,7 +53,7 @@ int run_generate(const Generate& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   keep_within_budget(invocation.config.memory_budget, session);
-  const train::RunInputs inputs = train::open_inputs(config);
+  const schedule::RunInputs inputs = train::open_inputs(config);
   if (!inputs.tokenizer) {
     throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model or tokenizer.json");
   }
@@ -67,7 +68,7 @@ int run_generate(const Generate& invocation) {
   options.top_k = invocation.top_k;
   options.top_p = invocation.top_p;
   options.seed = invocation.seed;
-  options.stop_ids = train::stop_ids(inputs);
+  options.stop_ids = schedule::stop_ids(inputs);
   ops::use_tf32(config.tf32, session.placement.device);
   const ops::AutocastScope autocast(session.placement.device.type(), train::autocast_type(config));
   if (invocation.chat) hold_chat(model, inputs, options, invocation.stops, invocation.system_prompt);

@@ -33,7 +33,7 @@ void add_ends_of_turns(const chat::ChatTemplate& chat_template, const tokenizer:
   }
 }
 
-void hold_chat(model::Decoder& model, const train::RunInputs& inputs, train::GenerationOptions options,
+void hold_chat(model::Decoder& model, const schedule::RunInputs& inputs, train::GenerationOptions options,
                std::vector<std::string> stops, const std::string& system_prompt) {
   const chat::ChatTemplate chat_template = open_chat_template(*inputs.folder);
   add_ends_of_turns(chat_template, *inputs.tokenizer, options, stops);

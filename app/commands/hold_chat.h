@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "chat/chat_template.h"
+#include "schedule/inputs.h"
 #include "train/generate.h"
-#include "train/inputs.h"
 
 namespace fathom::app {
 
@@ -18,7 +18,7 @@ void add_ends_of_turns(const chat::ChatTemplate& chat_template, const tokenizer:
 
 // Needs the chat template of the model's folder. Each answer is written as it comes; the n-th is drawn with the seed +
 // n. stops: texts at which an answer ends.
-void hold_chat(model::Decoder& model, const train::RunInputs& inputs, train::GenerationOptions options,
+void hold_chat(model::Decoder& model, const schedule::RunInputs& inputs, train::GenerationOptions options,
                std::vector<std::string> stops, const std::string& system_prompt);
 
 }  // namespace fathom::app

@@ -10,6 +10,7 @@
 #include "checkpoint/named_tensors.h"
 #include "ops/autocast.h"
 #include "ops/tf32.h"
+#include "train/inputs.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
@@ -19,7 +20,7 @@ int run_logits(const Logits& invocation) {
   config::RunConfig config = config_with_adapter(invocation);
   const Session session = open_session(invocation);
   keep_within_budget(invocation.config.memory_budget, session);
-  const train::RunInputs inputs = train::open_inputs(config);
+  const schedule::RunInputs inputs = train::open_inputs(config);
   for (int64_t id : invocation.ids) {
     if (id < 0 || id >= inputs.architecture.vocab_size) {
       throw UsageError("--ids: " + std::to_string(id) + " is outside the vocabulary of " +

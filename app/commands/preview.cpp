@@ -12,8 +12,8 @@
 #include "base/output.h"
 #include "data/packing.h"
 #include "data/segments.h"
-#include "train/inputs.h"
-#include "train/step_order.h"
+#include "schedule/inputs.h"
+#include "schedule/step_order.h"
 
 namespace fathom::app {
 namespace {
@@ -70,7 +70,7 @@ struct Batches {
 };
 
 Batches batches_of(const config::RunConfig& config, const data::Dataset& dataset) {
-  train::StepOrder order(config, dataset);
+  schedule::StepOrder order(config, dataset);
   Batches batches;
   batches.steps = order.steps_per_epoch();
   if (config.packing) batches.bins = data::pack(dataset, config.max_length).size();
@@ -100,7 +100,7 @@ std::vector<int64_t> Preview::shown_rows(const data::Dataset& dataset) const {
                      " samples, counted from 0");
   }
   const auto wanted = static_cast<size_t>(std::min(samples_, dataset.size()));
-  train::StepOrder order(config_, dataset);
+  schedule::StepOrder order(config_, dataset);
   std::vector<int64_t> rows;
   while (rows.size() < wanted) {
     for (const std::vector<int64_t>& more : order.next()) rows.insert(rows.end(), more.begin(), more.end());
@@ -205,7 +205,7 @@ Json sample_json(const data::Dataset& dataset, int64_t row, const tokenizer::Tok
 
 int Preview::run() const {
   if (config_.train_file.empty()) throw UsageError("there are no samples to show", "add train_file: …");
-  const train::RunInputs inputs = train::read_inputs(config_, /*weights_required=*/false);
+  const schedule::RunInputs inputs = schedule::read_inputs(config_, /*weights_required=*/false);
   const tokenizer::Tokenizer* tokenizer = inputs.tokenizer.get();
   const Batches batches = batches_of(config_, inputs.train);
   const std::vector<int64_t> rows = shown_rows(inputs.train);

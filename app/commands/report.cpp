@@ -32,7 +32,7 @@ int Report::run() const {
   print("report: " + out.string() + "\n");
   if (snapshot_.empty()) return 0;
 
-  const std::optional<ledger::Timeline>& timeline = record.measured ? record.measured : record.predicted;
+  const std::optional<memory::Timeline>& timeline = record.measured ? record.measured : record.predicted;
   if (!timeline) {
     throw Error(folder_.string() + " holds no timeline.json, so there is no snapshot to write",
                 "run `fathom train` again; it leaves one");

@@ -26,9 +26,9 @@
 #include "base/output.h"
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"
-#include "plan/attention_curve.h"
-#include "plan/dry_run.h"
 #include "plan/remedies.h"
+#include "play/attention_curve.h"
+#include "play/dry_run.h"
 #include "report/derivation.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
@@ -36,8 +36,9 @@
 #include "report/progress.h"
 #include "report/table.h"
 #include "report/tensorboard.h"
+#include "schedule/step_order.h"
+#include "train/inputs.h"
 #include "train/loop.h"
-#include "train/step_order.h"
 
 namespace fathom::app {
 namespace {
@@ -204,11 +205,11 @@ std::string what_to_do_now(const config::RunConfig& config, const arch::Architec
 // no trace is written, which is the run's alone.
 Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::Architecture& architecture,
                const Session& session, const StepTimes& times) {
-  const plan::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
+  const play::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);
   memory["time"] = times.json();
   if (!session.phantom && invocation.trace.empty()) {
-    memory["attention"] = to_json(plan::attention_curve(invocation.config, architecture, session.placement, limits));
+    memory["attention"] = to_json(play::attention_curve(invocation.config, architecture, session.placement, limits));
   }
   return memory;
 }
@@ -239,7 +240,7 @@ void refuse_many_processes() {
   }
 }
 
-train::RunResult play(const config::RunConfig& config, const train::RunInputs& inputs, const Session& session,
+train::RunResult play(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
                       const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume, Recorder& recorder) {
   try {
     train::Trainer trainer(config, inputs.architecture, plan.workload.capacity_tokens, session.placement);
@@ -263,9 +264,9 @@ void record_failure(const Invocation& invocation, const arch::Architecture& arch
 }
 
 // What is about to be done, in the numbers that a user thinks in.
-std::string describe_run(const config::RunConfig& config, const train::RunInputs& inputs,
+std::string describe_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
                          const std::optional<checkpoint::Checkpoint>& resume) {
-  const train::StepOrder order(config, inputs.train);
+  const schedule::StepOrder order(config, inputs.train);
   std::array<char, 32> epochs{};
   std::snprintf(epochs.data(), epochs.size(), "%.4g",
                 static_cast<double>(order.total_steps()) / static_cast<double>(order.steps_per_epoch()));
@@ -325,7 +326,7 @@ int run_train(const Train& invocation) {
   refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   const Session session = open_session(invocation);
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
-  const train::RunInputs inputs = train::open_inputs(config);
+  const schedule::RunInputs inputs = train::open_inputs(config);
   const auto resume = train::find_resume(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
   const int64_t resident_before = resident_bytes();

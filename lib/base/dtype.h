@@ -1,4 +1,4 @@
-// Element types as safetensors and Hugging Face name them, with their sizes; no torch header.
+// Element types as safetensors and Hugging Face name them, with their sizes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whether numbers are finite, told from their bytes alone. No torch header.
+// Whether numbers are finite, told from their bytes alone.
 #pragma once
 
 #include <cstddef>

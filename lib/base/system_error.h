@@ -1,4 +1,4 @@
-// What the operating system refuses, told with its reason and what can be done about that. No torch header.
+// What the operating system refuses, told with its reason and what can be done about that.
 #pragma once
 
 #include <cstdint>

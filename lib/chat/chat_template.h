@@ -1,4 +1,4 @@
-// A model's chat template: conversations to text, as transformers' apply_chat_template writes them. No torch header.
+// A model's chat template: conversations to text, as transformers' apply_chat_template writes them.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Texts at which an answer ends: none of them is shown, nor what may become one. No torch header.
+// Texts at which an answer ends: none of them is shown, nor what may become one.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "base/system_error.h"
 #include "checkpoint/disk_room.h"
-#include "checkpoint/manifest.h"
+#include "weights/manifest.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -164,14 +164,14 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
                checkpoint_bytes(snapshot.parameters, snapshot.optimizer, files));
   try {
     fs::create_directory(staging);
-    std::vector<FileRecord> written = write_model_files(staging, snapshot.parameters, files);
-    FileRecord optimizer{kOptimizerName, 0, ""};
+    std::vector<weights::FileRecord> written = write_model_files(staging, snapshot.parameters, files);
+    weights::FileRecord optimizer{kOptimizerName, 0, ""};
     optimizer.hash = weights::write_safetensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer));
     optimizer.bytes = static_cast<int64_t>(fs::file_size(staging / kOptimizerName));
     written.push_back(std::move(optimizer));
     if (state_was_read) state_was_read();
-    written.push_back(write_new(staging, kStateName, format_json(snapshot.state)));
-    write_manifest(staging, step, written);
+    written.push_back(weights::write_new(staging, kStateName, format_json(snapshot.state)));
+    weights::write_manifest(staging, step, written);
     publish(output_dir, step, staging, target);
   } catch (...) {
     std::error_code ignored;
@@ -184,7 +184,7 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
   if (!fs::is_directory(folder_)) throw Error(folder_.string() + ": not a folder");
-  const Manifest manifest = read_and_verify_manifest(folder_);
+  const weights::Manifest manifest = weights::read_and_verify_manifest(folder_);
   step_ = manifest.step;
   if (const auto named = step_of(fs::weakly_canonical(folder_)); named && *named != step_) {
     throw Error(folder_.string() + ": the manifest is of step " + std::to_string(step_));

@@ -13,13 +13,13 @@
 #include "checkpoint/adapter.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/learned_codes.h"
-#include "checkpoint/manifest.h"
 #include "checkpoint/merge.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
 #include "tokenizer/tokenizer.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
+#include "weights/manifest.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -41,7 +41,7 @@ fs::path find_source(const fs::path& source) {
   weights::refuse_phantom(source);
   if (!fs::is_directory(source)) throw Error(source.string() + ": not a folder", "name a run, a checkpoint or a model");
   if (holds_weights(source)) {
-    if (fs::exists(source / "manifest.json")) read_and_verify_manifest(source);
+    if (fs::exists(source / "manifest.json")) weights::read_and_verify_manifest(source);
     return source;
   }
   const std::optional<Checkpoint> newest = find_newest(source);

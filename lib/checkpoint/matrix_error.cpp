@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "ops/quantized_part_size.h"
+#include "footprint/quantized_part_size.h"
 #include "ops/quantized_rows.h"
 
 namespace fathom::checkpoint {
@@ -67,7 +67,7 @@ void MatrixError::add(const MatrixError& other) {
 MatrixError error_of(const std::string& name, const at::Tensor& stored_ND, const ops::QuantizedMatrix& matrix) {
   MatrixError all;
   all.name = name;
-  const int64_t step = ops::quantized_part_rows(matrix.rows, matrix.columns, /*on_gpu=*/false);
+  const int64_t step = footprint::quantized_part_rows(matrix.rows, matrix.columns, /*on_gpu=*/false);
   for (int64_t first = 0; first < matrix.rows; first += step) {
     const int64_t count = std::min(step, matrix.rows - first);
     const auto sums = sums_of_rows(stored_ND.narrow(0, first, count), ops::dequantize_rows(matrix, first, count));

@@ -154,14 +154,14 @@ void require_places(const fs::path& output_dir, const ModelFiles& files) {
   }
 }
 
-std::vector<FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
-                                          const ModelFiles& files) {
+std::vector<weights::FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
+                                                   const ModelFiles& files) {
   const FileText description = description_of(parameters, files);
-  std::vector<FileRecord> written = {write_new(folder, description.name, description.text)};
+  std::vector<weights::FileRecord> written = {weights::write_new(folder, description.name, description.text)};
   for (const std::string& name : copied_files(files)) {
-    written.push_back(write_new(folder, name, weights::read_companion(files.source, name)));
+    written.push_back(weights::write_new(folder, name, weights::read_companion(files.source, name)));
   }
-  FileRecord weights;
+  weights::FileRecord weights;
   weights.name = weights_file_name(files);
   weights.hash =
       weights::write_safetensors(folder / weights.name, stored_tensors(parameters, files), weights::Numbers::kFinite);
@@ -182,14 +182,14 @@ void write_model(const fs::path& output_dir, const NamedTensors& parameters, con
   fs::remove_all(staging);
   fs::create_directories(staging);
   try {
-    const std::vector<FileRecord> written = write_model_files(staging, parameters, files);
-    sync_files(staging, written);
-    for (const FileRecord& file : written) {
+    const std::vector<weights::FileRecord> written = write_model_files(staging, parameters, files);
+    weights::sync_files(staging, written);
+    for (const weights::FileRecord& file : written) {
       const fs::path target = output_dir / file.name;
       fs::create_directories(target.parent_path());
       fs::rename(staging / file.name, target);
     }
-    sync_files(output_dir, written);
+    weights::sync_files(output_dir, written);
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(staging, ignored);

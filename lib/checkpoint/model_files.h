@@ -9,9 +9,9 @@
 #include "arch/parameter_table.h"
 #include "base/dtype.h"
 #include "base/json.h"
-#include "checkpoint/manifest.h"
 #include "checkpoint/named_tensors.h"
 #include "model/decoder.h"
+#include "weights/manifest.h"
 
 namespace fathom::checkpoint {
 
@@ -39,8 +39,8 @@ NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsF
 // Writes into an existing folder, without sync, and returns what was written, the weights last: config.json (dtype as
 // stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own dtypes.
 // Throws Error for weights that are not all finite.
-std::vector<FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
-                                          const ModelFiles& files);
+std::vector<weights::FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
+                                                   const ModelFiles& files);
 // Bytes of all that it writes.
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files);
 

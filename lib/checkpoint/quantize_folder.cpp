@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/staged_folder.h"
+#include "footprint/quantized_part_size.h"
 #include "model/stored_parameters.h"
-#include "ops/quantized_part_size.h"
 #include "ops/quantized_rows.h"
 #include "ops/scalar_type.h"
 #include "quant/folder_tensors.h"
@@ -226,7 +226,7 @@ class Quantizer {
     tensor.read = [&](std::byte* destination, int64_t) {
       const at::Tensor out_ND =
           at::from_blob(destination, sizes, at::TensorOptions().dtype(ops::scalar_type(target_.dtype)));
-      const int64_t step = ops::quantized_part_rows(matrix.rows, matrix.columns, /*on_gpu=*/false);
+      const int64_t step = footprint::quantized_part_rows(matrix.rows, matrix.columns, /*on_gpu=*/false);
       for (int64_t first = 0; first < matrix.rows; first += step) {
         const int64_t count = std::min(step, matrix.rows - first);
         cast(item.name, ops::dequantize_rows(matrix, first, count), out_ND.narrow(0, first, count));

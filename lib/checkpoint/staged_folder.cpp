@@ -78,7 +78,7 @@ StagedFolder::~StagedFolder() {
 }
 
 void StagedFolder::add(const std::string& name, std::string_view content) {
-  files_.push_back(write_new(staging_, name, content));
+  files_.push_back(weights::write_new(staging_, name, content));
 }
 
 void StagedFolder::add_copies(const fs::path& folder, const std::vector<std::string>& names) {
@@ -98,7 +98,7 @@ void StagedFolder::add_weights(const std::string& name, const std::vector<weight
 }
 
 void StagedFolder::publish() {
-  sync_files(staging_, files_);
+  weights::sync_files(staging_, files_);
   fs::remove(out_);  // absent, or empty
   fs::rename(staging_, out_);
   sync_path(out_.parent_path());

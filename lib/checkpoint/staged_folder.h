@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/manifest.h"
+#include "weights/manifest.h"
 #include "weights/safetensors.h"
 
 namespace fathom::checkpoint {
@@ -42,7 +42,7 @@ class StagedFolder {
 
  private:
   std::filesystem::path out_, staging_;
-  std::vector<FileRecord> files_;
+  std::vector<weights::FileRecord> files_;
 };
 
 }  // namespace fathom::checkpoint

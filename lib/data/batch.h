@@ -1,4 +1,4 @@
-// Batches: examples padded on the right to a rectangle, in an order that a few integers describe. No torch header.
+// Batches: examples padded on the right to a rectangle, in an order that a few integers describe.
 #pragma once
 
 #include <cstdint>

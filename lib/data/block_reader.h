@@ -1,4 +1,4 @@
-// A file of lines in blocks of whole lines, so that memory does not grow with the file. No torch header.
+// A file of lines in blocks of whole lines, so that memory does not grow with the file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Conversations of a line in the one form that chat templates read. No torch header.
+// Conversations of a line in the one form that chat templates read.
 #pragma once
 
 #include "data/line.h"

@@ -1,4 +1,4 @@
-// Examples: token ids with their labels, as a view of tokens that lie in memory or in a file. No torch header.
+// Examples: token ids with their labels, as a view of tokens that lie in memory or in a file.
 #pragma once
 
 #include <cstdint>

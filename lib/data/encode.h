@@ -1,4 +1,4 @@
-// A line of a data file to an example. No torch header.
+// A line of a data file to an example.
 #pragma once
 
 #include "data/line.h"

@@ -1,4 +1,4 @@
-// The files that a config's paths and patterns name. No torch header.
+// The files that a config's paths and patterns name.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// One line of a data file as JSON, with its place, so that each complaint says where. No torch header.
+// One line of a data file as JSON, with its place, so that each complaint says where.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Documents into bins of at most max_length tokens, so that few tokens of a batch are padding. No torch header.
+// Documents into bins of at most max_length tokens, so that few tokens of a batch are padding.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// In which words a run put the prompts that it was trained on. No torch header.
+// In which words a run put the prompts that it was trained on.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Data files to examples: JSON lines, tokenized by all threads, kept in memory or in a file. No torch header.
+// Data files to examples: JSON lines, tokenized by all threads, kept in memory or in a file.
 #pragma once
 
 #include <cstdint>

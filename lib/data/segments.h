@@ -1,4 +1,4 @@
-// An example as people read it: stretches of text that count for the loss, or do not. No torch header.
+// An example as people read it: stretches of text that count for the loss, or do not.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a data file is where it is not JSON lines, told with the command that makes such a file of it. No torch header.
+// What a data file is where it is not JSON lines, told with the command that makes such a file of it.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Tokens of a data file kept on disk between runs, so that memory does not grow with the data. No torch header.
+// Tokens of a data file kept on disk between runs, so that memory does not grow with the data.
 #pragma once
 
 #include <cstdint>

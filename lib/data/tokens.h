@@ -1,4 +1,4 @@
-// Tokens of many examples end to end, in memory or in a file. No torch header.
+// Tokens of many examples end to end, in memory or in a file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A Jinja template, in the subset and with the environment that transformers gives to chat templates. No torch header.
+// A Jinja template, in the subset and with the environment that transformers gives to chat templates.
 #pragma once
 
 #include <chrono>

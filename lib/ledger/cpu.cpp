@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "ledger/ledger.h"
-#include "ledger/memory_pool.h"
+#include "memory/memory_pool.h"
 
 namespace fathom::ledger {
 namespace {
@@ -59,14 +59,14 @@ class CpuAllocator final : public c10::Allocator {
     CpuAllocator& self = instance();
     self.ledger_.on_free(data, current_kernel_call());  // first: afterwards the address may be another's
     std::lock_guard guard(self.mutex_);
-    self.live_bytes_ -= static_cast<int64_t>(MemoryPool::requested_bytes(data));
-    MemoryPool::owner(data)->give_back(data);
+    self.live_bytes_ -= static_cast<int64_t>(memory::MemoryPool::requested_bytes(data));
+    memory::MemoryPool::owner(data)->give_back(data);
     self.bound_kept_memory();
   }
 
   // What is kept and what is in use stay, together, near the most that was ever in use.
   void bound_kept_memory() {
-    size_t bound = most_kept_and_used(largest_use_);
+    size_t bound = memory::most_kept_and_used(largest_use_);
     size_t used = small_.used_bytes() + large_.used_bytes(), kept = small_.kept_bytes() + large_.kept_bytes();
     if (used + kept <= bound) return;
     size_t other = used + small_.kept_bytes();
@@ -89,8 +89,8 @@ class CpuAllocator final : public c10::Allocator {
   }
 
   std::mutex mutex_;
-  MemoryPool small_{size_t{16} << 20, 2 * MemoryPool::kAlignment, /*huge_pages=*/false};
-  MemoryPool large_{size_t{1} << 30, size_t{64} << 10, /*huge_pages=*/true};
+  memory::MemoryPool small_{size_t{16} << 20, 2 * memory::MemoryPool::kAlignment, /*huge_pages=*/false};
+  memory::MemoryPool large_{size_t{1} << 30, size_t{64} << 10, /*huge_pages=*/true};
   int64_t live_bytes_ = 0, budget_bytes_ = 0;
   size_t largest_use_ = 0;
   Ledger ledger_;

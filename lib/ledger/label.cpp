@@ -25,7 +25,7 @@ void find_activations(const std::vector<Record>& records, const std::vector<uint
         alive[record.block] = true;
         if (state.recomputing)
           state.recomputed_blocks.push_back(record.block);
-        else if (state.phase == Phase::kForward)
+        else if (state.phase == memory::Phase::kForward)
           state.forward_blocks.push_back(record.block);
         break;
       case Kind::kFree:
@@ -34,7 +34,7 @@ void find_activations(const std::vector<Record>& records, const std::vector<uint
       case Kind::kBeginPhase:
         state.phase = record.phase;
         state.recomputing = false;
-        if (record.phase == Phase::kBackward) mark_activations(state.forward_blocks, blocks, alive);
+        if (record.phase == memory::Phase::kBackward) mark_activations(state.forward_blocks, blocks, alive);
         break;
       case Kind::kEndPhase:
         state.phase.reset();
@@ -60,7 +60,7 @@ void find_activations(const std::vector<Record>& records, const std::vector<uint
 // The running sums, and the largest ones.
 class Sums {
  public:
-  explicit Sums(std::optional<Phase> phase) : phase_(phase) {}
+  explicit Sums(std::optional<memory::Phase> phase) : phase_(phase) {}
 
   void carry(const Block& block) {
     now_[component_of(block)] += block.bytes;
@@ -78,7 +78,7 @@ class Sums {
       memory_.peak_with_scratch = std::max(memory_.peak_with_scratch, live_ + scratch_);
       return;
     }
-    Component component = component_of(block);
+    memory::Component component = component_of(block);
     now_[component] += bytes;
     live_ += bytes;
     if (bytes < 0) return;
@@ -93,38 +93,38 @@ class Sums {
       occurrence_.at_peak = now_;
     }
   }
-  void open(Phase phase) {
+  void open(memory::Phase phase) {
     phase_ = phase;
     occurrence_ = {.seen = true, .peak = live_, .at_peak = now_, .end = {}};
   }
   void close() {
     if (!phase_) return;
     occurrence_.end = now_;
-    Memory closed;
+    memory::Memory closed;
     closed.phases[static_cast<int>(*phase_)] = occurrence_;
     memory_.merge(closed);
     phase_.reset();
   }
-  std::optional<Phase> phase() const { return phase_; }
-  const Memory& memory() const { return memory_; }
+  std::optional<memory::Phase> phase() const { return phase_; }
+  const memory::Memory& memory() const { return memory_; }
 
  private:
-  std::optional<Phase> phase_;
+  std::optional<memory::Phase> phase_;
   int64_t live_ = 0, scratch_ = 0;
-  ComponentBytes now_;
-  Memory::PhaseMemory occurrence_;
-  Memory memory_;
+  memory::ComponentBytes now_;
+  memory::Memory::PhaseMemory occurrence_;
+  memory::Memory memory_;
 };
 
 }  // namespace
 
-Component component_of(const Block& block) {
+memory::Component component_of(const Block& block) {
   if (block.claim) return *block.claim;
-  return block.activation ? Component::kActivations : Component::kTemporaryBuffers;
+  return block.activation ? memory::Component::kActivations : memory::Component::kTemporaryBuffers;
 }
 
-Memory label_stretch(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
-                     std::vector<Block>& blocks, LabelState& state, std::vector<Ledger::Event>& events) {
+memory::Memory label_stretch(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
+                             std::vector<Block>& blocks, LabelState& state, std::vector<Ledger::Event>& events) {
   Sums sums(state.phase);
   find_activations(records, carried, blocks, state);
   for (uint32_t i : carried) sums.carry(blocks[i]);
@@ -140,7 +140,7 @@ Memory label_stretch(const std::vector<Record>& records, const std::vector<uint3
         events.push_back({.bytes = bytes,
                           .component = component_of(block),
                           .kernel_scratch = block.kernel_scratch,
-                          .phase = sums.phase().value_or(Phase::kLoad),
+                          .phase = sums.phase().value_or(memory::Phase::kLoad),
                           .in_phase = sums.phase().has_value()});
         break;
       }

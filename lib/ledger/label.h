@@ -6,17 +6,17 @@
 #include <optional>
 #include <vector>
 
-#include "ledger/component.h"
 #include "ledger/kernel_call.h"
 #include "ledger/ledger.h"
+#include "memory/component.h"
 
 namespace fathom::ledger {
 
 struct Block {
   const void* key = nullptr;  // null: the slot is free
   int64_t bytes = 0;
-  KernelCall call;                 // inside which it was taken
-  std::optional<Component> claim;  // wins over what the labelling finds
+  KernelCall call;                         // inside which it was taken
+  std::optional<memory::Component> claim;  // wins over what the labelling finds
   bool alive = false;
   bool kernel_scratch = false;
   bool activation = false;
@@ -24,13 +24,13 @@ struct Block {
   uint32_t module = 0;   // index into the ledger's module names
 };
 // Valid once the block's stretch has been labelled.
-Component component_of(const Block& block);
+memory::Component component_of(const Block& block);
 
 struct Record {
   enum class Kind : uint8_t { kAllocate, kFree, kBeginPhase, kEndPhase, kBeginRecomputation, kBeginSegmentBackward };
   Kind kind;
-  Phase phase = Phase::kLoad;  // of kBeginPhase
-  uint32_t block = 0;          // of kAllocate and kFree: index into the blocks
+  memory::Phase phase = memory::Phase::kLoad;  // of kBeginPhase
+  uint32_t block = 0;                          // of kAllocate and kFree: index into the blocks
 };
 
 // A program that never labels must not grow without end: the ledger labels unasked, and the next label() returns the
@@ -45,7 +45,7 @@ inline constexpr size_t kLongestStretch = size_t{1} << 22;
 
 // What is open between two stretches.
 struct LabelState {
-  std::optional<Phase> phase;
+  std::optional<memory::Phase> phase;
   bool recomputing = false;
   std::vector<uint32_t> forward_blocks;     // made in a forward whose backward has not begun
   std::vector<uint32_t> recomputed_blocks;  // made in the recomputation whose backward has not begun
@@ -54,7 +54,7 @@ struct LabelState {
 // carried: blocks alive at the start of the stretch. On return `events` holds one entry per allocation and release, and
 // the blocks' `activation` is set. A phase that is open at either end of the stretch counts as an occurrence of its
 // own.
-Memory label_stretch(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
-                     std::vector<Block>& blocks, LabelState& state, std::vector<Ledger::Event>& events);
+memory::Memory label_stretch(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
+                             std::vector<Block>& blocks, LabelState& state, std::vector<Ledger::Event>& events);
 
 }  // namespace fathom::ledger

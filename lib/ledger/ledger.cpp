@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ledger/block_groups.h"
 #include "ledger/label.h"
 #include "ledger/pointer_table.h"
 #include "ledger/stretch_timeline.h"
+#include "memory/block_groups.h"
 
 namespace fathom::ledger {
 namespace {
@@ -29,15 +29,15 @@ struct Ledger::State {
   std::unordered_map<uint32_t, std::string> names;  // of claimed blocks
   Modules modules;
   uint32_t module = 0;
-  Timeline peak_timeline;
+  memory::Timeline peak_timeline;
   std::pair<int64_t, int64_t> timeline_rank = {0, 0};  // its peak, and that of its forward pass
   std::optional<Refusal> refusal;
   std::vector<Record> records;
   std::vector<Event> events;
   LabelState label_state;
-  Memory memory;
+  memory::Memory memory;
   int64_t live = 0;
-  std::optional<Phase> phase;  // of the last begin_phase, ended or not
+  std::optional<memory::Phase> phase;  // of the last begin_phase, ended or not
 
   void note(Record record) {
     records.push_back(record);
@@ -48,7 +48,7 @@ struct Ledger::State {
   void may_cut() {
     if (records.size() >= kLongStretch) cut();
   }
-  Memory label() {
+  memory::Memory label() {
     cut();
     return std::exchange(since_label, {});
   }
@@ -57,18 +57,18 @@ struct Ledger::State {
   std::string description_of(uint32_t number) const {
     const auto name = names.find(number);
     const Block& block = blocks[number];
-    return describe_block(name == names.end() ? "" : name->second, modules.names[block.module],
-                          block.call.op == nullptr ? "" : block.call.op);
+    return memory::describe_block(name == names.end() ? "" : name->second, modules.names[block.module],
+                                  block.call.op == nullptr ? "" : block.call.op);
   }
 
  private:
   void cut() {
-    const Memory piece = label_stretch(records, carried, blocks, label_state, events);
+    const memory::Memory piece = label_stretch(records, carried, blocks, label_state, events);
     memory.merge(piece);
     // Of steps with the same peak the one whose forward pass takes most, whichever came first: a dry run plays some of
     // a run's steps, and is to show the one that the run shows.
-    const std::pair<int64_t, int64_t> rank = {piece.peak, piece.phase(Phase::kForward).peak};
-    if (piece.phase(Phase::kBackward).seen && rank > timeline_rank) {
+    const std::pair<int64_t, int64_t> rank = {piece.peak, piece.phase(memory::Phase::kForward).peak};
+    if (piece.phase(memory::Phase::kBackward).seen && rank > timeline_rank) {
       timeline_rank = rank;
       peak_timeline = make_timeline(records, carried, blocks, names, modules);
     }
@@ -92,7 +92,7 @@ struct Ledger::State {
     records.clear();
   }
 
-  Memory since_label;  // of the pieces that label() has not returned yet
+  memory::Memory since_label;  // of the pieces that label() has not returned yet
   std::vector<uint32_t> next_carried;
 };
 
@@ -112,7 +112,7 @@ void Ledger::on_allocate(const void* key, int64_t bytes, const KernelCall& call)
   }
   Block& block = s.blocks[number];
   block = {.key = key, .bytes = bytes, .call = call, .claim = {}, .alive = true, .module = s.module};
-  if (claim_of_thread >= 0) block.claim = static_cast<Component>(claim_of_thread);
+  if (claim_of_thread >= 0) block.claim = static_cast<memory::Component>(claim_of_thread);
   s.numbers.insert(key, number);
   s.live += bytes;
   s.note({.kind = Record::Kind::kAllocate, .block = number});
@@ -130,10 +130,10 @@ void Ledger::on_free(const void* key, const KernelCall& call) {
   s.note({.kind = Record::Kind::kFree, .block = number});
 }
 
-void Ledger::begin_phase(Phase phase) {
+void Ledger::begin_phase(memory::Phase phase) {
   std::lock_guard guard(state_->mutex);
   state_->module = 0;
-  if (phase == Phase::kForward) state_->may_cut();
+  if (phase == memory::Phase::kForward) state_->may_cut();
   state_->phase = phase;
   state_->note({.kind = Record::Kind::kBeginPhase, .phase = phase});
 }
@@ -154,7 +154,7 @@ void Ledger::begin_segment_backward() {
   state_->note({.kind = Record::Kind::kBeginSegmentBackward});
 }
 
-void Ledger::claim(const at::Tensor& tensor, Component component, std::string_view name) {
+void Ledger::claim(const at::Tensor& tensor, memory::Component component, std::string_view name) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   const void* key = tensor.storage().data_ptr().get_context();
   if (!key) return;
@@ -165,12 +165,12 @@ void Ledger::claim(const at::Tensor& tensor, Component component, std::string_vi
   if (!name.empty()) state_->names[number] = name;
 }
 
-Memory Ledger::label() {
+memory::Memory Ledger::label() {
   std::lock_guard guard(state_->mutex);
   return state_->label();
 }
 
-const Memory& Ledger::memory() const { return state_->memory; }
+const memory::Memory& Ledger::memory() const { return state_->memory; }
 
 int64_t Ledger::live_bytes() const {
   std::lock_guard guard(state_->mutex);
@@ -188,12 +188,12 @@ void Ledger::forget() {
   state_->refusal.reset();
 }
 
-const Timeline& Ledger::peak_timeline() const { return state_->peak_timeline; }
+const memory::Timeline& Ledger::peak_timeline() const { return state_->peak_timeline; }
 
 void Ledger::enter(std::string_view module) {
   std::lock_guard guard(state_->mutex);
   state_->module = state_->modules.number_of(module);
-  if (state_->phase == Phase::kEvaluation) state_->may_cut();
+  if (state_->phase == memory::Phase::kEvaluation) state_->may_cut();
 }
 
 std::string Ledger::entered() const {
@@ -217,8 +217,8 @@ void Ledger::on_refusal(int64_t bytes, const KernelCall& call) {
   for (uint32_t number = 0; number < s.blocks.size(); number++) {
     const Block& block = s.blocks[number];
     if (!block.alive) continue;
-    Component component = component_of(block);
-    if (awaits_backward[number] && !block.claim) component = Component::kActivations;
+    memory::Component component = component_of(block);
+    if (awaits_backward[number] && !block.claim) component = memory::Component::kActivations;
     refusal.live[component] += block.bytes;
     refusal.blocks.push_back({block.bytes, component, s.description_of(number)});
   }
@@ -234,7 +234,7 @@ std::optional<Ledger::Refusal> Ledger::refusal() const {
   return state_->refusal;
 }
 
-ClaimScope::ClaimScope(Component component) : previous_(claim_of_thread) {
+ClaimScope::ClaimScope(memory::Component component) : previous_(claim_of_thread) {
   claim_of_thread = static_cast<int>(component);
 }
 

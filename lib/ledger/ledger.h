@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ledger/component.h"
 #include "ledger/kernel_call.h"
-#include "ledger/timeline.h"
+#include "memory/component.h"
+#include "memory/timeline.h"
 
 namespace fathom::ledger {
 
@@ -35,7 +35,7 @@ class Ledger {
   void on_refusal(int64_t bytes, const KernelCall& call = {});
 
   // ---- called by the program.
-  void begin_phase(Phase phase);  // ends a phase that is open: phases do not nest
+  void begin_phase(memory::Phase phase);  // ends a phase that is open: phases do not nest
   void end_phase();
   // A checkpointed segment: recomputation starts; its backward starts. What recomputation made and is then alive is an
   // activation.
@@ -43,7 +43,7 @@ class Ledger {
   void begin_segment_backward();
   // The block under `tensor` belongs to `component`, from its allocation to its release. Undefined tensors are ignored.
   // name: shown in tables of the largest blocks ("model.layers.0.mlp.up_proj.weight").
-  void claim(const at::Tensor& tensor, Component component, std::string_view name = "");
+  void claim(const at::Tensor& tensor, memory::Component component, std::string_view name = "");
 
   // Blocks taken from now on belong to this part of the model ("model.layers.3.mlp"), until the next call or the next
   // phase. Only names in timelines and errors depend on it.
@@ -52,20 +52,20 @@ class Ledger {
 
   // ---- after a step (or a load, an evaluation, a save): labels what happened since the last call, adds it to
   // memory(), and returns the stretch alone. Blocks that are still alive stay known.
-  Memory label();
-  const Memory& memory() const;  // of everything labelled so far
+  memory::Memory label();
+  const memory::Memory& memory() const;  // of everything labelled so far
   // Forgets what was labelled so far: memory(), peak_timeline(), refusal(). Blocks that are alive stay known.
   void forget();
   // Of the stretch with the largest peak among those that held a backward phase; empty before there was one.
-  const Timeline& peak_timeline() const;
+  const memory::Timeline& peak_timeline() const;
   int64_t live_bytes() const;  // now, kernel scratch included
 
   // One event of the last labelled stretch, for timelines and comparisons.
   struct Event {
     int64_t bytes = 0;  // > 0 taken, < 0 given back
-    Component component = Component::kTemporaryBuffers;
+    memory::Component component = memory::Component::kTemporaryBuffers;
     bool kernel_scratch = false;
-    Phase phase = Phase::kLoad;
+    memory::Phase phase = memory::Phase::kLoad;
     bool in_phase = false;
   };
   const std::vector<Event>& last_events() const;
@@ -75,12 +75,12 @@ class Ledger {
     int64_t bytes = 0;   // asked for
     std::string module;  // where in the model, and which operator; empty if unknown
     std::string op;
-    std::optional<Phase> phase;
+    std::optional<memory::Phase> phase;
     // Blocks of a forward pass whose backward had not begun count as activations.
-    ComponentBytes live;
+    memory::ComponentBytes live;
     struct Holding {
       int64_t bytes = 0;
-      Component component = Component::kTemporaryBuffers;
+      memory::Component component = memory::Component::kTemporaryBuffers;
       std::string what;  // the tensor's name, else the module and the operator
     };
     std::vector<Holding> blocks;  // largest first
@@ -96,7 +96,7 @@ class Ledger {
 // While alive, blocks that this thread allocates are claimed by `component` (autocast's copies of weights, for one).
 class ClaimScope {
  public:
-  explicit ClaimScope(Component component);
+  explicit ClaimScope(memory::Component component);
   ~ClaimScope();
   ClaimScope(const ClaimScope&) = delete;
   ClaimScope& operator=(const ClaimScope&) = delete;

@@ -39,7 +39,7 @@ class Writer {
 
   void next_event() { timeline_.events++; }
 
-  void begin(Phase phase) {
+  void begin(memory::Phase phase) {
     end();
     open_ = phase;
     begun_ = timeline_.events;
@@ -49,7 +49,7 @@ class Writer {
     open_.reset();
   }
 
-  Timeline finish() {
+  memory::Timeline finish() {
     end();
     return std::move(timeline_);
   }
@@ -67,8 +67,8 @@ class Writer {
   const Modules& modules_;
   std::unordered_map<std::string, uint32_t> numbers_;
   std::unordered_map<uint32_t, size_t> written_;  // the slot's block in the timeline
-  Timeline timeline_;
-  std::optional<Phase> open_;
+  memory::Timeline timeline_;
+  std::optional<memory::Phase> open_;
   int64_t begun_ = 0, live_ = 0;
 };
 
@@ -80,9 +80,9 @@ uint32_t Modules::number_of(std::string_view name) {
   return found->second;
 }
 
-Timeline make_timeline(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
-                       const std::vector<Block>& blocks, const std::unordered_map<uint32_t, std::string>& block_names,
-                       const Modules& modules) {
+memory::Timeline make_timeline(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
+                               const std::vector<Block>& blocks,
+                               const std::unordered_map<uint32_t, std::string>& block_names, const Modules& modules) {
   Writer writer(blocks, block_names, modules);
   for (const uint32_t number : carried) writer.take(number);
   for (const Record& record : records) {

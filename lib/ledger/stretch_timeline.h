@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ledger/label.h"
-#include "ledger/timeline.h"
+#include "memory/timeline.h"
 
 namespace fathom::ledger {
 
@@ -20,8 +20,8 @@ struct Modules {
 };
 
 // block_names: of claimed blocks, by number.
-Timeline make_timeline(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
-                       const std::vector<Block>& blocks, const std::unordered_map<uint32_t, std::string>& block_names,
-                       const Modules& modules);
+memory::Timeline make_timeline(const std::vector<Record>& records, const std::vector<uint32_t>& carried,
+                               const std::vector<Block>& blocks,
+                               const std::unordered_map<uint32_t, std::string>& block_names, const Modules& modules);
 
 }  // namespace fathom::ledger

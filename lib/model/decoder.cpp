@@ -35,7 +35,7 @@ void seed_generator(at::Device device, uint64_t seed) {
 
 KeyValueCache::KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t capacity, at::Device device,
                              at::ScalarType dtype) {
-  const ledger::ClaimScope cache(ledger::Component::kFunctionality);
+  const ledger::ClaimScope cache(memory::Component::kFunctionality);
   const auto options = at::TensorOptions().device(device).dtype(dtype);
   for (const arch::LayerSpec& layer : architecture.layers) {
     const std::vector<int64_t> sizes = {batch, layer.attention.key_value_heads, capacity, layer.attention.head_dim};
@@ -49,7 +49,7 @@ struct Decoder::State {
       : architecture(architecture_in),
         options(options_in),
         names(options.ledger, ""),
-        rotary(ops::rotary_frequencies(architecture.rope_theta, architecture.head_dim(), architecture.rope_scaling),
+        rotary(arch::rotary_frequencies(architecture.rope_theta, architecture.head_dim(), architecture.rope_scaling),
                options.device, options.ledger),
         anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {
     if (options.cuda_kernels && !options.device.is_cuda()) {
@@ -71,7 +71,7 @@ struct Decoder::State {
   std::vector<DecoderLayer> layers;
   ops::RotaryTable rotary;
   at::Tensor anchor;
-  std::map<at::ScalarType, ops::AttentionKernel> kernels;
+  std::map<at::ScalarType, footprint::AttentionKernel> kernels;
 
   at::Tensor add_parameter(const arch::ParameterRow& row);
   void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables);
@@ -82,7 +82,7 @@ struct Decoder::State {
   ops::Linear make_linear(const std::string& module) const;
   void initialise_adapters();
   void order_codes();
-  ops::AttentionKernel kernel(at::ScalarType dtype);
+  footprint::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
   LayerContext packed_context(const std::shared_ptr<const ops::Documents>& documents);
   // The stream, and the head as its gradient's node knows it.
@@ -95,7 +95,7 @@ at::Tensor Decoder::State::add_parameter(const arch::ParameterRow& row) {
   at::Tensor tensor =
       at::empty(row.spec.shape, at::TensorOptions().device(options.device).dtype(ops::scalar_type(row.dtype)));
   tensor.set_requires_grad(row.trained);
-  if (options.ledger != nullptr) options.ledger->claim(tensor, ledger::Component::kWeights, row.spec.name);
+  if (options.ledger != nullptr) options.ledger->claim(tensor, memory::Component::kWeights, row.spec.name);
   parameters.push_back({row.spec.name, tensor, row.trained, row.decays()});
   return tensor;
 }
@@ -106,7 +106,7 @@ void Decoder::State::add_quantized(BaseParameter& parameter, quant::Scheme schem
   const auto add = [&](const char* part, const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     const std::string name = parameter.spec.name + part;
-    if (options.ledger != nullptr) options.ledger->claim(tensor, ledger::Component::kWeights, name);
+    if (options.ledger != nullptr) options.ledger->claim(tensor, memory::Component::kWeights, name);
     parameters.push_back({name, tensor, /*trained=*/false, /*decays=*/true});
   };
   add("", matrix.codes);
@@ -180,7 +180,7 @@ void Decoder::State::order_codes() {
   }
 }
 
-ops::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
+footprint::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
   auto found = kernels.find(dtype);
   if (found == kernels.end()) {
     found =

@@ -33,7 +33,7 @@ struct LayerContext {
   double norm_eps = 0;
   at::Tensor cos_SE2, sin_SE2;                      // of the positions of this pass
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
-  ops::AttentionKernel kernel = ops::AttentionKernel::kFlash;
+  footprint::AttentionKernel kernel = footprint::AttentionKernel::kFlash;
   bool rounds_inputs = false;  // of linear layers, each token in INT8: ops/fake_quantize.h
   bool training = false;
 };

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "ops/amx_heads.h"
+#include "cpu/amx_heads.h"
 #include "ops/amx_threads.h"
 #include "ops/attention_pairs.h"
 
@@ -22,10 +22,10 @@ struct Work {
   Work(const std::vector<int64_t>& lengths, const at::Tensor& q_THE, int64_t key_heads)
       : longest(*std::max_element(lengths.begin(), lengths.end())), head_size(q_THE.size(2)) {
     at::init_num_threads();  // LibTorch's threads are a property of each thread
-    divided = attention_shares(lengths, key_heads, at::get_num_threads());
+    divided = cpu::attention_shares(lengths, key_heads, at::get_num_threads());
   }
   int64_t longest, head_size;
-  AttentionShares divided;
+  cpu::AttentionShares divided;
 };
 
 at::Tensor scratch_of(int64_t bytes, const at::Tensor& like) {
@@ -36,13 +36,13 @@ at::Tensor with_dense_heads(const at::Tensor& x_THE) { return x_THE.stride(2) ==
 
 #ifdef FATHOM_AMX
 
-amx::Heads heads_of(const at::Tensor& x_THE) {
+cpu::amx::Heads heads_of(const at::Tensor& x_THE) {
   return {static_cast<uint16_t*>(x_THE.data_ptr()), x_THE.stride(0), x_THE.stride(1)};
 }
 
-amx::Attention attention_of(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
-                            const at::Tensor& out_THE, const at::Tensor& logsumexp_TH) {
-  amx::Attention attention;
+cpu::amx::Attention attention_of(const at::Tensor& q_THE, const at::Tensor& k_TKE, const at::Tensor& v_TKE,
+                                 const at::Tensor& out_THE, const at::Tensor& logsumexp_TH) {
+  cpu::amx::Attention attention;
   attention.heads = q_THE.size(1);
   attention.key_heads = k_TKE.size(1);
   attention.head_size = q_THE.size(2);
@@ -54,23 +54,24 @@ amx::Attention attention_of(const at::Tensor& q_THE, const at::Tensor& k_TKE, co
   return attention;
 }
 
-void run_forward(const amx::Attention& attention, const Work& work, const at::Tensor& memory) {
+void run_forward(const cpu::amx::Attention& attention, const Work& work, const at::Tensor& memory) {
   const auto shares = static_cast<int64_t>(work.divided.shares.size());
-  amx::Scratch scratch(memory.data_ptr());
-  std::vector<amx::ForwardScratch> scratches;
+  cpu::amx::Scratch scratch(memory.data_ptr());
+  std::vector<cpu::amx::ForwardScratch> scratches;
   for (int64_t i = 0; i < shares; ++i) scratches.emplace_back(scratch, work.longest, work.head_size);
   at::parallel_for(0, shares, 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      for (const AttentionStretch& stretch : work.divided.shares[i]) amx::attend(attention, stretch, scratches[i]);
+      for (const cpu::AttentionStretch& stretch : work.divided.shares[i])
+        cpu::amx::attend(attention, stretch, scratches[i]);
     }
   });
 }
 
 // Heads of documents that several threads have stretches of, in order.
-std::vector<std::vector<AttentionStretch>> cut_heads(const AttentionShares& divided) {
-  std::vector<std::vector<AttentionStretch>> cut;
-  for (const std::vector<AttentionStretch>& share : divided.shares) {
-    for (const AttentionStretch& stretch : share) {
+std::vector<std::vector<cpu::AttentionStretch>> cut_heads(const cpu::AttentionShares& divided) {
+  std::vector<std::vector<cpu::AttentionStretch>> cut;
+  for (const std::vector<cpu::AttentionStretch>& share : divided.shares) {
+    for (const cpu::AttentionStretch& stretch : share) {
       if (stretch.is_whole()) continue;
       if (stretch.first_query == 0) cut.emplace_back();
       cut.back().push_back(stretch);
@@ -79,29 +80,29 @@ std::vector<std::vector<AttentionStretch>> cut_heads(const AttentionShares& divi
   return cut;
 }
 
-void run_backward(const amx::Attention& attention, const Work& work, const at::Tensor& memory) {
+void run_backward(const cpu::amx::Attention& attention, const Work& work, const at::Tensor& memory) {
   const auto shares = static_cast<int64_t>(work.divided.shares.size());
-  amx::Scratch scratch(memory.data_ptr());
-  std::vector<amx::BackwardScratch> scratches;
-  std::vector<amx::KeySums> sums;
+  cpu::amx::Scratch scratch(memory.data_ptr());
+  std::vector<cpu::amx::BackwardScratch> scratches;
+  std::vector<cpu::amx::KeySums> sums;
   for (int64_t i = 0; i < shares; ++i) scratches.emplace_back(scratch, work.longest, work.head_size);
   for (int64_t i = 0; i < work.divided.sums; ++i) sums.emplace_back(scratch, work.longest, work.head_size);
   at::parallel_for(0, shares, 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      for (const AttentionStretch& stretch : work.divided.shares[i]) {
-        amx::attend_backward(attention, stretch, scratches[i], sums[stretch.sums]);
-        if (stretch.is_whole()) amx::write_sums(attention, stretch, sums[stretch.sums]);
+      for (const cpu::AttentionStretch& stretch : work.divided.shares[i]) {
+        cpu::amx::attend_backward(attention, stretch, scratches[i], sums[stretch.sums]);
+        if (stretch.is_whole()) cpu::amx::write_sums(attention, stretch, sums[stretch.sums]);
       }
     }
   });
-  const std::vector<std::vector<AttentionStretch>> cut = cut_heads(work.divided);
+  const std::vector<std::vector<cpu::AttentionStretch>> cut = cut_heads(work.divided);
   at::parallel_for(0, static_cast<int64_t>(cut.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      const AttentionStretch& end = cut[i].back();
-      for (const AttentionStretch& earlier : cut[i]) {
-        if (earlier != end) amx::add_sums(attention, earlier, sums[earlier.sums], sums[end.sums]);
+      const cpu::AttentionStretch& end = cut[i].back();
+      for (const cpu::AttentionStretch& earlier : cut[i]) {
+        if (earlier != end) cpu::amx::add_sums(attention, earlier, sums[earlier.sums], sums[end.sums]);
       }
-      amx::write_sums(attention, end, sums[end.sums]);
+      cpu::amx::write_sums(attention, end, sums[end.sums]);
     }
   });
 }
@@ -117,7 +118,8 @@ struct AmxAttention : torch::autograd::Function<AmxAttention> {
     const Work work(lengths, q_THE, k_TKE.size(1));
     at::Tensor out_THE = at::empty(q_THE.sizes(), q_THE.options());
     at::Tensor logsumexp_TH = at::empty({q_THE.size(0), q_THE.size(1)}, q_THE.options().dtype(at::kFloat));
-    const at::Tensor memory = scratch_of(amx::forward_scratch_bytes(work.divided, work.longest, work.head_size), q_THE);
+    const at::Tensor memory =
+        scratch_of(cpu::amx::forward_scratch_bytes(work.divided, work.longest, work.head_size), q_THE);
 #ifdef FATHOM_AMX
     if (q_THE.is_cpu()) run_forward(attention_of(q_THE, k_TKE, v_TKE, out_THE, logsumexp_TH), work, memory);
 #endif
@@ -137,10 +139,10 @@ struct AmxAttention : torch::autograd::Function<AmxAttention> {
     at::Tensor grad_k_TKE = at::empty(k_TKE.sizes(), k_TKE.options());
     at::Tensor grad_v_TKE = at::empty(v_TKE.sizes(), v_TKE.options());
     const at::Tensor memory =
-        scratch_of(amx::backward_scratch_bytes(work.divided, work.longest, work.head_size), q_THE);
+        scratch_of(cpu::amx::backward_scratch_bytes(work.divided, work.longest, work.head_size), q_THE);
 #ifdef FATHOM_AMX
     if (q_THE.is_cpu()) {
-      amx::Attention attention = attention_of(q_THE, k_TKE, v_TKE, out_THE, saved[4]);
+      cpu::amx::Attention attention = attention_of(q_THE, k_TKE, v_TKE, out_THE, saved[4]);
       attention.grad_out = heads_of(grad_out_THE);
       attention.grad_queries = heads_of(grad_q_THE);
       attention.grad_keys = heads_of(grad_k_TKE);

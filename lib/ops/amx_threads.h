@@ -1,7 +1,7 @@
-// Whole products by lib/ops/amx_product.h on LibTorch's threads.
+// Whole products by lib/cpu/amx_product.h on LibTorch's threads.
 #pragma once
 
-#include "ops/amx_product.h"
+#include "cpu/amx_product.h"
 
 #ifdef FATHOM_AMX
 
@@ -22,16 +22,16 @@ void multiply_on_threads(const AnyProduct& product) {
   at::init_num_threads();  // LibTorch's threads are a property of each thread
   const int64_t m = product.x.rows, k = product.x.columns, n = product.y.columns;
   const int64_t threads = at::get_num_threads();
-  const bool in_tiles = are_in_tiles(product);
-  const int64_t each = product_scratch_bytes(m, n, k, in_tiles);
+  const bool in_tiles = cpu::amx::are_in_tiles(product);
+  const int64_t each = cpu::amx::product_scratch_bytes(m, n, k, in_tiles);
   const at::DataPtr memory = c10::GetCPUAllocator()->allocate(static_cast<size_t>(threads * each));
-  const Pieces pieces(m, n, k, threads, in_tiles);
+  const cpu::amx::Pieces pieces(m, n, k, threads, in_tiles);
   std::atomic<int64_t> next = 0;
   at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t /*end*/) {
-    const TileScope tiles;
+    const cpu::amx::TileScope tiles;
     char* scratch = static_cast<char*>(memory.get()) + thread * each;
     for (int64_t piece = next++; piece < pieces.count; piece = next++) {
-      multiply_piece(product, pieces, piece, scratch);
+      cpu::amx::multiply_piece(product, pieces, piece, scratch);
     }
   });
 }

@@ -40,8 +40,8 @@ at::Tensor joined_heads(const at::Tensor& out_BHSE) {
 }
 
 at::Tensor attend(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE,
-                  AttentionKernel kernel) {
-  if (kernel == AttentionKernel::kMath) return math_attention(q_BHSE, k_BKSE, v_BKSE, 0);
+                  footprint::AttentionKernel kernel) {
+  if (kernel == footprint::AttentionKernel::kMath) return math_attention(q_BHSE, k_BKSE, v_BKSE, 0);
   return q_BHSE.is_cuda() ? cuda_flash_attention(q_BHSE, k_BKSE, v_BKSE) : cpu_flash_attention(q_BHSE, k_BKSE, v_BKSE);
 }
 
@@ -52,22 +52,24 @@ std::vector<int64_t> lengths_of(const at::Tensor& q_BSHE, const Documents* docum
 
 // Where documents or a window keep a query from what lies before it; on CUDA also where nothing does.
 at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
-                             AttentionKernel kernel, const Documents* documents, int64_t window) {
-  if (kernel == AttentionKernel::kMath && documents == nullptr) {
+                             footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
+  if (kernel == footprint::AttentionKernel::kMath && documents == nullptr) {
     return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window)
         .transpose(1, 2);
   }
-  if (kernel == AttentionKernel::kMemoryEfficient || (q_BSHE.is_cuda() && kernel == AttentionKernel::kFlash)) {
+  if (kernel == footprint::AttentionKernel::kMemoryEfficient ||
+      (q_BSHE.is_cuda() && kernel == footprint::AttentionKernel::kFlash)) {
     return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
   }
   const std::vector<int64_t> lengths = lengths_of(q_BSHE, documents);
-  const auto attend_documents = kernel == AttentionKernel::kMath ? &document_math_attention : &flash_segments;
+  const auto attend_documents =
+      kernel == footprint::AttentionKernel::kMath ? &document_math_attention : &flash_segments;
   return attend_documents(q_BSHE.flatten(0, 1), k_BSKE.flatten(0, 1), v_BSKE.flatten(0, 1), lengths, window);
 }
 
 // The last S of C positions, which the queries are of: query heads of one group become queries of its key head.
 at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, const at::Tensor& v_BKCE,
-                         AttentionKernel kernel, int64_t window) {
+                         footprint::AttentionKernel kernel, int64_t window) {
   const int64_t rows = q_BSHE.size(0), length = q_BSHE.size(1), heads = q_BSHE.size(2), size = q_BSHE.size(3);
   const int64_t key_heads = k_BKCE.size(1), repeats = heads / key_heads, positions = k_BKCE.size(2);
   const at::Tensor q_BKNE = q_BSHE.transpose(1, 2).reshape({rows, key_heads, repeats * length, size});
@@ -78,7 +80,7 @@ at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, con
     const at::Tensor mask = at::full({length, positions}, -std::numeric_limits<double>::infinity(), q_BSHE.options());
     mask_NC = mask.masked_fill_(seen, 0).repeat({repeats, 1});
   }
-  const at::Tensor out_BKNE = kernel == AttentionKernel::kMath
+  const at::Tensor out_BKNE = kernel == footprint::AttentionKernel::kMath
                                   ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, k_BKCE, v_BKCE, mask_NC))
                                   : at::scaled_dot_product_attention(q_BKNE, k_BKCE, v_BKCE, mask_NC);
   return joined_heads(out_BKNE.reshape({rows, heads, length, size}));
@@ -86,45 +88,33 @@ at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, con
 
 }  // namespace
 
-AttentionKernel attention_kernel(config::Attention attention, at::Device device, at::ScalarType dtype,
-                                 int64_t head_size) {
-  if (attention == config::Attention::kMath) return AttentionKernel::kMath;
-  if (!device.is_cuda()) return AttentionKernel::kFlash;
+footprint::AttentionKernel attention_kernel(config::Attention attention, at::Device device, at::ScalarType dtype,
+                                            int64_t head_size) {
+  if (attention == config::Attention::kMath) return footprint::AttentionKernel::kMath;
+  if (!device.is_cuda()) return footprint::AttentionKernel::kFlash;
   // cuDNN's kernel plans for each shape and takes memory that no allocator sees; flash comes next in LibTorch's order.
   at::globalContext().setSDPUseCuDNN(false);
   const auto options = at::TensorOptions().device(device).dtype(dtype);
   const at::Tensor probe = at::empty({1, 1, 2, padded_head_size(head_size, dtype)}, options).set_requires_grad(true);
   const int64_t choice = at::_fused_sdp_choice(probe, probe, probe, {}, 0, true);
-  if (choice == kChoiceFlash) return AttentionKernel::kFlash;
-  if (choice == kChoiceMemoryEfficient) return AttentionKernel::kMemoryEfficient;
+  if (choice == kChoiceFlash) return footprint::AttentionKernel::kFlash;
+  if (choice == kChoiceMemoryEfficient) return footprint::AttentionKernel::kMemoryEfficient;
   throw UsageError("this GPU has no fused attention kernel for " + std::string(at::toString(dtype)) +
                        " with heads of " + std::to_string(head_size),
                    "set attn_implementation: math");
 }
 
-std::string kernel_name(AttentionKernel kernel) {
-  switch (kernel) {
-    case AttentionKernel::kMath:
-      return "math attention";
-    case AttentionKernel::kFlash:
-      return "flash attention";
-    case AttentionKernel::kMemoryEfficient:
-      return "memory-efficient attention";
-  }
-  return "";
-}
-
 at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE,
-                            AttentionKernel kernel, const Documents* documents, int64_t window) {
+                            footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
   const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1);
   if (window >= (documents != nullptr ? documents->longest : length)) window = 0;
-  if (kernel == AttentionKernel::kFlash && window == 0 &&
+  if (kernel == footprint::AttentionKernel::kFlash && window == 0 &&
       has_amx_attention(queries_BSHE.device(), queries_BSHE.scalar_type())) {
     return amx_attention(queries_BSHE.flatten(0, 1), keys_BSKE.flatten(0, 1), values_BSKE.flatten(0, 1),
                          lengths_of(queries_BSHE, documents))
         .view({rows, length, -1});
   }
-  if (documents == nullptr && window == 0 && kernel != AttentionKernel::kMemoryEfficient) {
+  if (documents == nullptr && window == 0 && kernel != footprint::AttentionKernel::kMemoryEfficient) {
     return joined_heads(
         attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel));
   }
@@ -132,7 +122,7 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
 }
 
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
-                            AttentionKernel kernel, int64_t window) {
+                            footprint::AttentionKernel kernel, int64_t window) {
   const int64_t length = queries_BSHE.size(1), positions = keys_BKCE.size(2);
   if (length == positions) {
     return causal_attention(queries_BSHE, keys_BKCE.transpose(1, 2), values_BKCE.transpose(1, 2), kernel, nullptr,

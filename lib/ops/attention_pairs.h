@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "ops/attention_segments.h"
+#include "footprint/attention_segments.h"
 
 namespace fathom::ops {
 
@@ -24,7 +24,7 @@ class AttentionPairs {
                  int64_t products)
       : guard_(at::RecordScope::USER_SCOPE) {
     if (!guard_.isActive()) return;
-    const int64_t pairs = visible_pairs(document_lengths, window);
+    const int64_t pairs = footprint::visible_pairs(document_lengths, window);
     const c10::IValue operations(2 * products * pairs * q_THE.size(-2) * q_THE.size(-1));
     guard_.before(kAttentionScope, c10::ArrayRef<const c10::IValue>(&operations, 1));
   }

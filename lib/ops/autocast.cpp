@@ -53,7 +53,7 @@ ComputeScope::~ComputeScope() {
 
 at::Tensor ComputeScope::weight(const at::Tensor& stored) const {
   if (!autocast_ || stored.scalar_type() == dtype_) return stored;
-  const ledger::ClaimScope copies_of_weights(ledger::Component::kFunctionality);
+  const ledger::ClaimScope copies_of_weights(memory::Component::kFunctionality);
   at::Tensor copy = at::autocast::cached_cast(dtype_, stored, device_);
   constexpr size_t kCacheAndHere = 2;  // a copy that was just cached; later uses find it in kept_copies as well
   if (copy.use_count() == kCacheAndHere) kept_copies.push_back(copy);

@@ -32,7 +32,7 @@ std::vector<double> losses_by_kernel(const at::Tensor& logits_TV, const at::Tens
   std::vector<double> losses(tokens);
   at::parallel_for(0, tokens, 1, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
-      losses[t] = kernels::cross_entropy(rows(logits_TV), targets, kIgnoredTarget, scale_of(t), t, t + 1, vocabulary);
+      losses[t] = cpu::cross_entropy(rows(logits_TV), targets, kIgnoredTarget, scale_of(t), t, t + 1, vocabulary);
     }
   });
   return losses;

@@ -120,10 +120,10 @@ int64_t padded_head_size(int64_t head_size, at::ScalarType dtype) {
 }
 
 at::Tensor cuda_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE, const at::Tensor& v_BSKE,
-                          AttentionKernel kernel, const Documents* documents, int64_t window) {
+                          footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
   const int64_t size = q_BSHE.size(3);
   const int64_t padding = padded_head_size(size, q_BSHE.scalar_type()) - size;
-  const bool flash = kernel == AttentionKernel::kFlash;
+  const bool flash = kernel == footprint::AttentionKernel::kFlash;
   Limits limits;
   limits.lengths = documents != nullptr ? documents->lengths : std::vector<int64_t>(q_BSHE.size(0), q_BSHE.size(1));
   limits.longest = documents != nullptr ? documents->longest : q_BSHE.size(1);

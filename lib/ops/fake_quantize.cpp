@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/fake_quantize_kernels.h"
+#include "cpu/fake_quantize_kernels.h"
+#include "footprint/quantized_part_size.h"
 #include "ops/fake_quantize_parts.h"
-#include "ops/quantized_part_size.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 #include "quant/int4.h"
@@ -22,8 +22,8 @@ namespace {
 constexpr int64_t kValuesPerTask = 16384;
 constexpr double kSmallestStep = 1e-6;  // of numbers that are all zero, so that they can become others
 
-kernels::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_ND) {
-  kernels::StepGrid grid;
+cpu::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_ND) {
+  cpu::StepGrid grid;
   grid.group = weight_ND.size(1) / quantizer.log_steps_NG.size(1);
   const bool int4 = quant::is_int4(quantizer.scheme);
   grid.lowest = int4 ? static_cast<float>(quant::kSmallestInt4Code) : -quant::kLargestInt8Code;
@@ -33,18 +33,18 @@ kernels::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weig
 
 // kernel(first, last) for shares of the groups, on the CPU; on a phantom none.
 template <typename Kernel>
-void for_groups(const at::Tensor& log_steps_NG, const kernels::StepGrid& grid, const Kernel& kernel) {
+void for_groups(const at::Tensor& log_steps_NG, const cpu::StepGrid& grid, const Kernel& kernel) {
   if (!log_steps_NG.is_cpu()) return;
   at::parallel_for(0, log_steps_NG.numel(), std::max<int64_t>(1, kValuesPerTask / grid.group), kernel);
 }
 
 void fake_quantize_into(const at::Tensor& weight_ND, const FakeQuantizer& quantizer, const at::Tensor& out_ND) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const at::Tensor& log_steps_NG = quantizer.log_steps_NG;
   if (!has_kernel(weight_ND)) return fake_quantize_in_parts(weight_ND, log_steps_NG, grid, out_ND);
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::fake_quantize", traffic(weight_ND, log_steps_NG, out_ND));
   for_groups(log_steps_NG, grid, [&](int64_t first, int64_t last) {
-    kernels::fake_quantize(rows(weight_ND), log_steps_NG.const_data_ptr<float>(), grid, rows(out_ND), first, last);
+    cpu::fake_quantize(rows(weight_ND), log_steps_NG.const_data_ptr<float>(), grid, rows(out_ND), first, last);
   });
 }
 
@@ -55,7 +55,7 @@ at::Tensor round_tokens(const at::Tensor& x_TD) {
   const int64_t width = x_TD.size(1);
   if (x_TD.is_cpu()) {
     at::parallel_for(0, x_TD.size(0), std::max<int64_t>(1, kValuesPerTask / width), [&](int64_t first, int64_t last) {
-      kernels::fake_quantize_tokens(rows(x_TD), rows(out_TD), first, last, width);
+      cpu::fake_quantize_tokens(rows(x_TD), rows(out_TD), first, last, width);
     });
   }
   return out_TD;
@@ -85,7 +85,7 @@ void fake_quantize_(const at::Tensor& weight_ND, const FakeQuantizer& quantizer)
 
 at::Tensor fake_quantize_backward(const at::Tensor& gradient_ND, const at::Tensor& weight_ND,
                                   const FakeQuantizer& quantizer) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const at::Tensor& log_steps_NG = quantizer.log_steps_NG;
   at::Tensor sums_NG = at::empty(log_steps_NG.sizes(), log_steps_NG.options());
   if (!has_kernel(weight_ND)) {
@@ -95,16 +95,17 @@ at::Tensor fake_quantize_backward(const at::Tensor& gradient_ND, const at::Tenso
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::fake_quantize_backward",
                                 traffic(gradient_ND, gradient_ND.detach(), weight_ND, log_steps_NG, sums_NG));
   for_groups(log_steps_NG, grid, [&](int64_t first, int64_t last) {
-    kernels::fake_quantize_backward(rows(gradient_ND), rows(weight_ND), log_steps_NG.const_data_ptr<float>(), grid,
-                                    sums_NG.mutable_data_ptr<float>(), first, last);
+    cpu::fake_quantize_backward(rows(gradient_ND), rows(weight_ND), log_steps_NG.const_data_ptr<float>(), grid,
+                                sums_NG.mutable_data_ptr<float>(), first, last);
   });
   return sums_NG;
 }
 
 void initialise_steps(const at::Tensor& weight_ND, const FakeQuantizer& quantizer) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const double codes = quant::is_int4(quantizer.scheme) ? quant::kInt4CodesPerSide : quant::kLargestInt8Code;
-  const int64_t groups = quantizer.log_steps_NG.numel(), most = std::max<int64_t>(1, kDequantizedPart / grid.group);
+  const int64_t groups = quantizer.log_steps_NG.numel(),
+                most = std::max<int64_t>(1, footprint::kDequantizedPart / grid.group);
   for (int64_t first = 0; first < groups; first += most) {
     const int64_t count = std::min(most, groups - first);
     const at::Tensor part = weight_ND.view({groups, grid.group}).narrow(0, first, count);
@@ -114,7 +115,7 @@ void initialise_steps(const at::Tensor& weight_ND, const FakeQuantizer& quantize
 }
 
 LearnedCodes learned_codes(const at::Tensor& weight_ND, const FakeQuantizer& quantizer) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const at::Tensor& log_steps_NG = quantizer.log_steps_NG;
   LearnedCodes learned{at::empty(weight_ND.sizes(), weight_ND.options().dtype(at::kChar)),
                        at::empty(log_steps_NG.sizes(), log_steps_NG.options())};
@@ -122,7 +123,7 @@ LearnedCodes learned_codes(const at::Tensor& weight_ND, const FakeQuantizer& qua
   auto* steps = learned.steps_NG.mutable_data_ptr<float>();
   const auto* log_steps = log_steps_NG.const_data_ptr<float>();
   for_groups(log_steps_NG, grid, [&](int64_t first, int64_t last) {
-    kernels::fake_quantization_codes(rows(weight_ND), log_steps, grid, codes, first, last);
+    cpu::fake_quantization_codes(rows(weight_ND), log_steps, grid, codes, first, last);
     std::transform(log_steps + first, log_steps + last, steps + first, [](float x) { return std::exp(x); });
   });
   return learned;

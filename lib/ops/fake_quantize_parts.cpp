@@ -5,16 +5,16 @@
 
 #include <algorithm>
 
-#include "ops/quantized_part_size.h"
+#include "footprint/quantized_part_size.h"
 
 namespace fathom::ops {
 namespace {
 
 // body(part [P, group] of each matrix, steps [P, 1], first group), for all groups of the matrices.
 template <typename Body>
-void for_parts(const at::Tensor& weight_ND, const at::Tensor& log_steps_NG, const kernels::StepGrid& grid,
+void for_parts(const at::Tensor& weight_ND, const at::Tensor& log_steps_NG, const cpu::StepGrid& grid,
                const Body& body) {
-  const int64_t groups = log_steps_NG.numel(), most = std::max<int64_t>(1, kDequantizedPart / grid.group);
+  const int64_t groups = log_steps_NG.numel(), most = std::max<int64_t>(1, footprint::kDequantizedPart / grid.group);
   const at::Tensor log_steps_G = log_steps_NG.view({groups});
   for (int64_t first = 0; first < groups; first += most) {
     const int64_t count = std::min(most, groups - first);
@@ -26,13 +26,13 @@ void for_parts(const at::Tensor& weight_ND, const at::Tensor& log_steps_NG, cons
 }
 
 // The codes of a part, in FP32.
-at::Tensor codes_of(const at::Tensor& places, const kernels::StepGrid& grid) {
+at::Tensor codes_of(const at::Tensor& places, const cpu::StepGrid& grid) {
   return places.round().clamp_(grid.lowest, grid.highest);
 }
 
 }  // namespace
 
-void fake_quantize_in_parts(const at::Tensor& weight_ND, const at::Tensor& log_steps_NG, const kernels::StepGrid& grid,
+void fake_quantize_in_parts(const at::Tensor& weight_ND, const at::Tensor& log_steps_NG, const cpu::StepGrid& grid,
                             const at::Tensor& out_ND) {
   for_parts(weight_ND, log_steps_NG, grid,
             [&](const auto& part, const at::Tensor& values, const at::Tensor& steps, int64_t, int64_t) {
@@ -42,7 +42,7 @@ void fake_quantize_in_parts(const at::Tensor& weight_ND, const at::Tensor& log_s
 }
 
 void fake_quantize_backward_in_parts(const at::Tensor& gradient_ND, const at::Tensor& weight_ND,
-                                     const at::Tensor& log_steps_NG, const kernels::StepGrid& grid,
+                                     const at::Tensor& log_steps_NG, const cpu::StepGrid& grid,
                                      const at::Tensor& log_step_gradients_NG) {
   const at::Tensor sums_G = log_step_gradients_NG.view({-1});
   for_parts(weight_ND, log_steps_NG, grid,

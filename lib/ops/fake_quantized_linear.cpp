@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "ops/quantized_part_size.h"
 namespace fathom::ops {
 namespace {
 
@@ -119,50 +118,6 @@ at::Tensor fake_quantized_linear(const LinearInput& input, const Linear& layer, 
   using Optional = FakeQuantizedLinear::Optional;
   return FakeQuantizedLinear::apply(input.tensor(), layer.weight_ND, Optional(layer.bias_N), Optional(adapter.a_RD),
                                     Optional(adapter.b_NR), layer.quantizer->log_steps_NG, multiply, kept);
-}
-
-Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& sizes) {
-  constexpr const char* kSource = "weights rounded to their codes and read back (Esser et al. 2019, arXiv 1902.08153)";
-  constexpr int64_t kWide = 4;
-  const Product of_input = step.wide(sizes.in, step.compute_bytes),
-                of_output = step.wide(sizes.out, step.compute_bytes);
-  const auto matrix = [&](const char* what, int64_t bytes) -> Bytes {
-    return {what, kSource, {{sizes.out, ""}, {sizes.in, ""}, {bytes, "bytes"}}};
-  };
-  const bool in_place = sizes.adapted && step.compute_bytes == kWide;
-  Moment rounded, of_weight = {{"gradient of a linear layer's output", kGradientSource, of_output},
-                               {"input of a linear layer", kSource, of_input},
-                               matrix("gradient of a rounded weight", step.compute_bytes)};
-  if (sizes.adapted) {
-    rounded.push_back(matrix("weight with its adapter", kWide));
-    of_weight.push_back(rounded.front());
-  }
-  if (!in_place) rounded.push_back(matrix("rounded weight", step.compute_bytes));
-  const int64_t stored = sizes.adapted ? kWide : step.stored_bytes;
-  if (stored != step.compute_bytes) of_weight.push_back(matrix("gradient of a weight, cast", stored));
-  if (step.cuda) {
-    const int64_t part = std::min(kDequantizedPart, sizes.in * sizes.out);
-    rounded.push_back({"codes of a part of a weight", kSource, {{part, "numbers"}, {kWide, "bytes"}}});
-    of_weight.push_back(
-        {"codes of a part of a weight, and which it has", kSource, {{part, "numbers"}, {2 * kWide + 2, "bytes"}}});
-  }
-  Moment forward = rounded, back = rounded;
-  forward.push_back({"input of a linear layer", kSource, of_input});
-  forward.push_back({"output of a linear layer", kSource, of_output});
-  back.push_back({"gradient of a linear layer's output", kGradientSource, of_output});
-  back.push_back({"gradient of a linear layer's input", kGradientSource, of_input});
-  Footprint footprint = {{}, {std::move(forward)}, {std::move(of_weight)}};
-  if (sizes.input_needs_gradient) footprint.backward.push_back(std::move(back));
-  const int64_t weights = value_of({{sizes.in, ""}, {sizes.out, ""}}), products = sizes.input_needs_gradient ? 2 : 1;
-  footprint.forward_work = {value_of({{2, ""}, {step.tokens, ""}, {weights, ""}}), bytes_of(rounded)};
-  // The steps' gradient reads the weight, its codes and the gradient.
-  footprint.backward_work = {footprint.forward_work.flops * products,
-                             (bytes_of(rounded) + 2 * weights * stored) * products};
-  if (sizes.adapted) {  // merged once forward, once backward, where both matrices have their gradients
-    footprint.forward_work.flops += value_of({{2, ""}, {weights, ""}, {step.rank, ""}});
-    footprint.backward_work.flops += value_of({{2 * 3, ""}, {weights, ""}, {step.rank, ""}});
-  }
-  return footprint;
 }
 
 }  // namespace fathom::ops

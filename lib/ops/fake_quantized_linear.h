@@ -13,6 +13,4 @@ at::Tensor merged_weight(const at::Tensor& weight_ND, const LoraAdapter& adapter
 // alone: the backward pass merges and rounds again, and no copy of a weight outlives its product.
 at::Tensor fake_quantized_linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute);
 
-Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& sizes);
-
 }  // namespace fathom::ops

@@ -12,8 +12,8 @@
 #include <optional>
 #include <utility>
 
+#include "footprint/attention_segments.h"
 #include "ops/attention_pairs.h"
-#include "ops/attention_segments.h"
 
 namespace fathom::ops {
 namespace {
@@ -30,23 +30,24 @@ at::Tensor rows_of_groups(const at::Tensor& x_TH, int64_t first, int64_t count, 
 }
 
 // What a block of queries does not see of its keys: before i and from i + window on, as numbers to add.
-at::Tensor window_mask(const std::vector<AttentionSegment>& segments, int64_t window,
+at::Tensor window_mask(const std::vector<footprint::AttentionSegment>& segments, int64_t window,
                        const at::TensorOptions& options) {
   int64_t rows = 0;
-  for (const AttentionSegment& segment : segments) rows = std::max(rows, segment.windowed ? segment.queries : 0);
+  for (const footprint::AttentionSegment& segment : segments)
+    rows = std::max(rows, segment.windowed ? segment.queries : 0);
   if (rows == 0) return {};
   const int64_t columns = window - 1 + rows;
   const at::Tensor mask = at::full({rows, columns}, -std::numeric_limits<double>::infinity(), options);
   return mask.masked_fill_(at::ones({rows, columns}, options.dtype(at::kBool)).triu_().tril_(window - 1), 0);
 }
 
-std::optional<at::Tensor> mask_of(const AttentionSegment& segment, const at::Tensor& mask) {
+std::optional<at::Tensor> mask_of(const footprint::AttentionSegment& segment, const at::Tensor& mask) {
   if (!segment.windowed) return std::nullopt;
   return mask.narrow(0, 0, segment.queries).narrow(1, 0, segment.keys);
 }
 
 // A segment's gradients of keys or values for every query head, added up where they belong. Blocks of a window overlap.
-void add_to_keys(const at::Tensor& sum_TKE, const at::Tensor& made_KRSE, const AttentionSegment& segment,
+void add_to_keys(const at::Tensor& sum_TKE, const at::Tensor& made_KRSE, const footprint::AttentionSegment& segment,
                  bool overlap) {
   at::Tensor sum_KSE = rows_of_groups(sum_TKE, segment.first_key, segment.keys, sum_TKE.size(1)).squeeze(1);
   if (!overlap && made_KRSE.size(1) > 1) {
@@ -64,12 +65,12 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
                             const at::Tensor& v_TKE, const std::vector<int64_t>& lengths, int64_t window) {
     const int64_t key_heads = k_TKE.size(1), repeats = q_THE.size(1) / key_heads;
     const AttentionPairs pairs(q_THE, lengths, window, AttentionPairs::kForward);
-    const std::vector<AttentionSegment> segments = attention_segments(lengths, window);
+    const std::vector<footprint::AttentionSegment> segments = footprint::attention_segments(lengths, window);
     at::Tensor out_THE = at::empty_like(q_THE);
     at::Tensor sums_TH =
         at::empty({q_THE.size(0), q_THE.size(1)}, q_THE.options().dtype(at::toOpMathType(q_THE.scalar_type())));
     const at::Tensor mask = window_mask(segments, window, q_THE.options());
-    for (const AttentionSegment& segment : segments) {
+    for (const footprint::AttentionSegment& segment : segments) {
       const auto shared = [&](const at::Tensor& x_TKE) {
         return rows_of_groups(x_TKE, segment.first_key, segment.keys, key_heads).expand({-1, repeats, -1, -1});
       };
@@ -92,7 +93,7 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
     const int64_t window = context->saved_data["window"].toInt();
     const int64_t key_heads = k_TKE.size(1), repeats = q_THE.size(1) / key_heads;
     const AttentionPairs pairs(q_THE, lengths, window, AttentionPairs::kBackward);
-    const std::vector<AttentionSegment> segments = attention_segments(lengths, window);
+    const std::vector<footprint::AttentionSegment> segments = footprint::attention_segments(lengths, window);
     const at::Tensor mask = window_mask(segments, window, q_THE.options());
     const bool overlap = mask.defined();
     at::Tensor grad_q_THE = at::empty_like(q_THE);
@@ -102,7 +103,7 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
                      : at::empty_like(k_TKE);
     };
     const at::Tensor grad_k_TKE = empty_keys(), grad_v_TKE = empty_keys();
-    for (const AttentionSegment& segment : segments) {
+    for (const footprint::AttentionSegment& segment : segments) {
       const auto of_queries = [&](const at::Tensor& x_TH) {
         return rows_of_groups(x_TH, segment.first_query, segment.queries, key_heads);
       };

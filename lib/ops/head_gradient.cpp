@@ -8,8 +8,9 @@
 #include <array>
 #include <utility>
 
+#include "cpu/row_blocks.h"
+#include "footprint/loss_chunk.h"
 #include "ledger/ledger.h"
-#include "ops/row_blocks.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -38,9 +39,9 @@ void widen_into(const at::Tensor& sum_VD, int64_t first, const at::Tensor& part_
   if (!part_VC.is_cpu()) return;
   float* sum = sum_VD.data_ptr<float>() + first;
   at::parallel_for(0, vocabulary, std::max<int64_t>(1, kElementsPerTask / columns), [&](int64_t begin, int64_t end) {
-    std::array<float, kPartColumns> buffer{};
+    std::array<float, footprint::kPartColumns> buffer{};
     for (int64_t row = begin; row < end; ++row) {
-      const float* part = kernels::read(rows(part_VC), row * columns, columns, buffer.data());
+      const float* part = cpu::read(rows(part_VC), row * columns, columns, buffer.data());
       float* into = sum + row * width;
       for (int64_t i = 0; i < columns; ++i) into[i] = adds ? into[i] + part[i] : part[i];
     }
@@ -53,7 +54,7 @@ HeadGradient::HeadGradient(const at::Tensor& head_VD, at::ScalarType computed, b
     : stored_(head_VD.scalar_type()) {
   const at::ScalarType type = is_narrow(stored_) && (!in_one || computed != stored_) ? at::kFloat : stored_;
   if (type == stored_) {
-    const ledger::ClaimScope gradient(ledger::Component::kGradients);
+    const ledger::ClaimScope gradient(memory::Component::kGradients);
     sum_VD_ = at::empty(head_VD.sizes(), head_VD.options());
   } else {
     sum_VD_ = at::empty(head_VD.sizes(), head_VD.options().dtype(type));
@@ -70,8 +71,8 @@ void HeadGradient::add(const at::Tensor& gradient_CV, const at::Tensor& x_CD) {
          : at::mm_out(sum_VD_, gradient_VC, x_CD, sum_VD_.scalar_type());
   } else {
     const int64_t width = x_CD.size(1);
-    for (int64_t first = 0; first < width; first += kPartColumns) {
-      const int64_t columns = std::min(kPartColumns, width - first);
+    for (int64_t first = 0; first < width; first += footprint::kPartColumns) {
+      const int64_t columns = std::min(footprint::kPartColumns, width - first);
       widen_into(sum_VD_, first, at::mm(gradient_VC, x_CD.narrow(1, first, columns).contiguous()), adds);
     }
   }
@@ -80,7 +81,7 @@ void HeadGradient::add(const at::Tensor& gradient_CV, const at::Tensor& x_CD) {
 at::Tensor HeadGradient::take() {
   if (empty_) sum_VD_.zero_();
   if (sum_VD_.scalar_type() == stored_) return std::move(sum_VD_);
-  const ledger::ClaimScope gradient(ledger::Component::kGradients);
+  const ledger::ClaimScope gradient(memory::Component::kGradients);
   const at::Tensor sum_VD = std::move(sum_VD_);
   return sum_VD.to(stored_);
 }

@@ -5,9 +5,6 @@
 
 namespace fathom::ops {
 
-// Columns of the gradient that a CPU multiplies at a time: enough for full speed, few beside most hidden sizes.
-inline constexpr int64_t kPartColumns = 512;
-
 class HeadGradient {
  public:
   // head_VD: for its shape, type and device. computed: the type of the products that are added. in_one: there will be

@@ -3,8 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "ops/footprint.h"
-
 namespace fathom::ops {
 
 // Which rows of the hidden states have a target, and which; found on the host, so that no shape waits for a device.
@@ -12,7 +10,7 @@ struct LossTargets {
   at::Tensor rows_N;     // int64, each row once; undefined: every row
   at::Tensor targets_N;  // int64, already shifted; kIgnoredTarget where a row does not count after all
   double denominator = 1;
-  int64_t chunk_rows = 0;     // of logits at a time, at most (ops/loss_chunk.h); 0: all of them
+  int64_t chunk_rows = 0;     // of logits at a time, at most (footprint/loss_chunk.h); 0: all of them
   double gradient_scale = 1;  // gradients are those of a loss so many times as large; the loss itself is not scaled
 };
 
@@ -25,18 +23,5 @@ struct LossTargets {
 // its place. An rvalue is let go of as soon as its rows are gathered.
 at::Tensor head_loss(at::Tensor x_TD, const at::Tensor& head_VD, const at::Tensor& head_copy_VD,
                      const LossTargets& targets);
-
-// The head with its loss, by its sizes.
-struct HeadSizes {
-  int64_t vocabulary = 0, width = 0;
-  int64_t rows = 0;           // that the head reads
-  int64_t largest_chunk = 0;  // as LossTargets::chunk_rows
-  bool trained = false;       // the gradient is not in the footprint
-  bool input_needs_gradient = true;
-  bool gradients = true;  // of either; false in an evaluation
-};
-// The largest chunk with what it leads to; the gradient of a trained head is there in the last moment. Without gradients
-// nothing is kept.
-Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes);
 
 }  // namespace fathom::ops

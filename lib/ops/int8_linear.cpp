@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/amx_codes.h"
+#include "cpu/amx_codes.h"
+#include "cpu/row_blocks.h"
 #include "ops/amx_threads.h"
-#include "ops/row_blocks.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 #include "quant/int8.h"
@@ -36,7 +36,7 @@ const uint16_t* pairs_of(const at::Tensor& codes) { return reinterpret_cast<cons
 
 void multiply_in_tiles(const Int8Rows& x, const QuantizedMatrix& weight_ND, const at::Tensor& out_TN) {
   const int64_t pairs = weight_ND.columns / 2;
-  amx::multiply_on_threads(amx::Int8Product{
+  amx::multiply_on_threads(cpu::amx::Int8Product{
       .x = {pairs_of(x.codes_TD), x.scales_T.size(0), pairs, pairs, /*transposed=*/false, x.in_tiles},
       .y = {pairs_of(weight_ND.codes), pairs, weight_ND.rows, pairs, /*transposed=*/true, weight_ND.in_tiles},
       .x_scales_M = x.scales_T.const_data_ptr<float>(),
@@ -52,7 +52,7 @@ void multiply_by_dots(const Int8Rows& x, const QuantizedMatrix& weight_ND, const
   const int64_t rows_count = x.scales_T.size(0), columns = weight_ND.columns;
   const auto* x_scales = x.scales_T.const_data_ptr<float>();
   const auto* weight_scales = weight_ND.scales.const_data_ptr<float>();
-  const kernels::Rows out = rows(out_TN);
+  const cpu::Rows out = rows(out_TN);
   const int64_t grain = std::max<int64_t>(1, kValuesPerTask / (columns * rows_count));
   at::parallel_for(0, weight_ND.rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -60,9 +60,9 @@ void multiply_by_dots(const Int8Rows& x, const QuantizedMatrix& weight_ND, const
       for (int64_t t = 0; t < rows_count; ++t) {
         const int32_t sum = quant::dot_int8(codes_of(x.codes_TD) + t * columns, weight, columns);
         float buffer = 0;
-        float* value = kernels::target(out, t * weight_ND.rows + row, &buffer);
+        float* value = cpu::target(out, t * weight_ND.rows + row, &buffer);
         *value = static_cast<float>(sum) * x_scales[t] * weight_scales[row];
-        kernels::write(value, out, t * weight_ND.rows + row, 1);
+        cpu::write(value, out, t * weight_ND.rows + row, 1);
       }
     }
   });
@@ -99,12 +99,12 @@ at::Tensor int8_product(const Int8Rows& x, const QuantizedMatrix& weight_ND, at:
 void order_in_tiles(QuantizedMatrix& weight_ND) {
 #ifdef FATHOM_AMX
   const int64_t width = weight_ND.columns;
-  if (!weight_ND.codes.is_cpu() || !amx::fills_panels(weight_ND.rows, width) || !amx::has_tiles()) return;
+  if (!weight_ND.codes.is_cpu() || !cpu::amx::fills_panels(weight_ND.rows, width) || !amx::has_tiles()) return;
   auto* codes = weight_ND.codes.mutable_data_ptr<int8_t>();
-  at::parallel_for(0, weight_ND.rows / amx::kSide, 1, [&](int64_t begin, int64_t end) {
-    std::vector<int8_t> copy(static_cast<size_t>(amx::kSide * width));
+  at::parallel_for(0, weight_ND.rows / cpu::amx::kSide, 1, [&](int64_t begin, int64_t end) {
+    std::vector<int8_t> copy(static_cast<size_t>(cpu::amx::kSide * width));
     for (int64_t panel = begin; panel < end; ++panel) {
-      amx::order_panel(codes + panel * amx::kSide * width, width, copy.data());
+      cpu::amx::order_panel(codes + panel * cpu::amx::kSide * width, width, copy.data());
     }
   });
   weight_ND.in_tiles = true;

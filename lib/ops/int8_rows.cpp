@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/rounding.h"
-#include "ops/amx_codes.h"
+#include "cpu/amx_codes.h"
+#include "cpu/row_blocks.h"
 #include "ops/amx_threads.h"
-#include "ops/row_blocks.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 #include "quant/int8.h"
@@ -23,7 +23,7 @@ constexpr int64_t kValuesPerTask = 32768;
 
 bool fills_tiles(int64_t width) {
 #ifdef FATHOM_AMX
-  return amx::fills_strips(width) && amx::has_tiles();
+  return cpu::amx::fills_strips(width) && amx::has_tiles();
 #else
   (void)width;
   return false;
@@ -38,21 +38,21 @@ struct RowScratch {
 };
 
 // Returns the scale.
-float quantize_row(const kernels::Rows& in, int64_t row, int64_t width, RowScratch& scratch, int8_t* codes) {
-  return quant::quantize_int8(kernels::read(in, row * width, width, scratch.values.data()), width, codes);
+float quantize_row(const cpu::Rows& in, int64_t row, int64_t width, RowScratch& scratch, int8_t* codes) {
+  return quant::quantize_int8(cpu::read(in, row * width, width, scratch.values.data()), width, codes);
 }
 
-float quantize_row_into_tiles(const kernels::Rows& in, int64_t row, int64_t width, RowScratch& scratch, int8_t* codes) {
-  int8_t* first = codes + amx::place_in_strips(row, 0, width);
+float quantize_row_into_tiles(const cpu::Rows& in, int64_t row, int64_t width, RowScratch& scratch, int8_t* codes) {
+  int8_t* first = codes + cpu::amx::place_in_strips(row, 0, width);
 #ifdef FATHOM_AMX
-  if (in.type == kernels::RowType::kBF16) {
-    return amx::quantize_into_tiles(static_cast<const uint16_t*>(in.data) + row * width, width, first);
+  if (in.type == cpu::RowType::kBF16) {
+    return cpu::amx::quantize_into_tiles(static_cast<const uint16_t*>(in.data) + row * width, width, first);
   }
 #endif
   int8_t* side_by_side = scratch.side_by_side.data();
   const float scale = quantize_row(in, row, width, scratch, side_by_side);
-  for (int64_t column = 0; column < width; column += amx::kTileCodes) {
-    std::memcpy(first + column * amx::kTileRows, side_by_side + column, amx::kTileCodes);
+  for (int64_t column = 0; column < width; column += cpu::amx::kTileCodes) {
+    std::memcpy(first + column * cpu::amx::kTileRows, side_by_side + column, cpu::amx::kTileCodes);
   }
   return scale;
 }
@@ -60,10 +60,10 @@ float quantize_row_into_tiles(const kernels::Rows& in, int64_t row, int64_t widt
 Int8Rows quantize_rows_on_cpu(const at::Tensor& x_TD) {
   const int64_t rows_count = x_TD.size(0), width = x_TD.size(1);
   const bool in_tiles = fills_tiles(width);
-  Int8Rows quantized{at::empty({in_tiles ? round_up(rows_count, amx::kTileRows) : rows_count, width}, at::kChar),
+  Int8Rows quantized{at::empty({in_tiles ? round_up(rows_count, cpu::amx::kTileRows) : rows_count, width}, at::kChar),
                      at::empty({rows_count}, at::kFloat), in_tiles};
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::quantize_rows", traffic(x_TD, quantized.codes_TD, quantized.scales_T));
-  const kernels::Rows in = rows(x_TD);
+  const cpu::Rows in = rows(x_TD);
   auto* codes = quantized.codes_TD.mutable_data_ptr<int8_t>();
   auto* scales = quantized.scales_T.mutable_data_ptr<float>();
   const int64_t grain = std::max<int64_t>(1, kValuesPerTask / width);

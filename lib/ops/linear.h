@@ -7,7 +7,6 @@
 
 #include "ops/autocast.h"
 #include "ops/fake_quantize.h"
-#include "ops/footprint.h"
 #include "ops/linear_input.h"
 #include "ops/quantized_matrix.h"
 
@@ -36,18 +35,5 @@ struct Linear {
 // frozen weight is cast, or dequantized, again: no copy of it outlives its product. With a quantizer:
 // ops/fake_quantized_linear.h.
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training);
-
-// A linear layer, by its sizes.
-struct LinearSizes {
-  int64_t in = 0, out = 0;
-  bool trained = false, adapted = false;
-  bool makes_input_again = false;                          // in the backward pass, instead of keeping it
-  bool input_needs_gradient = true;                        // not of the first layer over a frozen embedding
-  std::optional<quant::Scheme> codes = std::nullopt;       // in which the frozen weight is stored
-  std::optional<quant::Scheme> fake_codes = std::nullopt;  // to which the weight is rounded for each product
-  bool keeps_input() const { return trained || adapted || fake_codes; }
-};
-// The input is not in `kept`: several layers may share it.
-Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes);
 
 }  // namespace fathom::ops

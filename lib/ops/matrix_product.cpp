@@ -46,7 +46,7 @@ bool is_large(const at::Tensor& x) {
 bool fits_tiles(const at::Tensor& x, const at::Tensor& y) { return is_large(x) && is_large(y) && amx::has_tiles(); }
 bool takes_tiles(const at::Tensor& out) { return is_plain(out) && !is_transposed(out); }
 
-amx::Factor factor_of(const at::Tensor& x) {
+cpu::amx::Factor factor_of(const at::Tensor& x) {
   const bool transposed = is_transposed(x);
   return {static_cast<const uint16_t*>(x.const_data_ptr()), x.size(0), x.size(1), x.stride(transposed ? 1 : 0),
           transposed};
@@ -54,7 +54,7 @@ amx::Factor factor_of(const at::Tensor& x) {
 
 void multiply_in_tiles(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
   amx::multiply_on_threads(
-      amx::Product{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0)});
+      cpu::amx::Product{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0)});
 }
 
 #else

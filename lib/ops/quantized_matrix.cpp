@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "cpu/row_blocks.h"
+#include "footprint/quantized_part_size.h"
 #include "ledger/ledger.h"
-#include "ops/quantized_part_size.h"
 #include "ops/quantized_parts.h"
-#include "ops/row_blocks.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 #include "quant/fp8.h"
@@ -90,40 +90,40 @@ const float* scales_of_group(const QuantizedMatrix& matrix, int64_t block, int64
   return buffer;
 }
 
-void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, kernels::Rows out) {
-  constexpr int64_t kBlocks = kernels::kBlock / quant::kNf4Block;  // double quantization is NF4's
+void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
+  constexpr int64_t kBlocks = cpu::kBlock / quant::kNf4Block;  // double quantization is NF4's
   static_assert(quant::kScaleBlock % kBlocks == 0);
   const int64_t size = quant::block_of(matrix.scheme);
   const auto dequantize_block = quant::is_int4(matrix.scheme) ? quant::dequantize_int4 : quant::dequantize_nf4;
   const auto* codes = matrix.codes.const_data_ptr<uint8_t>();
-  for_blocks(matrix.rows * matrix.columns, kernels::kBlock, [&](int64_t first, int64_t n) {
-    std::array<float, kernels::kBlock> buffer;
+  for_blocks(matrix.rows * matrix.columns, cpu::kBlock, [&](int64_t first, int64_t n) {
+    std::array<float, cpu::kBlock> buffer;
     std::array<float, kBlocks> scale_buffer;
     const int64_t count = (n + size - 1) / size;
     const float* scales = scales_of_group(matrix, first / size, count, scale_buffer.data());
-    float* values = kernels::target(out, first, buffer.data());
+    float* values = cpu::target(out, first, buffer.data());
     for (int64_t block = 0; block < count; ++block) {
       const int64_t place = block * size;
       dequantize_block(codes + (first + place) / 2, scales[block], std::min(size, n - place), values + place);
     }
-    kernels::write(values, out, first, n);
+    cpu::write(values, out, first, n);
   });
 }
 
-void dequantize_rows_on_cpu(const QuantizedMatrix& matrix, kernels::Rows out) {
+void dequantize_rows_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
   const auto* codes = static_cast<const uint8_t*>(matrix.codes.const_data_ptr());
   const auto* scales = matrix.scales.const_data_ptr<float>();
   for_rows(matrix, matrix.rows, [&](int64_t row) {
-    std::array<float, kernels::kBlock> buffer;
-    for (int64_t column = 0; column < matrix.columns; column += kernels::kBlock) {
-      const int64_t place = row * matrix.columns + column, n = std::min(kernels::kBlock, matrix.columns - column);
-      float* values = kernels::target(out, place, buffer.data());
+    std::array<float, cpu::kBlock> buffer;
+    for (int64_t column = 0; column < matrix.columns; column += cpu::kBlock) {
+      const int64_t place = row * matrix.columns + column, n = std::min(cpu::kBlock, matrix.columns - column);
+      float* values = cpu::target(out, place, buffer.data());
       if (matrix.scheme == Scheme::kFp8) {
         quant::dequantize_fp8(codes + place, scales[row], n, values);
       } else {
         quant::dequantize_int8(reinterpret_cast<const int8_t*>(codes) + place, scales[row], n, values);
       }
-      kernels::write(values, out, place, n);
+      cpu::write(values, out, place, n);
     }
   });
 }
@@ -138,7 +138,7 @@ at::Tensor table(std::span<const float> values, at::IntArrayRef sizes, at::Devic
 QuantTables make_quant_tables(Scheme scheme, at::Device device) {
   QuantTables tables;
   if (!device.is_cuda() || quant::has_row_scales(scheme)) return tables;
-  const ledger::ClaimScope claim(ledger::Component::kFunctionality);
+  const ledger::ClaimScope claim(memory::Component::kFunctionality);
   std::vector<float> pairs;
   for (size_t byte = 0; byte < 256; ++byte) {
     const size_t high = byte >> 4, low = byte & 15;
@@ -183,7 +183,7 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
   const bool on_cpu = matrix.codes.is_cpu(), computes = !matrix.codes.is_privateuseone();
   const at::Tensor scales = matrix.outer_scales.defined() ? at::empty(matrix.scales.sizes(), options) : matrix.scales;
   {
-    const int64_t part_rows = quantized_part_rows(matrix.rows, matrix.columns, matrix.codes.is_cuda());
+    const int64_t part_rows = footprint::quantized_part_rows(matrix.rows, matrix.columns, matrix.codes.is_cuda());
     const at::Tensor buffer = at::empty({part_rows, matrix.columns}, options);
     for (int64_t first = 0; first < matrix.rows; first += part_rows) {
       const at::Tensor part_RD = buffer.narrow(0, 0, std::min(part_rows, matrix.rows - first));

@@ -33,7 +33,7 @@ QuantizedMatrix empty_quantized_matrix(quant::Scheme scheme, int64_t rows, int64
                                        const QuantTables& tables);
 
 // Quantizes the matrix some rows at a time, so that no more of its values are in FP32 at once than
-// ops/quantized_part_size.h says, or 64 rows.
+// footprint/quantized_part_size.h says, or 64 rows.
 // fill(first, part_RD): writes rows [first, first + R) of the matrix into part_RD, FP32 on the matrix's device. On CPUs
 // and on CUDA the codes are the same but for rounding at a tie, and for rows or blocks of magnitudes below 1e-28.
 void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t first, at::Tensor part_RD)>& fill);

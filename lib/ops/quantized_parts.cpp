@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
-#include "ops/quantized_part_size.h"
+#include "footprint/quantized_part_size.h"
 #include "quant/fp8.h"
 #include "quant/int4.h"
 #include "quant/int8.h"
@@ -127,8 +127,8 @@ at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dty
   const int64_t whole = values / block;
   const at::Tensor out_BK = part_of(out_n, 0, whole * block).view({whole, block});
   const at::Tensor scales_B1 = matrix.outer_scales.defined() ? at::Tensor() : matrix.scales.unsqueeze(1);
-  for (int64_t first = 0; first < whole; first += kDequantizedPart / block) {
-    const int64_t n = std::min(kDequantizedPart / block, whole - first);
+  for (int64_t first = 0; first < whole; first += footprint::kDequantizedPart / block) {
+    const int64_t n = std::min(footprint::kDequantizedPart / block, whole - first);
     const at::Tensor bytes = part_of(matrix.codes, first * block / 2, n * block / 2).to(at::kInt);
     const at::Tensor part_BK = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({n, block});
     part_BK.mul_(scales_B1.defined() ? part_of(scales_B1, first, n) : block_scales(matrix, first, n).unsqueeze(1));

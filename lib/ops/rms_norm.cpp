@@ -22,7 +22,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::rms_norm", traffic(x_TD, weight_D, out_TD, rstd_T));
     if (x_TD.is_cpu()) {
       at::parallel_for(0, tokens, std::max<int64_t>(1, kElementsPerTask / width), [&](int64_t first, int64_t last) {
-        kernels::rms_norm(rows(x_TD), rows(weight_D), eps, rows(out_TD), rstd_T.data_ptr<float>(), first, last, width);
+        cpu::rms_norm(rows(x_TD), rows(weight_D), eps, rows(out_TD), rstd_T.data_ptr<float>(), first, last, width);
       });
     }
     context->save_for_backward({x_TD, weight_D, rstd_T});
@@ -46,15 +46,15 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     at::parallel_for(0, shares, 1, [&](int64_t first, int64_t last) {
       for (int64_t share = first; share < last; ++share) {
         float* sum = partial.empty() ? nullptr : partial.data() + share * width;
-        kernels::rms_norm_backward(rows(grad_out_TD), rows(x_TD), rows(weight_D), rstd_T.data_ptr<float>(),
-                                   rows(grad_TD), sum, tokens * share / shares, tokens * (share + 1) / shares, width);
+        cpu::rms_norm_backward(rows(grad_out_TD), rows(x_TD), rows(weight_D), rstd_T.data_ptr<float>(), rows(grad_TD),
+                               sum, tokens * share / shares, tokens * (share + 1) / shares, width);
       }
     });
     if (grad_weight_D.defined()) {
       for (int64_t share = 1; share < shares; ++share) {
         for (int64_t i = 0; i < width; ++i) partial[i] += partial[share * width + i];
       }
-      kernels::convert({partial.data(), kernels::RowType::kF32}, rows(grad_weight_D), 0, width);
+      cpu::convert({partial.data(), cpu::RowType::kF32}, rows(grad_weight_D), 0, width);
     }
     return {grad_TD, grad_weight_D, at::Tensor(), at::Tensor()};
   }
@@ -78,33 +78,6 @@ at::Tensor rms_norm(const at::Tensor& x_TD, const at::Tensor& weight_D, double e
     return std::get<0>(at::_fused_rms_norm(x_TD, {x_TD.size(1)}, like_x_D, eps)).to(out_dtype);
   }
   return rms_norm_reference(x_TD, weight_D, eps, out_dtype);
-}
-
-namespace {
-constexpr const char* kSource = "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467)";
-}  // namespace
-
-Footprint rms_norm_footprint(const StepSizes& step, int64_t width) {
-  const Product stored = step.wide(width, step.stored_bytes), computed = step.wide(width, step.compute_bytes);
-  Footprint footprint;
-  footprint.kept = {{"residual stream, read by norms", kSource, stored},
-                    {"1/rms of norms", kSource, {{step.tokens, "tokens"}, {4, "bytes"}}}};
-  footprint.forward = {{{"residual stream", kSource, stored}, {"output of a norm", kSource, computed}}};
-  footprint.backward = {{{"gradient of a norm's output", kGradientSource, computed},
-                         {"gradient of a norm's input", kGradientSource, stored}}};
-  if (step.cuda && step.casts()) {  // LibTorch's kernel answers in the type of its input
-    footprint.forward[0].push_back({"output of a norm, before its cast", kSource, stored});
-    footprint.backward[0].push_back({"gradient of a norm's output, cast", kGradientSource, stored});
-  }
-  return elementwise(std::move(footprint));
-}
-
-Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t groups) {
-  const Product all = step.wide(width, step.compute_bytes);
-  return elementwise({{{"rows, read by norms", kSource, all},
-                       {"1/rms of rows", kSource, {{step.tokens, "tokens"}, {groups, "rows of each"}, {4, "bytes"}}}},
-                      {{{"rows, and normalised", kSource, {{2, "of"}, all[0], all[1], all[2]}}}},
-                      {{{"gradients of rows", kGradientSource, {{2, "of"}, all[0], all[1], all[2]}}}}});
 }
 
 }  // namespace fathom::ops

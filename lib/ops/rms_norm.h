@@ -3,8 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "ops/footprint.h"
-
 namespace fathom::ops {
 
 // y = x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in FP32 and rounded once to `out_dtype`.
@@ -13,10 +11,5 @@ at::Tensor rms_norm(const at::Tensor& x_TD, const at::Tensor& weight_D, double e
 
 // The same from ATen's elementwise operators; every device, every type; what the tests compare with.
 at::Tensor rms_norm_reference(const at::Tensor& x_TD, const at::Tensor& weight_D, double eps, at::ScalarType out_dtype);
-
-// Of the residual stream's norm, which answers in the type of products; and of rows of `groups` in a token, each
-// normalised by itself, which stay in that type.
-Footprint rms_norm_footprint(const StepSizes& step, int64_t width);
-Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t groups);
 
 }  // namespace fathom::ops

@@ -33,8 +33,8 @@ at::Tensor turn_by_kernel(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, c
   if (!x_BSHE.is_cpu()) return out_BSHE;
   at::parallel_for(0, x_BSHE.numel() / head_size, std::max<int64_t>(1, kElementsPerTask / head_size),
                    [&](int64_t first, int64_t last) {
-                     kernels::rotate(rows(x_BSHE), cos_SE2.data_ptr<float>(), sin_SE2.data_ptr<float>(), rows(out_BSHE),
-                                     heads, positions, head_size, direction, first, last);
+                     cpu::rotate(rows(x_BSHE), cos_SE2.data_ptr<float>(), sin_SE2.data_ptr<float>(), rows(out_BSHE),
+                                 heads, positions, head_size, direction, first, last);
                    });
   return out_BSHE;
 }
@@ -96,7 +96,7 @@ void RotaryTable::grow(int64_t length) {
   for (at::Tensor* table : {&cos_SE2_, &sin_SE2_}) {
     *table = at::Tensor();
     *table = at::empty({length_, half}, options);
-    if (ledger_ != nullptr) ledger_->claim(*table, ledger::Component::kWeights, "rotary_emb");
+    if (ledger_ != nullptr) ledger_->claim(*table, memory::Component::kWeights, "rotary_emb");
   }
   if (device_.is_privateuseone()) return;
   // Angles, then cos and sin are rounded to FP32, as transformers' LlamaRotaryEmbedding does it.
@@ -115,13 +115,6 @@ void RotaryTable::grow(int64_t length) {
 
 at::Tensor rotate(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2) {
   return Rotate::apply(x_BSHE, cos_SE2, sin_SE2);
-}
-
-Footprint rotary_footprint(const StepSizes& step, int64_t width) {
-  constexpr const char* kSource = "turned by their positions (Su et al. 2021, arXiv 2104.09864)";
-  const Product both = {{2, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}};
-  return elementwise(
-      {{}, {{{"heads, before and after", kSource, both}}}, {{{"gradients of heads", kGradientSource, both}}}});
 }
 
 }  // namespace fathom::ops

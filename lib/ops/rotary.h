@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "arch/rotary_frequencies.h"
 #include "ledger/ledger.h"
-#include "ops/footprint.h"
-#include "ops/rotary_frequencies.h"
 
 namespace fathom::ops {
 
@@ -37,7 +36,5 @@ class RotaryTable {
 // x_BSHE: contiguous. Returns a new contiguous tensor of the same type; keeps nothing but the tables for the backward
 // pass.
 at::Tensor rotate(const at::Tensor& x_BSHE, const at::Tensor& cos_SE2, const at::Tensor& sin_SE2);
-
-Footprint rotary_footprint(const StepSizes& step, int64_t width);
 
 }  // namespace fathom::ops

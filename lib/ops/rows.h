@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "ops/kernels.h"
+#include "cpu/kernels.h"
 
 namespace fathom::ops {
 
@@ -16,12 +16,12 @@ inline bool has_kernel(const at::Tensor& tensor) {
   return (tensor.is_cpu() || tensor.is_privateuseone()) && has_kernel(tensor.scalar_type());
 }
 
-inline kernels::RowType row_type(at::ScalarType type) {
-  if (type == at::kFloat) return kernels::RowType::kF32;
-  return type == at::kHalf ? kernels::RowType::kF16 : kernels::RowType::kBF16;
+inline cpu::RowType row_type(at::ScalarType type) {
+  if (type == at::kFloat) return cpu::RowType::kF32;
+  return type == at::kHalf ? cpu::RowType::kF16 : cpu::RowType::kBF16;
 }
 
-inline kernels::Rows rows(const at::Tensor& contiguous) {
+inline cpu::Rows rows(const at::Tensor& contiguous) {
   return {contiguous.data_ptr(), row_type(contiguous.scalar_type())};
 }
 

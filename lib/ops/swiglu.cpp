@@ -27,7 +27,7 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
                    cuda->swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), gate_TF.numel(), current_stream(gate_TF)));
     } else if (gate_TF.is_cpu()) {
       at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
-        kernels::swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), first, last);
+        cpu::swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), first, last);
       });
     }
     return out_TF;
@@ -52,8 +52,8 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
                                          rows(grad_up_TF), gate_TF.numel(), current_stream(gate_TF)));
     } else if (gate_TF.is_cpu()) {
       at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
-        kernels::swiglu_backward(rows(grad_out_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF), rows(grad_up_TF),
-                                 first, last);
+        cpu::swiglu_backward(rows(grad_out_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF), rows(grad_up_TF), first,
+                             last);
       });
     }
     return {grad_gate_TF, grad_up_TF};
@@ -63,16 +63,5 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
 }  // namespace
 
 at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF) { return SwiGlu::apply(gate_TF, up_TF); }
-
-Footprint swiglu_footprint(const StepSizes& step, int64_t width) {
-  constexpr const char* kSource = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
-  const auto tensors = [&](const char* what, const char* source, int64_t count) -> Bytes {
-    return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
-  };
-  const int64_t made = step.cuda && !step.own_kernels ? 4 : 3;  // of silu too
-  return elementwise({{tensors("gate and up", kSource, 2)},
-                      {{tensors("gate, up and their product", kSource, 3)}},
-                      {{tensors("gradients of the gated product, gate and up", kGradientSource, made)}}});
-}
 
 }  // namespace fathom::ops

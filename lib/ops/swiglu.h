@@ -3,13 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "ops/footprint.h"
-
 namespace fathom::ops {
 
 // silu(gate) * up = gate / (1 + exp(-gate)) * up, computed in FP32. Keeps gate and up for the backward pass.
 at::Tensor swiglu(const at::Tensor& gate_TF, const at::Tensor& up_TF);
-
-Footprint swiglu_footprint(const StepSizes& step, int64_t width);
 
 }  // namespace fathom::ops

@@ -6,8 +6,7 @@
 
 #include <algorithm>
 
-#include "base/rounding.h"
-#include "ops/tied_embedding_part.h"
+#include "footprint/tied_embedding_part.h"
 
 namespace fathom::ops {
 namespace {
@@ -29,7 +28,7 @@ at::Tensor part_of_gradient(const at::Tensor& gradient_TD, const at::Tensor& ids
 
 void add_gradient(const at::Tensor& sum_VD, const at::Tensor& gradient_TD, const at::Tensor& ids_T) {
   const int64_t vocabulary = sum_VD.size(0);
-  const int64_t part = tied_part_rows(vocabulary, sum_VD.size(1) * sum_VD.element_size());
+  const int64_t part = footprint::tied_part_rows(vocabulary, sum_VD.size(1) * sum_VD.element_size());
   if (part == vocabulary) {
     sum_VD.add_(whole_gradient(gradient_TD, ids_T, vocabulary));
     return;
@@ -66,33 +65,6 @@ struct EmbedTied : torch::autograd::Function<EmbedTied> {
 TiedEmbedding embed_tied(const at::Tensor& weight_VD, const at::Tensor& ids_BS) {
   const variable_list outputs = EmbedTied::apply(weight_VD, ids_BS);
   return {outputs[0], outputs[1]};
-}
-
-Footprint embedding_footprint(const StepSizes& step, int64_t vocabulary, int64_t width, bool tied) {
-  constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
-  constexpr int64_t kUnsortedTokens = 3072;
-  Moment backward;
-  const int64_t part = tied_part_rows(vocabulary, width * step.stored_bytes);
-  if (tied && part < vocabulary) {
-    backward.push_back({"gradient of a part of the embedding",
-                        "added to a tied head's part by part; lib/ops/tied_embedding.cpp",
-                        {{part + 1, "tokens of a part"}, {width, ""}, {step.stored_bytes, "bytes"}}});
-  } else if (tied) {
-    backward.push_back({"gradient of the embedding, apart",
-                        kGradientSource,
-                        {{vocabulary, "tokens of the vocabulary"}, {width, ""}, {step.stored_bytes, "bytes"}}});
-  }
-  if (step.cuda && step.tokens > kUnsortedTokens) {
-    const int64_t sums = step.tokens + step.tokens / 10;
-    backward.push_back({"sorted ids", kSorted, {{5, "of"}, {step.tokens, "tokens"}, {8, "bytes"}}});
-    backward.push_back({"partial sums", kSorted, {{sums, "sums"}, {width, ""}, {4, "bytes"}}});
-  }
-  Footprint footprint = {{}, {}, {std::move(backward)}};
-  const int64_t rows = value_of(step.wide(width, step.stored_bytes)), all = value_of({{vocabulary, ""}, {width, ""}});
-  footprint.forward_work.bytes = 2 * rows;
-  footprint.backward_work.bytes =
-      (tied ? 2 + divide_up(vocabulary, part) : 3) * rows + (tied ? 4 : 1) * all * step.stored_bytes;
-  return footprint;
 }
 
 }  // namespace fathom::ops

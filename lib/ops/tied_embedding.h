@@ -1,11 +1,9 @@
 // The embedding of a model whose head is the same matrix. Both gradients of that matrix become one without a second of
 // its size, where that is large: the embedding's, which has rows for the batch's tokens alone, is added to the head's
-// in parts (ops/tied_embedding_part.h).
+// in parts (footprint/tied_embedding_part.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
-
-#include "ops/footprint.h"
 
 namespace fathom::ops {
 
@@ -17,8 +15,5 @@ struct TiedEmbedding {
 // weight_VD: trained. ids_BS: int64 below V. Gradients are those of at::embedding and of a product with weight_VD, bit
 // for bit; where no gradient of head_VD comes, it is the embedding's alone.
 TiedEmbedding embed_tied(const at::Tensor& weight_VD, const at::Tensor& ids_BS);
-
-// Of the backward pass alone, beside the gradient itself: tied or not.
-Footprint embedding_footprint(const StepSizes& step, int64_t vocabulary, int64_t width, bool tied);
 
 }  // namespace fathom::ops

@@ -8,9 +8,9 @@
 #include <functional>
 #include <optional>
 
+#include "footprint/loss_chunk.h"
 #include "ops/cross_entropy.h"
 #include "ops/head_gradient.h"
-#include "ops/loss_chunk.h"
 
 namespace fathom::ops {
 namespace {
@@ -37,8 +37,9 @@ struct TokenLogprobs : torch::autograd::Function<TokenLogprobs> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_ND, const at::Tensor& head_VD,
                             const at::Tensor& weight_VD, const at::Tensor& targets_N, int64_t chunk_rows) {
     const at::Tensor values_ND = x_ND.detach();
-    const int64_t chunk = loss_chunk_rows(values_ND.size(0), chunk_rows, weight_VD.size(0), values_ND.element_size(),
-                                          /*head_is_frozen=*/!head_VD.requires_grad(), values_ND.is_cuda());
+    const int64_t chunk =
+        footprint::loss_chunk_rows(values_ND.size(0), chunk_rows, weight_VD.size(0), values_ND.element_size(),
+                                   /*head_is_frozen=*/!head_VD.requires_grad(), values_ND.is_cuda());
     at::Tensor logprobs_N = at::empty(targets_N.sizes(), values_ND.options().dtype(at::kFloat));
     for_each_chunk(values_ND, weight_VD, chunk, [&](int64_t first, at::Tensor& logits_CV, const at::Tensor& x_CD) {
       const at::Tensor losses_C = row_cross_entropy(logits_CV, targets_N.narrow(0, first, x_CD.size(0)));

@@ -68,13 +68,13 @@ void Adafactor::update_matrix(const Entry& entry, const Step& step) const {
   float *row_means = entry.rows_N.data_ptr<float>(), *column_means = entry.columns_D.data_ptr<float>();
   at::parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
-      const double squares = ops::kernels::sum_of_squares(ops::rows(gradient), row * columns, (row + 1) * columns);
+      const double squares = cpu::sum_of_squares(ops::rows(gradient), row * columns, (row + 1) * columns);
       mix(row_means + row, factor_squared * squares, columns, step.decay, options_.epsilon);
     }
   });
   std::vector<float> column_factors(columns), row_factors(rows);
   at::parallel_for(0, columns, kColumnsPerTask, [&](int64_t first, int64_t last) {
-    kernels::column_squares(ops::rows(gradient), rows, columns, column_factors.data(), first, last);
+    cpu::column_squares(ops::rows(gradient), rows, columns, column_factors.data(), first, last);
     for (int64_t column = first; column < last; ++column) {
       mix(column_means + column, factor_squared * column_factors[column], rows, step.decay, options_.epsilon);
       column_factors[column] = 1 / std::sqrt(column_means[column]);
@@ -85,7 +85,7 @@ void Adafactor::update_matrix(const Entry& entry, const Step& step) const {
   at::parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       row_factors[row] = static_cast<float>(step.factor * std::sqrt(mean / row_means[row]));
-      squares[row] = kernels::scaled_row_squares(ops::rows(gradient), column_factors.data(), row, columns) *
+      squares[row] = cpu::scaled_row_squares(ops::rows(gradient), column_factors.data(), row, columns) *
                      row_factors[row] * row_factors[row];
     }
   });
@@ -93,8 +93,8 @@ void Adafactor::update_matrix(const Entry& entry, const Step& step) const {
   const double rate = step.rate * shrink(sum, parameter.numel(), options_.clip_threshold);
   for (float& factor : row_factors) factor = static_cast<float>(factor * rate);
   at::parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
-    kernels::factored_update(ops::rows(parameter), ops::rows(gradient), step.keep, row_factors.data(),
-                             column_factors.data(), columns, first, last);
+    cpu::factored_update(ops::rows(parameter), ops::rows(gradient), step.keep, row_factors.data(),
+                         column_factors.data(), columns, first, last);
   });
 }
 
@@ -108,9 +108,9 @@ void Adafactor::update_vector(const Entry& entry, const Step& step) const {
   float* squares = entry.squares.data_ptr<float>();
   const int64_t elements = parameter.numel();
   const double sum =
-      kernels::update_squares(ops::rows(gradient), step.factor, step.decay, options_.epsilon, squares, 0, elements);
+      cpu::update_squares(ops::rows(gradient), step.factor, step.decay, options_.epsilon, squares, 0, elements);
   const double rate = step.rate * step.factor * shrink(sum, elements, options_.clip_threshold);
-  kernels::unfactored_update(ops::rows(parameter), ops::rows(gradient), step.keep, rate, squares, 0, elements);
+  cpu::unfactored_update(ops::rows(parameter), ops::rows(gradient), step.keep, rate, squares, 0, elements);
 }
 
 void Adafactor::update_by_operators(const Entry& entry, const Step& step, const at::Tensor& gradient) const {

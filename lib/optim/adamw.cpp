@@ -11,9 +11,9 @@
 
 namespace fathom::optim {
 
-kernels::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double learning_rate, double weight_decay) {
+cpu::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double learning_rate, double weight_decay) {
   const auto power = static_cast<double>(count);
-  kernels::AdamWStep step;
+  cpu::AdamWStep step;
   step.beta1 = options.beta1;
   step.beta2 = options.beta2;
   step.epsilon = options.epsilon;
@@ -58,7 +58,7 @@ AdamW::Group& AdamW::group_of(const OptimizedParameter& parameter) {
 }
 
 void AdamW::update_by_kernel(Group& group, double learning_rate, const at::Tensor& gradient_factor) const {
-  kernels::AdamWStep step = adamw_step(options_, steps(), learning_rate, group.weight_decay);
+  cpu::AdamWStep step = adamw_step(options_, steps(), learning_rate, group.weight_decay);
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const at::Tensor &parameter = group.parameters[i], &m = group.first_moments[i], &v = group.second_moments[i];
     const at::Tensor gradient = parameter.grad().contiguous();
@@ -66,7 +66,7 @@ void AdamW::update_by_kernel(Group& group, double learning_rate, const at::Tenso
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::adamw",
                                   ops::traffic(gradient, parameter, parameter.detach(), m, m.detach(), v, v.detach()));
     for_elements(parameter, [&](int64_t first, int64_t last) {
-      kernels::adamw(step, ops::rows(parameter), ops::rows(gradient), ops::rows(m), ops::rows(v), first, last);
+      cpu::adamw(step, ops::rows(parameter), ops::rows(gradient), ops::rows(m), ops::rows(v), first, last);
     });
   }
 }

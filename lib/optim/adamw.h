@@ -2,7 +2,7 @@
 // our own on the CPU, LibTorch's fused one elsewhere.
 #pragma once
 
-#include "optim/kernels.h"
+#include "cpu/optimizer_kernels.h"
 #include "optim/optimizer.h"
 
 namespace fathom::optim {
@@ -12,7 +12,7 @@ struct AdamWOptions {
 };
 
 // The numbers of a step, counted from 1; the factor of clipping is the caller's.
-kernels::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double learning_rate, double weight_decay);
+cpu::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double learning_rate, double weight_decay);
 
 class AdamW : public Optimizer {
  public:

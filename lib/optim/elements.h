@@ -4,8 +4,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 
+#include "cpu/optimizer_kernels.h"
 #include "ops/rows.h"
-#include "optim/kernels.h"
 
 namespace fathom::optim {
 

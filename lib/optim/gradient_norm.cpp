@@ -26,7 +26,7 @@ double sum_of_squares(const at::Tensor& contiguous) {
   at::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t end = std::min((i + 1) * kElementsPerTask, contiguous.numel());
-      sums[i] = ops::kernels::sum_of_squares(ops::rows(contiguous), i * kElementsPerTask, end);
+      sums[i] = cpu::sum_of_squares(ops::rows(contiguous), i * kElementsPerTask, end);
     }
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);

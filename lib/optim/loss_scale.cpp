@@ -1,4 +1,4 @@
-// Doubles after many good steps, halves after a bad one. No torch header.
+// Doubles after many good steps, halves after a bad one.
 #include "optim/loss_scale.h"
 
 #include <cmath>

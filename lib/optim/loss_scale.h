@@ -1,5 +1,5 @@
 // Dynamic loss scaling (Micikevicius et al. 2017, arXiv 1710.03740) with the numbers of torch.amp.GradScaler: gradients
-// in FP16 are made of a loss so many times as large, so that small ones do not round to zero. No torch header.
+// in FP16 are made of a loss so many times as large, so that small ones do not round to zero.
 #pragma once
 
 #include <cstdint>

@@ -12,9 +12,9 @@
 namespace fathom::optim {
 namespace {
 
-at::ScalarType type_of(MomentStorage storage, int64_t elements) {
-  if (is_quantized(storage, elements)) return at::kByte;
-  return storage == MomentStorage::kBf16 ? at::kBFloat16 : at::kFloat;
+at::ScalarType type_of(footprint::MomentStorage storage, int64_t elements) {
+  if (footprint::is_quantized(storage, elements)) return at::kByte;
+  return storage == footprint::MomentStorage::kBf16 ? at::kBFloat16 : at::kFloat;
 }
 
 }  // namespace
@@ -42,21 +42,21 @@ MixedAdamW::Moment MixedAdamW::add_moment(const std::string& name, const Optimiz
   const int64_t elements = tensor.numel();
   Moment moment;
   moment.values = add_state(name + "." + parameter.name, tensor, tensor.sizes(), type_of(options_.moments, elements));
-  if (const int64_t scales = scales_of_moment(options_.moments, elements); scales > 0) {
+  if (const int64_t scales = footprint::scales_of_moment(options_.moments, elements); scales > 0) {
     moment.scales = add_state(name + "_scale." + parameter.name, tensor, {scales}, at::kFloat);
   }
   return moment;
 }
 
 void MixedAdamW::prepare_operators(at::Device device) {
-  std::vector<UpdatedParameter> parameters;
+  std::vector<footprint::UpdatedParameter> parameters;
   bool looks_up = false;
   for (const Entry& entry : entries_) {
     const bool quantized = entry.first.scales.defined();
     parameters.push_back({entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat, quantized});
     looks_up = looks_up || quantized;
   }
-  groups_ = update_groups(parameters);
+  groups_ = footprint::update_groups(parameters);
   // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
   count_of_steps_ = at::zeros({}, at::TensorOptions().device(device).dtype(at::kFloat));
   claim(count_of_steps_, "step");
@@ -81,14 +81,14 @@ void MixedAdamW::update(double learning_rate, const at::Tensor& gradient_factor)
   if (!groups_.empty()) return update_by_operators(learning_rate, gradient_factor);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    kernels::AdamWStep step =
+    cpu::AdamWStep step =
         adamw_step(options_.update, steps(), learning_rate, entry.decays ? options_.update.weight_decay : 0);
     step.factor = factor_on_host(gradient_factor, entry.parameter);
-    update_by_kernel(entry, step, draw_stream(options_.seed, steps(), static_cast<int64_t>(i)));
+    update_by_kernel(entry, step, cpu::draw_stream(options_.seed, steps(), static_cast<int64_t>(i)));
   }
 }
 
-void MixedAdamW::update_by_kernel(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws) const {
+void MixedAdamW::update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const {
   const at::Tensor& parameter = entry.parameter;
   const at::Tensor gradient = parameter.grad().contiguous();
   // What is read and written again stands twice: the weights or their masters, moments, scales.
@@ -102,23 +102,21 @@ void MixedAdamW::update_by_kernel(const Entry& entry, const kernels::AdamWStep& 
   }
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);
   if (!parameter.is_cpu()) return;
-  kernels::StoredWeights weights{ops::rows(parameter), nullptr, steps() == 1, rounds_by_chance(parameter)};
+  cpu::StoredWeights weights{ops::rows(parameter), nullptr, steps() == 1, rounds_by_chance(parameter)};
   if (entry.master.defined()) weights.masters = entry.master.data_ptr<float>();
   const int64_t elements = parameter.numel();
   if (!entry.first.scales.defined()) {
-    const kernels::StoredMoments moments{ops::rows(entry.first.values), ops::rows(entry.second.values)};
+    const cpu::StoredMoments moments{ops::rows(entry.first.values), ops::rows(entry.second.values)};
     at::parallel_for(0, elements, kElementsPerTask, [&](int64_t first, int64_t last) {
-      kernels::adamw(step, weights, ops::rows(gradient), moments, draws, first, last);
+      cpu::adamw(step, weights, ops::rows(gradient), moments, draws, first, last);
     });
     return;
   }
-  const kernels::QuantizedMoments moments{entry.first.values.data_ptr<uint8_t>(), entry.first.scales.data_ptr<float>(),
-                                          entry.second.values.data_ptr<uint8_t>(),
-                                          entry.second.scales.data_ptr<float>()};
+  const cpu::QuantizedMoments moments{entry.first.values.data_ptr<uint8_t>(), entry.first.scales.data_ptr<float>(),
+                                      entry.second.values.data_ptr<uint8_t>(), entry.second.scales.data_ptr<float>()};
   constexpr int64_t kBlock = quant::kDynamicBlock;
   at::parallel_for(0, divide_up(elements, kBlock), kElementsPerTask / kBlock, [&](int64_t first, int64_t last) {
-    kernels::adamw(step, weights, ops::rows(gradient), moments, draws, first * kBlock,
-                   std::min(last * kBlock, elements));
+    cpu::adamw(step, weights, ops::rows(gradient), moments, draws, first * kBlock, std::min(last * kBlock, elements));
   });
 }
 

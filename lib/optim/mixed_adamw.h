@@ -2,17 +2,17 @@
 // arXiv 2110.02861), BF16 weights with FP32 masters or rounded stochastically. All is computed in FP32.
 #pragma once
 
+#include "cpu/mixed_adamw_kernel.h"
+#include "footprint/moment_storage.h"
+#include "footprint/update_groups.h"
 #include "ops/rows.h"
 #include "optim/adamw.h"
-#include "optim/mixed_kernel.h"
-#include "optim/moment_storage.h"
-#include "optim/update_groups.h"
 
 namespace fathom::optim {
 
 struct MixedAdamWOptions {
   AdamWOptions update;
-  MomentStorage moments = MomentStorage::kFp32;  // not kAsWeights
+  footprint::MomentStorage moments = footprint::MomentStorage::kFp32;  // not kAsWeights
   config::MasterWeights masters = config::MasterWeights::kNone;
   uint64_t seed = 0;          // of stochastic rounding
   bool by_operators = false;  // as on devices without kernels of ours, wherever the parameters are
@@ -53,7 +53,7 @@ class MixedAdamW : public Optimizer {
   bool rounds_by_chance(const at::Tensor& parameter) const {
     return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
   }
-  void update_by_kernel(const Entry& entry, const kernels::AdamWStep& step, const DrawStream& draws) const;
+  void update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const;
   // Elsewhere: a group of parameters at a time, whose FP32 copies are all that is taken.
   void update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const;
   struct Group;
@@ -61,7 +61,7 @@ class MixedAdamW : public Optimizer {
   std::vector<Entry> entries_;
   MixedAdamWOptions options_;
   // By operators.
-  std::vector<UpdateGroup> groups_;
+  std::vector<footprint::UpdateGroup> groups_;
   at::Tensor count_of_steps_;
   Tables tables_;
 };

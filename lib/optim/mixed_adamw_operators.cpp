@@ -24,10 +24,10 @@ struct Buffer {
   Tensors spans;
 };
 
-Buffer cut(at::Tensor all, const UpdateGroup& group) {
+Buffer cut(at::Tensor all, const footprint::UpdateGroup& group) {
   Buffer buffer{std::move(all), {}};
   int64_t start = 0;
-  for (const Span& span : group) {
+  for (const footprint::Span& span : group) {
     buffer.spans.push_back(buffer.all.narrow(0, start, span.n));
     start += round_up(span.n, kBlock);
   }
@@ -35,10 +35,10 @@ Buffer cut(at::Tensor all, const UpdateGroup& group) {
 }
 
 // A number for each block.
-Buffer empty_scales(const UpdateGroup& group, const at::TensorOptions& options) {
-  Buffer buffer{at::empty({elements_of(group) / kBlock}, options.dtype(at::kFloat)), {}};
+Buffer empty_scales(const footprint::UpdateGroup& group, const at::TensorOptions& options) {
+  Buffer buffer{at::empty({footprint::elements_of(group) / kBlock}, options.dtype(at::kFloat)), {}};
   int64_t start = 0;
-  for (const Span& span : group) {
+  for (const footprint::Span& span : group) {
     const int64_t blocks = divide_up(span.n, kBlock);
     buffer.spans.push_back(buffer.all.narrow(0, start, blocks));
     start += blocks;
@@ -46,10 +46,10 @@ Buffer empty_scales(const UpdateGroup& group, const at::TensorOptions& options) 
   return buffer;
 }
 
-Buffer in_fp32(Tensors stored, const UpdateGroup& group) {
+Buffer in_fp32(Tensors stored, const footprint::UpdateGroup& group) {
   if (stored.front().scalar_type() == at::kFloat) return {{}, std::move(stored)};
   const at::TensorOptions options = stored.front().options().dtype(at::kFloat);
-  Buffer copies = cut(at::empty({elements_of(group)}, options), group);
+  Buffer copies = cut(at::empty({footprint::elements_of(group)}, options), group);
   at::_foreach_copy_(copies.spans, stored);
   return copies;
 }
@@ -58,9 +58,9 @@ Buffer in_fp32(Tensors stored, const UpdateGroup& group) {
 int64_t as_int32(uint32_t bits) { return static_cast<int32_t>(bits); }
 
 // The draws of stochastic_rounding.h, int32 [elements of the group]. streams: one for each span.
-at::Tensor draw_bits(const std::vector<DrawStream>& streams, const UpdateGroup& group,
+at::Tensor draw_bits(const std::vector<cpu::DrawStream>& streams, const footprint::UpdateGroup& group,
                      const at::TensorOptions& options) {
-  const Buffer drawn = cut(at::arange(elements_of(group), options.dtype(at::kInt)), group);
+  const Buffer drawn = cut(at::arange(footprint::elements_of(group), options.dtype(at::kInt)), group);
   const at::Tensor& bits = drawn.all;
   at::Tensor upper = at::empty_like(bits);
   const auto mix_down = [&](int places) {
@@ -71,15 +71,15 @@ at::Tensor draw_bits(const std::vector<DrawStream>& streams, const UpdateGroup& 
   for (size_t i = 0; i < group.size(); ++i) {
     const int64_t start = drawn.spans[i].storage_offset();
     starts.emplace_back(as_int32(static_cast<uint32_t>(group[i].first - start)));
-    added.emplace_back(as_int32(added_for(streams[i], group[i].first)));
+    added.emplace_back(as_int32(cpu::added_for(streams[i], group[i].first)));
   }
   at::_foreach_add_(drawn.spans, starts);
   for (size_t i = 0; i < group.size(); ++i) drawn.spans[i].bitwise_xor_(as_int32(streams[i].first));
   mix_down(16);
-  bits.mul_(as_int32(kFirstMix));
+  bits.mul_(as_int32(cpu::kFirstMix));
   mix_down(15);
   at::_foreach_add_(drawn.spans, added);
-  bits.mul_(as_int32(kSecondMix));
+  bits.mul_(as_int32(cpu::kSecondMix));
   mix_down(16);
   return bits;
 }
@@ -96,7 +96,7 @@ void round_by_chance(const at::Tensor& values, const at::Tensor& sixteen_bits) {
 // One group of an optimizer's parameters.
 struct MixedAdamW::Group {
   const MixedAdamW& optimizer;
-  const UpdateGroup& spans;
+  const footprint::UpdateGroup& spans;
 
   void update(double learning_rate, const std::optional<at::Tensor>& gradient_divisor) const;
 
@@ -151,7 +151,7 @@ Buffer MixedAdamW::Group::widened(Moment Entry::*moment, const Table& table) con
   {
     // Zeros fill up short blocks: they are no block's largest magnitude.
     const at::TensorOptions options = table.values_256.options().dtype(at::kInt);
-    const Buffer indices = cut(at::full({elements_of(spans)}, table.zero, options), spans);
+    const Buffer indices = cut(at::full({footprint::elements_of(spans)}, table.zero, options), spans);
     at::_foreach_copy_(indices.spans, values(moment));
     numbers = at::index_select(table.values_256, 0, indices.all);
   }
@@ -180,9 +180,10 @@ void MixedAdamW::Group::update_in_fp32(const std::array<Buffer, 4>& numbers, dou
 }
 
 at::Tensor MixedAdamW::Group::draws() const {
-  std::vector<DrawStream> streams;
-  for (const Span& span : spans) {
-    streams.push_back(draw_stream(optimizer.options_.seed, optimizer.steps(), static_cast<int64_t>(span.parameter)));
+  std::vector<cpu::DrawStream> streams;
+  for (const footprint::Span& span : spans) {
+    streams.push_back(
+        cpu::draw_stream(optimizer.options_.seed, optimizer.steps(), static_cast<int64_t>(span.parameter)));
   }
   return draw_bits(streams, spans, any().parameter.options());
 }
@@ -239,7 +240,7 @@ void MixedAdamW::Group::update(double learning_rate, const std::optional<at::Ten
 void MixedAdamW::update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const {
   std::optional<at::Tensor> divisor;
   if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
-  for (const UpdateGroup& spans : groups_) Group{*this, spans}.update(learning_rate, divisor);
+  for (const footprint::UpdateGroup& spans : groups_) Group{*this, spans}.update(learning_rate, divisor);
 }
 
 }  // namespace fathom::optim

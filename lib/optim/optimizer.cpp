@@ -27,13 +27,13 @@ at::Tensor Optimizer::add_state(const std::string& name, const at::Tensor& param
 }
 
 void Optimizer::claim(const at::Tensor& tensor, const std::string& name) {
-  if (ledger_ != nullptr) ledger_->claim(tensor, ledger::Component::kOptimizerStates, name);
+  if (ledger_ != nullptr) ledger_->claim(tensor, memory::Component::kOptimizerStates, name);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
                                           ledger::Ledger* ledger) {
   const AdamWOptions adamw{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
-  const MomentStorage moments = moment_storage(config.optim, config.master_weights);
+  const footprint::MomentStorage moments = footprint::moment_storage(config.optim, config.master_weights);
   switch (config.optim) {
     case config::Optimizer::kSgd:
       return std::make_unique<Sgd>(std::move(parameters), SgdOptions{config.weight_decay}, ledger);
@@ -47,7 +47,8 @@ std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::
     case config::Optimizer::kAdamWBf16:
       break;
   }
-  if (moments == MomentStorage::kAsWeights) return std::make_unique<AdamW>(std::move(parameters), adamw, ledger);
+  if (moments == footprint::MomentStorage::kAsWeights)
+    return std::make_unique<AdamW>(std::move(parameters), adamw, ledger);
   const MixedAdamWOptions mixed{adamw, moments, config.master_weights, static_cast<uint64_t>(config.seed)};
   return std::make_unique<MixedAdamW>(parameters, mixed, ledger);
 }

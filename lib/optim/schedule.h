@@ -1,4 +1,4 @@
-// Learning rates by step, as transformers' get_scheduler gives them. No torch header.
+// Learning rates by step, as transformers' get_scheduler gives them.
 #pragma once
 
 #include <cstdint>

@@ -34,11 +34,11 @@ void Sgd::update(double learning_rate, const at::Tensor& gradient_factor) {
       continue;
     }
     const at::Tensor gradient = parameter.grad().contiguous();
-    const kernels::SgdStep step{factor_on_host(gradient_factor, parameter), 1 - learning_rate * weight_decay,
-                                learning_rate};
+    const cpu::SgdStep step{factor_on_host(gradient_factor, parameter), 1 - learning_rate * weight_decay,
+                            learning_rate};
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::sgd", ops::traffic(gradient, parameter, parameter.detach()));
     for_elements(parameter, [&](int64_t first, int64_t last) {
-      kernels::sgd(step, ops::rows(parameter), ops::rows(gradient), first, last);
+      cpu::sgd(step, ops::rows(parameter), ops::rows(gradient), first, last);
     });
   }
   for (const auto& [group, parameters] : others) {

@@ -14,7 +14,7 @@ namespace fathom::page {
 namespace {
 
 using Cells = std::vector<std::string>;
-using ledger::Component;
+using memory::Component;
 
 std::string title_of(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -258,7 +258,7 @@ std::string component_section(const Json& memory) {
                               {"rounded", true}},
                   .rows = {},
                   .total = {}};
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     const std::string name(component_name(component));
     table.rows.push_back(
         figure_cells("<i class=\"swatch " + component_class(component) + "\"></i>" + component_title(component),
@@ -293,7 +293,7 @@ std::string phase_section(const Json& memory) {
   for (const auto& [name, phase] : phases.items()) {
     const auto dry_run = bytes_at(phase, {"peak", "dry_run"}), measured = bytes_at(phase, {"peak", "measured"});
     std::optional<int64_t> end_dry_run, end_measured;
-    for (const Component component : ledger::kComponents) {
+    for (const Component component : memory::kComponents) {
       const Json& end = at(at(phase, "end"), std::string(component_name(component)));
       const auto add = [](std::optional<int64_t>& sum, const std::optional<int64_t>& bytes) {
         if (bytes) sum = checked_add(sum.value_or(0), *bytes, "what a phase leaves");

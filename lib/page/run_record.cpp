@@ -15,7 +15,7 @@ namespace fathom::page {
 namespace {
 
 namespace fs = std::filesystem;
-using ledger::Timeline;
+using memory::Timeline;
 
 // Far above what a run writes: a folder that exceeds them is none of ours.
 constexpr size_t kLargestText = size_t{64} << 20;
@@ -54,7 +54,7 @@ void check(const Timeline& timeline) {
 std::optional<Timeline> timeline_of(const Json& file, const char* key) {
   const auto found = file.find(key);
   if (found == file.end() || found->is_null()) return std::nullopt;
-  Timeline timeline = ledger::timeline_from_json(*found);
+  Timeline timeline = memory::timeline_from_json(*found);
   check(timeline);
   return timeline;
 }
@@ -175,7 +175,7 @@ void write_timelines(const fs::path& folder, const Timeline& predicted, const Ti
   const auto add = [&](const char* name, const Timeline& timeline) {
     if (timeline.blocks.empty()) return;
     if (timeline.blocks.size() <= kMostBlocks) {
-      timelines[name] = ledger::to_json(timeline);
+      timelines[name] = memory::to_json(timeline);
     } else {
       log_warning("timeline.json and the page are without the " + std::string(name) + " step: it has " +
                   format_count(std::ssize(timeline.blocks)) + " allocations, and a page draws at most " +

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "ledger/timeline.h"
+#include "memory/timeline.h"
 #include "report/metrics.h"
 
 namespace fathom::page {
@@ -19,7 +19,7 @@ struct RunRecord {
   std::vector<std::string> files;                       // that were there, by their names
   std::string config;                                   // config.yaml as it stands; may be empty
   Json memory;                                          // memory.json, an object; empty if there is none
-  std::optional<ledger::Timeline> predicted, measured;  // timeline.json, of the step with the largest peak
+  std::optional<memory::Timeline> predicted, measured;  // timeline.json, of the step with the largest peak
   std::vector<report::StepMetrics> steps;               // metrics.jsonl
   std::vector<report::EvaluationMetrics> evaluations;
 };
@@ -28,8 +28,8 @@ struct RunRecord {
 RunRecord read_run_record(const std::filesystem::path& folder);
 
 // timeline.json, written whole or not at all. An empty timeline (no blocks) is left out.
-void write_timelines(const std::filesystem::path& folder, const ledger::Timeline& predicted,
-                     const ledger::Timeline* measured);
+void write_timelines(const std::filesystem::path& folder, const memory::Timeline& predicted,
+                     const memory::Timeline* measured);
 
 // The integer at this place of memory.json; nullopt where a key lacks or the value is null; throws Error for a value of
 // another kind, or a negative one where bytes are expected.

@@ -14,7 +14,7 @@
 namespace fathom::page {
 namespace {
 
-using ledger::Timeline;
+using memory::Timeline;
 using Block = Timeline::Block;
 
 constexpr int64_t kFirstAddress = int64_t{1} << 32;
@@ -118,7 +118,7 @@ class Writer {
     write_frame("tensor", timeline_.names.at(block.name));
     write_frame("operator", timeline_.names.at(block.op));
     write_frame("module", timeline_.names.at(block.module));
-    write_frame("component", ledger::component_name(block.component));
+    write_frame("component", memory::component_name(block.component));
     pickle_.end_list();
     frames_.emplace(key, pickle_.remember());
   }
@@ -130,7 +130,7 @@ class Writer {
     pickle_.entry("size", block.bytes);
     pickle_.entry("stream", 0);
     write_frames(block);
-    pickle_.entry("category", ledger::component_name(block.component));
+    pickle_.entry("category", memory::component_name(block.component));
     pickle_.end_dict();
   }
 
@@ -217,7 +217,7 @@ class Writer {
   PickleWriter pickle_;
   AddressSpace space_;
   std::map<int64_t, const Block*> alive_;  // at the end of the trace, by address
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, ledger::Component>, uint32_t> frames_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, memory::Component>, uint32_t> frames_;
 };
 
 }  // namespace

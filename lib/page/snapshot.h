@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ledger/timeline.h"
+#include "memory/timeline.h"
 
 namespace fathom::page {
 
@@ -12,6 +12,6 @@ namespace fathom::page {
 // blocks that are alive at its end. Frames say tensor, operator, module and component; the component is the category
 // too. Kernel scratch is left out. Addresses are invented, the lowest that is free; blocks of 0 bytes have none and are
 // left out.
-std::string snapshot_pickle(const ledger::Timeline& timeline);
+std::string snapshot_pickle(const memory::Timeline& timeline);
 
 }  // namespace fathom::page

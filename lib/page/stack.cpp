@@ -9,7 +9,7 @@
 namespace fathom::page {
 namespace {
 
-using ledger::Timeline;
+using memory::Timeline;
 using Block = Timeline::Block;
 
 int64_t end_of(const Block& block, const Timeline& timeline) { return std::min(block.given_back, timeline.events + 1); }
@@ -125,7 +125,7 @@ Json script_data(const Timeline& timeline) {
     before = block.taken;
   }
   for (const Timeline::Span& span : timeline.phases) {
-    phases.push_back({ledger::phase_name(span.phase), span.begin, span.end});
+    phases.push_back({memory::phase_name(span.phase), span.begin, span.end});
   }
   return {{"events", timeline.events}, {"phases", phases}, {"names", names}, {"sizes", sizes},
           {"labels", labels},          {"blocks", blocks}};

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/numbers.h"
-#include "ledger/block_groups.h"
+#include "memory/block_groups.h"
 #include "page/html.h"
 #include "page/plot.h"
 #include "page/stack.h"
@@ -14,8 +14,8 @@
 namespace fathom::page {
 namespace {
 
-using ledger::Component;
-using ledger::Timeline;
+using memory::Component;
+using memory::Timeline;
 
 constexpr size_t kColumns = 1200;
 constexpr size_t kLargestRows = 14;
@@ -43,7 +43,7 @@ std::string area_path(const std::vector<int64_t>& upper, const Axis& axis) {
 std::string areas(const Stack& stack, const Axis& axis) {
   std::vector<int64_t> upper(stack.columns());
   std::string result;
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     const auto& of = stack.bytes[static_cast<size_t>(component)];
     std::transform(upper.begin(), upper.end(), of.begin(), upper.begin(), std::plus<>());
     result.insert(0, "<path class=\"" + component_class(component) + "\" d=\"" + area_path(upper, axis) + "\"/>");
@@ -55,7 +55,7 @@ std::string areas(const Stack& stack, const Axis& axis) {
 // bars are where they are too narrow for names.
 std::string phase_axis(const Stack& stack, const Timeline& timeline) {
   const auto columns = static_cast<double>(stack.columns());
-  std::array<int64_t, ledger::kPhaseCount> counts{};
+  std::array<int64_t, memory::kPhaseCount> counts{};
   std::string bars, names;
   double narrowest = 1;
   for (const Timeline::Span& span : timeline.phases) {
@@ -64,14 +64,14 @@ std::string phase_axis(const Stack& stack, const Timeline& timeline) {
     const double share = (end - first) / columns;
     narrowest = std::min(narrowest, share);
     counts[static_cast<size_t>(span.phase)]++;
-    const std::string name(ledger::phase_name(span.phase));
+    const std::string name(memory::phase_name(span.phase));
     bars += "<span class=\"of-" + name + "\" style=\"left:" + percent(first / columns) + ";width:" + percent(share) +
             "\"><b>" + title_of(name) + "</b></span>";
   }
-  for (const ledger::Phase phase : ledger::kPhases) {
+  for (const memory::Phase phase : memory::kPhases) {
     const int64_t count = counts[static_cast<size_t>(phase)];
     if (count == 0) continue;
-    const std::string name(ledger::phase_name(phase));
+    const std::string name(memory::phase_name(phase));
     names +=
         "<em class=\"of-" + name + "\">" + (count > 1 ? format_count(count) + " × " : "") + title_of(name) + "</em>";
   }
@@ -85,7 +85,7 @@ std::string phase_axis(const Stack& stack, const Timeline& timeline) {
 // The phase in which the timeline is at `position`: one begins with the event after `begin`.
 std::string phase_at(const Timeline& timeline, int64_t position) {
   for (const Timeline::Span& span : timeline.phases) {
-    if (span.begin < position && position <= span.end) return title_of(ledger::phase_name(span.phase));
+    if (span.begin < position && position <= span.end) return title_of(memory::phase_name(span.phase));
   }
   return "";
 }
@@ -114,7 +114,7 @@ std::string describe(const Stack& stack, const Timeline& timeline, const std::st
   if (!phase.empty()) text += ", during " + phase;
   text += ". At it: ";
   std::string parts;
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     const int64_t value = bytes[static_cast<size_t>(component)][peak];
     if (value > 0) parts += (parts.empty() ? "" : ", ") + component_title(component) + " " + format_bytes(value);
   }
@@ -140,7 +140,7 @@ std::string legend(const Timeline& timeline) {
   const Stack stack = stack_of(timeline, kColumns);
   const size_t peak = stack.column_of(timeline.peak_position);
   std::string text = "<ul class=\"legend\">";
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     const auto& of = stack.bytes[static_cast<size_t>(component)];
     const bool used = std::any_of(of.begin(), of.end(), [](int64_t value) { return value != 0; });
     text += "<li data-component=\"" + std::to_string(static_cast<int>(component)) + "\"" + (used ? "" : " hidden") +
@@ -189,7 +189,7 @@ std::string largest_table(const Timeline& timeline) {
                               {"of the peak", true}},
                   .rows = {},
                   .total = {}};
-  const std::vector<ledger::BlockGroup> groups = ledger::groups_at_peak(timeline).largest_first();
+  const std::vector<memory::BlockGroup> groups = memory::groups_at_peak(timeline).largest_first();
   const auto share = [&](int64_t bytes) {
     return format_decimal(100 * static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(timeline.peak, 1)),
                           1) +
@@ -197,7 +197,7 @@ std::string largest_table(const Timeline& timeline) {
   };
   int64_t left_bytes = 0, left_count = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    const ledger::BlockGroup& group = groups[i];
+    const memory::BlockGroup& group = groups[i];
     if (i >= kLargestRows) {
       left_bytes += group.bytes();
       left_count += group.count;
@@ -226,7 +226,7 @@ std::string peak_text(const Timeline& timeline) {
 
 std::string component_class(Component component) { return "c" + std::to_string(static_cast<int>(component)); }
 
-std::string component_title(Component component) { return title_of(ledger::component_name(component)); }
+std::string component_title(Component component) { return title_of(memory::component_name(component)); }
 
 std::string timeline_section(const RunRecord& record, const Capacity& capacity) {
   if (!record.predicted && !record.measured) return "";

@@ -8,10 +8,10 @@
 
 namespace fathom::page {
 
-// Colours of components: classes c0 … c6 of page.css, in the order of ledger::kComponents.
-std::string component_class(ledger::Component component);
+// Colours of components: classes c0 … c6 of page.css, in the order of memory::kComponents.
+std::string component_class(memory::Component component);
 // "optimizer states".
-std::string component_title(ledger::Component component);
+std::string component_title(memory::Component component);
 
 // What the device holds, as a line in the picture.
 struct Capacity {

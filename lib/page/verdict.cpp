@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kThisMachine = "this machine";
 
-using ledger::Component;
+using memory::Component;
 
 // A stretch of the bar.
 struct Part {
@@ -49,7 +49,7 @@ std::string kind_of_need(const Json& memory) {
 std::vector<Part> parts_of(const Json& memory, int64_t needed) {
   std::vector<Part> parts;
   int64_t sum = 0;
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     const std::string name(component_name(component));
     const auto bytes = bytes_at(memory, {"components", name.c_str(), "dry_run"}).value_or(0);
     if (bytes == 0) continue;

@@ -18,9 +18,9 @@
 namespace fathom::plan {
 namespace {
 
-using ledger::Component;
-using ops::Bytes;
-using ops::Moment;
+using footprint::Bytes;
+using footprint::Moment;
+using memory::Component;
 
 // A tensor, while it is there.
 struct Alive {
@@ -48,13 +48,13 @@ class Walk {
     const StepOperators operators(architecture, run, target, parameters_);
     standing_ = standing(architecture, run, target, workload, parameters_);
     loading_ = loading(architecture, run, target, parameters_);
-    updates_ = optim::update_footprint(run, trained_sizes(parameters_), target.device == config::Device::kCuda,
-                                       arch::precision_of(architecture, run).computed == DType::kF16);
-    for (const train::StepShape& step : workload.steps) {
+    updates_ = footprint::update_footprint(run, trained_sizes(parameters_), target.device == config::Device::kCuda,
+                                           arch::precision_of(architecture, run).computed == DType::kF16);
+    for (const schedule::StepShape& step : workload.steps) {
       std::vector<BatchOperators>& batches = steps_.emplace_back();
-      for (const train::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
+      for (const schedule::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
     }
-    for (const train::BatchShape& batch : workload.evaluations) {
+    for (const schedule::BatchShape& batch : workload.evaluations) {
       evaluations_.push_back(operators.of_batch(batch, /*gradients=*/false));
     }
   }
@@ -201,7 +201,7 @@ class Walk {
 
   // With what is taken at this instant besides; null: nothing.
   void instant(const Place& place, std::initializer_list<const Moment*> taken) {
-    ledger::ComponentBytes at = now_;
+    memory::ComponentBytes at = now_;
     std::vector<Alive> temporaries;
     for (const Moment* moment : taken) {
       if (moment == nullptr) continue;
@@ -217,7 +217,7 @@ class Walk {
       analytic_.maximum[component] = std::max(analytic_.maximum[component], at[component]);
     }
     int64_t total = 0;
-    for (const Component component : ledger::kComponents) total = checked_add(total, at[component], "the plan's peak");
+    for (const Component component : memory::kComponents) total = checked_add(total, at[component], "the plan's peak");
     if (total > analytic_.peak) {
       analytic_.peak = total;
       analytic_.at_peak = at;
@@ -235,7 +235,7 @@ class Walk {
       int64_t count = 0;
       std::set<int64_t> layers = {};
     };
-    for (const Component component : ledger::kComponents) {
+    for (const Component component : memory::kComponents) {
       std::vector<Line> lines;
       for (const Alive& alive : alive_) {
         if (alive.component != component) continue;
@@ -269,7 +269,7 @@ class Walk {
 
   std::vector<Alive> kept_, made_;  // for backward passes, the latest last; gradients
   std::vector<size_t> begun_;       // where in kept_ what each operator keeps begins
-  ledger::ComponentBytes now_;
+  memory::ComponentBytes now_;
   Analytic analytic_;
   int64_t instants_ = 0, peak_ = 0, sought_ = -1;
   std::vector<Alive> alive_;  // at the instant that is sought

@@ -1,5 +1,5 @@
 // Memory by a sum that a person can check by hand: weights, optimizer states and gradients from the table of
-// parameters, activations as what each operator of the step declares that it keeps (ops/footprint.h), and the
+// parameters, activations as what each operator of the step declares that it keeps (footprint/footprint.h), and the
 // temporaries of the operator at hand. Nothing here says how a step is computed but the order of its operators.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include "arch/parameter_table.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
-#include "optim/footprint.h"
+#include "footprint/optimizer.h"
 #include "plan/standing.h"
 #include "plan/step_operators.h"
 
@@ -22,7 +22,7 @@ void add(int64_t& sum, int64_t value, int64_t times) {
 
 // forwards: how often the forward pass runs, 2 where it is computed again.
 void add(Arithmetic& sum, const Operator& each, int64_t forwards, bool backward, int64_t times) {
-  const ops::Work &forward = each.footprint.forward_work, &back = each.footprint.backward_work;
+  const footprint::Work &forward = each.footprint.forward_work, &back = each.footprint.backward_work;
   int64_t& flops = each.is_attention ? sum.attention_flops : sum.matrix_flops;
   add(flops, forward.flops, forwards * times);
   add(sum.bytes_moved, forward.bytes, forwards * times);
@@ -34,7 +34,7 @@ void add(Arithmetic& sum, const Operator& each, int64_t forwards, bool backward,
 }  // namespace
 
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                               const train::StepShape& step) {
+                               const schedule::StepShape& step) {
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   Target target;
   const bool math = run.attn_implementation == config::Attention::kMath;
@@ -57,17 +57,17 @@ Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const con
     const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
     if (i > 0) add(sum.bytes_moved, parameters.trained_base_count(), times * 3 * stored);
   }
-  for (const optim::TrainedSizes& each : trained_sizes(parameters)) {
-    add(sum.bytes_moved, optim::update_traffic(run, each), 1);
+  for (const footprint::TrainedSizes& each : trained_sizes(parameters)) {
+    add(sum.bytes_moved, footprint::update_traffic(run, each), 1);
   }
   return sum;
 }
 
-train::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
-                              const std::vector<train::StepShape>& steps) {
-  train::StepShape longest;
+schedule::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
+                                 const std::vector<schedule::StepShape>& steps) {
+  schedule::StepShape longest;
   int64_t most = -1;
-  for (train::StepShape step : steps) {
+  for (schedule::StepShape step : steps) {
     // A step of one micro-batch is all that there is: a workload with larger steps gives two.
     while (step.size() > 1 && static_cast<int64_t>(step.size()) < run.gradient_accumulation_steps) {
       step.push_back(step.back());

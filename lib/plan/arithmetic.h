@@ -1,4 +1,4 @@
-// How much a step computes: floating-point operations and bytes moved. No torch header.
+// How much a step computes: floating-point operations and bytes moved.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "arch/architecture.h"
 #include "config/run_config.h"
-#include "train/steps.h"
+#include "schedule/steps.h"
 
 namespace fathom::plan {
 
@@ -22,14 +22,15 @@ struct Arithmetic {
   bool operator==(const Arithmetic&) const = default;
 };
 
-// As the step's operators declare it (ops/footprint.h), of one optimizer step. Operations are exactly those that a dry
-// run counts (plan/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves int64.
+// As the step's operators declare it (footprint/footprint.h), of one optimizer step. Operations are exactly those that
+// a dry run counts (play/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves
+// int64.
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                               const train::StepShape& step);
+                               const schedule::StepShape& step);
 
 // Of a workload's steps the one that computes most, with as many micro-batches as the run accumulates: those beyond the
-// ones given (see train::maximal_shapes) are like the last. Empty for no steps.
-train::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
-                              const std::vector<train::StepShape>& steps);
+// ones given (see schedule::maximal_shapes) are like the last. Empty for no steps.
+schedule::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,
+                                 const std::vector<schedule::StepShape>& steps);
 
 }  // namespace fathom::plan

@@ -29,8 +29,8 @@ std::string describe_capacity(const Target& target) {
 }
 
 std::string describe_misfit(const Plan& plan, const config::RunConfig& run, const arch::Architecture& architecture) {
-  const ledger::ComponentBytes& bytes = plan.dry_run.at_peak;
-  const ledger::Component largest = *std::max_element(ledger::kComponents.begin(), ledger::kComponents.end(),
+  const memory::ComponentBytes& bytes = plan.dry_run.at_peak;
+  const memory::Component largest = *std::max_element(memory::kComponents.begin(), memory::kComponents.end(),
                                                       [&](auto a, auto b) { return bytes[a] < bytes[b]; });
   std::array<char, 16> share{};
   std::snprintf(

@@ -1,4 +1,4 @@
-// What bounds a run (the hardware, or memory_budget), what a plan is short of, and what to say then. No torch header.
+// What bounds a run (the hardware, or memory_budget), what a plan is short of, and what to say then.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include "arch/precision.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {

@@ -1,5 +1,5 @@
 // What was measured on a device once, so that plans for it need no guess: speeds of a CPU, and what a GPU's driver uses
-// beneath the runtime interface. No torch header.
+// beneath the runtime interface.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace fathom::plan {
 
-// Of training steps of a small model (plan/measure_speed.h).
+// Of training steps of a small model (play/measure_speed.h).
 struct MeasuredSpeed {
   int64_t threads = 0;
   bool narrow = false;  // products in BF16, else in FP32

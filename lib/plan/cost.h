@@ -1,4 +1,4 @@
-// GPU hours and money for a budget of tokens. No torch header.
+// GPU hours and money for a budget of tokens.
 #pragma once
 
 #include <cstdint>

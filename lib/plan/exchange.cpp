@@ -5,35 +5,35 @@
 
 #include "base/error.h"
 #include "base/json_reason.h"
-#include "ledger/memory_json.h"
+#include "memory/memory_json.h"
 
 namespace fathom::plan {
 namespace {
 
-Json to_json(const train::BatchShape& batch) {
+Json to_json(const schedule::BatchShape& batch) {
   return Json::array({batch.rows, batch.length, batch.targets, batch.document_lengths});
 }
 
-train::BatchShape batch_from_json(const Json& value) {
+schedule::BatchShape batch_from_json(const Json& value) {
   return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>(),
           value.at(3).get<std::vector<int64_t>>()};
 }
 
-Json to_json(const std::vector<train::BatchShape>& batches) {
+Json to_json(const std::vector<schedule::BatchShape>& batches) {
   Json result = Json::array();
-  for (const train::BatchShape& batch : batches) result.push_back(to_json(batch));
+  for (const schedule::BatchShape& batch : batches) result.push_back(to_json(batch));
   return result;
 }
 
-std::vector<train::BatchShape> batches_from_json(const Json& value) {
-  std::vector<train::BatchShape> batches;
+std::vector<schedule::BatchShape> batches_from_json(const Json& value) {
+  std::vector<schedule::BatchShape> batches;
   for (const Json& batch : value) batches.push_back(batch_from_json(batch));
   return batches;
 }
 
-Json to_json(const train::Schedule& schedule) {
+Json to_json(const schedule::Schedule& schedule) {
   Json steps = Json::array();
-  for (const train::StepShape& step : schedule.steps) steps.push_back(to_json(step));
+  for (const schedule::StepShape& step : schedule.steps) steps.push_back(to_json(step));
   return {{"steps", steps},
           {"evaluation", to_json(schedule.evaluation)},
           {"evaluation_order", schedule.evaluation_order},
@@ -49,8 +49,8 @@ void check_index(int32_t index, int32_t least, size_t count) {
   }
 }
 
-train::Schedule schedule_from_json(const Json& value) {
-  train::Schedule schedule;
+schedule::Schedule schedule_from_json(const Json& value) {
+  schedule::Schedule schedule;
   for (const Json& step : value.at("steps")) schedule.steps.push_back(batches_from_json(step));
   schedule.evaluation = batches_from_json(value.at("evaluation"));
   schedule.evaluation_order = value.at("evaluation_order").get<std::vector<int32_t>>();
@@ -59,7 +59,7 @@ train::Schedule schedule_from_json(const Json& value) {
   schedule.all_shapes = value.at("all_shapes").get<bool>();
   for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
   for (const int32_t event : schedule.events) {
-    check_index(event, train::Schedule::kEvaluation, schedule.steps.size());
+    check_index(event, schedule::Schedule::kEvaluation, schedule.steps.size());
   }
   return schedule;
 }
@@ -111,12 +111,12 @@ Json to_json(const PhantomAnswer& answer) {
     value["out_of_memory"] = answer.out_of_memory;
     return value;
   }
-  value["memory"] = ledger::to_json(answer.memory);
+  value["memory"] = memory::to_json(answer.memory);
   value["arithmetic"] = to_json(answer.arithmetic);
   value["steps_played"] = answer.steps_played;
   value["exact"] = answer.exact;
   value["seconds"] = answer.seconds;
-  if (!answer.timeline.blocks.empty()) value["timeline"] = ledger::to_json(answer.timeline);
+  if (!answer.timeline.blocks.empty()) value["timeline"] = memory::to_json(answer.timeline);
   return value;
 }
 
@@ -131,12 +131,12 @@ PhantomAnswer answer_from_json(const Json& value) try {
     answer.out_of_memory = value.at("out_of_memory").get<std::string>();
     return answer;
   }
-  answer.memory = ledger::memory_from_json(value.at("memory"));
+  answer.memory = memory::memory_from_json(value.at("memory"));
   answer.arithmetic = arithmetic_from_json(value.at("arithmetic"));
   answer.steps_played = value.at("steps_played").get<int64_t>();
   answer.exact = value.at("exact").get<bool>();
   answer.seconds = value.at("seconds").get<double>();
-  if (value.contains("timeline")) answer.timeline = ledger::timeline_from_json(value.at("timeline"));
+  if (value.contains("timeline")) answer.timeline = memory::timeline_from_json(value.at("timeline"));
   return answer;
 } catch (const nlohmann::json::exception& error) {
   throw Error(std::string("the answer of a phantom GPU has another form than expected: ") + reason_of(error));

@@ -1,5 +1,4 @@
 // What is said between a plan for a GPU and the child process that plays it on a phantom GPU, and its form as JSON.
-// No torch header.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +6,8 @@
 
 #include "base/json.h"
 #include "config/devices.h"
-#include "ledger/component.h"
-#include "ledger/timeline.h"
+#include "memory/component.h"
+#include "memory/timeline.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
@@ -16,19 +15,19 @@ namespace fathom::plan {
 // One run to play. Every question stands for itself: an answer does not depend on the questions before it.
 struct PhantomQuestion {
   config::GpuSpec gpu;       // what the child's process pretends to be; its memory_bytes do not count here
-  int64_t memory_bytes = 0;  // of the GPU that is pretended; phantom::kUnlimitedBytes: what would the run need?
+  int64_t memory_bytes = 0;  // of the GPU that is pretended; phantom_gpu::kUnlimitedBytes: what would the run need?
   int64_t taken_bytes = 0;   // of them, by others: the run may have the rest
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
   bool details = false;      // whether the answer shall have the timeline and the arithmetic, which take as long again
   std::string config;        // YAML
   int64_t added_tokens = 0;  // as arch::Architecture has them: the child does not open the tokenizer
-  train::Schedule schedule;  // what is played
+  schedule::Schedule schedule;  // what is played
 };
 
 struct PhantomAnswer {
   std::string out_of_memory;  // LibTorch's message where the memory did not suffice; the figures are those until then
-  ledger::Memory memory;      // this and the following: only of a run that came to its end
-  ledger::Timeline timeline;
+  memory::Memory memory;      // this and the following: only of a run that came to its end
+  memory::Timeline timeline;
   Arithmetic arithmetic;
   int64_t steps_played = 0;
   bool exact = false;  // as DryRun says it

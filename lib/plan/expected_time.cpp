@@ -2,7 +2,7 @@
 #include "plan/expected_time.h"
 
 #include "arch/precision.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 

@@ -1,5 +1,5 @@
 // Expected time of a step on named hardware, by the roofline: each kind of work at a stated share of what the hardware
-// does in a second, one kind after the other, as one stream of kernels runs them. No torch header.
+// does in a second, one kind after the other, as one stream of kernels runs them.
 #pragma once
 
 #include <optional>

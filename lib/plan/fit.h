@@ -1,4 +1,4 @@
-// Whether a plan fits its device, and how sure that is. No torch header.
+// Whether a plan fits its device, and how sure that is.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include "arch/parameter_table.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
-#include "ledger/memory_pool.h"
-#include "train/inputs.h"
+#include "memory/memory_pool.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -34,11 +34,11 @@ int64_t save_buffer(const arch::Architecture& architecture, const config::RunCon
   if (plan.target.device == config::Device::kCpu) return 0;
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   const int64_t stored = size_of(arch::precision_of(architecture, run).stored), adapter = size_of(DType::kF32);
-  if (run.save_in_background && train::saves_checkpoints(run)) {
+  if (run.save_in_background && schedule::saves_checkpoints(run)) {
     const int64_t base = parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
     const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
                                  checked_multiply(adapters, adapter, "the adapters")});
-    const auto states = plan.dry_run.phase(ledger::Phase::kSave).end[ledger::Component::kOptimizerStates];
+    const auto states = plan.dry_run.phase(memory::Phase::kSave).end[memory::Component::kOptimizerStates];
     return checked_add(trained, states, "the state that is saved");
   }
   const int64_t largest_trained =
@@ -61,11 +61,11 @@ constexpr int64_t kBesideTensors = 192 * kMiB;
 
 int64_t most_resident_growth(const Plan& plan) {
   const int64_t tensors = std::max(plan.dry_run.peak, plan.dry_run.peak_with_scratch);
-  return sum({static_cast<int64_t>(ledger::most_kept_and_used(static_cast<size_t>(tensors))), kBesideTensors});
+  return sum({static_cast<int64_t>(memory::most_kept_and_used(static_cast<size_t>(tensors))), kBesideTensors});
 }
 
 int64_t most_tensors_within(int64_t growth) {
-  const auto always = static_cast<int64_t>(ledger::most_kept_and_used(0)) + kBesideTensors;
+  const auto always = static_cast<int64_t>(memory::most_kept_and_used(0)) + kBesideTensors;
   return std::max<int64_t>(0, growth - always) / 9 * 8;
 }
 
@@ -83,10 +83,10 @@ HostMemory estimate_host(const arch::Architecture& architecture, const config::R
                                 ? 0
                                 : checked_multiply(largest(arch::parameter_table(architecture, run), is_converted),
                                                    size_of(stored), "the largest weight");
-  const auto tensors = [&](ledger::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
-  host.load_peak = sum({program_bytes, tensors(ledger::Phase::kLoad), converted});
+  const auto tensors = [&](memory::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
+  host.load_peak = sum({program_bytes, tensors(memory::Phase::kLoad), converted});
   host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0});
-  host.save_peak = sum({program_bytes, tensors(ledger::Phase::kSave), save_buffer(architecture, run, plan)});
+  host.save_peak = sum({program_bytes, tensors(memory::Phase::kSave), save_buffer(architecture, run, plan)});
   return host;
 }
 

@@ -1,4 +1,4 @@
-// What a run takes of the host's memory to load, to train and to save. No torch header.
+// What a run takes of the host's memory to load, to train and to save.
 #pragma once
 
 #include <cstdint>

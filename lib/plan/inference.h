@@ -1,5 +1,4 @@
 // What a model takes to be used rather than trained: weights in each precision, and the cache of keys and values.
-// No torch header.
 #pragma once
 
 #include <cstdint>

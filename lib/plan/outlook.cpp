@@ -9,9 +9,9 @@
 namespace fathom::plan {
 namespace {
 
-int64_t tokens_of(const train::StepShape& step) {
+int64_t tokens_of(const schedule::StepShape& step) {
   int64_t tokens = 0;
-  for (const train::BatchShape& batch : step) {
+  for (const schedule::BatchShape& batch : step) {
     tokens = checked_add(tokens, checked_multiply(batch.rows, batch.length, "tokens of a step"), "tokens of a step");
   }
   return tokens;
@@ -25,10 +25,10 @@ std::optional<double> Outlook::tokens_per_second() const {
 }
 
 ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
-                         const std::vector<train::StepShape>& steps, const Throughput& throughput) {
-  std::map<train::StepShape, double> known;
+                         const std::vector<schedule::StepShape>& steps, const Throughput& throughput) {
+  std::map<schedule::StepShape, double> known;
   ExpectedRun expected;
-  for (const train::StepShape& step : steps) {
+  for (const schedule::StepShape& step : steps) {
     auto found = known.find(step);
     if (found == known.end()) {
       const double seconds = expected_time(estimate_arithmetic(architecture, run, step), throughput).seconds();

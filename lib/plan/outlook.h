@@ -1,4 +1,4 @@
-// What an estimate tells besides bytes on the device: the host's memory, time, cost. No torch header.
+// What an estimate tells besides bytes on the device: the host's memory, time, cost.
 #pragma once
 
 #include <optional>
@@ -36,13 +36,13 @@ struct OutlookQuestion {
   std::optional<Throughput> throughput;
   int64_t program_bytes = 0;  // see estimate_host
   int64_t mapped_bytes = 0;
-  std::vector<train::StepShape> steps;  // of the whole run; empty: no data
+  std::vector<schedule::StepShape> steps;  // of the whole run; empty: no data
 };
 Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question);
 
 // Seconds of every step, by formula.
 ExpectedRun expected_run(const arch::Architecture& architecture, const config::RunConfig& run,
-                         const std::vector<train::StepShape>& steps, const Throughput& throughput);
+                         const std::vector<schedule::StepShape>& steps, const Throughput& throughput);
 
 }  // namespace fathom::plan

@@ -1,4 +1,4 @@
-// What a run will take: the values that planning makes and reports read. No torch header.
+// What a run will take: the values that planning makes and reports read.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "config/run_config.h"
-#include "ledger/component.h"
-#include "ledger/timeline.h"
+#include "memory/component.h"
+#include "memory/timeline.h"
 #include "plan/arithmetic.h"
 #include "quant/layout.h"
-#include "train/schedule.h"
+#include "schedule/schedule.h"
 
 namespace fathom::plan {
 
@@ -24,15 +24,15 @@ struct Target {
   bool within_budget = false;                    // capacity_bytes is memory_budget, and the hardware has more
   int64_t threads = 0;           // that operators may use on the CPU; kernel scratch depends on it; 0 on a GPU
   bool amx = false;              // of a CPU: attention in BF16 runs in its tiles (ops/amx_attention.h)
-  std::string attention_kernel;  // as ops::kernel_name says it: "flash attention", "math attention", …
+  std::string attention_kernel;  // as footprint::kernel_name says it: "flash attention", "math attention", …
   bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
 };
 
 // What is played: the sizes that decide about memory besides the model's own.
 struct Workload {
-  train::Schedule schedule;                    // what the dry run plays
-  std::vector<train::StepShape> steps;         // of it, the shapes that make the maxima (train::maximal_shapes)
-  std::vector<train::BatchShape> evaluations;  // likewise for evaluation; empty: none
+  schedule::Schedule schedule;                    // what the dry run plays
+  std::vector<schedule::StepShape> steps;         // of it, the shapes that make the maxima (schedule::maximal_shapes)
+  std::vector<schedule::BatchShape> evaluations;  // likewise for evaluation; empty: none
   int64_t capacity_tokens = 0;        // of one slot of the ring of batches: rows x length of the largest batch of all
   int64_t parameters = 0;             // elements of all weights, adapters included
   int64_t trained_parameters = 0;     // of those, the ones with a gradient
@@ -42,12 +42,12 @@ struct Workload {
 
 // The analytic estimate (plan/analytic.h).
 struct Analytic {
-  ledger::ComponentBytes at_peak;  // each component at the instant of the largest sum
-  ledger::ComponentBytes maximum;  // each component's own maximum
+  memory::ComponentBytes at_peak;  // each component at the instant of the largest sum
+  memory::ComponentBytes maximum;  // each component's own maximum
   int64_t peak = 0;                // at_peak.total()
   std::string instant;             // in words: "start of the backward pass", "optimizer step", …
   struct Term {                    // one line of the derivation, numbers filled in
-    ledger::Component component;
+    memory::Component component;
     std::string what;     // "queries"
     std::string formula;  // "8,192 tokens × 4,096 × 2 bytes"; of one layer where `layers` is set
     int64_t layers = 0;   // how many decoder layers hold it at this instant; 0: it belongs to no layer
@@ -89,8 +89,8 @@ struct Plan {
   Target target;
   Workload workload;
   Analytic analytic;
-  ledger::Memory dry_run;       // without limit, where the GPU's capacity ran out
-  ledger::Timeline timeline;    // of the step with the largest peak, as played
+  memory::Memory dry_run;       // without limit, where the GPU's capacity ran out
+  memory::Timeline timeline;    // of the step with the largest peak, as played
   Arithmetic arithmetic;        // of the step with the most of it, as played
   int64_t steps_played = 0;     // optimizer steps that the dry run took
   double seconds = 0;           // that the dry run took
@@ -99,8 +99,8 @@ struct Plan {
 
 // What the ledger saw when the run was real (or played on a phantom GPU: Target::phantom).
 struct Measured {
-  ledger::Memory memory;
-  ledger::Timeline timeline;                   // of the step with the largest peak
+  memory::Memory memory;
+  memory::Timeline timeline;                   // of the step with the largest peak
   std::optional<int64_t> allocated, reserved;  // peaks of the caching allocator, CUDA only
   std::optional<int64_t> device_growth;        // of the driver's used bytes over the run's peak, CUDA only
   std::optional<int64_t> resident_growth;      // of the process's resident memory over the run, CPU only

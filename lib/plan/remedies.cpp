@@ -12,7 +12,7 @@
 #include "config/precision.h"
 #include "plan/analytic.h"
 #include "plan/techniques.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -28,15 +28,15 @@ bool computes_in_fp32(const RunConfig& run, const arch::Architecture& architectu
 
 int64_t longest(const Workload& workload) {
   int64_t length = 0;
-  for (const train::StepShape& step : workload.steps) {
-    for (const train::BatchShape& batch : step) length = std::max(length, train::longest_sequence(batch));
+  for (const schedule::StepShape& step : workload.steps) {
+    for (const schedule::BatchShape& batch : step) length = std::max(length, schedule::longest_sequence(batch));
   }
   return length;
 }
 
 // As many of the documents as so many bins of the length hold, each cut to it.
-train::BatchShape cut_documents(const train::BatchShape& batch, int64_t bins, int64_t length) {
-  train::BatchShape smaller = {1, 0, batch.targets};
+schedule::BatchShape cut_documents(const schedule::BatchShape& batch, int64_t bins, int64_t length) {
+  schedule::BatchShape smaller = {1, 0, batch.targets};
   const int64_t room = checked_multiply(bins, length, "batch size × length");
   for (const int64_t document : batch.document_lengths) {
     const int64_t kept = std::min(document, length);
@@ -50,9 +50,9 @@ train::BatchShape cut_documents(const train::BatchShape& batch, int64_t bins, in
 
 // The shapes of `workload` cut to the other run's batch and length; accumulated where it accumulates.
 Workload workload_with(Workload workload, const RunConfig& to) {
-  const auto cut = [&](train::BatchShape& batch, int64_t rows) {
-    const train::BatchShape smaller =
-        train::whole_batch(std::min(batch.rows, rows), std::min(batch.length, to.max_length));
+  const auto cut = [&](schedule::BatchShape& batch, int64_t rows) {
+    const schedule::BatchShape smaller =
+        schedule::whole_batch(std::min(batch.rows, rows), std::min(batch.length, to.max_length));
     if (!batch.document_lengths.empty()) {
       batch = cut_documents(batch, rows, to.max_length);
     } else if (smaller.rows < batch.rows || smaller.length < batch.length) {
@@ -61,11 +61,11 @@ Workload workload_with(Workload workload, const RunConfig& to) {
     workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
   };
   workload.capacity_tokens = 0;
-  for (train::StepShape& step : workload.steps) {
-    for (train::BatchShape& batch : step) cut(batch, to.per_device_train_batch_size);
+  for (schedule::StepShape& step : workload.steps) {
+    for (schedule::BatchShape& batch : step) cut(batch, to.per_device_train_batch_size);
     if (step.size() == 1 && to.gradient_accumulation_steps > 1) step.push_back(step.front());
   }
-  for (train::BatchShape& batch : workload.evaluations) cut(batch, to.per_device_eval_batch_size);
+  for (schedule::BatchShape& batch : workload.evaluations) cut(batch, to.per_device_eval_batch_size);
   return workload;
 }
 
@@ -106,10 +106,10 @@ class Remedies {
 
  private:
   double operations(const RunConfig& run) const {
-    const train::BatchShape batch =
-        train::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)), run.packing);
+    const schedule::BatchShape batch =
+        schedule::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)), run.packing);
     const Arithmetic arithmetic =
-        estimate_arithmetic(architecture_, run, train::StepShape(run.gradient_accumulation_steps, batch));
+        estimate_arithmetic(architecture_, run, schedule::StepShape(run.gradient_accumulation_steps, batch));
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
   }
 

@@ -1,4 +1,4 @@
-// What would help a run that takes too much: each change alone, by the analytic estimate. No torch header.
+// What would help a run that takes too much: each change alone, by the analytic estimate.
 #pragma once
 
 #include <optional>

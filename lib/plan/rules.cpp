@@ -9,7 +9,7 @@
 namespace fathom::plan {
 namespace {
 
-using ledger::Component;
+using memory::Component;
 
 constexpr int64_t kLargeModel = 50'000'000'000;
 constexpr int64_t kGigabyte = 1'000'000'000;
@@ -135,7 +135,7 @@ class Comparer {
   }
 
   const Workload& workload_;
-  const ledger::Memory& memory_;
+  const memory::Memory& memory_;
   const int64_t weights_;
   const bool lora_, known_, in_16_bits_;
   std::vector<RuleOfThumb> rules_;

@@ -1,4 +1,4 @@
-// Rules of thumb as they are passed on, beside what this run takes. No torch header.
+// Rules of thumb as they are passed on, beside what this run takes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What fits: the largest value of one setting, or the combination of techniques that takes least time, found by the
-// analytic estimate and proved by dry runs. No torch header.
+// analytic estimate and proved by dry runs.
 #pragma once
 
 #include <functional>

@@ -6,7 +6,7 @@
 #include "plan/remedies.h"
 #include "plan/search.h"
 #include "plan/techniques.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -92,10 +92,10 @@ class TechniqueSearch {
     result.techniques = std::move(names);
     result.run = run;
     result.change = update_change(question_.run.optim, run.optim);
-    const train::BatchShape micro_batch =
-        train::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
+    const schedule::BatchShape micro_batch =
+        schedule::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
     result.arithmetic = estimate_arithmetic(question_.architecture, run,
-                                            train::StepShape(run.gradient_accumulation_steps, micro_batch));
+                                            schedule::StepShape(run.gradient_accumulation_steps, micro_batch));
     const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
     result.operations = slowdown.matrix * static_cast<double>(result.arithmetic.matrix_flops) +
                         slowdown.attention * static_cast<double>(result.arithmetic.attention_flops);
@@ -107,8 +107,8 @@ class TechniqueSearch {
 
   int64_t longest_sample(const RunConfig& run) {
     if (longest_ > 0) return longest_;
-    for (const train::StepShape& step : question_.workload_of(run).steps) {
-      for (const train::BatchShape& batch : step) longest_ = std::max(longest_, train::longest_sequence(batch));
+    for (const schedule::StepShape& step : question_.workload_of(run).steps) {
+      for (const schedule::BatchShape& batch : step) longest_ = std::max(longest_, schedule::longest_sequence(batch));
     }
     return longest_;
   }
@@ -270,7 +270,7 @@ class TechniqueSearch {
   void correct_time(Combination& combination) {
     if (!combination.seconds || !combination.proof->fits || !combination.proof->arithmetic) return;
     const RunConfig& run = combination.run;
-    const train::StepShape step = longest_step(question_.architecture, run, question_.workload_of(run).steps);
+    const schedule::StepShape step = longest_step(question_.architecture, run, question_.workload_of(run).steps);
     const double reckoned = seconds_of(run, estimate_arithmetic(question_.architecture, run, step));
     if (reckoned == 0) return;
     const double lack = seconds_of(run, *combination.proof->arithmetic) / reckoned;

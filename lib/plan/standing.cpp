@@ -7,20 +7,20 @@
 #include "arch/precision.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
-#include "ops/quantized_part_size.h"
+#include "footprint/quantized_part_size.h"
 #include "plan/workload.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {
 
-using ledger::Component;
-using ops::Moment;
+using footprint::Moment;
+using memory::Component;
 
 constexpr int64_t kRingSlots = 2;  // train::BatchRing
 constexpr const char* kWeights = "one number for each parameter, in the type of dtype";
 constexpr const char* kCodes = "a code for each number, a scale for each row or 64 of them; lib/quant/layout.h";
-constexpr const char* kParts = "a base is quantized a part at a time; lib/ops/quantized_part_size.h";
+constexpr const char* kParts = "a base is quantized a part at a time; lib/footprint/quantized_part_size.h";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
@@ -33,7 +33,7 @@ int64_t rotary_positions(const Workload& workload) {
 }
 
 bool has_one_token(const Workload& workload) {
-  const auto any = [](const std::vector<train::BatchShape>& batches) {
+  const auto any = [](const std::vector<schedule::BatchShape>& batches) {
     return std::any_of(batches.begin(), batches.end(), [](const auto& each) { return each.rows * each.length == 1; });
   };
   return any(workload.evaluations) || std::any_of(workload.steps.begin(), workload.steps.end(), any);
@@ -41,8 +41,8 @@ bool has_one_token(const Workload& workload) {
 
 }  // namespace
 
-std::vector<optim::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters) {
-  std::vector<optim::TrainedSizes> trained;
+std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters) {
+  std::vector<footprint::TrainedSizes> trained;
   for (const arch::ParameterRow& row : parameters.rows) {
     if (!row.trained) continue;
     const std::vector<int64_t>& shape = row.spec.shape;
@@ -82,7 +82,7 @@ Moment standing(const arch::Architecture& architecture, const config::RunConfig&
        "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
        {{2, "of"}, {rotary_positions(workload), "positions"}, {architecture.head_dim() / 2, ""}, {4, "bytes"}},
        kOf}};
-  for (ops::Bytes& state : optim::state_footprint(run, trained_sizes(parameters), cuda))
+  for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
   const auto functionality = [&](const char* what, const char* source, Product product) {
     moment.push_back({what, source, std::move(product), Component::kFunctionality});
@@ -124,10 +124,10 @@ std::vector<Moment> loading(const arch::Architecture& architecture, const config
   int64_t part = 0, scales = 0, rounded = 0;  // the largest matrix's
   for (const arch::ParameterRow& row : parameters.rows) {
     if (row.spec.role == arch::Role::kProjection)
-      rounded = std::max(rounded, std::min(ops::kDequantizedPart, row.spec.elements()));
+      rounded = std::max(rounded, std::min(footprint::kDequantizedPart, row.spec.elements()));
     if (!row.codes) continue;
     const int64_t rows = row.spec.shape[0], columns = row.spec.shape[1];
-    part = std::max(part, ops::quantized_part_rows(rows, columns, cuda) * columns);
+    part = std::max(part, footprint::quantized_part_rows(rows, columns, cuda) * columns);
     scales = std::max(scales, quant::layout_of(*row.codes, rows, columns).scales);
   }
   if (arch::fake_scheme(architecture, run)) {

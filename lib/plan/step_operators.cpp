@@ -7,22 +7,20 @@
 #include "arch/precision.h"
 #include "arch/storage_schemes.h"
 #include "config/precision.h"
-#include "ops/attention.h"
-#include "ops/head_loss.h"
-#include "ops/linear.h"
-#include "ops/rms_norm.h"
-#include "ops/rotary.h"
-#include "ops/swiglu.h"
-#include "ops/tied_embedding.h"
-#include "train/inputs.h"
+#include "footprint/attention.h"
+#include "footprint/elementwise.h"
+#include "footprint/embedding.h"
+#include "footprint/head_loss.h"
+#include "footprint/linear.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {
 
 using arch::ParameterRow;
 using arch::Role;
-using ops::Bytes;
-using ops::Moment;
+using footprint::Bytes;
+using footprint::Moment;
 
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
 constexpr const char* kGradient = "one gradient for each trained number, in its type";
@@ -58,7 +56,7 @@ Bytes gradient_of(const ParameterRow& row) {
   Product product;
   for (const int64_t size : row.spec.shape) product.push_back({size, ""});
   product.push_back({size_of(row.dtype), "bytes"});
-  return {name_of_gradient(row.spec.role), kGradient, std::move(product), ledger::Component::kGradients};
+  return {name_of_gradient(row.spec.role), kGradient, std::move(product), memory::Component::kGradients};
 }
 
 template <typename Rows>
@@ -70,18 +68,18 @@ Moment gradients_of(const Rows& rows, std::string_view module) {
   return gradients;
 }
 
-ops::AttentionKernel kernel_of(const Target& target) {
-  for (const auto kernel : {ops::AttentionKernel::kMath, ops::AttentionKernel::kMemoryEfficient}) {
-    if (target.attention_kernel == ops::kernel_name(kernel)) return kernel;
+footprint::AttentionKernel kernel_of(const Target& target) {
+  for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient}) {
+    if (target.attention_kernel == footprint::kernel_name(kernel)) return kernel;
   }
-  return ops::AttentionKernel::kFlash;
+  return footprint::AttentionKernel::kFlash;
 }
 
 }  // namespace
 
 struct StepOperators::Batch {
-  const train::BatchShape& shape;
-  ops::StepSizes step;
+  const schedule::BatchShape& shape;
+  footprint::StepSizes step;
 };
 
 StepOperators::StepOperators(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
@@ -118,7 +116,7 @@ StepOperators::StepOperators(const arch::Architecture& architecture, const confi
 }
 
 Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
-  const ops::StepSizes& step = batch.step;
+  const footprint::StepSizes& step = batch.step;
   const arch::LayerSpec& spec = *kind.spec;
   const int64_t width = architecture_.hidden_size, inner = spec.feed_forward.width, bytes = step.compute_bytes;
   const int64_t queries = spec.attention.queries(), keys = spec.attention.keys();
@@ -126,13 +124,13 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   const arch::NormNames norms = spec.norm_names();
   Operators operators;
   const auto waiting = [&](const char* what, int64_t numbers) -> Moment {
-    return {{what, ops::kGradientSource, step.wide(numbers, bytes)}};
+    return {{what, footprint::kGradientSource, step.wide(numbers, bytes)}};
   };
   const auto of_input = [&] { return waiting("gradient of the layers' input", width); };
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
   bool stream = kind.input_needs_gradient, read = stream, made = false;
   const auto linear = [&](const char* part, const char* module, int64_t in, int64_t out, bool again) -> Operator& {
-    ops::LinearSizes sizes = {in, out};
+    footprint::LinearSizes sizes = {in, out};
     sizes.makes_input_again = again;
     sizes.input_needs_gradient = read;
     for (const ParameterRow* row : kind.rows) {
@@ -144,11 +142,11 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     }
     made = made || read || sizes.keeps_input();
     return operators.emplace_back(
-        Operator{part, ops::linear_footprint(step, sizes), gradients_of(kind.rows, module), {}});
+        Operator{part, footprint::linear_footprint(step, sizes), gradients_of(kind.rows, module), {}});
   };
   const auto row_norm = [&](const char* part, const char* module, int64_t numbers, int64_t groups, Moment wait) {
     operators.push_back(
-        {part, ops::row_norm_footprint(step, numbers, groups), gradients_of(kind.rows, module), std::move(wait)});
+        {part, footprint::row_norm_footprint(step, numbers, groups), gradients_of(kind.rows, module), std::move(wait)});
   };
   const auto keeps_input = [&](std::string_view module) {
     return run_.qat != config::Qat::kNone || std::any_of(kind.rows.begin(), kind.rows.end(), [&](const auto* row) {
@@ -160,7 +158,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     made = false;
     read = stream;
     if (before) {
-      operators.push_back({part, ops::rms_norm_footprint(step, width), gradients_of(kind.rows, norm), {}});
+      operators.push_back({part, footprint::rms_norm_footprint(step, width), gradients_of(kind.rows, norm), {}});
       read = read || !operators.back().gradients.empty();
       // The gradients of the readers' inputs add up.
       const auto sums = read ? static_cast<int64_t>(readers.size()) - 1 : 0;
@@ -196,7 +194,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     if (spec.attention.query_key_norm != arch::QueryKeyNorm::kNone) {
       row_norm(kHeads, norm, numbers, spec.attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
     }
-    operators.push_back({kHeads, ops::rotary_footprint(step, numbers), {}, wait});
+    operators.push_back({kHeads, footprint::rotary_footprint(step, numbers), {}, wait});
   };
   heads("q_proj", "q_norm", queries, spec.attention.heads, of_input());
   Moment wait = of_input();
@@ -204,20 +202,20 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   heads("k_proj", "k_norm", keys, spec.attention.key_value_heads, wait);
   linear(kHeads, "v_proj", width, keys, before).waiting = waiting("gradients of queries and keys", queries + keys);
 
-  ops::AttentionSizes attention = {kernel_of(target_), batch.shape.rows, batch.shape.document_lengths};
+  footprint::AttentionSizes attention = {kernel_of(target_), batch.shape.rows, batch.shape.document_lengths};
   attention.packed = !attention.lengths.empty();
   if (!attention.packed) attention.lengths.assign(static_cast<size_t>(batch.shape.rows), batch.shape.length);
   attention.heads = spec.attention.heads;
   attention.key_heads = spec.attention.key_value_heads;
   attention.head_size = spec.attention.head_dim;
   attention.window = spec.attention.window;
-  attention.amx = target_.amx && !step.cuda && attention.kernel == ops::AttentionKernel::kFlash &&
+  attention.amx = target_.amx && !step.cuda && attention.kernel == footprint::AttentionKernel::kFlash &&
                   arch::precision_of(architecture_, run_).computed == DType::kBF16;
   attention.threads = target_.threads;
   attention.wide_tiles = target_.compute_capability == "8.0" || target_.compute_capability == "9.0" ||
                          target_.compute_capability.starts_with("10.");
   attention.output_is_kept = keeps_input("o_proj");
-  operators.push_back({"attention", ops::attention_footprint(step, attention), {}, {}});
+  operators.push_back({"attention", footprint::attention_footprint(step, attention), {}, {}});
   operators.back().is_attention = true;
   if (!made) operators.back().footprint.backward_work = {};
   alive({width}, 0);
@@ -230,7 +228,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   branch(kGate, norms.feed_forward, {"gate_proj", "up_proj"});
   linear(kGate, "gate_proj", width, inner, before).waiting = of_input();
   linear(kGate, "up_proj", width, inner, before).waiting = waiting("gradient of the gate", inner);
-  operators.push_back({"the gate", ops::swiglu_footprint(step, inner), {}, {}});
+  operators.push_back({"the gate", footprint::swiglu_footprint(step, inner), {}, {}});
   alive({width}, 1);
   read = std::exchange(made, false);
   linear(kDown, "down_proj", inner, width, true);
@@ -239,10 +237,10 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   return operators;
 }
 
-BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool gradients) const {
+BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool gradients) const {
   const arch::Precision precision = arch::precision_of(architecture_, run_);
   Batch batch{shape, {}};
-  ops::StepSizes& step = batch.step;
+  footprint::StepSizes& step = batch.step;
   step.tokens = shape.rows * shape.length;
   step.stored_bytes = size_of(precision.stored);
   step.compute_bytes = size_of(precision.computed);
@@ -254,10 +252,11 @@ BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool grad
   const int64_t width = architecture_.hidden_size;
 
   BatchOperators result;
-  result.loss = {{"loss", "a number in FP32", {{4, "bytes"}}},
-                 {"gradient of the loss", ops::kGradientSource, {{4, "bytes"}}, ledger::Component::kTemporaryBuffers}};
+  result.loss = {
+      {"loss", "a number in FP32", {{4, "bytes"}}},
+      {"gradient of the loss", footprint::kGradientSource, {{4, "bytes"}}, memory::Component::kTemporaryBuffers}};
   result.stream_gradient = {
-      {"gradient of the residual stream", ops::kGradientSource, step.wide(width, step.stored_bytes)}};
+      {"gradient of the residual stream", footprint::kGradientSource, step.wide(width, step.stored_bytes)}};
   result.checkpoint = {{"residual stream, kept by checkpoints",
                         "a layer keeps its input and runs again (Chen et al. 2016, arXiv 1604.06174)",
                         step.wide(width, step.stored_bytes)}};
@@ -268,17 +267,17 @@ BatchOperators StepOperators::of_batch(const train::BatchShape& shape, bool grad
   result.trains_embedding = parameters_.rows.front().trained;
   for (const size_t kind : layers_)
     result.needs_gradients.push_back(kinds_[kind].input_needs_gradient || kinds_[kind].trained);
-  ops::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
+  footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
   head.trained = gradients && parameters_.trains_head();
-  result.last_norm = {"the last norm", ops::rms_norm_footprint(step, width), gradients_of(others_, "norm"), {}};
+  result.last_norm = {"the last norm", footprint::rms_norm_footprint(step, width), gradients_of(others_, "norm"), {}};
   result.last_norm.takes_stream_gradient = true;
   head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
   head.gradients = head.input_needs_gradient || head.trained;
-  result.head = {"the loss", ops::head_loss_footprint(step, head), {}, {}};
+  result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
   result.embedding = {
       "the embedding",
-      ops::embedding_footprint(step, architecture_.vocab_size, width, architecture_.tie_word_embeddings),
+      footprint::embedding_footprint(step, architecture_.vocab_size, width, architecture_.tie_word_embeddings),
       {},
       {}};
   for (const ParameterRow* row : others_) {

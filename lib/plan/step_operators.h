@@ -8,16 +8,16 @@
 #include "arch/architecture.h"
 #include "arch/parameter_table.h"
 #include "config/run_config.h"
-#include "ops/footprint.h"
+#include "footprint/footprint.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
 
 struct Operator {
   const char* part = "";  // "attention"
-  ops::Footprint footprint;
-  ops::Moment gradients;  // of its weights, which its backward pass makes
-  ops::Moment waiting;    // gradients of earlier operators' outputs, while its backward pass runs
+  footprint::Footprint footprint;
+  footprint::Moment gradients;  // of its weights, which its backward pass makes
+  footprint::Moment waiting;    // gradients of earlier operators' outputs, while its backward pass runs
   bool is_attention = false;
   bool takes_stream_gradient = false;  // the gradient of its output is that of the residual stream
 };
@@ -25,9 +25,9 @@ using Operators = std::vector<Operator>;
 
 // Over one batch.
 struct BatchOperators {
-  ops::Moment loss;                   // a number and its gradient
-  ops::Moment stream_gradient;        // runs through the backward pass
-  ops::Moment checkpoint;             // what a layer keeps that is computed again
+  footprint::Moment loss;             // a number and its gradient
+  footprint::Moment stream_gradient;  // runs through the backward pass
+  footprint::Moment checkpoint;       // what a layer keeps that is computed again
   std::vector<Operators> kinds;       // of layers that are alike
   std::vector<size_t> layers;         // the kind of each
   std::vector<bool> needs_gradients;  // of each layer: it, or what comes before it, is trained
@@ -45,7 +45,7 @@ class StepOperators {
   StepOperators(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
                 const arch::ParameterTable& parameters);
 
-  BatchOperators of_batch(const train::BatchShape& batch, bool gradients) const;
+  BatchOperators of_batch(const schedule::BatchShape& batch, bool gradients) const;
 
  private:
   using Rows = std::vector<const arch::ParameterRow*>;

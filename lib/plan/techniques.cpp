@@ -8,7 +8,7 @@
 #include "config/checks.h"
 #include "config/devices.h"
 #include "config/keys.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 namespace {

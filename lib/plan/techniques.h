@@ -1,5 +1,5 @@
 // Ways to train with more or less memory, as rows of one table: the search combines them, remedies name them one by
-// one. No torch header.
+// one.
 #pragma once
 
 #include <functional>

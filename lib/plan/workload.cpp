@@ -8,28 +8,28 @@
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "plan/analytic.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::plan {
 
 Workload make_workload(const config::RunConfig& config, const arch::Architecture& architecture,
-                       train::Schedule schedule) {
+                       schedule::Schedule schedule) {
   const arch::ParameterTable parameters = arch::parameter_table(architecture, config);
   arch::refuse_training_codes(architecture, config, parameters);
   Workload workload;
-  workload.steps = train::maximal_shapes(schedule.steps, architecture.sliding_window());
-  std::vector<train::StepShape> single;
+  workload.steps = schedule::maximal_shapes(schedule.steps, architecture.sliding_window());
+  std::vector<schedule::StepShape> single;
   single.reserve(schedule.evaluation.size());
-  for (const train::BatchShape& batch : schedule.evaluation) single.push_back({batch});
-  for (const train::StepShape& step : train::maximal_shapes(single, architecture.sliding_window())) {
+  for (const schedule::BatchShape& batch : schedule.evaluation) single.push_back({batch});
+  for (const schedule::StepShape& step : schedule::maximal_shapes(single, architecture.sliding_window())) {
     workload.evaluations.push_back(step.front());
   }
   workload.schedule = std::move(schedule);
-  const auto widen = [&](const train::BatchShape& batch) {
+  const auto widen = [&](const schedule::BatchShape& batch) {
     workload.capacity_tokens =
         std::max(workload.capacity_tokens, checked_multiply(batch.rows, batch.length, "batch size × length"));
   };
-  for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
+  for (const schedule::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
   workload.parameters = parameters.count();
   workload.trained_parameters = parameters.trained_count();
@@ -40,10 +40,10 @@ Workload make_workload(const config::RunConfig& config, const arch::Architecture
 
 int64_t longest_sequence(const Workload& workload) {
   int64_t longest = 0;
-  const auto widen = [&](const train::BatchShape& batch) {
-    longest = std::max(longest, train::longest_sequence(batch));
+  const auto widen = [&](const schedule::BatchShape& batch) {
+    longest = std::max(longest, schedule::longest_sequence(batch));
   };
-  for (const train::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
+  for (const schedule::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
   return longest;
 }

@@ -1,16 +1,16 @@
-// A run's workload from the shapes of its batches. No torch header.
+// A run's workload from the shapes of its batches.
 #pragma once
 
 #include "arch/architecture.h"
 #include "config/run_config.h"
 #include "plan/plan.h"
-#include "train/schedule.h"
+#include "schedule/schedule.h"
 
 namespace fathom::plan {
 
 // What decides the memory of a run in this order.
 Workload make_workload(const config::RunConfig& config, const arch::Architecture& architecture,
-                       train::Schedule schedule);
+                       schedule::Schedule schedule);
 
 // Tokens of the longest sequence of a workload; a run reserves positions for it, as its dry run does.
 int64_t longest_sequence(const Workload& workload);

@@ -1,5 +1,5 @@
 // 8-bit dynamic codes: a decade and a linear fraction of it, so that small values keep their first digits; one scale,
-// the largest magnitude, for each block of 256 values. No torch header.
+// the largest magnitude, for each block of 256 values.
 //
 // Source: Dettmers et al. 2022, arXiv 2110.02861, section 2.1 and appendix F.2; tables as bitsandbytes makes them. Its
 // CPU library looks codes up in 65,536 steps, its CUDA kernels divide approximately; these are the nearest ones, as its

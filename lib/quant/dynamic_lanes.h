@@ -1,4 +1,4 @@
-// Dynamic codes of sixteen values at a time, for loops in AVX-512. No torch header.
+// Dynamic codes of sixteen values at a time, for loops in AVX-512.
 #pragma once
 
 #include "quant/dynamic.h"

@@ -1,5 +1,5 @@
 // Binary floating-point formats described by a few numbers: from a value to the bits that are stored, and back. For
-// showing and checking: what runs over many values has code of its own (quant/fp8.h). No torch header.
+// showing and checking: what runs over many values has code of its own (quant/fp8.h).
 //
 // A code is, from the highest bit, a sign, an exponent and a fraction: (-1)^sign × 1.fraction × 2^(exponent - bias),
 // and where the exponent is 0, "subnormal", (-1)^sign × 0.fraction × 2^(1 - bias). Sources: FP32 and FP16: IEEE

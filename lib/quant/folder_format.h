@@ -1,5 +1,5 @@
 // How a model folder stores quantized projections, and the quantization_config in its config.json that says so, read
-// and written. No torch header.
+// and written.
 //
 // The layouts are those of bitsandbytes as transformers writes and loads them, and of compressed-tensors.
 #pragma once

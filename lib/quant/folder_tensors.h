@@ -1,5 +1,4 @@
 // The tensors that stand in a model folder in the place of one quantized weight: their names, types, shapes and bytes.
-// No torch header.
 #pragma once
 
 #include <cstddef>

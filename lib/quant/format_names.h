@@ -1,4 +1,4 @@
-// The formats that a model can be stored in, by the names that commands take. No torch header.
+// The formats that a model can be stored in, by the names that commands take.
 #pragma once
 
 #include <optional>

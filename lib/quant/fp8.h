@@ -1,5 +1,4 @@
-// FP8 (E4M3) with a scale: value = code × scale, so that the largest magnitude takes the largest code, 448. No torch
-// header.
+// FP8 (E4M3) with a scale: value = code × scale, so that the largest magnitude takes the largest code, 448.
 //
 // Source of the format: Micikevicius et al. 2022, arXiv 2209.05433 (no infinities; quant/float_format.h has its bits).
 #pragma once

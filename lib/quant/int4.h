@@ -1,4 +1,4 @@
-// INT4, symmetric, in groups: value = code × scale, codes from -8 to 7, two to a byte. No torch header.
+// INT4, symmetric, in groups: value = code × scale, codes from -8 to 7, two to a byte.
 //
 // One scale for each group of values that the caller chooses, of 32 or 128 mostly. The scale is the largest magnitude /
 // 7.5, half the distance from -8 to 7, so that no value is off by more than half a step: a value that is the largest

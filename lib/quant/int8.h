@@ -1,4 +1,4 @@
-// INT8, symmetric: value = code × scale, codes from -127 to 127. No torch header.
+// INT8, symmetric: value = code × scale, codes from -127 to 127.
 //
 // One scale for each run of values that the caller chooses: a row of a matrix (a channel), a block, a whole tensor.
 // Source: Dettmers et al. 2022, arXiv 2208.07339, section 2 (absmax quantization). Codes as bitsandbytes' "vectorwise"

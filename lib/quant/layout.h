@@ -1,4 +1,4 @@
-// How a quantized matrix lies in memory: its codes and its scales. No torch header.
+// How a quantized matrix lies in memory: its codes and its scales.
 #pragma once
 
 #include <cstdint>

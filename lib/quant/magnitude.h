@@ -1,4 +1,4 @@
-// The largest magnitude of a run of values: what every format with a scale takes its scale from. No torch header.
+// The largest magnitude of a run of values: what every format with a scale takes its scale from.
 #pragma once
 
 #include <bit>

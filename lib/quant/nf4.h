@@ -1,4 +1,4 @@
-// NF4: 16 values at the quantiles of a normal distribution, one scale for each block of 64. No torch header.
+// NF4: 16 values at the quantiles of a normal distribution, one scale for each block of 64.
 //
 // Source: Dettmers et al. 2023, arXiv 2305.14314 (QLoRA), section 3 and appendix E; codes, thresholds and packing as
 // bitsandbytes has them, so that its files can be read: values times the reciprocal of the largest magnitude, compared

@@ -1,5 +1,5 @@
 // What bitsandbytes keeps of an NF4 matrix beside its tensors, a JSON text in a tensor of bytes: written, and read from
-// a file that is not trusted. No torch header.
+// a file that is not trusted.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// NF4's scales quantized in their turn, "double quantization": 8 bits for each and one FP32 for 256. No torch header.
+// NF4's scales quantized in their turn, "double quantization": 8 bits for each and one FP32 for 256.
 //
 // Source: Dettmers et al. 2023, arXiv 2305.14314, section 3; the 8-bit codes are the signed ones of quant/dynamic.h.
 #pragma once

@@ -1,5 +1,5 @@
 // A quantized matrix in a model folder: found, checked, its codes in the mapped file and its scales as
-// quant/layout.h has them. No torch header.
+// quant/layout.h has them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // A number as every format stores it, to be shown: its bits, what they stand for and what is read back; and each
-// format's range. No torch header.
+// format's range.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What fits, as tables, settings to paste, and JSON. No torch header.
+// What fits, as tables, settings to paste, and JSON.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What was measured on a device, for the terminal. No torch header.
+// What was measured on a device, for the terminal.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace fathom::report {
 namespace {
 
-using ledger::Component;
+using memory::Component;
 using Term = plan::Analytic::Term;
 
 // Sources in the order in which they are first named; tables name them by number.
@@ -73,7 +73,7 @@ std::string format_derivation(const plan::Analytic& analytic) {
                {"bytes"},
                {"", Align::kLeft}});
   Sources sources;
-  for (const Component component : ledger::kComponents) add_component(table, component, analytic.terms, sources);
+  for (const Component component : memory::kComponents) add_component(table, component, analytic.terms, sources);
   table.add_rule();
   table.add_row({"total", "", "", "", format_count(analytic.peak), ""});
   return folded("Analytic account of the peak: " + analytic.instant + "\n") + "\n" + table.format() + "\n" +

@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/count.h"
 #include "base/numbers.h"
-#include "ledger/block_groups.h"
+#include "memory/block_groups.h"
 #include "report/table.h"
 
 namespace fathom::report {
@@ -147,8 +147,8 @@ std::string format_inference(const plan::Inference& inference, const std::option
   return "Inference, in GB of 10^9 bytes as such figures are told (1 GiB = 1.074 GB)\n" + table.format() + folded(text);
 }
 
-std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows) {
-  const std::vector<ledger::BlockGroup> groups = ledger::groups_at_peak(timeline).in_order();
+std::string format_largest_blocks(const memory::Timeline& timeline, size_t rows) {
+  const std::vector<memory::BlockGroup> groups = memory::groups_at_peak(timeline).in_order();
   if (groups.empty()) return "";
   Table table({{.title = "largest at the peak", .align = Align::kLeft, .folds = true},
                {"component", Align::kLeft},
@@ -156,7 +156,7 @@ std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows)
                {""},
                {"in all"}});
   for (size_t i = 0; i < std::min(rows, groups.size()); ++i) {
-    const ledger::BlockGroup& group = groups[i];
+    const memory::BlockGroup& group = groups[i];
     table.add_row({group.what.empty() ? std::string(kMissing) : group.what,
                    std::string(component_name(group.component)), format_count(group.each),
                    group.count > 1 ? std::string("× ").append(format_count(group.count)) : std::string(),
@@ -204,8 +204,8 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
                   {"train_peak", outlook.host.train_peak},
                   {"save_peak", outlook.host.save_peak}};
   json["largest_blocks"] = Json::array();
-  const ledger::BlockGroups groups = ledger::groups_at_peak(plan.timeline);
-  for (const ledger::BlockGroup& group : groups.in_order()) {
+  const memory::BlockGroups groups = memory::groups_at_peak(plan.timeline);
+  for (const memory::BlockGroup& group : groups.in_order()) {
     if (json["largest_blocks"].size() == 10) break;
     json["largest_blocks"].push_back({{"what", group.what},
                                       {"component", component_name(group.component)},

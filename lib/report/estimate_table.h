@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "config/devices.h"
-#include "ledger/timeline.h"
+#include "memory/timeline.h"
 #include "plan/inference.h"
 #include "plan/outlook.h"
 
@@ -27,7 +27,7 @@ std::string format_host(const plan::HostMemory& host);
 std::string format_inference(const plan::Inference& inference, const std::optional<config::GpuSpec>& gpu);
 Json inference_json(const plan::Inference& inference);
 // What is alive at the peak, largest first; equal blocks of several layers are one row. Empty without a timeline.
-std::string format_largest_blocks(const ledger::Timeline& timeline, size_t rows = 10);
+std::string format_largest_blocks(const memory::Timeline& timeline, size_t rows = 10);
 
 // All of them that apply, a blank line before each.
 std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook);

@@ -11,17 +11,17 @@
 namespace fathom::report {
 namespace {
 
-using ledger::Component;
-using ledger::Memory;
-using ledger::Phase;
+using memory::Component;
+using memory::Memory;
+using memory::Phase;
 
 Json or_null(const std::optional<int64_t>& bytes) { return bytes ? Json(*bytes) : Json(nullptr); }
 
 // The three figures of every component; `of` picks them from the ledger's value.
 template <typename Of>
-Json component_figures(const ledger::ComponentBytes& analytic, const Memory& dry_run, const Memory* measured, Of of) {
+Json component_figures(const memory::ComponentBytes& analytic, const Memory& dry_run, const Memory* measured, Of of) {
   Json figures = Json::object();
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     figures[std::string(component_name(component))] = {
         {"analytic", analytic[component]},
         {"dry_run", of(dry_run)[component]},
@@ -32,7 +32,7 @@ Json component_figures(const ledger::ComponentBytes& analytic, const Memory& dry
 
 Json phase_figures(const Memory& dry_run, const Memory* measured) {
   Json phases = Json::object();
-  for (const Phase phase : ledger::kPhases) {
+  for (const Phase phase : memory::kPhases) {
     const Memory::PhaseMemory* planned = dry_run.phase(phase).seen ? &dry_run.phase(phase) : nullptr;
     const Memory::PhaseMemory* seen = measured && measured->phase(phase).seen ? &measured->phase(phase) : nullptr;
     if (!planned && !seen) continue;
@@ -41,7 +41,7 @@ Json phase_figures(const Memory& dry_run, const Memory* measured) {
                   {"measured", seen ? Json(of(*seen)) : Json(nullptr)}};
     };
     Json end = Json::object();
-    for (const Component component : ledger::kComponents) {
+    for (const Component component : memory::kComponents) {
       end[std::string(component_name(component))] =
           figures([component](const Memory::PhaseMemory& memory) { return memory.end[component]; });
     }
@@ -78,9 +78,9 @@ Json target_json(const plan::Target& target) {
 
 Json workload_json(const plan::Plan& plan) {
   Json steps = Json::array();
-  for (const train::StepShape& step : plan.workload.steps) {
+  for (const schedule::StepShape& step : plan.workload.steps) {
     Json micro_batches = Json::array();
-    for (const train::BatchShape& batch : step) micro_batches.push_back({batch.rows, batch.length, batch.targets});
+    for (const schedule::BatchShape& batch : step) micro_batches.push_back({batch.rows, batch.length, batch.targets});
     steps.push_back(micro_batches);
   }
   return {{"parameters", plan.workload.parameters},

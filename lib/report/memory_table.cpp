@@ -15,9 +15,9 @@
 namespace fathom::report {
 namespace {
 
-using ledger::Component;
-using ledger::Memory;
-using ledger::Phase;
+using memory::Component;
+using memory::Memory;
+using memory::Phase;
 using Columns = std::vector<Table::Column>;
 using Cells = std::vector<std::string>;
 
@@ -48,7 +48,7 @@ std::string component_table(const plan::Plan& plan, const Memory* measured) {
     columns.push_back({"analytic off by"});
   }
   Table table(columns);
-  for (const Component component : ledger::kComponents) {
+  for (const Component component : memory::kComponents) {
     Cells cells = {name(component_name(component))};
     const int64_t seen = measured ? measured->at_peak[component] : 0;
     append_figures(cells, plan.analytic.at_peak[component], plan.dry_run.at_peak[component],
@@ -68,7 +68,7 @@ std::string phase_table(const Memory& dry_run, const Memory* measured) {
   columns.push_back({.title = "at its end", .gives_way = 2});
   if (measured) columns.push_back({"off by"});
   Table table(columns);
-  for (const Phase phase : ledger::kPhases) {
+  for (const Phase phase : memory::kPhases) {
     const Memory::PhaseMemory* planned = dry_run.phase(phase).seen ? &dry_run.phase(phase) : nullptr;
     const Memory::PhaseMemory* seen = measured && measured->phase(phase).seen ? &measured->phase(phase) : nullptr;
     if (!planned && !seen) continue;
@@ -147,10 +147,10 @@ std::string describe_run(const plan::Plan& plan) {
     text += ", " + format_count(workload.quantized_parameters) + " in ";
     text += quant::name_of(*workload.base);
   }
-  const train::BatchShape* largest = nullptr;
+  const schedule::BatchShape* largest = nullptr;
   size_t micro_batches = 0;
-  for (const train::StepShape& step : workload.steps) {
-    for (const train::BatchShape& batch : step) {
+  for (const schedule::StepShape& step : workload.steps) {
+    for (const schedule::BatchShape& batch : step) {
       if (!largest || batch.rows * batch.length > largest->rows * largest->length) largest = &batch;
     }
     micro_batches = std::max(micro_batches, step.size());
@@ -226,8 +226,8 @@ class Differences {
     if (dry_run == measured) return;
     if (++count_ <= kNamed) text_ += (text_.empty() ? "" : "; ") + what + " " + signed_count(measured - dry_run);
   }
-  void compare(const std::string& what, const ledger::ComponentBytes& dry_run, const ledger::ComponentBytes& measured) {
-    for (const Component component : ledger::kComponents) {
+  void compare(const std::string& what, const memory::ComponentBytes& dry_run, const memory::ComponentBytes& measured) {
+    for (const Component component : memory::kComponents) {
       compare(name(component_name(component)) + " " + what, dry_run[component], measured[component]);
     }
   }
@@ -251,7 +251,7 @@ std::string describe_agreement(const Memory& dry_run, const Memory& measured, bo
   differences.compare("at the peak", dry_run.at_peak, measured.at_peak);
   differences.compare("at its maximum", dry_run.maximum, measured.maximum);
   std::string compared, alone;
-  for (const Phase phase : ledger::kPhases) {
+  for (const Phase phase : memory::kPhases) {
     const Memory::PhaseMemory& planned = dry_run.phase(phase);
     const Memory::PhaseMemory& seen = measured.phase(phase);
     const std::string phase_is = name(phase_name(phase));
@@ -284,8 +284,8 @@ std::string format_plan(const plan::Plan& plan) {
     int64_t bytes;
   };
   std::vector<Part> parts;
-  parts.reserve(ledger::kComponents.size());
-  for (const Component component : ledger::kComponents) {
+  parts.reserve(memory::kComponents.size());
+  for (const Component component : memory::kComponents) {
     parts.push_back({name(component_name(component)), plan.dry_run.at_peak[component]});
   }
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.bytes > b.bytes; });

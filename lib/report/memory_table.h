@@ -11,7 +11,7 @@ namespace fathom::report {
 // maximum, each phase's peak and end. Phases that only one of the two has seen are named. Kernel scratch is not
 // compared.
 // ended_early: the run took fewer steps than its plan has; that it needed less is then no fault of the plan.
-std::string describe_agreement(const ledger::Memory& dry_run, const ledger::Memory& measured, bool ended_early = false);
+std::string describe_agreement(const memory::Memory& dry_run, const memory::Memory& measured, bool ended_early = false);
 
 // A plan in short, before the run that will have format_memory at its end: what was played, the peak with its largest
 // components, whether it fits.

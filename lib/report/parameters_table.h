@@ -1,5 +1,5 @@
 // What a bare number of parameters says: the bytes to load them in each format, and rules of thumb for training, as a
-// table and as JSON. No torch header.
+// table and as JSON.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // TensorBoard's event file, written by the program itself: one scalar after the other, each step once also after a
-// resume. No torch header.
+// resume.
 //
 // A file is a row of records (length, masked CRC32C of it, data, masked CRC32C of them, as TensorFlow's record_writer
 // frames them); the data are Event messages of event.proto in protobuf's wire format.

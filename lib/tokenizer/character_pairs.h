@@ -1,4 +1,4 @@
-// Where a text can be cut so that its parts, tokenized apart, give the tokens of the whole. No torch header.
+// Where a text can be cut so that its parts, tokenized apart, give the tokens of the whole.
 #pragma once
 
 #include <cstdint>

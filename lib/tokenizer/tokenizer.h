@@ -1,4 +1,4 @@
-// Text to token ids and back, as the model's own folder says. No torch header.
+// Text to token ids and back, as the model's own folder says.
 #pragma once
 
 #include <cstdint>

@@ -35,18 +35,18 @@ BatchRing::BatchRing(int64_t capacity_tokens, const RingColumns& columns, at::De
   const auto options = at::TensorOptions().dtype(at::kLong).device(device);
   ids_ = at::zeros({kSlots, capacity_tokens}, options);
   targets_ = at::full({kSlots, capacity_tokens}, data::kIgnored, options);
-  ledger.claim(ids_, ledger::Component::kFunctionality, "batch ring: ids");
-  ledger.claim(targets_, ledger::Component::kFunctionality, "batch ring: targets");
+  ledger.claim(ids_, memory::Component::kFunctionality, "batch ring: ids");
+  ledger.claim(targets_, memory::Component::kFunctionality, "batch ring: targets");
   if (columns.rows) {
     rows_ = at::zeros({kSlots, capacity_tokens}, options);
-    ledger.claim(rows_, ledger::Component::kFunctionality, "batch ring: rows that count");
+    ledger.claim(rows_, memory::Component::kFunctionality, "batch ring: rows that count");
   }
   if (!columns.documents) return;
   positions_ = at::zeros({kSlots, capacity_tokens}, options.dtype(at::kInt));
-  ledger.claim(positions_, ledger::Component::kFunctionality, "batch ring: positions");
+  ledger.claim(positions_, memory::Component::kFunctionality, "batch ring: positions");
   if (!device.is_cuda()) return;  // elsewhere attention reads the lengths on the host
   borders_ = at::zeros({kSlots, capacity_tokens + 1}, options.dtype(at::kInt));
-  ledger.claim(borders_, ledger::Component::kFunctionality, "batch ring: borders of documents");
+  ledger.claim(borders_, memory::Component::kFunctionality, "batch ring: borders of documents");
 }
 
 std::shared_ptr<const ops::Documents> BatchRing::documents_of(const data::Batch& batch, int64_t slot) const {

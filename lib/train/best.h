@@ -1,4 +1,4 @@
-// The best evaluation of a run so far, and whether there has been none better for too long. No torch header.
+// The best evaluation of a run so far, and whether there has been none better for too long.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 
 namespace fathom::train {
 
-RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
-  RunInputs inputs = read_inputs(config, weights_required);
+schedule::RunInputs open_inputs(const config::RunConfig& config, bool weights_required) {
+  schedule::RunInputs inputs = schedule::read_inputs(config, weights_required);
   const bool may_resume = !config.resume_from_checkpoint.empty();  // then find_resume knows
   if (!config.adapter_name_or_path.empty() && !may_resume) {
     refuse_other_adapter(config, inputs.architecture, weights_required);
@@ -31,16 +31,6 @@ void refuse_other_adapter(const config::RunConfig& config, const arch::Architect
   model::ModelOptions options = model_options(config, architecture, {at::kMeta, nullptr, nullptr});
   options.cuda_kernels = false;
   checkpoint::require_adapter_of(adapter, model::Decoder(architecture, options));
-}
-
-bool saves_checkpoints(const config::RunConfig& config) {
-  return config.save_strategy != config::Cadence::kNo || config.load_best_model_at_end;
-}
-
-int32_t padding_id(const RunInputs& inputs) {
-  if (inputs.tokenizer && inputs.tokenizer->pad_id) return *inputs.tokenizer->pad_id;
-  if (inputs.architecture.pad_token_id) return static_cast<int32_t>(*inputs.architecture.pad_token_id);
-  return 0;
 }
 
 }  // namespace fathom::train

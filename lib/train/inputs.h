@@ -1,48 +1,15 @@
-// What a run is made of before any tensor exists: the model's folder and architecture, its tokenizer, the examples.
+// A run's inputs, held against the adapter that training continues from.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "arch/architecture.h"
-#include "config/run_config.h"
-#include "data/dataset.h"
-#include "tokenizer/tokenizer.h"
-#include "weights/folder.h"
+#include "schedule/inputs.h"
 
 namespace fathom::train {
 
-struct RunInputs {
-  std::unique_ptr<weights::ModelFolder> folder;
-  arch::Architecture architecture;
-  std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // null where the folder has none and the data are token ids
-  data::Dataset train;
-  data::Dataset validation;
-  std::string date;           // of the run (run_date.h), which chat templates may write
-  int64_t longest_train = 0;  // tokens of the longest example
-  int64_t longest_validation = 0;
-};
-
-// Opens the folder and reads the files that the config names. A file whose key is empty is left empty. An adapter to
-// train on must be there and fit, unless the run is resumed.
-// weights_required: false for plans, which need no more than config.json.
-RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
+// read_inputs, and an adapter to train on must be there and fit, unless the run is resumed.
+schedule::RunInputs open_inputs(const config::RunConfig& config, bool weights_required = true);
 // Throws Error or UsageError unless the adapter of adapter_name_or_path can be trained on: settings, and names, shapes
 // and types of its weights, where they are there or required.
 void refuse_other_adapter(const config::RunConfig& config, const arch::Architecture& architecture,
                           bool weights_required = true);
-// open_inputs without a look at the adapter that training continues from: needs no LibTorch.
-RunInputs read_inputs(const config::RunConfig& config, bool weights_required = true);
-
-// The tokens at which generation stops: generation_config.json's eos_token_id (a number or a list), else config.json's,
-// else the tokenizer's.
-std::vector<int64_t> stop_ids(const RunInputs& inputs);
-
-// Whether the run saves checkpoints while it trains, be it only of the best evaluations.
-bool saves_checkpoints(const config::RunConfig& config);
-// The id that fills batches up; it is masked by position, so any id will do where the tokenizer names none.
-int32_t padding_id(const RunInputs& inputs);
 
 }  // namespace fathom::train

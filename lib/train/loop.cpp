@@ -15,12 +15,12 @@
 #include "base/log.h"
 #include "checkpoint/adapter.h"
 #include "optim/schedule.h"
-#include "train/base_identity.h"
+#include "schedule/base_identity.h"
+#include "schedule/schedule.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
 #include "train/resume.h"
 #include "train/run_state.h"
-#include "train/schedule.h"
 
 namespace fathom::train {
 namespace {
@@ -31,7 +31,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 class Loop {
  public:
-  Loop(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer, const Observer& observer)
+  Loop(const config::RunConfig& config, const schedule::RunInputs& inputs, Trainer& trainer, const Observer& observer)
       : config_(config),
         inputs_(inputs),
         trainer_(trainer),
@@ -39,7 +39,7 @@ class Loop {
         order_(config, inputs.train),
         data_fingerprint_(inputs.train.fingerprint()),
         validation_fingerprint_(inputs.validation.fingerprint()),
-        base_identity_(base_identity(config, *inputs.folder)),
+        base_identity_(schedule::base_identity(config, *inputs.folder)),
         history_(config.early_stopping_patience),
         evaluation_due_(config.eval_on_start),
         best_folder_(config.output_dir),
@@ -67,11 +67,11 @@ class Loop {
   void restore_evaluations(const checkpoint::Checkpoint& resume, const RunState& state);
 
   const config::RunConfig& config_;
-  const RunInputs& inputs_;
+  const schedule::RunInputs& inputs_;
   Trainer& trainer_;
   const Observer& observer_;
   const Interrupt interrupt_;
-  StepOrder order_;
+  schedule::StepOrder order_;
   const std::string data_fingerprint_, validation_fingerprint_, base_identity_;  // hashed once, not at every save
   Counters counters_;
   EvaluationHistory history_;
@@ -120,7 +120,7 @@ void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   std::vector<data::Batch> batches;
   for (const std::vector<int64_t>& rows : order_.next()) {
-    batches.push_back(batch_of(config_, inputs_.train, rows, padding_id(inputs_)));
+    batches.push_back(schedule::batch_of(config_, inputs_.train, rows, schedule::padding_id(inputs_)));
   }
   // A step that is skipped does not move the schedule, as in transformers.
   const double rate =
@@ -152,9 +152,10 @@ void Loop::take_step() {
 
 void Loop::evaluate() {
   const Clock::time_point start = Clock::now();
-  const std::vector<std::vector<int64_t>> rows = evaluation_rows(config_, inputs_.validation);
+  const std::vector<std::vector<int64_t>> rows = schedule::evaluation_rows(config_, inputs_.validation);
   const auto batch_at = [&](int64_t index) {
-    return batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)], padding_id(inputs_));
+    return schedule::batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)],
+                              schedule::padding_id(inputs_));
   };
   const Evaluation evaluation =
       trainer_.evaluate(std::ssize(rows), batch_at, [this] { return interrupt_.signal() != 0; });
@@ -217,7 +218,8 @@ int64_t Loop::saves_to_come() const {
     return order_.total_steps() / every - counters_.step / every;
   };
   // Each evaluation may be the best.
-  const int64_t best = config_.load_best_model_at_end ? to_come(config_.eval_strategy, evaluation_steps(config_)) : 0;
+  const int64_t best =
+      config_.load_best_model_at_end ? to_come(config_.eval_strategy, schedule::evaluation_steps(config_)) : 0;
   return checked_add(to_come(config_.save_strategy, config_.save_steps), best, "checkpoints");
 }
 
@@ -293,7 +295,7 @@ void Loop::evaluate_and_save() {
   improved_ = false;
   if (evaluation_due_ && interrupt_.signal() == 0) evaluate();
   if (counters_.step == 0) return;
-  if (saves_after(config_, order_, counters_.step) || (improved_ && config_.load_best_model_at_end)) save();
+  if (schedule::saves_after(config_, order_, counters_.step) || (improved_ && config_.load_best_model_at_end)) save();
 }
 
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
@@ -304,7 +306,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && interrupt_.signal() == 0) {
     take_step();
     checkpoints_.report_finished();
-    evaluation_due_ = evaluates_after(config_, order_, counters_.step);
+    evaluation_due_ = schedule::evaluates_after(config_, order_, counters_.step);
     evaluate_and_save();
   }
   result_.steps = counters_.step;
@@ -322,7 +324,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
 
 }  // namespace
 
-RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
+RunResult run(const config::RunConfig& config, const schedule::RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer) {
   return Loop(config, inputs, trainer, observer).run(resume);
 }

@@ -8,12 +8,12 @@
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
+#include "schedule/inputs.h"
+#include "schedule/steps.h"
 #include "train/best.h"
-#include "train/inputs.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
 #include "train/run_state.h"
-#include "train/steps.h"
 #include "train/trainer.h"
 
 namespace fathom::train {
@@ -56,7 +56,7 @@ struct Observer {
 };
 
 struct RunResult {
-  ledger::Memory memory;  // of load, and of the steps, evaluations and saves of this process
+  memory::Memory memory;  // of load, and of the steps, evaluations and saves of this process
   int64_t steps = 0;      // done in all
   std::optional<EvaluatedStep> first_evaluation, last_evaluation;
   std::optional<EvaluatedStep> best;           // of all after the first step
@@ -71,7 +71,7 @@ struct RunResult {
 // Loads weights (and a checkpoint over them) into the trainer and runs to the end or to a signal. Writes checkpoints
 // and, at the end, the model or adapter into config.output_dir: the last one, or the one of the best evaluation where
 // the config asks for it, for which a checkpoint is saved as soon as it appears.
-RunResult run(const config::RunConfig& config, const RunInputs& inputs, Trainer& trainer,
+RunResult run(const config::RunConfig& config, const schedule::RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer);
 
 }  // namespace fathom::train

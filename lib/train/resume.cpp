@@ -18,9 +18,10 @@
 #include "config/load.h"
 #include "config/value.h"
 #include "optim/schedule.h"
-#include "train/base_identity.h"
+#include "schedule/base_identity.h"
+#include "schedule/step_order.h"
+#include "train/inputs.h"
 #include "train/run_state.h"
-#include "train/step_order.h"
 
 namespace fathom::train {
 namespace {
@@ -92,7 +93,7 @@ config::RunConfig as_it_was(config::RunConfig config, const std::vector<Differen
 class Rates {
  public:
   Rates(const config::RunConfig& config, const data::Dataset& dataset)
-      : config_(config), total_steps_(StepOrder(config, dataset).total_steps()) {}
+      : config_(config), total_steps_(schedule::StepOrder(config, dataset).total_steps()) {}
   int64_t total_steps() const { return total_steps_; }
   double of(int64_t updates) const {
     return config_.learning_rate *
@@ -141,7 +142,8 @@ void tell_of_other_rates(const checkpoint::Checkpoint& found, int64_t updates, c
       rate_in_words(before.of(updates)));
 }
 
-void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config, const RunInputs& inputs) {
+void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config,
+                      const schedule::RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
   const RunState state = run_state(found);
   std::vector<Difference> rates = differing_settings(steps_identity(config), state.config), others;
@@ -152,7 +154,7 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
   if (!others.empty()) {
     throw UsageError(found.folder().string() + " was saved under other settings: " + in_words(others) + remedy);
   }
-  if (!state.base.empty() && state.base != base_identity(config, *inputs.folder)) {
+  if (!state.base.empty() && state.base != schedule::base_identity(config, *inputs.folder)) {
     throw UsageError(found.folder().string() + " was saved over another base model than is now in " +
                      inputs.folder->path().string() + ": its config.json or its weights have changed" +
                      "; put that model back, or start a new run in another output_dir");
@@ -226,7 +228,7 @@ std::string steps_identity(config::RunConfig config) {
   return config::to_yaml(config);
 }
 
-std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,
                                                   bool phantom) {
   if (config.resume_from_checkpoint.empty()) return std::nullopt;
   const bool automatic = config.resume_from_checkpoint == "auto";
@@ -263,8 +265,8 @@ bool continues_in_place(const config::RunConfig& config, const std::optional<che
                                                 config.output_dir, absent));
 }
 
-Start start_of(const config::RunConfig& config, const RunInputs& inputs,
-               const std::optional<checkpoint::Checkpoint>& resume) {
+schedule::Start start_of(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                         const std::optional<checkpoint::Checkpoint>& resume) {
   if (!resume) return {.evaluation_due = config.eval_on_start};
   const RunState state = run_state(*resume);
   return {.step = state.counters.step,

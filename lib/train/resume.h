@@ -5,8 +5,8 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "train/inputs.h"
-#include "train/schedule.h"
+#include "schedule/inputs.h"
+#include "schedule/schedule.h"
 
 namespace fathom::train {
 
@@ -16,14 +16,14 @@ namespace fathom::train {
 // key that decides about the steps, or on other data; if a phantom's run would continue a real one or the other way
 // round. What decides about the number of steps and their rates alone may differ, unless the run would be over: what
 // becomes of it then is logged.
-std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const RunInputs& inputs,
+std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,
                                                   bool phantom);
 // Whether the run goes on in the folder that the checkpoint is in, as with `auto`. From another one it starts a folder
 // of its own.
 bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume);
 // Where a run begins that continues from this checkpoint, or from none.
-Start start_of(const config::RunConfig& config, const RunInputs& inputs,
-               const std::optional<checkpoint::Checkpoint>& resume);
+schedule::Start start_of(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                         const std::optional<checkpoint::Checkpoint>& resume);
 
 // The config as YAML without the keys that decide nothing about the steps.
 std::string steps_identity(config::RunConfig config);

@@ -12,7 +12,7 @@
 #include "base/system_error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 #include "weights/safetensors.h"
 
 namespace fathom::train {
@@ -63,7 +63,7 @@ void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resum
 void RunCheckpoints::start(int64_t step, Json state) {
   checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), std::move(state)};
   // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
-  const bool copies = config_.save_in_background && saves_checkpoints(config_);
+  const bool copies = config_.save_in_background && schedule::saves_checkpoints(config_);
   if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
   writing_.start([this, step, snapshot = std::move(snapshot),
                   remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
@@ -78,10 +78,10 @@ void RunCheckpoints::start(int64_t step, Json state) {
   });
 }
 
-ledger::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& state) {
+memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& state) {
   finish();
   const Clock::time_point begin = Clock::now();
-  ledger::Memory memory = trainer_.saving([&] {
+  memory::Memory memory = trainer_.saving([&] {
     start(step, state());
     if (!config_.save_in_background) writing_.wait_until_written();
   });
@@ -111,7 +111,7 @@ void RunCheckpoints::finish() {
   report_finished();
 }
 
-ledger::Memory RunCheckpoints::write_model() {
+memory::Memory RunCheckpoints::write_model() {
   return trainer_.saving([&] {
     try {
       checkpoint::write_model(config_.output_dir, parameters(), files_);

@@ -38,7 +38,7 @@ class RunCheckpoints {
   void prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
 
   // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before.
-  ledger::Memory save(int64_t step, const std::function<Json()>& state);
+  memory::Memory save(int64_t step, const std::function<Json()>& state);
   int64_t newest_step() const { return step_; }  // that was given to `save`; -1 before the first
   // Returns once a save in the background has read the state, which may change from then on.
   void wait_until_read();
@@ -48,7 +48,7 @@ class RunCheckpoints {
   void finish();
 
   // The final model or adapter, beside the checkpoints.
-  ledger::Memory write_model();
+  memory::Memory write_model();
 
   checkpoint::NamedTensors parameters() const;  // the trained ones
 

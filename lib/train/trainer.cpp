@@ -20,7 +20,7 @@
 #include "ops/scalar_type.h"
 #include "ops/tf32.h"
 #include "optim/gradient_norm.h"
-#include "train/inputs.h"
+#include "schedule/inputs.h"
 
 namespace fathom::train {
 model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
@@ -44,7 +44,7 @@ std::optional<at::ScalarType> autocast_type(const config::RunConfig& config) {
 namespace {
 
 // Labels what happened since the last call.
-ledger::Memory label(const Placement& placement) {
+memory::Memory label(const Placement& placement) {
   if (placement.cuda != nullptr) placement.cuda->claim_workspaces();
   return placement.ledger->label();
 }
@@ -119,7 +119,7 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   Evaluation result;
   const at::NoGradGuard no_gradients;
   model_.set_training(false);
-  placement_.ledger->begin_phase(ledger::Phase::kEvaluation);
+  placement_.ledger->begin_phase(memory::Phase::kEvaluation);
   EvaluationProgress progress(count);
   double sum = 0;
   for (int64_t index = 0; index < count; ++index) {
@@ -141,7 +141,7 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     : config_(config), placement_(placement) {
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
-  placement_.ledger->begin_phase(ledger::Phase::kLoad);
+  placement_.ledger->begin_phase(memory::Phase::kLoad);
   evaluator_ = std::make_unique<Evaluator>(config, architecture, model_options(config, architecture, placement),
                                            capacity_tokens, placement);
   trained_ = model().trained_parameters();
@@ -160,21 +160,21 @@ std::string instead_of_fp16(const config::RunConfig& config) {
   return config.fp16 ? "write bf16: true instead of fp16: true" : "set dtype: bfloat16";
 }
 
-ledger::Memory Trainer::loaded() {
+memory::Memory Trainer::loaded() {
   placement_.ledger->end_phase();
   return label(placement_);
 }
 
 at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
   ledger::Ledger& ledger = *placement_.ledger;
-  ledger.begin_phase(ledger::Phase::kForward);
+  ledger.begin_phase(memory::Phase::kForward);
   at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1);
   ledger.end_phase();
-  ledger.begin_phase(ledger::Phase::kBackward);
+  ledger.begin_phase(memory::Phase::kBackward);
   ledger.enter("loss");
   torch::autograd::backward({loss}, {});
   for (const model::Parameter& parameter : trained_) {
-    ledger.claim(parameter.tensor.grad(), ledger::Component::kGradients, parameter.name);
+    ledger.claim(parameter.tensor.grad(), memory::Component::kGradients, parameter.name);
   }
   loss = loss.detach();
   ledger.end_phase();
@@ -226,7 +226,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
       loss_sum = loss;
     }
   }
-  placement_.ledger->begin_phase(ledger::Phase::kOptimizerStep);
+  placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
   result.loss = loss_sum.item<double>();
   loss_sum.reset();
   update(learning_rate, before_update, result);
@@ -235,8 +235,8 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   return result;
 }
 
-ledger::Memory Trainer::saving(const std::function<void()>& save) {
-  placement_.ledger->begin_phase(ledger::Phase::kSave);
+memory::Memory Trainer::saving(const std::function<void()>& save) {
+  placement_.ledger->begin_phase(memory::Phase::kSave);
   save();
   placement_.ledger->end_phase();
   return label(placement_);

@@ -30,14 +30,14 @@ struct StepResult {
   bool skipped = false;      // gradients overflowed: nothing was updated, and the loss scale is halved
   int64_t target_count = 0;
   int64_t token_count = 0;  // without padding
-  ledger::Memory memory;    // of this step alone
+  memory::Memory memory;    // of this step alone
 };
 
 struct Evaluation {
   double loss = 0;  // mean over target tokens, not over batches
   int64_t target_count = 0;
   bool complete = true;  // false: stopped early, the loss is of the batches so far
-  ledger::Memory memory;
+  memory::Memory memory;
 };
 
 // How a config wants its model built.
@@ -96,7 +96,7 @@ class Trainer {
   void set_loss_scale(const optim::LossScale& scale) { loss_scale_ = scale; }
   const Placement& placement() const { return placement_; }
   // Ends the load phase; returns its memory.
-  ledger::Memory loaded();
+  memory::Memory loaded();
 
   // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared. The loss of a
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Where the loss or the
@@ -115,7 +115,7 @@ class Trainer {
   // Of what this run has not set already.
   std::string remedy_for_not_finite() const;
   // Runs `save` as the save phase; returns its memory.
-  ledger::Memory saving(const std::function<void()>& save);
+  memory::Memory saving(const std::function<void()>& save);
 
  private:
   at::Tensor accumulate(const DeviceBatch& batch, double denominator);

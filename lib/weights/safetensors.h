@@ -1,4 +1,4 @@
-// One safetensors file: a mapped header of named, typed, shaped byte ranges; and a writer of the same. No torch header.
+// One safetensors file: a mapped header of named, typed, shaped byte ranges; and a writer of the same.
 // Format: https://github.com/huggingface/safetensors (u64 little-endian header length, JSON header, contiguous data).
 #pragma once
 

@@ -1,5 +1,5 @@
 // A safetensors file whose tensors come in any order, so that what gives several of them, a matrix its codes and its
-// scales, need be there only once. No torch header.
+// scales, need be there only once.
 #pragma once
 
 #include <filesystem>

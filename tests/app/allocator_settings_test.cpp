@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "phantom/child.h"
+#include "phantom_gpu/child.h"
 #include "tests/app/run.h"
 
 namespace fathom {
@@ -44,15 +44,15 @@ class AllocatorSettingsTest : public ProgramTest {
         "num_key_value_heads": 4, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})");
   }
 
-  phantom::Child start(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {
-    return phantom::Child("/bin/sh", {"-c", (settings.empty() ? "" : variable + "=" + settings + " ") +
-                                                "exec '" FATHOM_PROGRAM
-                                                "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
-                                                "--memory 8796093022208"});
+  phantom_gpu::Child start(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {
+    return phantom_gpu::Child("/bin/sh", {"-c", (settings.empty() ? "" : variable + "=" + settings + " ") +
+                                                    "exec '" FATHOM_PROGRAM
+                                                    "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
+                                                    "--memory 8796093022208"});
   }
   // Every token that has a next one counts for the loss; no documents are packed.
   static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
-  Json ask(phantom::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "",
+  Json ask(phantom_gpu::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "",
            int64_t taken_bytes = 0) const {
     return child.ask({{"config", "model_name_or_path: " + (folder_ / "model").string() +
                                      "\nrandom_init: true\nbf16: true\n" + setting},
@@ -71,7 +71,7 @@ class AllocatorSettingsTest : public ProgramTest {
                      std::chrono::minutes(2));
   }
   Bytes bytes_with(const std::string& settings, const std::string& variable = "PYTORCH_ALLOC_CONF") const {
-    phantom::Child child = start(settings, variable);
+    phantom_gpu::Child child = start(settings, variable);
     const Json answer = ask(child);
     return {answer.at("requested"), answer.at("allocated"), answer.at("reserved")};
   }
@@ -130,7 +130,7 @@ TEST_F(AllocatorSettingsTest, OfSegmentsThatExpandLeaveNothingToTheirPlacement) 
 
 // After running out of memory LibTorch keeps the addresses of expandable segments: the child says that it is done.
 TEST_F(AllocatorSettingsTest, OfSegmentsThatOutlastAQuestionEndTheChild) {
-  phantom::Child child = start("expandable_segments:True");
+  phantom_gpu::Child child = start("expandable_segments:True");
   EXPECT_FALSE(ask(child, int64_t{4} << 30).contains("last"));
   const Json answer = ask(child, int64_t{1} << 20);
   EXPECT_TRUE(answer.contains("out_of_memory")) << answer;
@@ -146,7 +146,7 @@ TEST_F(AllocatorSettingsTest, AreTakenFromTheOlderVariableToo) {
 
 // The share counts from the memory of each question, not from that of the child's first one.
 TEST_F(AllocatorSettingsTest, ShareTheMemoryThatIsThere) {
-  phantom::Child child = start("per_process_memory_fraction:0.5");
+  phantom_gpu::Child child = start("per_process_memory_fraction:0.5");
   EXPECT_TRUE(ask(child, int64_t{4} << 30).contains("memory"));
   EXPECT_THAT(ask(child, int64_t{1} << 30).at("out_of_memory").get<std::string>(),
               AllOf(HasSubstr("capacity of 1024.00 MiB"), HasSubstr("512.00 MiB allowed")));
@@ -156,21 +156,21 @@ TEST_F(AllocatorSettingsTest, ShareTheMemoryThatIsThere) {
 // The share counts from all of the GPU's memory, and of it and what others left the smaller holds.
 TEST_F(AllocatorSettingsTest, ShareCountsWhatOthersHaveTaken) {
   const auto refusal = [&](const std::string& settings, int64_t taken_bytes) {
-    phantom::Child child = start(settings);
+    phantom_gpu::Child child = start(settings);
     return ask(child, int64_t{1} << 30, "", taken_bytes).at("out_of_memory").get<std::string>();
   };
   constexpr int64_t kMiB = 1 << 20;
   EXPECT_THAT(refusal("per_process_memory_fraction:0.5", 100 * kMiB), HasSubstr("512.00 MiB allowed"));
   const std::string taken = refusal("per_process_memory_fraction:0.9", 624 * kMiB);
   EXPECT_THAT(taken, AllOf(HasSubstr("capacity of 1024.00 MiB"), HasSubstr("921.60 MiB allowed")));
-  phantom::Child child = start("");
+  phantom_gpu::Child child = start("");
   EXPECT_TRUE(ask(child, int64_t{8} << 30, "", int64_t{4} << 30).contains("memory"));
   EXPECT_TRUE(ask(child, int64_t{8} << 30, "", (int64_t{8} << 30) - 400 * kMiB).contains("out_of_memory"));
 }
 
 // The share counts from the GPU's memory, not from the budget, and of the two the smaller holds.
 TEST_F(AllocatorSettingsTest, ShareAndBudgetHoldBoth) {
-  phantom::Child child = start("per_process_memory_fraction:0.5");
+  phantom_gpu::Child child = start("per_process_memory_fraction:0.5");
   const auto refusal = [&](const std::string& setting) {
     return ask(child, int64_t{1} << 30, setting).at("out_of_memory").get<std::string>();
   };
@@ -191,7 +191,8 @@ TEST_F(AllocatorSettingsTest, ShareAndBudgetHoldBoth) {
 
 // Nothing stays of one question's budget: the next has all the memory.
 TEST_F(AllocatorSettingsTest, ABudgetEndsWithItsQuestion) {
-  phantom::Child child = start("garbage_collection_threshold:0.5"), other = start("garbage_collection_threshold:0.5");
+  phantom_gpu::Child child = start("garbage_collection_threshold:0.5"),
+                     other = start("garbage_collection_threshold:0.5");
   EXPECT_THAT(ask(child, int64_t{2} << 30, "memory_budget: 300MiB\n").at("out_of_memory").get<std::string>(),
               HasSubstr("300.00 MiB allowed"));
   const Json after = ask(child, int64_t{2} << 30), first = ask(other, int64_t{2} << 30);

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "phantom/child.h"
-#include "phantom/gpu.h"
+#include "phantom_gpu/child.h"
+#include "phantom_gpu/gpu.h"
 #include "tests/app/run.h"
 
 namespace fathom {
@@ -26,10 +26,11 @@ class PhantomChild : public ProgramTest {
         "num_key_value_heads": 2, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})");
   }
 
-  static phantom::Child start(const std::string& before = "") {
-    return phantom::Child("/bin/sh", {"-c", before + "exec '" FATHOM_PROGRAM
-                                                     "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
-                                                     "--memory 8796093022208"});
+  static phantom_gpu::Child start(const std::string& before = "") {
+    return phantom_gpu::Child(
+        "/bin/sh",
+        {"-c", before + "exec '" FATHOM_PROGRAM "' answer-plan --name H100 --capability 9.0 --multiprocessors 132 "
+                        "--memory 8796093022208"});
   }
   // Every token that has a next one counts for the loss; no documents are packed.
   static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
@@ -52,7 +53,7 @@ class PhantomChild : public ProgramTest {
     return question;
   }
   // Without what the clock says.
-  static Json ask(phantom::Child& child, const Json& question) {
+  static Json ask(phantom_gpu::Child& child, const Json& question) {
     Json answer = child.ask(question, kPatience);
     answer.erase("seconds");
     return answer;
@@ -69,23 +70,23 @@ TEST_F(PhantomChild, AnswersAsIfEachQuestionWereItsFirst) {
                                     changed(question(), {{"memory_bytes", int64_t{48} << 20}}),
                                     question("no_such_key: 1\n"),
                                     changed(question("bf16: true\n", 64, 1024), {{"memory_bytes", int64_t{1} << 30}}),
-                                    changed(question(), {{"memory_bytes", phantom::kUnlimitedBytes}})};
+                                    changed(question(), {{"memory_bytes", phantom_gpu::kUnlimitedBytes}})};
   for (const char* settings : {"", kFixedSegments}) {
-    std::unique_ptr<phantom::Child> child(new phantom::Child(start(settings)));
+    std::unique_ptr<phantom_gpu::Child> child(new phantom_gpu::Child(start(settings)));
     const Json first = ask(*child, subject);
     ASSERT_TRUE(first.contains("memory")) << first;
     for (const Json& other : others) {
       const Json seen = ask(*child, other);
-      if (seen.contains("last")) child.reset(new phantom::Child(start(settings)));
+      if (seen.contains("last")) child.reset(new phantom_gpu::Child(start(settings)));
       EXPECT_EQ(ask(*child, subject), first) << "after " << other;
-      phantom::Child fresh = start(settings);
+      phantom_gpu::Child fresh = start(settings);
       EXPECT_EQ(ask(fresh, other), seen) << other;
     }
   }
 }
 
 TEST_F(PhantomChild, RunsOutOfItsPretendedMemoryAndGoesOn) {
-  phantom::Child child = start(kFixedSegments);
+  phantom_gpu::Child child = start(kFixedSegments);
   const Json answer = ask(child, changed(question(), {{"memory_bytes", int64_t{48} << 20}}));
   EXPECT_THAT(answer.at("out_of_memory").get<std::string>(),
               AllOf(HasSubstr("CUDA out of memory"), HasSubstr("total capacity of 48.00 MiB")));
@@ -98,7 +99,7 @@ TEST_F(PhantomChild, RunsOutOfItsPretendedMemoryAndGoesOn) {
 // The least memory that the run fits into is found by asking; one granule less is not enough, and the run that fits so
 // tightly has asked for the same bytes.
 TEST_F(PhantomChild, PlaysManyCapacities) {
-  phantom::Child child = start();
+  phantom_gpu::Child child = start();
   const Json plenty = ask(child, question());
   int64_t fits = plenty.at("reserved").get<int64_t>() >> 21, not_enough = 0;
   while (fits - not_enough > 1) {
@@ -114,7 +115,7 @@ TEST_F(PhantomChild, PlaysManyCapacities) {
 }
 
 TEST_F(PhantomChild, GivesTheTimelineAndTheArithmeticWhenAsked) {
-  phantom::Child child = start();
+  phantom_gpu::Child child = start();
   const Json without = ask(child, question("bf16: true\n"));
   EXPECT_FALSE(without.contains("timeline"));
   Json with = ask(child, changed(question("bf16: true\n"), {{"details", true}}));
@@ -128,7 +129,7 @@ TEST_F(PhantomChild, GivesTheTimelineAndTheArithmeticWhenAsked) {
 
 // Not even the first allocation, by which LibTorch is asked for its attention kernel, has room.
 TEST_F(PhantomChild, RunsOutOfTheLeastMemory) {
-  phantom::Child child = start(kFixedSegments);
+  phantom_gpu::Child child = start(kFixedSegments);
   for (const int64_t bytes : {1, 1 << 20}) {
     EXPECT_THAT(ask(child, changed(question(), {{"memory_bytes", bytes}})).at("out_of_memory").get<std::string>(),
                 HasSubstr("out of memory"));
@@ -137,7 +138,7 @@ TEST_F(PhantomChild, RunsOutOfTheLeastMemory) {
 }
 
 TEST_F(PhantomChild, SaysWhyAQuestionHasNoAnswer) {
-  phantom::Child child = start();
+  phantom_gpu::Child child = start();
   const auto error = [&](const Json& question) { return ask(child, question).value("error", "no error"); };
   EXPECT_THAT(error(Json::object()), HasSubstr("another form than expected"));
   EXPECT_THAT(error(question("lora_r: many\n")), HasSubstr("lora_r"));
@@ -147,16 +148,16 @@ TEST_F(PhantomChild, SaysWhyAQuestionHasNoAnswer) {
 }
 
 TEST_F(PhantomChild, DiesWithAReason) {
-  const auto error = [&](phantom::Child& child) {
+  const auto error = [&](phantom_gpu::Child& child) {
     try {
       return "no error, but " + child.ask(question(), kPatience).dump();
     } catch (const Error& failure) {
       return std::string(failure.what());
     }
   };
-  phantom::Child poor = start("ulimit -v 8000000; ");  // KiB: too little to pretend 80 GiB
+  phantom_gpu::Child poor = start("ulimit -v 8000000; ");  // KiB: too little to pretend 80 GiB
   EXPECT_THAT(error(poor), AllOf(HasSubstr("exit status"), HasSubstr("ulimit -v")));
-  phantom::Child without_torch = start("FATHOM_TORCH=/nowhere ");
+  phantom_gpu::Child without_torch = start("FATHOM_TORCH=/nowhere ");
   EXPECT_THAT(error(without_torch), AllOf(HasSubstr("exit status"), HasSubstr("FATHOM_TORCH")));
 }
 

@@ -36,7 +36,7 @@ TEST_F(Cpu, CountsExactlyWhatIsAskedFor) {
     EXPECT_EQ(live(), 60 + 14) << "the view keeps the storage";
   }
   EXPECT_EQ(live(), 0);
-  Memory memory = ledger_.label();
+  memory::Memory memory = ledger_.label();
   EXPECT_EQ(memory.peak - base_, 74);
   EXPECT_EQ(memory.at_peak.total(), memory.peak);
 }
@@ -117,7 +117,7 @@ TEST_F(Cpu, KernelScratchIsApartFromLive) {
   at::Tensor x = at::ones({10}), y;
   ledger_.label();
   y = at::mul(x, at::Scalar(2.0));
-  Memory memory = ledger_.label();
+  memory::Memory memory = ledger_.label();
   EXPECT_EQ(memory.peak - base_, 80) << "x and y";
   EXPECT_GE(memory.kernel_scratch, 8);
 }
@@ -126,7 +126,7 @@ TEST_F(Cpu, TheBufferOfATransposingCopyIsScratch) {
   at::Tensor x = at::ones({100, 100}), y = at::empty({100, 100});
   ledger_.label();
   y.copy_(x.t());
-  Memory memory = ledger_.label();
+  memory::Memory memory = ledger_.label();
   EXPECT_EQ(memory.peak - base_, 80'000);
   EXPECT_EQ(memory.kernel_scratch, 60 * 60 * 4);
 }
@@ -136,7 +136,7 @@ TEST_F(Cpu, TemporariesOfCompositeOperatorsAreNotScratch) {
   at::Tensor logits_TV = at::zeros({4, 6}), targets_T = at::zeros({4}, at::kLong);
   ledger_.label();
   { at::Tensor loss = at::cross_entropy_loss(logits_TV, targets_T); }
-  Memory memory = ledger_.label();
+  memory::Memory memory = ledger_.label();
   // 96 log-probabilities, loss and total weight 4 each, beside logits (96) and targets (32).
   EXPECT_EQ(memory.peak - base_, 96 + 32 + 96 + 4 + 4);
 }
@@ -150,7 +150,7 @@ TEST_F(Cpu, BuffersOfWorkerThreadsAreScratch) {
   for (int round = 0; round < 20; round++) {
     ledger_.label();
     { at::Tensor y = at::mm(x, x); }
-    Memory memory = ledger_.label();
+    memory::Memory memory = ledger_.label();
     EXPECT_EQ(memory.peak - base_ - held, 512 * 512 * 2);
     { auto result = at::_scaled_dot_product_flash_attention_for_cpu(qkv_BHSE, qkv_BHSE, qkv_BHSE, 0.0, true); }
     memory = ledger_.label();

@@ -24,15 +24,15 @@ at::Tensor tensor_of(const void* key) {
 struct Happening {
   enum Kind { kTake, kGive, kBegin, kEnd, kRecompute, kSegment } kind;
   size_t block = 0;
-  Phase phase = Phase::kLoad;
+  memory::Phase phase = memory::Phase::kLoad;
 };
 struct Fact {
   int64_t bytes = 0;
-  std::optional<Component> claim;
+  std::optional<memory::Component> claim;
   bool scratch = false;
 };
 
-std::optional<Phase> phase_at(const std::vector<Happening>& all, size_t at) {
+std::optional<memory::Phase> phase_at(const std::vector<Happening>& all, size_t at) {
   for (size_t i = at + 1; i-- > 0;) {
     if (all[i].kind == Happening::kBegin) return all[i].phase;
     if (all[i].kind == Happening::kEnd) return std::nullopt;
@@ -58,18 +58,18 @@ bool recomputing_at(const std::vector<Happening>& all, size_t at) {
 bool is_activation(const std::vector<Happening>& all, size_t block) {
   size_t born = find(all, Happening::kTake, block), dead = find(all, Happening::kGive, block);
   bool recomputed = recomputing_at(all, born);
-  if (!recomputed && phase_at(all, born) != Phase::kForward) return false;
+  if (!recomputed && phase_at(all, born) != memory::Phase::kForward) return false;
   for (size_t i = born; i < all.size(); i++) {
     bool starts = recomputed ? all[i].kind == Happening::kSegment
-                             : all[i].kind == Happening::kBegin && all[i].phase == Phase::kBackward;
+                             : all[i].kind == Happening::kBegin && all[i].phase == memory::Phase::kBackward;
     if (starts) return i < dead;
   }
   return false;
 }
 
-Component naive_component(const std::vector<Happening>& all, const Fact& fact, size_t block) {
+memory::Component naive_component(const std::vector<Happening>& all, const Fact& fact, size_t block) {
   if (fact.claim) return *fact.claim;
-  return is_activation(all, block) ? Component::kActivations : Component::kTemporaryBuffers;
+  return is_activation(all, block) ? memory::Component::kActivations : memory::Component::kTemporaryBuffers;
 }
 
 struct Stream {
@@ -88,7 +88,7 @@ struct Stream {
     all.push_back({Happening::kTake, block});
     KernelCall call{scratch_call ? this : nullptr, scratch_call ? block + 1 : 0, false};
     if (below(10) == 0) {
-      auto claimed = kComponents[below(kComponentCount)];
+      auto claimed = memory::kComponents[below(memory::kComponentCount)];
       facts[block].claim = claimed;
       ClaimScope scope(claimed);
       ledger.on_allocate(key_of(block), facts[block].bytes, call);
@@ -115,11 +115,11 @@ struct Stream {
     } else if (what < 90) {
       if (!alive.empty()) {
         size_t block = alive[below(alive.size())];
-        facts[block].claim = kComponents[below(kComponentCount)];
+        facts[block].claim = memory::kComponents[below(memory::kComponentCount)];
         ledger.claim(tensor_of(key_of(block)), *facts[block].claim);
       }
     } else if (what < 94) {
-      Phase phase = kPhases[below(4)];
+      memory::Phase phase = memory::kPhases[below(4)];
       all.push_back({.kind = Happening::kBegin, .block = 0, .phase = phase});
       ledger.begin_phase(phase);
     } else if (what < 95) {
@@ -139,12 +139,12 @@ TEST(Label, AgreesWithANaiveLabellerOverRandomStreams) {
   for (uint64_t seed = 0; seed < 150; seed++) {
     Stream s(seed);
     for (int i = 0; i < 250; i++) s.step();
-    Memory memory = s.ledger.label();
+    memory::Memory memory = s.ledger.label();
     const auto& events = s.ledger.last_events();
 
-    ComponentBytes now, at_peak, maximum;
+    memory::ComponentBytes now, at_peak, maximum;
     int64_t live = 0, peak = 0, scratch = 0, most_scratch = 0;
-    std::array<int64_t, kPhaseCount> phase_peak{};
+    std::array<int64_t, memory::kPhaseCount> phase_peak{};
     phase_peak.fill(-1);
     size_t event = 0;
     for (size_t i = 0; i < s.all.size(); i++) {
@@ -153,20 +153,20 @@ TEST(Label, AgreesWithANaiveLabellerOverRandomStreams) {
       if (h.kind == Happening::kTake || h.kind == Happening::kGive) {
         const Fact& fact = s.facts[h.block];
         int64_t bytes = h.kind == Happening::kTake ? fact.bytes : -fact.bytes;
-        Component component = naive_component(s.all, fact, h.block);
+        memory::Component component = naive_component(s.all, fact, h.block);
         ASSERT_LT(event, events.size());
         ASSERT_EQ(events[event].bytes, bytes);
         ASSERT_EQ(events[event].kernel_scratch, fact.scratch);
         ASSERT_EQ(events[event].component, component) << "seed " << seed << ", event " << event;
         ASSERT_EQ(events[event].in_phase, phase.has_value());
-        ASSERT_EQ(events[event].phase, phase.value_or(Phase::kLoad));
+        ASSERT_EQ(events[event].phase, phase.value_or(memory::Phase::kLoad));
         event++;
         (fact.scratch ? scratch : live) += bytes;
         if (!fact.scratch) now[component] += bytes;
       }
       ASSERT_EQ(now.total(), live) << "the components add up to the live bytes at every instant";
       most_scratch = std::max(most_scratch, scratch);
-      for (Component c : kComponents) maximum[c] = std::max(maximum[c], now[c]);
+      for (memory::Component c : memory::kComponents) maximum[c] = std::max(maximum[c], now[c]);
       if (live > peak) {
         peak = live;
         at_peak = now;
@@ -183,7 +183,7 @@ TEST(Label, AgreesWithANaiveLabellerOverRandomStreams) {
     ASSERT_EQ(memory.maximum, maximum);
     ASSERT_EQ(memory.kernel_scratch, most_scratch);
     ASSERT_EQ(s.ledger.live_bytes(), live);
-    for (Phase p : kPhases) {
+    for (memory::Phase p : memory::kPhases) {
       ASSERT_EQ(memory.phase(p).seen, phase_peak[static_cast<int>(p)] >= 0);
       ASSERT_EQ(memory.phase(p).peak, std::max<int64_t>(phase_peak[static_cast<int>(p)], 0));
       ASSERT_EQ(memory.phase(p).at_peak.total(), memory.phase(p).peak);
@@ -206,7 +206,7 @@ TEST(Label, PiecesFoldIntoTheWhole) {
     while (!s.alive.empty()) s.give(0);
     ASSERT_EQ(s.ledger.live_bytes(), 0);
     s.ledger.label();
-    Memory nothing = s.ledger.label();
+    memory::Memory nothing = s.ledger.label();
     ASSERT_EQ(nothing.peak, 0);
     ASSERT_EQ(nothing.maximum.total(), 0);
   }
@@ -215,7 +215,7 @@ TEST(Label, PiecesFoldIntoTheWhole) {
 // An evaluation that runs for longer than the ledger remembers: its peak comes first, and is asked for at the end.
 TEST(Label, KeepsThePeakOfAStretchThatWasCutUnasked) {
   Ledger ledger;
-  ledger.begin_phase(Phase::kEvaluation);
+  ledger.begin_phase(memory::Phase::kEvaluation);
   ledger.on_allocate(key_of(0), 1000);
   ledger.on_allocate(key_of(1), 500);
   ledger.on_free(key_of(1));
@@ -224,10 +224,10 @@ TEST(Label, KeepsThePeakOfAStretchThatWasCutUnasked) {
     ledger.on_free(key_of(2));
   }
   ledger.end_phase();
-  Memory memory = ledger.label();
+  memory::Memory memory = ledger.label();
   EXPECT_LT(ledger.last_events().size(), 100u) << "this stretch was to be cut";
   EXPECT_EQ(memory.peak, 1500);
-  EXPECT_EQ(memory.phase(Phase::kEvaluation).peak, 1500);
+  EXPECT_EQ(memory.phase(memory::Phase::kEvaluation).peak, 1500);
   EXPECT_EQ(ledger.memory(), memory);
   EXPECT_EQ(ledger.label().peak, 1000) << "what label() returned once is not part of the next stretch";
 }
@@ -241,7 +241,7 @@ TEST(Label, OfALongStepDoesNotDependOnWhereItWasCut) {
     const KernelCall call{.thread = &ledger, .number = 1};
     for (size_t batch = 0; batch < 300; ++batch) {
       ledger.on_allocate(key_of(1), 40);  // its tokens
-      ledger.begin_phase(Phase::kForward);
+      ledger.begin_phase(memory::Phase::kForward);
       for (size_t i = 0; i < 2000; ++i) {
         ledger.on_allocate(key_of(10 + i), 3 + static_cast<int64_t>(batch % 7));
         ledger.on_allocate(key_of(2), 11);
@@ -250,17 +250,17 @@ TEST(Label, OfALongStepDoesNotDependOnWhereItWasCut) {
         ledger.on_free(key_of(2));
       }
       ledger.end_phase();
-      ledger.begin_phase(Phase::kBackward);
+      ledger.begin_phase(memory::Phase::kBackward);
       for (size_t i = 2000; i-- > 0;) ledger.on_free(key_of(10 + i));
       if (batch == 0) {
         ledger.on_allocate(key_of(4), 1000);
-        ledger.claim(tensor_of(key_of(4)), Component::kGradients);
+        ledger.claim(tensor_of(key_of(4)), memory::Component::kGradients);
       }
       ledger.end_phase();
       ledger.on_free(key_of(1));
     }
     ledger.on_free(key_of(4));
-    Memory memory = ledger.label();
+    memory::Memory memory = ledger.label();
     EXPECT_LT(ledger.last_events().size(), kLongStretch) << "this step was to be cut";
     EXPECT_EQ(memory.kernel_scratch, scratch ? 5 : 0);
     memory.kernel_scratch = memory.peak_with_scratch = 0;
@@ -274,30 +274,30 @@ TEST(Label, PhasePeakCountsWhatWasAliveBeforeAndEndBelongsToThatOccurrence) {
   ledger.on_allocate(key_of(0), 100);
   ledger.label();
   for (int64_t extra : {50, 70, 60}) {
-    ledger.begin_phase(Phase::kForward);
+    ledger.begin_phase(memory::Phase::kForward);
     ledger.on_allocate(key_of(1), extra);
     ledger.on_free(key_of(1));
     ledger.on_allocate(key_of(2), extra / 10);
     ledger.end_phase();
     ledger.on_free(key_of(2));
   }
-  Memory memory = ledger.label();
-  EXPECT_EQ(memory.phase(Phase::kForward).peak, 170);
-  EXPECT_EQ(memory.phase(Phase::kForward).end.total(), 107);
+  memory::Memory memory = ledger.label();
+  EXPECT_EQ(memory.phase(memory::Phase::kForward).peak, 170);
+  EXPECT_EQ(memory.phase(memory::Phase::kForward).end.total(), 107);
   EXPECT_EQ(memory.peak, 170);
 }
 
 TEST(Label, AClaimCountsFromTheAllocation) {
   Ledger ledger;
-  ledger.begin_phase(Phase::kBackward);
+  ledger.begin_phase(memory::Phase::kBackward);
   ledger.on_allocate(key_of(0), 8);
   ledger.on_allocate(key_of(1), 100);
   ledger.on_free(key_of(1));
-  ledger.claim(tensor_of(key_of(0)), Component::kGradients, "weight.grad");
-  ledger.claim(at::Tensor(), Component::kGradients);
-  Memory memory = ledger.label();
-  EXPECT_EQ(memory.at_peak[Component::kGradients], 8);
-  EXPECT_EQ(memory.at_peak[Component::kTemporaryBuffers], 100);
+  ledger.claim(tensor_of(key_of(0)), memory::Component::kGradients, "weight.grad");
+  ledger.claim(at::Tensor(), memory::Component::kGradients);
+  memory::Memory memory = ledger.label();
+  EXPECT_EQ(memory.at_peak[memory::Component::kGradients], 8);
+  EXPECT_EQ(memory.at_peak[memory::Component::kTemporaryBuffers], 100);
 }
 
 TEST(Label, FreeingAnUnknownBlockIsIgnored) {
@@ -311,10 +311,10 @@ TEST(Label, TenThousandEventsTakeUnderTwoMilliseconds) {
   Ledger ledger;
   double best_ms = 1e9;
   for (int round = 0; round < 10; round++) {
-    for (Phase phase : {Phase::kForward, Phase::kBackward}) {
+    for (memory::Phase phase : {memory::Phase::kForward, memory::Phase::kBackward}) {
       ledger.begin_phase(phase);
       for (size_t i = 0; i < 2500; i++)
-        phase == Phase::kForward ? ledger.on_allocate(key_of(i), 64) : ledger.on_free(key_of(2499 - i));
+        phase == memory::Phase::kForward ? ledger.on_allocate(key_of(i), 64) : ledger.on_free(key_of(2499 - i));
       for (size_t i = 0; i < 1250; i++) {
         ledger.on_allocate(key_of(5000), 32);
         ledger.on_free(key_of(5000));

@@ -11,14 +11,14 @@ namespace fathom::ledger {
 namespace {
 
 using at::Tensor;
-using C = Component;
+using C = memory::Component;
 
 // A parameter list, its gradients and fused AdamW, claimed as the trainer claims them.
 class TinyRun {
  public:
   explicit TinyRun(std::vector<std::vector<int64_t>> shapes) : start_(ledger_.live_bytes()) {
     ledger_.label();
-    ledger_.begin_phase(Phase::kLoad);
+    ledger_.begin_phase(memory::Phase::kLoad);
     for (auto& shape : shapes) {
       parameters.push_back(at::full(shape, 0.1).set_requires_grad(true));
       means_.push_back(at::zeros(shape));
@@ -37,19 +37,19 @@ class TinyRun {
   }
 
   // The memory of the second of two steps.
-  Memory train(const std::function<Tensor()>& loss_of) {
-    Memory memory;
+  memory::Memory train(const std::function<Tensor()>& loss_of) {
+    memory::Memory memory;
     for (int i = 0; i < 2; i++) {
       ledger_.label();
-      ledger_.begin_phase(Phase::kForward);
+      ledger_.begin_phase(memory::Phase::kForward);
       Tensor loss = loss_of();
       ledger_.end_phase();
-      ledger_.begin_phase(Phase::kBackward);
+      ledger_.begin_phase(memory::Phase::kBackward);
       torch::autograd::backward({loss}, {});
       loss.reset();
       for (auto& p : parameters) ledger_.claim(p.grad(), C::kGradients);
       ledger_.end_phase();
-      ledger_.begin_phase(Phase::kOptimizerStep);
+      ledger_.begin_phase(memory::Phase::kOptimizerStep);
       {
         at::NoGradGuard no_grad;
         std::vector<Tensor> gradients;
@@ -62,7 +62,7 @@ class TinyRun {
       memory = ledger_.label();
       for (const auto& phase : memory.phases) EXPECT_EQ(phase.at_peak.total(), phase.peak);
     }
-    const ComponentBytes& end = memory.phase(Phase::kOptimizerStep).end;
+    const memory::ComponentBytes& end = memory.phase(memory::Phase::kOptimizerStep).end;
     EXPECT_EQ(end[C::kTemporaryBuffers], 0) << "nothing temporary outlives the gradients";
     EXPECT_EQ(end[C::kActivations], 0);
     EXPECT_EQ(end[C::kGradients], 0);
@@ -86,7 +86,7 @@ struct Expected {
 };
 
 // Empty if `memory` holds the expected bytes: each component's largest, and the peak.
-std::string difference(const Memory& memory, const Expected& expected) {
+std::string difference(const memory::Memory& memory, const Expected& expected) {
   std::string text;
   auto compare = [&](std::string_view what, int64_t is, int64_t should) {
     if (is != should)
@@ -99,7 +99,7 @@ std::string difference(const Memory& memory, const Expected& expected) {
                                         {C::kActivations, expected.activations},
                                         {C::kTemporaryBuffers, expected.temporary_buffers},
                                         {C::kKernels, 0}};
-  for (auto [component, bytes] : rows) compare(component_name(component), memory.maximum[component], bytes);
+  for (auto [component, bytes] : rows) compare(memory::component_name(component), memory.maximum[component], bytes);
   compare("peak", memory.peak, expected.peak);
   return text;
 }
@@ -113,7 +113,7 @@ class Networks : public testing::Test {
 };
 
 // y = x Wᵀ + b, loss = Σ y². x [4, 8], W [3, 8], b [3].
-Memory train_linear() {
+memory::Memory train_linear() {
   TinyRun run({{3, 8}, {3}});
   Tensor x = run.input(at::ones({4, 8}));
   return run.train([&] {
@@ -148,7 +148,7 @@ TEST_F(Networks, TwoLayersWithRelu) {
   TinyRun run({{16, 8}, {16}, {3, 16}, {3}});
   Tensor x = run.input(at::ones({4, 8}));
   const auto& p = run.parameters;
-  Memory memory = run.train([&] {
+  memory::Memory memory = run.train([&] {
     Tensor h = at::relu(at::linear(x, p[0], p[1]));
     Tensor y = at::linear(h, p[2], p[3]);
     return at::sum(y * y);
@@ -170,7 +170,7 @@ TEST_F(Networks, TwoLayersWithRelu) {
 TEST_F(Networks, EmbeddingAndCrossEntropy) {
   TinyRun run({{10, 6}, {10, 6}});
   Tensor ids_T = run.input(at::zeros({5}, at::kLong)), targets_T = run.input(at::ones({5}, at::kLong));
-  Memory memory = run.train([&] {
+  memory::Memory memory = run.train([&] {
     Tensor x_TD = at::embedding(run.parameters[0], ids_T);
     return at::cross_entropy_loss(at::linear(x_TD, run.parameters[1]), targets_T);
   });
@@ -191,7 +191,7 @@ TEST_F(Networks, EmbeddingAndCrossEntropy) {
 TEST_F(Networks, ResidualBlockWithDropout) {
   TinyRun run({{8, 8}});
   Tensor x = run.input(at::ones({4, 8}));
-  Memory memory = run.train([&] {
+  memory::Memory memory = run.train([&] {
     Tensor h = at::linear(x, run.parameters[0]);
     Tensor dropped = at::dropout(h, 0.5, true);
     Tensor out = x + dropped;
@@ -245,7 +245,7 @@ TEST_F(Networks, CheckpointedSegment) {
   segment->run = [&](const Tensor& in) {
     return at::relu(at::linear(at::relu(at::linear(in, run.parameters[0])), run.parameters[1]));
   };
-  Memory memory = run.train([&] {
+  memory::Memory memory = run.train([&] {
     Tensor y = at::linear(Recompute::apply(x, anchor, segment), run.parameters[2]);
     return at::sum(y * y);
   });
@@ -262,7 +262,7 @@ TEST_F(Networks, CheckpointedSegment) {
       // At the same moment; the gradients of W3 (96) and W2 (512) are there.
       .peak = 1'120 + 2'252 + 128 + 388 + 644 + 96 + 512};
   EXPECT_EQ(difference(memory, expected), "");
-  EXPECT_EQ(memory.phase(Phase::kForward).end[C::kActivations], 128 + 48 + 4);
+  EXPECT_EQ(memory.phase(memory::Phase::kForward).end[C::kActivations], 128 + 48 + 4);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "ledger/timeline.h"
+#include "memory/timeline.h"
 
 #include <gmock/gmock.h>
 
@@ -14,10 +14,10 @@ const void* key_of(size_t number) { return reinterpret_cast<const void*>(number 
 void play_step(Ledger& ledger) {
   ledger.on_allocate(key_of(0), 1000);
   ledger.label();
-  ledger.begin_phase(Phase::kForward);
+  ledger.begin_phase(memory::Phase::kForward);
   ledger.enter("model.layers.0.mlp");
   ledger.on_allocate(key_of(1), 300, {.op = "aten::mm"});
-  ledger.begin_phase(Phase::kBackward);
+  ledger.begin_phase(memory::Phase::kBackward);
   ledger.on_allocate(key_of(2), 50);
   ledger.enter("loss");
   ledger.on_allocate(key_of(3), 200);
@@ -28,9 +28,9 @@ void play_step(Ledger& ledger) {
 }
 
 // Live bytes at a position by adding up blocks, to hold against the timeline's own figures.
-int64_t live_at(const Timeline& timeline, int64_t position) {
+int64_t live_at(const memory::Timeline& timeline, int64_t position) {
   int64_t live = 0;
-  for (const Timeline::Block& block : timeline.blocks) {
+  for (const memory::Timeline::Block& block : timeline.blocks) {
     if (block.taken <= position && position < block.given_back) live += block.bytes;
   }
   return live;
@@ -39,26 +39,26 @@ int64_t live_at(const Timeline& timeline, int64_t position) {
 TEST(Timeline, TellsWhenEachBlockCameAndWent) {
   Ledger ledger;
   play_step(ledger);
-  const Timeline& timeline = ledger.peak_timeline();
+  const memory::Timeline& timeline = ledger.peak_timeline();
   ASSERT_EQ(timeline.blocks.size(), 4u);
   EXPECT_EQ(timeline.events, 5);
   EXPECT_EQ(timeline.blocks[0].taken, 0);
-  EXPECT_EQ(timeline.blocks[0].given_back, Timeline::kNever);
+  EXPECT_EQ(timeline.blocks[0].given_back, memory::Timeline::kNever);
   EXPECT_EQ(timeline.blocks[1].taken, 1);
   EXPECT_EQ(timeline.blocks[1].given_back, 4);
-  EXPECT_EQ(timeline.blocks[1].component, Component::kActivations);
+  EXPECT_EQ(timeline.blocks[1].component, memory::Component::kActivations);
   EXPECT_EQ(timeline.names[timeline.blocks[1].module], "model.layers.0.mlp");
   EXPECT_EQ(timeline.names[timeline.blocks[1].op], "aten::mm");
   EXPECT_EQ(timeline.names[timeline.blocks[2].module], "") << "a phase begins nowhere";
   EXPECT_EQ(timeline.names[timeline.blocks[3].module], "loss");
-  EXPECT_THAT(timeline.phases,
-              testing::ElementsAre(Timeline::Span{Phase::kForward, 0, 1}, Timeline::Span{Phase::kBackward, 1, 5}));
+  EXPECT_THAT(timeline.phases, testing::ElementsAre(memory::Timeline::Span{memory::Phase::kForward, 0, 1},
+                                                    memory::Timeline::Span{memory::Phase::kBackward, 1, 5}));
 }
 
 TEST(Timeline, ReachesItsPeakWhereItsBlocksAddUpToIt) {
   Ledger ledger;
   play_step(ledger);
-  const Timeline& timeline = ledger.peak_timeline();
+  const memory::Timeline& timeline = ledger.peak_timeline();
   EXPECT_EQ(timeline.peak, 1550);
   EXPECT_EQ(timeline.peak, ledger.memory().peak);
   EXPECT_EQ(live_at(timeline, timeline.peak_position), timeline.peak);
@@ -70,7 +70,7 @@ TEST(Timeline, ReachesItsPeakWhereItsBlocksAddUpToIt) {
 TEST(Timeline, IsOfTheStretchWithTheLargestPeakThatHadABackwardPhase) {
   Ledger ledger;
   play_step(ledger);
-  ledger.begin_phase(Phase::kEvaluation);
+  ledger.begin_phase(memory::Phase::kEvaluation);
   ledger.on_allocate(key_of(9), 1 << 20);
   ledger.on_free(key_of(9));
   ledger.end_phase();
@@ -84,10 +84,10 @@ TEST(Timeline, IsOfTheStepWithTheLargerForwardPhaseAmongEquals) {
   for (const std::vector<int64_t>& order : {std::vector<int64_t>{100, 300, 200}, {300, 100}, {300}}) {
     Ledger ledger;
     for (const int64_t forward : order) {
-      ledger.begin_phase(Phase::kForward);
+      ledger.begin_phase(memory::Phase::kForward);
       ledger.on_allocate(key_of(1), forward);
       ledger.on_free(key_of(1));
-      ledger.begin_phase(Phase::kBackward);
+      ledger.begin_phase(memory::Phase::kBackward);
       ledger.on_allocate(key_of(2), 500);
       ledger.on_free(key_of(2));
       ledger.end_phase();
@@ -101,7 +101,7 @@ TEST(Timeline, IsOfTheStepWithTheLargerForwardPhaseAmongEquals) {
 TEST(Timeline, NamesTheLargestBlocksAtItsPeak) {
   Ledger ledger;
   play_step(ledger);
-  const std::vector<Timeline::Block> largest = largest_at_peak(ledger.peak_timeline(), 2);
+  const std::vector<memory::Timeline::Block> largest = memory::largest_at_peak(ledger.peak_timeline(), 2);
   ASSERT_EQ(largest.size(), 2u);
   EXPECT_EQ(largest[0].bytes, 1000);
   EXPECT_EQ(largest[1].bytes, 300);
@@ -110,19 +110,19 @@ TEST(Timeline, NamesTheLargestBlocksAtItsPeak) {
 TEST(Timeline, SurvivesJson) {
   Ledger ledger;
   play_step(ledger);
-  EXPECT_EQ(timeline_from_json(to_json(ledger.peak_timeline())), ledger.peak_timeline());
+  EXPECT_EQ(memory::timeline_from_json(memory::to_json(ledger.peak_timeline())), ledger.peak_timeline());
 }
 
 TEST(Timeline, RefusesJsonOfAnotherForm) {
   Ledger ledger;
   play_step(ledger);
-  const Json sound = to_json(ledger.peak_timeline());
+  const Json sound = memory::to_json(ledger.peak_timeline());
   for (const char* change :
        {R"([{"op":"remove","path":"/names"}])", R"([{"op":"replace","path":"/blocks/0/5","value":99}])",
         R"([{"op":"replace","path":"/blocks/0/3","value":7}])", R"([{"op":"replace","path":"/blocks/1/2","value":0}])",
         R"([{"op":"replace","path":"/blocks/0/0","value":-1}])",
         R"([{"op":"replace","path":"/phases/0/0","value":6}])"}) {
-    EXPECT_THROW(timeline_from_json(sound.patch(Json::parse(change))), Error) << change;
+    EXPECT_THROW(memory::timeline_from_json(sound.patch(Json::parse(change))), Error) << change;
   }
 }
 
@@ -131,7 +131,7 @@ TEST(Refusal, KeepsWhatWasAliveAndWhereItHappened) {
   EXPECT_FALSE(ledger.refusal());
   ledger.on_allocate(key_of(0), 1000);
   ledger.label();
-  ledger.begin_phase(Phase::kForward);
+  ledger.begin_phase(memory::Phase::kForward);
   ledger.enter("model.layers.0.mlp");
   ledger.on_allocate(key_of(1), 300, {.op = "aten::mm"});
   ledger.on_refusal(5000, {.op = "aten::bmm"});
@@ -141,8 +141,8 @@ TEST(Refusal, KeepsWhatWasAliveAndWhereItHappened) {
   EXPECT_EQ(refusal->bytes, 5000);
   EXPECT_EQ(refusal->module, "model.layers.0.mlp");
   EXPECT_EQ(refusal->op, "aten::bmm");
-  EXPECT_EQ(refusal->phase, Phase::kForward);
-  EXPECT_EQ(refusal->live[Component::kActivations], 300) << "the backward pass would have needed it";
+  EXPECT_EQ(refusal->phase, memory::Phase::kForward);
+  EXPECT_EQ(refusal->live[memory::Component::kActivations], 300) << "the backward pass would have needed it";
   EXPECT_EQ(refusal->live.total(), 1300);
   ASSERT_EQ(refusal->blocks.size(), 2u);
   EXPECT_EQ(refusal->blocks[1].what, "model.layers.0.mlp, aten::mm");

@@ -26,7 +26,7 @@ struct Shape {
   int64_t rows, length, heads, key_heads, size;
 };
 
-class Attention : public testing::TestWithParam<std::tuple<Shape, AttentionKernel, at::ScalarType>> {};
+class Attention : public testing::TestWithParam<std::tuple<Shape, footprint::AttentionKernel, at::ScalarType>> {};
 
 TEST_P(Attention, equals_the_formula) {
   const auto& [shape, kernel, type] = GetParam();
@@ -60,11 +60,12 @@ constexpr Shape kShapes[] = {{"one_row", 1, 37, 6, 2, 10},
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Attention,
                          testing::Combine(testing::ValuesIn(kShapes),
-                                          testing::Values(AttentionKernel::kFlash, AttentionKernel::kMath,
-                                                          AttentionKernel::kMemoryEfficient),
+                                          testing::Values(footprint::AttentionKernel::kFlash,
+                                                          footprint::AttentionKernel::kMath,
+                                                          footprint::AttentionKernel::kMemoryEfficient),
                                           testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
-                           std::string kernel = kernel_name(std::get<1>(info.param));
+                           std::string kernel = footprint::kernel_name(std::get<1>(info.param));
                            std::replace_if(
                                kernel.begin(), kernel.end(), [](char c) { return !std::isalnum(c); }, '_');
                            return std::string(std::get<0>(info.param).name) + "_" + kernel + "_" +
@@ -72,9 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Attention,
                          });
 
 TEST(AttentionKernelOf, the_cpu_follows_the_configuration) {
-  EXPECT_EQ(attention_kernel(config::Attention::kFlash, at::kCPU, at::kFloat, 10), AttentionKernel::kFlash);
-  EXPECT_EQ(attention_kernel(config::Attention::kMath, at::kCPU, at::kFloat, 10), AttentionKernel::kMath);
-  EXPECT_EQ(kernel_name(AttentionKernel::kMemoryEfficient), "memory-efficient attention");
+  EXPECT_EQ(attention_kernel(config::Attention::kFlash, at::kCPU, at::kFloat, 10), footprint::AttentionKernel::kFlash);
+  EXPECT_EQ(attention_kernel(config::Attention::kMath, at::kCPU, at::kFloat, 10), footprint::AttentionKernel::kMath);
+  EXPECT_EQ(footprint::kernel_name(footprint::AttentionKernel::kMemoryEfficient), "memory-efficient attention");
 }
 
 }  // namespace

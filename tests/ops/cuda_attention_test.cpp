@@ -101,7 +101,7 @@ Inputs draw_inputs(int64_t key_heads, int64_t size) {
 }
 
 at::Tensor attend(const Inputs& in) {
-  return cuda_attention(in.q_BSHE, in.k_BSKE, in.v_BSKE, AttentionKernel::kMemoryEfficient, nullptr, 0);
+  return cuda_attention(in.q_BSHE, in.k_BSKE, in.v_BSKE, footprint::AttentionKernel::kMemoryEfficient, nullptr, 0);
 }
 
 TEST(MemoryEfficientAttention, AsksForTheSumsOnlyWhereThereIsABackwardPass) {

@@ -60,7 +60,7 @@ TEST_P(CudaKernelsOf, moves_sixteen_bytes_at_a_time_where_it_can) {
 TEST_P(CudaKernelsOf, rotate) {
   const int64_t length = 9, heads = 3;
   for (const int64_t size : {2, 10, 16, 64}) {
-    RotaryTable table(rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
+    RotaryTable table(arch::rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
     const auto [cos_SE2, sin_SE2] = table.rows(0, length);
     const at::Tensor x_BSHE = draw_at({2, length, heads, size}, size != 16);
     at::Tensor out_BSHE = at::empty_like(x_BSHE), back_BSHE = at::empty_like(x_BSHE);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "footprint/attention_segments.h"
 #include "ops/attention.h"
-#include "ops/attention_segments.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {
@@ -72,10 +72,11 @@ const Case kCases[] = {
     {"window_beyond_the_kernels_blocks", {1500, 3}, {2, 1, 8}, 700},
 };
 
-constexpr AttentionKernel kKernels[] = {AttentionKernel::kFlash, AttentionKernel::kMath,
-                                        AttentionKernel::kMemoryEfficient};
+constexpr footprint::AttentionKernel kKernels[] = {footprint::AttentionKernel::kFlash,
+                                                   footprint::AttentionKernel::kMath,
+                                                   footprint::AttentionKernel::kMemoryEfficient};
 
-using Parameters = std::tuple<Case, AttentionKernel, at::ScalarType>;
+using Parameters = std::tuple<Case, footprint::AttentionKernel, at::ScalarType>;
 
 class DocumentAttention : public testing::TestWithParam<Parameters> {};
 
@@ -136,13 +137,14 @@ INSTANTIATE_TEST_SUITE_P(Cases, DocumentAttention,
                          testing::Combine(testing::ValuesIn(kCases), testing::ValuesIn(kKernels),
                                           testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
-                           const std::string kernel = kernel_name(std::get<1>(info.param));
+                           const std::string kernel = footprint::kernel_name(std::get<1>(info.param));
                            return std::string(std::get<0>(info.param).name) + "_" +
                                   kernel.substr(0, kernel.find_first_of("- ")) + "_" +
                                   at::toString(std::get<2>(info.param));
                          });
 
-class WindowAttention : public testing::TestWithParam<std::tuple<int64_t, AttentionKernel, at::ScalarType>> {};
+class WindowAttention : public testing::TestWithParam<std::tuple<int64_t, footprint::AttentionKernel, at::ScalarType>> {
+};
 
 TEST_P(WindowAttention, of_rows_equals_the_formula) {
   const auto& [window, kernel, type] = GetParam();
@@ -172,14 +174,14 @@ TEST(AttentionSegments, cover_every_visible_pair_once) {
   for (const int64_t window : {0, 1, 5, 40, 300}) {
     const std::vector<int64_t> lengths = {3, 1, 77, 40, 900};
     int64_t pairs = 0, tokens = 0;
-    for (const AttentionSegment& segment : attention_segments(lengths, window)) {
+    for (const footprint::AttentionSegment& segment : footprint::attention_segments(lengths, window)) {
       EXPECT_EQ(segment.first_query, tokens);
       tokens += segment.queries;
       pairs += segment.windowed ? segment.queries * window : segment.queries * (segment.queries + 1) / 2;
       EXPECT_EQ(segment.keys, segment.windowed ? segment.queries + window - 1 : segment.queries);
     }
     EXPECT_EQ(tokens, 1021);
-    EXPECT_EQ(pairs, visible_pairs(lengths, window));
+    EXPECT_EQ(pairs, footprint::visible_pairs(lengths, window));
   }
 }
 

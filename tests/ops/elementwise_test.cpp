@@ -49,7 +49,7 @@ TEST_P(Elementwise, rms_norm_agrees_with_its_reference_operators) {
 
 TEST_P(Elementwise, rotary) {
   const int64_t rows = 2, length = 70, heads = 3, size = 10;
-  RotaryTable table(rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
+  RotaryTable table(arch::rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
   const auto [cos, sin] = table.rows(5, length);
   const at::Tensor cos_S1E = at::cat({cos, cos}, -1).unsqueeze(1).to(at::kDouble);
   const at::Tensor sin_S1E = at::cat({sin, sin}, -1).unsqueeze(1).to(at::kDouble);
@@ -62,7 +62,7 @@ TEST_P(Elementwise, rotary) {
 }
 
 TEST_P(Elementwise, rotary_by_operators_is_the_same) {
-  RotaryTable table(rotary_frequencies(500, 8, {}), at::kCPU, nullptr);
+  RotaryTable table(arch::rotary_frequencies(500, 8, {}), at::kCPU, nullptr);
   const auto [cos, sin] = table.rows(0, 12);
   const at::Tensor x = draw({2, 12, 3, 8}, at::kFloat);
   // A type without a kernel takes the way of CUDA.
@@ -87,7 +87,7 @@ TEST(Swiglu, extreme_gates_stay_finite_and_nan_stays_nan) {
 }
 
 TEST(RotaryTable, follows_the_formula_as_it_grows) {
-  RotaryTable table(rotary_frequencies(777, 14, {}), at::kCPU, nullptr);
+  RotaryTable table(arch::rotary_frequencies(777, 14, {}), at::kCPU, nullptr);
   table.rows(0, 3);
   const auto [cos, sin] = table.rows(1000, 1);
   for (int64_t i = 0; i < 7; ++i) {

@@ -24,7 +24,7 @@ FakeQuantizer quantizer_of(Scheme scheme, const at::Tensor& weight_ND) {
   return quantizer;
 }
 
-kernels::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_ND) {
+cpu::StepGrid grid_of(const FakeQuantizer& quantizer, const at::Tensor& weight_ND) {
   const bool int4 = quant::is_int4(quantizer.scheme);
   return {weight_ND.size(1) / quantizer.log_steps_NG.size(1), int4 ? -8.0f : -127.0f, int4 ? 7.0f : 127.0f};
 }
@@ -44,7 +44,7 @@ class FakeQuantized : public testing::TestWithParam<Scheme> {
 
 TEST_P(FakeQuantized, is_its_codes_times_their_step_and_stays_where_it_is) {
   const at::Tensor rounded_ND = fake_quantize(weight_ND, quantizer, at::kFloat);
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const auto [codes_ND, steps_NG] = learned_codes(weight_ND, quantizer);
   EXPECT_GE(codes_ND.min().item<int>(), grid.lowest);
   EXPECT_LE(codes_ND.max().item<int>(), grid.highest);
@@ -59,7 +59,7 @@ TEST_P(FakeQuantized, is_its_codes_times_their_step_and_stays_where_it_is) {
 }
 
 TEST_P(FakeQuantized, is_off_by_half_a_step_at_most_within_the_codes) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const at::Tensor steps = quantizer.log_steps_NG.view({-1, 1}).exp();
   const at::Tensor values = weight_ND.view({-1, grid.group});
   const at::Tensor off = (fake_quantize(weight_ND, quantizer, at::kFloat).view_as(values) - values).abs();
@@ -72,7 +72,7 @@ TEST_P(FakeQuantized, is_off_by_half_a_step_at_most_within_the_codes) {
 TEST_P(FakeQuantized, is_the_same_by_operators_and_on_two_threads) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     const at::Tensor stored_ND = weight_ND.to(type), upstream_ND = at::randn(weight_ND.sizes()).to(type);
-    const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+    const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
     at::Tensor out_ND = at::empty_like(stored_ND), gradient_ND = upstream_ND.clone();
     at::Tensor sums_NG = at::empty_like(quantizer.log_steps_NG);
     fake_quantize_in_parts(stored_ND, quantizer.log_steps_NG, grid, out_ND);
@@ -91,7 +91,7 @@ TEST_P(FakeQuantized, is_the_same_by_operators_and_on_two_threads) {
 TEST_P(FakeQuantized, begins_as_rounding_without_training) {
   const FakeQuantizer first = quantizer_of(GetParam(), weight_ND);
   const at::Tensor rounded_ND = fake_quantize(weight_ND, first, at::kFloat);
-  const kernels::StepGrid grid = grid_of(first, weight_ND);
+  const cpu::StepGrid grid = grid_of(first, weight_ND);
   std::vector<uint8_t> codes(static_cast<size_t>(grid.group));
   at::Tensor expected_ND = at::empty_like(weight_ND);
   for (int64_t place = 0; place < weight_ND.numel(); place += grid.group) {
@@ -114,7 +114,7 @@ TEST_P(FakeQuantized, begins_as_rounding_without_training) {
 // The loss is linear in what is read back: a difference of the step, with codes that stay, is the sum of upstream x
 // code x step. To it LSQ adds what the straight-through rounding makes of v / s: upstream x -v within the codes.
 TEST_P(FakeQuantized, agrees_with_finite_differences_of_steps_and_the_straight_through_term) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const at::Tensor upstream = at::randn(weight_ND.sizes()).to(at::kDouble).view({-1, grid.group});
   const at::Tensor values = weight_ND.to(at::kDouble).view({-1, grid.group});
   const at::Tensor log_steps = quantizer.log_steps_NG.to(at::kDouble).view({-1, 1});
@@ -133,7 +133,7 @@ TEST_P(FakeQuantized, agrees_with_finite_differences_of_steps_and_the_straight_t
 // Weights alike in all, moved by the same factor as the step: what is read back moves with them. The straight-through
 // gradients must say the same as the difference of the true function.
 TEST_P(FakeQuantized, agrees_with_the_true_function_where_weights_and_steps_grow_together) {
-  const kernels::StepGrid grid = grid_of(quantizer, weight_ND);
+  const cpu::StepGrid grid = grid_of(quantizer, weight_ND);
   const at::Tensor upstream_ND = at::randn(weight_ND.sizes());
   const at::Tensor gradient_ND = upstream_ND.clone();
   const at::Tensor of_steps_NG = fake_quantize_backward(gradient_ND, weight_ND, quantizer);

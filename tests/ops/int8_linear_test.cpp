@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "cpu/amx_codes.h"
+#include "cpu/amx_product.h"
 #include "ledger/ledger.h"
-#include "ops/amx_codes.h"
-#include "ops/amx_product.h"
 #include "ops/linear.h"
 #include "quant/int8.h"
 #include "tests/ops/compare.h"
@@ -43,11 +43,11 @@ Int8Rows draw_rows(int64_t rows, int64_t columns) { return {draw_codes(rows, col
 // As they lie side by side, whatever the processor.
 Int8Rows quantize_side_by_side(const at::Tensor& x_TD) { return quantize_rows(x_TD.to(at::kDouble)); }
 
-// From ops/amx_codes.h's order to that of x.
+// From cpu/amx_codes.h's order to that of x.
 at::Tensor side_by_side(const Int8Rows& x) {
   const int64_t rows = x.scales_T.size(0), columns = x.codes_TD.size(1);
   if (!x.in_tiles) return x.codes_TD;
-  return x.codes_TD.view({-1, columns / amx::kTileCodes, amx::kTileRows, amx::kTileCodes})
+  return x.codes_TD.view({-1, columns / cpu::amx::kTileCodes, cpu::amx::kTileRows, cpu::amx::kTileCodes})
       .transpose(1, 2)
       .reshape({-1, columns})
       .narrow(0, 0, rows);
@@ -120,7 +120,7 @@ TEST(Int8Product, TakesNoMatrixOfIntegers) {
   const int64_t before = ledger.label().peak;
   const at::Tensor out_TN = int8_product(x, weight_ND, at::kBFloat16);
   EXPECT_EQ(ledger.label().peak - before,
-            static_cast<int64_t>(out_TN.nbytes()) + amx::product_scratch_bytes(256, 512, 1000));
+            static_cast<int64_t>(out_TN.nbytes()) + cpu::amx::product_scratch_bytes(256, 512, 1000));
 }
 
 void expect_codes_of_rows(const at::Tensor& x_TD) {
@@ -164,9 +164,9 @@ TEST(Int8Product, PacksNothingInTiles) {
   order_in_tiles(weight_ND);
   EXPECT_EQ(ledger.label().peak, before);
   const at::Tensor out_TN = int8_product(x, weight_ND, at::kBFloat16);
-  const int64_t scratch = amx::product_scratch_bytes(256, 512, 1024, /*in_tiles=*/true);
+  const int64_t scratch = cpu::amx::product_scratch_bytes(256, 512, 1024, /*in_tiles=*/true);
   EXPECT_EQ(ledger.label().peak - before, static_cast<int64_t>(out_TN.nbytes()) + scratch);
-  EXPECT_LT(scratch, amx::product_scratch_bytes(256, 512, 1024));
+  EXPECT_LT(scratch, cpu::amx::product_scratch_bytes(256, 512, 1024));
 }
 
 TEST(QuantizeRows, HaveTheSameCodesByOperators) {

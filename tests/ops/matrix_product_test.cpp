@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/amx_product.h"
 #include "ledger/ledger.h"
-#include "ops/amx_product.h"
 #include "ops/widened_product.h"
 #include "phantom/kernel_scratch.h"
 #include "tests/ops/threads.h"
@@ -99,10 +99,10 @@ TEST(MatrixProduct, TakesThePlaceOfLibTorchs) {
   const at::Tensor x = draw(256, 2000, Order::kRows), y = draw(2000, 512, Order::kRows);
   ledger.label();
   at::mm(x, y);
-  EXPECT_EQ(ledger.label().kernel_scratch, amx::product_scratch_bytes(256, 512, 2000));
+  EXPECT_EQ(ledger.label().kernel_scratch, cpu::amx::product_scratch_bytes(256, 512, 2000));
   ledger.label();
   at::mm(x, draw(2000, 8, Order::kRows));  // an adapter's
-  EXPECT_NE(ledger.label().kernel_scratch, amx::product_scratch_bytes(256, 8, 2000));
+  EXPECT_NE(ledger.label().kernel_scratch, cpu::amx::product_scratch_bytes(256, 8, 2000));
 }
 
 TEST(MatrixProduct, TakesNoMoreThanIsPredicted) {

@@ -1,5 +1,5 @@
 // Rows of 16 bits widened and rounded: every number of FP16 and BF16, and what lies between them, as c10 has it.
-#include "ops/row_blocks.h"
+#include "cpu/row_blocks.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class RowBlocks : public testing::TestWithParam<at::ScalarType> {
   at::Tensor all() const { return at::arange(65536, at::kInt).to(at::kShort).view(GetParam()); }
   at::Tensor converted(const at::Tensor& from, at::ScalarType type) const {
     at::Tensor to = at::empty_like(from, from.options().dtype(type));
-    kernels::convert(rows(from), rows(to), 0, from.numel());
+    cpu::convert(rows(from), rows(to), 0, from.numel());
     return to;
   }
 };

@@ -3,7 +3,7 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include "ops/tied_embedding_part.h"
+#include "footprint/tied_embedding_part.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {
@@ -30,7 +30,7 @@ void expect_same_gradients(const Case& each, Reads reads) {
   at::Tensor ids_BS = at::randint(0, each.vocabulary, {2, each.tokens / 2}, at::kLong);
   // Some often, and the borders of parts.
   ids_BS.narrow(1, 0, each.tokens / 4).fill_(each.vocabulary - 1);
-  const int64_t part = tied_part_rows(each.vocabulary, each.width * values_VD.element_size());
+  const int64_t part = footprint::tied_part_rows(each.vocabulary, each.width * values_VD.element_size());
   ids_BS[0][0] = 0;
   ids_BS[0][1] = part - 1;
   ids_BS[1][0] = part % each.vocabulary;
@@ -52,8 +52,8 @@ constexpr Case kUnevenParts{9001, 4099, 64, at::kBFloat16};
 
 TEST(TiedEmbedding, HasTheGradientOfBothUses) {
   for (const Case& each : {kSmall, kTwoParts, kUnevenParts}) expect_same_gradients(each, Reads::kBoth);
-  EXPECT_LT(tied_part_rows(kTwoParts.vocabulary, kTwoParts.width * 4), kTwoParts.vocabulary);
-  EXPECT_NE(kUnevenParts.vocabulary % tied_part_rows(kUnevenParts.vocabulary, kUnevenParts.width * 2), 0);
+  EXPECT_LT(footprint::tied_part_rows(kTwoParts.vocabulary, kTwoParts.width * 4), kTwoParts.vocabulary);
+  EXPECT_NE(kUnevenParts.vocabulary % footprint::tied_part_rows(kUnevenParts.vocabulary, kUnevenParts.width * 2), 0);
 }
 
 TEST(TiedEmbedding, HasTheGradientOfOneUseAlone) {

@@ -51,7 +51,7 @@ TEST(AdamW8bit, AgreesWithBitsandbytes) {
     const at::Tensor tensor = expected.at(std::string("initial.") + name).clone().set_requires_grad(true);
     parameters.push_back({name, tensor, tensor.dim() > 1});
   }
-  MixedAdamW optimizer(parameters, {kOptions, MomentStorage::k8bit}, nullptr);
+  MixedAdamW optimizer(parameters, {kOptions, footprint::MomentStorage::k8bit}, nullptr);
   const auto states = states_of(optimizer);
   for (int64_t step = 0; step < 4; ++step) {
     const std::string number = std::to_string(step);
@@ -85,7 +85,7 @@ TEST(AdamW8bit, AgreesWithBitsandbytes) {
 struct Kind {
   const char* name;
   at::ScalarType weights;
-  MomentStorage moments;
+  footprint::MomentStorage moments;
   MasterWeights masters;
 };
 void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
@@ -185,8 +185,8 @@ TEST_P(MixedAdamWs, KeepWhatPlansCount) {
   const int64_t weight_bytes = kind.weights == at::kFloat ? 4 : 2;
   int64_t expected = 0;
   for (const int64_t elements : kElements) {
-    expected += 2 * elements * bytes_of_moment(kind.moments, elements, weight_bytes);
-    expected += 2 * 4 * scales_of_moment(kind.moments, elements);
+    expected += 2 * elements * footprint::bytes_of_moment(kind.moments, elements, weight_bytes);
+    expected += 2 * 4 * footprint::scales_of_moment(kind.moments, elements);
     if (kind.masters == MasterWeights::kFp32 && weight_bytes == 2) expected += 4 * elements;
   }
   int64_t bytes = 0;
@@ -199,26 +199,26 @@ TEST_P(MixedAdamWs, KeepWhatPlansCount) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, MixedAdamWs,
-    testing::Values(Kind{"8bit", at::kFloat, MomentStorage::k8bit, MasterWeights::kNone},
-                    Kind{"8bit_bf16", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kNone},
-                    Kind{"8bit_masters", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kFp32},
-                    Kind{"8bit_stochastic", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kStochastic},
-                    Kind{"bf16", at::kFloat, MomentStorage::kBf16, MasterWeights::kNone},
-                    Kind{"bf16_bf16", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kNone},
-                    Kind{"masters", at::kBFloat16, MomentStorage::kFp32, MasterWeights::kFp32},
-                    Kind{"stochastic", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kStochastic}),
+    testing::Values(Kind{"8bit", at::kFloat, footprint::MomentStorage::k8bit, MasterWeights::kNone},
+                    Kind{"8bit_bf16", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kNone},
+                    Kind{"8bit_masters", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kFp32},
+                    Kind{"8bit_stochastic", at::kBFloat16, footprint::MomentStorage::k8bit, MasterWeights::kStochastic},
+                    Kind{"bf16", at::kFloat, footprint::MomentStorage::kBf16, MasterWeights::kNone},
+                    Kind{"bf16_bf16", at::kBFloat16, footprint::MomentStorage::kBf16, MasterWeights::kNone},
+                    Kind{"masters", at::kBFloat16, footprint::MomentStorage::kFp32, MasterWeights::kFp32},
+                    Kind{"stochastic", at::kBFloat16, footprint::MomentStorage::kBf16, MasterWeights::kStochastic}),
     [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
 
 // More than one part, and a short block at the end.
 TEST(AdamW8bit, HasTheSameCodesByOperatorsInParts) {
-  constexpr int64_t kMany = kUpdatedAtOnce + 3 * quant::kDynamicBlock + 100;
+  constexpr int64_t kMany = footprint::kUpdatedAtOnce + 3 * quant::kDynamicBlock + 100;
   std::vector<std::map<std::string, at::Tensor>> states;
   for (const bool by_operators : {false, true}) {
     at::manual_seed(1);
     const at::Tensor parameter = at::zeros({kMany}).set_requires_grad(true);
     parameter.mutable_grad() = at::randn({kMany});
     MixedAdamW optimizer({{"w", parameter, false}},
-                         {kOptions, MomentStorage::k8bit, MasterWeights::kNone, 0, by_operators}, nullptr);
+                         {kOptions, footprint::MomentStorage::k8bit, MasterWeights::kNone, 0, by_operators}, nullptr);
     optimizer.step(0.01);
     states.push_back(states_of(optimizer));
   }
@@ -228,7 +228,7 @@ TEST(AdamW8bit, HasTheSameCodesByOperatorsInParts) {
 
 TEST(AdamW8bit, OfSmallParametersIsAdamW) {
   const at::Tensor ours = at::ones({4095}).set_requires_grad(true), theirs = at::ones({4095}).set_requires_grad(true);
-  MixedAdamW mixed({{"w", ours, true}}, {kOptions, MomentStorage::k8bit}, nullptr);
+  MixedAdamW mixed({{"w", ours, true}}, {kOptions, footprint::MomentStorage::k8bit}, nullptr);
   AdamW plain({{"w", theirs, true}}, kOptions, nullptr);
   for (int step = 0; step < 3; ++step) {
     at::manual_seed(step);
@@ -245,7 +245,7 @@ TEST(MasterWeights, AreFp32WeightsAndTheOthersTheirRounding) {
   at::manual_seed(2);
   const at::Tensor weights = at::randn({50, 40}).to(at::kBFloat16).set_requires_grad(true);
   const at::Tensor wide = weights.detach().to(at::kFloat).set_requires_grad(true);
-  MixedAdamW mixed({{"w", weights, true}}, {kOptions, MomentStorage::kFp32, MasterWeights::kFp32}, nullptr);
+  MixedAdamW mixed({{"w", weights, true}}, {kOptions, footprint::MomentStorage::kFp32, MasterWeights::kFp32}, nullptr);
   AdamW plain({{"w", wide, true}}, kOptions, nullptr);
   const at::Tensor master = states_of(mixed).at("master.w");
   for (int step = 0; step < 20; ++step) {
@@ -265,7 +265,7 @@ TEST(MasterWeights, StochasticRoundingKeepsWhatRoundingToNearestLoses) {
   const double rate = 1.0 / 8192;
   const auto mean_after = [&](MasterWeights masters) {
     const at::Tensor weights = at::ones({kCount}, at::kBFloat16).set_requires_grad(true);
-    MixedAdamW optimizer({{"w", weights, false}}, {kOptions, MomentStorage::kBf16, masters, 9}, nullptr);
+    MixedAdamW optimizer({{"w", weights, false}}, {kOptions, footprint::MomentStorage::kBf16, masters, 9}, nullptr);
     for (int step = 0; step < kSteps; ++step) {
       weights.mutable_grad() = at::ones({kCount}, at::kBFloat16);
       optimizer.step(rate);
@@ -290,7 +290,7 @@ TEST(AdamWBf16, ForgetsOldSquaresAsFp32Does) {
   };
   const at::Tensor wide = at::ones({kCount}).set_requires_grad(true);
   AdamW reference({{"w", wide, false}}, options, nullptr);
-  MixedAdamW mixed({{"w", wide, false}}, {options, MomentStorage::kBf16}, nullptr);
+  MixedAdamW mixed({{"w", wide, false}}, {options, footprint::MomentStorage::kBf16}, nullptr);
   const at::Tensor narrow = at::ones({kCount}, at::kBFloat16).set_requires_grad(true);
   AdamW nearest({{"w", narrow, false}}, options, nullptr);
   const double expected = second_after(reference, wide, "exp_avg_sq.w");

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/split_mix.h"
-#include "ledger/timeline.h"
+#include "memory/timeline.h"
 
 namespace fathom::page {
 
-using ledger::Timeline;
+using memory::Timeline;
 
 // Live bytes of one component at one position, as a timeline's definition says; kernel scratch apart.
-inline int64_t live_bytes(const Timeline& timeline, ledger::Component component, int64_t position) {
+inline int64_t live_bytes(const Timeline& timeline, memory::Component component, int64_t position) {
   int64_t bytes = 0;
   for (const Timeline::Block& block : timeline.blocks) {
     const bool alive = block.taken <= position && position < block.given_back;
@@ -24,7 +24,7 @@ inline int64_t live_bytes(const Timeline& timeline, ledger::Component component,
 
 inline int64_t live_bytes(const Timeline& timeline, int64_t position) {
   int64_t bytes = 0;
-  for (const ledger::Component component : ledger::kComponents) bytes += live_bytes(timeline, component, position);
+  for (const memory::Component component : memory::kComponents) bytes += live_bytes(timeline, component, position);
   return bytes;
 }
 
@@ -39,7 +39,7 @@ inline Timeline random_timeline(uint64_t seed, int before, int events) {
     Timeline::Block block;
     block.bytes = below(2) == 0 ? below(64) : below(100000);
     block.taken = timeline.events;
-    block.component = ledger::kComponents.at(static_cast<size_t>(below(ledger::kComponentCount)));
+    block.component = memory::kComponents.at(static_cast<size_t>(below(memory::kComponentCount)));
     block.kernel_scratch = timeline.events > 0 && below(8) == 0;
     block.name = static_cast<uint32_t>(below(2));
     block.module = static_cast<uint32_t>(2 * below(2));
@@ -58,7 +58,7 @@ inline Timeline random_timeline(uint64_t seed, int before, int events) {
       alive.erase(which);
     }
   }
-  timeline.phases = {{ledger::Phase::kForward, 0, events / 3}, {ledger::Phase::kBackward, events / 3, events}};
+  timeline.phases = {{memory::Phase::kForward, 0, events / 3}, {memory::Phase::kBackward, events / 3, events}};
   for (int64_t position = 0; position <= timeline.events; ++position) {
     const int64_t live = live_bytes(timeline, position);
     if (live > timeline.peak) {

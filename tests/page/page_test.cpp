@@ -52,7 +52,7 @@ RunRecord example_record() {
       {"phases", {{"backward", {{"peak", {{"dry_run", 7654321}, {"measured", 7654321}}}, {"end", Json::object()}}}}},
       {"rules_of_thumb",
        {{{"name", "training takes 24 bytes per parameter"}, {"bytes", 29629608}, {"relative_error", 2.871}}}}};
-  for (const ledger::Component component : ledger::kComponents) {
+  for (const memory::Component component : memory::kComponents) {
     record.memory["components"][std::string(component_name(component))] =
         three(0, 1111111 + static_cast<int>(component), 1111111 + static_cast<int>(component));
   }
@@ -113,7 +113,7 @@ TEST(ReportPage, SetsTheTwoTimelinesBesideEachOtherOnlyWhereTheyDiffer) {
   EXPECT_THAT(report_page(record),
               HasSubstr("<b class=\"equal\">measured − predicted: 0</b> at all " + shown + " events"));
   EXPECT_THAT(report_page(record), Not(HasSubstr("<b>Measured</b>")));
-  ledger::Timeline::Block& last = record.measured->blocks.back();
+  memory::Timeline::Block& last = record.measured->blocks.back();
   last.kernel_scratch = false;
   record.predicted->blocks.back() = last;
   last.bytes += 4096;

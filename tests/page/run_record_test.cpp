@@ -33,7 +33,7 @@ class RunRecordTest : public ::testing::Test {
   }
   // timeline.json with one value of the predicted timeline changed.
   std::string refusal_of(const char* key, const Json& value) {
-    Json timeline = ledger::to_json(random_timeline(1, 3, 30));
+    Json timeline = memory::to_json(random_timeline(1, 3, 30));
     timeline[key] = value;
     write("timeline.json", Json{{"predicted", timeline}}.dump());
     return refusal();

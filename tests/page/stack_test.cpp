@@ -8,7 +8,7 @@
 namespace fathom::page {
 namespace {
 
-using ledger::Component;
+using memory::Component;
 
 TEST(Stack, AddsUpAtEveryColumn) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -18,7 +18,7 @@ TEST(Stack, AddsUpAtEveryColumn) {
       const Stack stack = stack_of(timeline, columns);
       EXPECT_LE(stack.columns(), columns);
       for (size_t column = 0; column < stack.columns(); ++column) {
-        for (const Component component : ledger::kComponents) {
+        for (const Component component : memory::kComponents) {
           ASSERT_EQ(stack.bytes[static_cast<size_t>(component)][column],
                     live_bytes(timeline, component, stack.positions[column]))
               << "column " << column;
@@ -108,7 +108,7 @@ Timeline read_back(const Json& json) {
     timeline.blocks.push_back({.bytes = json["sizes"][json["blocks"][i].get<size_t>()],
                                .taken = taken,
                                .given_back = life == 0 ? Timeline::kNever : taken + life,
-                               .component = ledger::kComponents.at(label[0].get<size_t>()),
+                               .component = memory::kComponents.at(label[0].get<size_t>()),
                                .name = label[1],
                                .module = label[2],
                                .op = label[3]});

@@ -13,32 +13,32 @@
 namespace fathom::phantom {
 namespace {
 
-using ledger::Memory;
+using memory::Memory;
 
-std::string show(const ledger::ComponentBytes& bytes) {
+std::string show(const memory::ComponentBytes& bytes) {
   std::string text;
-  for (ledger::Component c : ledger::kComponents)
-    text += std::string(ledger::component_name(c)) + " " + std::to_string(bytes[c]) + "  ";
+  for (memory::Component c : memory::kComponents)
+    text += std::string(memory::component_name(c)) + " " + std::to_string(bytes[c]) + "  ";
   return text + "\n";
 }
 
 // Empty if both say the same of everything but kernel scratch.
 std::string difference(const Memory& measured, const Memory& predicted) {
   std::string text;
-  auto compare = [&](std::string_view what, const ledger::ComponentBytes& is, const ledger::ComponentBytes& should) {
+  auto compare = [&](std::string_view what, const memory::ComponentBytes& is, const memory::ComponentBytes& should) {
     if (is != should) text += std::string(what) + "\n  measured  " + show(should) + "  predicted " + show(is);
   };
   if (measured.peak != predicted.peak)
     text += "peak: measured " + std::to_string(measured.peak) + ", predicted " + std::to_string(predicted.peak) + "\n";
   compare("at the peak", predicted.at_peak, measured.at_peak);
   compare("each one's maximum", predicted.maximum, measured.maximum);
-  for (ledger::Phase p : ledger::kPhases) {
+  for (memory::Phase p : memory::kPhases) {
     const auto &is = predicted.phase(p), &should = measured.phase(p);
     if (is.seen != should.seen || is.peak != should.peak)
-      text += std::string(ledger::phase_name(p)) + ": measured " + std::to_string(should.peak) + ", predicted " +
+      text += std::string(memory::phase_name(p)) + ": measured " + std::to_string(should.peak) + ", predicted " +
               std::to_string(is.peak) + "\n";
-    compare(std::string(ledger::phase_name(p)) + " at its peak", is.at_peak, should.at_peak);
-    compare(std::string(ledger::phase_name(p)) + " at its end", is.end, should.end);
+    compare(std::string(memory::phase_name(p)) + " at its peak", is.at_peak, should.at_peak);
+    compare(std::string(memory::phase_name(p)) + " at its end", is.end, should.end);
   }
   return text;
 }
@@ -55,8 +55,8 @@ std::string events_of(const ledger::Ledger& ledger) {
   };
   for (const auto& event : ledger.last_events()) {
     if (event.kernel_scratch) continue;
-    std::string line = std::string(ledger::phase_name(event.phase)) + " " +
-                       std::string(ledger::component_name(event.component)) + " " + std::to_string(event.bytes) + "\n";
+    std::string line = std::string(memory::phase_name(event.phase)) + " " +
+                       std::string(memory::component_name(event.component)) + " " + std::to_string(event.bytes) + "\n";
     if (event.bytes < 0) {
       releases.push_back(line);
     } else {
@@ -197,7 +197,7 @@ TEST(Equivalence, AStepOfA70BShapeTakesUnderASecond) {
     RecordProperty(name + "host_mib", std::to_string((resident_bytes() - before) >> 20));
     EXPECT_LT(seconds, 1.0);
     EXPECT_LT(resident_bytes() - before, int64_t{150} << 20);
-    EXPECT_EQ(memory.at_peak[ledger::Component::kWeights], 4 * (70'553'706'496 + 2 * 8192 * 128))
+    EXPECT_EQ(memory.at_peak[memory::Component::kWeights], 4 * (70'553'706'496 + 2 * 8192 * 128))
         << "parameters of Llama 3 70B in FP32, and the rotary tables";
   }
 }

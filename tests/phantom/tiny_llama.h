@@ -33,7 +33,7 @@ struct TinyRun {
 
 // Plays the run on `device` and returns what `ledger` saw of it; the ledger must be told of that device's allocations.
 // Everything that the run made is gone afterwards. after_step: called when a step has been labelled.
-ledger::Memory play(const TinyRun& run, at::Device device, ledger::Ledger& ledger,
+memory::Memory play(const TinyRun& run, at::Device device, ledger::Ledger& ledger,
                     const std::function<void()>& after_step = {});
 
 }  // namespace fathom::phantom

@@ -8,8 +8,8 @@ namespace fathom::phantom {
 namespace {
 
 using at::Tensor;
-using ledger::Component;
-using ledger::Phase;
+using memory::Component;
+using memory::Phase;
 
 class AutocastGuard {
  public:
@@ -219,10 +219,10 @@ std::string TinyRun::describe() const {
   return text.str();
 }
 
-ledger::Memory play(const TinyRun& run, at::Device device, ledger::Ledger& ledger,
+memory::Memory play(const TinyRun& run, at::Device device, ledger::Ledger& ledger,
                     const std::function<void()>& after_step) {
   at::manual_seed(1);
-  ledger::Memory memory;
+  memory::Memory memory;
   {
     ledger.label();
     ledger.begin_phase(Phase::kLoad);

@@ -10,7 +10,7 @@
 namespace fathom::plan {
 namespace {
 
-using ledger::Component;
+using memory::Component;
 using testing::HasSubstr;
 
 arch::Architecture llama_8b() {
@@ -42,11 +42,11 @@ Target cpu() {
 }
 
 // Every token counts.
-Workload steps_of(std::vector<train::StepShape> steps) {
+Workload steps_of(std::vector<schedule::StepShape> steps) {
   Workload workload;
   workload.steps = std::move(steps);
-  for (train::StepShape& step : workload.steps) {
-    for (train::BatchShape& batch : step) {
+  for (schedule::StepShape& step : workload.steps) {
+    for (schedule::BatchShape& batch : step) {
       batch.targets = batch.rows * batch.length;
       workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
     }

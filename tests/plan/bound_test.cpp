@@ -19,8 +19,8 @@ Plan plan_on_cpu(int64_t peak, int64_t with_scratch, int64_t capacity) {
   plan.target.attention_kernel = "flash attention";
   plan.dry_run.peak = peak;
   plan.dry_run.peak_with_scratch = with_scratch;
-  plan.dry_run.at_peak[ledger::Component::kActivations] = peak - 100;
-  plan.dry_run.at_peak[ledger::Component::kWeights] = 100;
+  plan.dry_run.at_peak[memory::Component::kActivations] = peak - 100;
+  plan.dry_run.at_peak[memory::Component::kWeights] = 100;
   return plan;
 }
 

@@ -106,11 +106,11 @@ class Draw {
     run.config.per_device_train_batch_size = rows;
     run.config.max_length = length;
     run.config.gradient_accumulation_steps = micro_batches;
-    run.steps = {train::StepShape(micro_batches, train::whole_batch(rows, length))};
-    if (micro_batches > 1 && coin(3)) run.steps[0][1] = train::whole_batch(rows, length / 2 + 1);
+    run.steps = {schedule::StepShape(micro_batches, schedule::whole_batch(rows, length))};
+    if (micro_batches > 1 && coin(3)) run.steps[0][1] = schedule::whole_batch(rows, length / 2 + 1);
     if (coin(4)) {
       run.config.eval_strategy = config::Cadence::kEpoch;
-      run.evaluations = {train::whole_batch(rows * one_of<2>({1, 2}), length)};
+      run.evaluations = {schedule::whole_batch(rows * one_of<2>({1, 2}), length)};
     }
     run.name += math ? "_math_" : "_flash_";
     run.name += std::to_string(micro_batches) + "x" + std::to_string(rows) + "x" + std::to_string(length);

@@ -246,22 +246,22 @@ std::vector<int64_t> mixed_lengths(int64_t documents, int64_t longest, SplitMix6
   return lengths;
 }
 
-train::BatchShape packed(std::vector<int64_t> lengths) {
+schedule::BatchShape packed(std::vector<int64_t> lengths) {
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   return {1, tokens, tokens - static_cast<int64_t>(lengths.size()), std::move(lengths)};
 }
 
-train::BatchShape ragged(const Limits& limits, SplitMix64& random) {
+schedule::BatchShape ragged(const Limits& limits, SplitMix64& random) {
   const int64_t rows = between(random, 1, limits.rows), length = between(random, 2, limits.length);
-  train::BatchShape batch = {rows, length, rows * length};
+  schedule::BatchShape batch = {rows, length, rows * length};
   if (limits.packing) batch = packed(mixed_lengths(rows, length, random));
   batch.targets = between(random, 0, batch.targets);
   return batch;
 }
 
 // All tokens count (where nothing is packed), all that have a next one, or a part of them.
-train::BatchShape largest_of(const Limits& limits, SplitMix64& random) {
-  train::BatchShape batch = train::whole_batch(limits.rows, limits.length);
+schedule::BatchShape largest_of(const Limits& limits, SplitMix64& random) {
+  schedule::BatchShape batch = schedule::whole_batch(limits.rows, limits.length);
   if (limits.packing) batch = packed(mixed_lengths(limits.rows, limits.length, random));
   const int64_t most = limits.packing ? batch.targets : batch.rows * batch.length;
   const std::array<int64_t, 3> targets = {most, batch.targets, between(random, 0, most - 1)};
@@ -276,10 +276,10 @@ void draw_batches(MatrixRun& run, SplitMix64& random) {
   const size_t steps = 2;
   for (size_t step = 0; step < steps; ++step) {
     const bool cut = step + 1 == steps && accumulation > 1 && random.below(3) == 0;
-    train::StepShape& shape = run.steps.emplace_back();
+    schedule::StepShape& shape = run.steps.emplace_back();
     for (int64_t i = 0; i < (cut ? accumulation - 1 : accumulation); ++i) shape.push_back(ragged(limits, random));
   }
-  train::StepShape& chosen = run.steps[random.below(steps)];
+  schedule::StepShape& chosen = run.steps[random.below(steps)];
   chosen[random.below(chosen.size())] = largest_of(limits, random);
   run.config.max_steps = static_cast<int64_t>(steps);
   if (run.config.eval_strategy == config::Cadence::kNo) return;

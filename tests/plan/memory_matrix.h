@@ -10,7 +10,7 @@
 
 #include "arch/architecture.h"
 #include "config/run_config.h"
-#include "train/steps.h"
+#include "schedule/steps.h"
 
 namespace fathom::plan::testing {
 
@@ -19,8 +19,8 @@ struct MatrixRun {
   std::string name;          // letters, digits and underscores; the first three digits are its place in the matrix
   config::RunConfig config;  // num_threads is 1 or 2
   arch::Architecture architecture;
-  std::vector<train::StepShape> steps;         // in order; one reaches the most rows (or documents) and length
-  std::vector<train::BatchShape> evaluations;  // of one pass, in order; empty: none
+  std::vector<schedule::StepShape> steps;         // in order; one reaches the most rows (or documents) and length
+  std::vector<schedule::BatchShape> evaluations;  // of one pass, in order; empty: none
 };
 
 // At least 200 runs, always the same ones: a covering design drawn from a fixed seed. Any two levels of two axes

@@ -75,20 +75,20 @@ TEST(MemoryMatrix, IsTheSameEveryTime) {
   }
 }
 
-bool is_largest(const train::BatchShape& batch, const config::RunConfig& config) {
+bool is_largest(const schedule::BatchShape& batch, const config::RunConfig& config) {
   const auto documents = static_cast<int64_t>(batch.document_lengths.size());
   return (config.packing ? documents : batch.rows) == config.per_device_train_batch_size &&
-         train::longest_sequence(batch) == config.max_length;
+         schedule::longest_sequence(batch) == config.max_length;
 }
 
 TEST(MemoryMatrix, EveryRunReachesItsLargestBatch) {
   for (const MatrixRun& run : memory_matrix()) {
     SCOPED_TRACE(run.name);
     bool reached = false;
-    for (const train::StepShape& step : run.steps) {
+    for (const schedule::StepShape& step : run.steps) {
       EXPECT_FALSE(step.empty());
       EXPECT_LE(static_cast<int64_t>(step.size()), run.config.gradient_accumulation_steps);
-      for (const train::BatchShape& batch : step) {
+      for (const schedule::BatchShape& batch : step) {
         EXPECT_EQ(batch.document_lengths.empty(), !run.config.packing);
         reached = reached || is_largest(batch, run.config);
       }

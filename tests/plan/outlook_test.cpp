@@ -56,7 +56,7 @@ TEST(ExpectedRun, AddsItsSteps) {
   arch::Architecture architecture = llama_2_7b();
   architecture.layers.resize(1);
   const Throughput throughput = *throughput_of(round_gpu(), {}, architecture);
-  const auto seconds = [&](const train::StepShape& step) {
+  const auto seconds = [&](const schedule::StepShape& step) {
     return expected_time(estimate_arithmetic(architecture, {}, step), throughput).seconds();
   };
   const ExpectedRun run = expected_run(architecture, {}, {{{2, 8}}, {{1, 5}, {2, 8}}, {{2, 8}}}, throughput);
@@ -101,8 +101,8 @@ TEST(Inference, LoadsABillionParametersInFourTwoOneAndHalfGigabytes) {
 Plan plan_on(config::Device device) {
   Plan plan;
   plan.target.device = device;
-  plan.dry_run.phases[static_cast<int>(ledger::Phase::kLoad)].peak = 1000;
-  plan.dry_run.phases[static_cast<int>(ledger::Phase::kSave)].peak = 900;
+  plan.dry_run.phases[static_cast<int>(memory::Phase::kLoad)].peak = 1000;
+  plan.dry_run.phases[static_cast<int>(memory::Phase::kSave)].peak = 900;
   plan.dry_run.peak = 5000;
   return plan;
 }
@@ -123,7 +123,7 @@ TEST(HostMemory, HoldsWhatGoesToAGpuAndComesBack) {
   EXPECT_EQ(estimate_host(architecture, run, plan_on(config::Device::kCuda), 50, 70).load_peak, 50);
   Plan plan = plan_on(config::Device::kCuda);
   plan.workload.trained_parameters = 300;
-  plan.dry_run.phases[static_cast<int>(ledger::Phase::kSave)].end[ledger::Component::kOptimizerStates] = 2400;
+  plan.dry_run.phases[static_cast<int>(memory::Phase::kSave)].end[memory::Component::kOptimizerStates] = 2400;
   EXPECT_EQ(estimate_host(architecture, run, plan, 50, 70).save_peak, 50 + 300 * 4 + 2400)
       << "all that is saved is copied";
   run.save_strategy = config::Cadence::kNo;

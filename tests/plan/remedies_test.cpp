@@ -41,7 +41,7 @@ Target h100() {
 
 Workload batches(int64_t rows, int64_t length) {
   Workload workload;
-  workload.steps = {{train::whole_batch(rows, length)}};
+  workload.steps = {{schedule::whole_batch(rows, length)}};
   workload.capacity_tokens = rows * length;
   return workload;
 }
@@ -142,7 +142,7 @@ TEST(Remedies, FollowWhatDecidesThePeak) {
   run.per_device_train_batch_size = 1;
   run.per_device_eval_batch_size = 512;
   Workload workload = batches(1, 512);
-  workload.evaluations = {train::whole_batch(512, 512)};
+  workload.evaluations = {schedule::whole_batch(512, 512)};
   workload.capacity_tokens = 512 * 512;
   const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), workload);
   ASSERT_FALSE(found.empty());

@@ -11,7 +11,7 @@
 namespace fathom::plan {
 namespace {
 
-using ledger::Component;
+using memory::Component;
 using testing::HasSubstr;
 
 constexpr int64_t kBillion = 1'000'000'000;
@@ -25,7 +25,7 @@ Comparison of(int64_t parameters) {
 // Trained in FP32: 16 bytes a parameter stand, `rest` bytes go with the batch.
 Comparison trained(int64_t parameters, int64_t rest) {
   Comparison comparison = of(parameters);
-  ledger::Memory& memory = comparison.plan.dry_run;
+  memory::Memory& memory = comparison.plan.dry_run;
   memory.at_peak[Component::kWeights] = memory.at_peak[Component::kGradients] = 4 * parameters;
   memory.at_peak[Component::kOptimizerStates] = 8 * parameters;
   memory.at_peak[Component::kActivations] = rest;

@@ -13,12 +13,12 @@
 #include "base/split_mix.h"
 #include "config/keys.h"
 #include "config/precision.h"
-#include "optim/moment_storage.h"
+#include "footprint/moment_storage.h"
 #include "plan/analytic.h"
 #include "plan/remedies.h"
 #include "plan/techniques.h"
+#include "schedule/inputs.h"
 #include "tests/plan/memory_matrix.h"
-#include "train/inputs.h"
 
 namespace fathom::plan {
 namespace {
@@ -47,8 +47,8 @@ Target target_with(config::Device device, int64_t capacity) {
 
 Workload full_batches(const RunConfig& run) {
   Workload workload;
-  const train::BatchShape batch = train::whole_batch(run.per_device_train_batch_size, run.max_length);
-  workload.steps = {train::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
+  const schedule::BatchShape batch = schedule::whole_batch(run.per_device_train_batch_size, run.max_length);
+  workload.steps = {schedule::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
   workload.capacity_tokens = batch.rows * batch.length;
   return workload;
 }
@@ -94,7 +94,7 @@ bool moments_begin_to_be_quantized(const arch::Architecture& architecture, const
   const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
   return std::any_of(specs.begin(), specs.end(), [&](const arch::ParameterSpec& spec) {
     return std::any_of(spec.shape.begin(), spec.shape.end(), [&](int64_t side) {
-      return value * side < optim::kFewestIn8bit && optim::kFewestIn8bit <= larger * side;
+      return value * side < footprint::kFewestIn8bit && footprint::kFewestIn8bit <= larger * side;
     });
   });
 }
@@ -193,8 +193,9 @@ std::optional<Combination> by_trying_all(const Question& question, int64_t& coun
       each.run = run;
       each.arithmetic = estimate_arithmetic(
           question.architecture, run,
-          train::StepShape(run.gradient_accumulation_steps,
-                           train::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
+          schedule::StepShape(
+              run.gradient_accumulation_steps,
+              schedule::whole_batch(run.per_device_train_batch_size, question.run.max_length, run.packing)));
       each.seconds = expected_time(each.arithmetic, *question.throughput(run)).seconds();
       each.change = update_change(question.run.optim, run.optim);
       const auto order = [](const Combination& of) { return std::pair(of.change, *of.seconds); };

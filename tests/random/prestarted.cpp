@@ -33,7 +33,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "phantom/gpu.h"
+#include "phantom_gpu/gpu.h"
 
 namespace fathom::random {
 namespace {
@@ -63,7 +63,7 @@ class Everything final : public app::Invocation {
     if (on == "cpu") return;
     device = config::Device::kCuda;
     phantom_gpu = config::find_gpu(config::load_gpus(app::gpus_file()), on);
-    phantom_gpu->memory_bytes = phantom::kUnlimitedBytes;  // each fork pretends what it is asked for
+    phantom_gpu->memory_bytes = phantom_gpu::kUnlimitedBytes;  // each fork pretends what it is asked for
   }
   std::vector<app::Option> options() override { return {}; }
 };
@@ -79,7 +79,7 @@ int run(app::EngineMain* engine, const Strings& arguments) {
     // Attention over lengths, which a run without a trace measures at its end for its page, takes longer than the run.
     if (invocation->device == config::Device::kCpu) invocation->trace = "none";
     const auto& gpu = invocation->phantom_gpu;
-    if (gpu) phantom::pretend(gpu->memory_bytes, 0, invocation->placement);
+    if (gpu) phantom_gpu::pretend(gpu->memory_bytes, 0, invocation->placement);
     return engine(*invocation);
   } catch (const std::exception& error) {
     return app::report_failure(error);

@@ -26,7 +26,7 @@ Programs::Server::~Server() {
   fs::remove_all(socket_folder, ignored);
 }
 
-phantom::Child& Programs::server_for(const std::string& device) {
+phantom_gpu::Child& Programs::server_for(const std::string& device) {
   std::unique_ptr<Server>& server = device == "cpu" ? cpu_ : gpu_;
   if (server && server->device == device && server->child->is_alive()) return *server->child;
   server.reset();
@@ -36,7 +36,7 @@ phantom::Child& Programs::server_for(const std::string& device) {
   server->device = device;
   server->socket_folder = pattern;
   const std::vector<std::string> arguments = {device, (server->socket_folder / "socket").string()};
-  server->child = std::make_unique<phantom::Child>(program_, arguments);
+  server->child = std::make_unique<phantom_gpu::Child>(program_, arguments);
   return *server->child;
 }
 

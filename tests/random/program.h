@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "phantom/child.h"
+#include "phantom_gpu/child.h"
 
 namespace fathom::random {
 
@@ -33,10 +33,10 @@ class Programs {
   struct Server {
     std::string device;
     std::filesystem::path socket_folder;
-    std::unique_ptr<phantom::Child> child;
+    std::unique_ptr<phantom_gpu::Child> child;
     ~Server();
   };
-  phantom::Child& server_for(const std::string& device);
+  phantom_gpu::Child& server_for(const std::string& device);
 
   std::filesystem::path program_;
   std::unique_ptr<Server> cpu_, gpu_;

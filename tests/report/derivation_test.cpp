@@ -35,7 +35,7 @@ total                                                          15,832
 
 TEST(FormatDerivation, SumsWhatTheLayersHold) {
   plan::Analytic analytic = example_plan().analytic;
-  analytic.terms.push_back({ledger::Component::kActivations, "norms", "250 bytes", 2, 500, ""});
+  analytic.terms.push_back({memory::Component::kActivations, "norms", "250 bytes", 2, 500, ""});
   const std::string account = format_derivation(analytic);
   EXPECT_THAT(account, HasSubstr("\n  sum of the layers                                   1,000  × 2      2,000\n"));
   EXPECT_THAT(account, HasSubstr("\nactivations                                                           2,500\n"));
@@ -45,7 +45,7 @@ TEST(FormatDerivation, SumsWhatTheLayersHold) {
 
 TEST(FormatDerivation, FitsATerminal) {
   plan::Analytic analytic = example_plan().analytic;
-  analytic.terms.push_back({ledger::Component::kTemporaryBuffers, "gradient of a linear layer's input, once more",
+  analytic.terms.push_back({memory::Component::kTemporaryBuffers, "gradient of a linear layer's input, once more",
                             "2 of 131,072 tokens × 28,672 × 4 bytes, of all that count", 126, int64_t{1} << 41,
                             std::string("a source ") + "of which there is much to say, in many words, " +
                                 "so that it takes more than one line of it"});

@@ -5,10 +5,10 @@
 
 namespace fathom::report {
 
-inline ledger::Memory example_memory() {
-  using ledger::Component;
-  using ledger::Phase;
-  ledger::Memory memory;
+inline memory::Memory example_memory() {
+  using memory::Component;
+  using memory::Phase;
+  memory::Memory memory;
   memory.at_peak[Component::kWeights] = 4096;
   memory.at_peak[Component::kOptimizerStates] = 8200;
   memory.at_peak[Component::kFunctionality] = 512;
@@ -17,12 +17,12 @@ inline ledger::Memory example_memory() {
   memory.peak = memory.at_peak.total();
   memory.maximum = memory.at_peak;
   memory.maximum[Component::kGradients] = 4096;
-  ledger::Memory::PhaseMemory& load = memory.phases[static_cast<int>(Phase::kLoad)];
+  memory::Memory::PhaseMemory& load = memory.phases[static_cast<int>(Phase::kLoad)];
   load.seen = true;
   load.end[Component::kWeights] = 4096;
   load.at_peak = load.end;
   load.peak = 4096;
-  ledger::Memory::PhaseMemory& backward = memory.phases[static_cast<int>(Phase::kBackward)];
+  memory::Memory::PhaseMemory& backward = memory.phases[static_cast<int>(Phase::kBackward)];
   backward.seen = true;
   backward.end[Component::kWeights] = 4096;
   backward.end[Component::kGradients] = 4096;
@@ -44,14 +44,14 @@ inline plan::Plan example_plan() {
   plan.dry_run = example_memory();
   plan.dry_run.kernel_scratch = 704;
   plan.analytic.at_peak = plan.dry_run.at_peak;
-  plan.analytic.at_peak[ledger::Component::kActivations] = 2000;
+  plan.analytic.at_peak[memory::Component::kActivations] = 2000;
   plan.analytic.maximum = plan.analytic.at_peak;
   plan.analytic.peak = plan.analytic.at_peak.total();
   plan.analytic.instant = "start of the backward pass";
   plan.analytic.terms = {
-      {ledger::Component::kWeights, "weights", "1,024 parameters × 4 bytes", 0, 4096, "FP32 takes 4 bytes"},
-      {ledger::Component::kActivations, "layers", "750 bytes", 2, 1500, "kept for the backward pass"},
-      {ledger::Component::kActivations, "logits", "500 bytes", 0, 500, "kept for the backward pass"}};
+      {memory::Component::kWeights, "weights", "1,024 parameters × 4 bytes", 0, 4096, "FP32 takes 4 bytes"},
+      {memory::Component::kActivations, "layers", "750 bytes", 2, 1500, "kept for the backward pass"},
+      {memory::Component::kActivations, "logits", "500 bytes", 0, 500, "kept for the backward pass"}};
   plan.steps_played = 3;
   plan.seconds = 0.25;
   return plan;

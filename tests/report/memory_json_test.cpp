@@ -79,7 +79,7 @@ TEST(MemoryJson, HoldsACpuAgainstItsCapacity) {
 
 TEST(MemoryJson, LeavesOutPhasesThatNobodySaw) {
   plan::Measured measured = example_measured();
-  ledger::Memory::PhaseMemory& save = measured.memory.phases[static_cast<int>(ledger::Phase::kSave)];
+  memory::Memory::PhaseMemory& save = measured.memory.phases[static_cast<int>(memory::Phase::kSave)];
   save.seen = true;
   save.peak = 7;
   const Json json = memory_json({example_plan(), measured});

@@ -13,8 +13,8 @@
 namespace fathom::report {
 namespace {
 
-using ledger::Component;
-using ledger::Phase;
+using memory::Component;
+using memory::Phase;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -102,8 +102,8 @@ TEST(FormatMemory, FitsATerminalWhateverItsFigures) {
   plan::Plan plan = example_gpu_plan();
   plan::Measured measured = example_measured();
   measured.device_growth = measured.reserved = measured.allocated = int64_t{288} << 30;
-  for (ledger::Memory* memory : {&plan.dry_run, &measured.memory}) {
-    for (const Component component : ledger::kComponents) memory->at_peak[component] = int64_t{35} << 30;
+  for (memory::Memory* memory : {&plan.dry_run, &measured.memory}) {
+    for (const Component component : memory::kComponents) memory->at_peak[component] = int64_t{35} << 30;
     memory->peak = memory->at_peak.total();
     for (auto& phase : memory->phases) {
       phase.seen = true;
@@ -191,8 +191,8 @@ TEST(FormatMemory, MarksAPhaseThatWasNotPlayed) {
 }
 
 TEST(DescribeAgreement, ARunThatEndedEarlyHasNotFailedItsPlan) {
-  const ledger::Memory dry_run = example_memory();
-  ledger::Memory measured = dry_run;
+  const memory::Memory dry_run = example_memory();
+  memory::Memory measured = dry_run;
   EXPECT_THAT(describe_agreement(dry_run, measured, true), HasSubstr("equal to the byte"));
   measured.peak -= 5;
   EXPECT_THAT(describe_agreement(dry_run, measured, true),
@@ -204,8 +204,8 @@ TEST(DescribeAgreement, ARunThatEndedEarlyHasNotFailedItsPlan) {
 }
 
 TEST(DescribeAgreement, NamesEveryKindOfDifference) {
-  const ledger::Memory dry_run = example_memory();
-  ledger::Memory measured = dry_run;
+  const memory::Memory dry_run = example_memory();
+  memory::Memory measured = dry_run;
   measured.kernel_scratch = 99;
   EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("equal to the byte")) << "kernel scratch is apart";
 
@@ -222,7 +222,7 @@ TEST(DescribeAgreement, NamesEveryKindOfDifference) {
   measured.phases[static_cast<int>(Phase::kBackward)].end[Component::kWeights] += 1;
   EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("weights at the end of backward +1."));
 
-  for (const Component component : ledger::kComponents) measured.maximum[component] += 1;
+  for (const Component component : memory::kComponents) measured.maximum[component] += 1;
   EXPECT_THAT(describe_agreement(dry_run, measured), HasSubstr("; and 3 more.")) << "8 differences, 5 named";
 }
 

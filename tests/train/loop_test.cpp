@@ -12,8 +12,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "checkpoint/manifest.h"
 #include "tests/train/small_run.h"
+#include "train/inputs.h"
+#include "weights/manifest.h"
 
 namespace fathom::train {
 namespace {
@@ -58,7 +59,7 @@ TEST_F(LoopTest, ResumedAnywhereItEndsInTheSameBits) {
 TEST_F(LoopTest, ASignalSavesWithinOneStep) {
   config::RunConfig config = this->config("signalled");
   config.save_strategy = config::Cadence::kNo;
-  const RunInputs inputs = open_inputs(config);
+  const schedule::RunInputs inputs = open_inputs(config);
   Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
                   {at::kCPU, &testing::cpu_ledger(), nullptr});
   Observer observer;
@@ -77,7 +78,7 @@ TEST_F(LoopTest, ATerminalOrAReaderThatGoesAwaySaves) {
        {std::pair{SIGHUP, SIGHUP}, {SIGPIPE, SIGPIPE}, {SIGHUP, SIGTERM}, {SIGINT, SIGPIPE}}) {
     config::RunConfig config = this->config("gone" + std::to_string(first) + "-" + std::to_string(second));
     config.save_strategy = config::Cadence::kNo;
-    const RunInputs inputs = open_inputs(config);
+    const schedule::RunInputs inputs = open_inputs(config);
     Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
     Observer observer;
@@ -103,7 +104,7 @@ TEST_F(LoopTest, WhatIsIgnoredStaysIgnored) {
 
 TEST_F(LoopTest, ASaveInTheBackgroundChangesNothing) {
   std::vector<std::string> hashes;
-  std::vector<ledger::Memory> memories;
+  std::vector<memory::Memory> memories;
   for (const bool background : {true, false}) {
     config::RunConfig config = this->config(background ? "background" : "foreground");
     config.save_in_background = background;
@@ -116,12 +117,12 @@ TEST_F(LoopTest, ASaveInTheBackgroundChangesNothing) {
   }
   for (int i = 0; i < 3; ++i) EXPECT_EQ(hashes[i], hashes[i + 3]);
   EXPECT_EQ(memories[0].peak, memories[1].peak);
-  EXPECT_EQ(memories[0].phase(ledger::Phase::kSave), memories[1].phase(ledger::Phase::kSave));
+  EXPECT_EQ(memories[0].phase(memory::Phase::kSave), memories[1].phase(memory::Phase::kSave));
 }
 
 TEST_F(LoopTest, AFailedSaveStopsTheRunAndLosesNothing) {
   config::RunConfig config = this->config("failed");
-  const RunInputs inputs = open_inputs(config);
+  const schedule::RunInputs inputs = open_inputs(config);
   int64_t last_step = 0;
   Observer observer;
   observer.on_step = [&](const StepReport& report) {
@@ -148,7 +149,7 @@ TEST_F(LoopTest, ResumingTakesNoMoreMemoryThanStarting) {
   config::RunConfig config = this->config("memory");
   EXPECT_THROW(run(config, 4), Stop);
   config.resume_from_checkpoint = "auto";
-  const RunInputs inputs = open_inputs(config);
+  const schedule::RunInputs inputs = open_inputs(config);
   const auto loaded = [&](bool resumes) {
     Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
@@ -229,8 +230,8 @@ TEST_F(LoopTest, AnotherConfigDoesNotResume) {
 
 // Without the keys that came later, as an older program saved it.
 void forget_settings(const fs::path& checkpoint, const std::string& beginning) {
-  std::vector<checkpoint::FileRecord> files = checkpoint::read_and_verify_manifest(checkpoint).files;
-  for (checkpoint::FileRecord& file : files) {
+  std::vector<weights::FileRecord> files = weights::read_and_verify_manifest(checkpoint).files;
+  for (weights::FileRecord& file : files) {
     if (file.name != "trainer_state.json") continue;
     Json state = read_json(checkpoint / file.name);
     std::istringstream lines(state.at("config").get<std::string>());
@@ -239,10 +240,10 @@ void forget_settings(const fs::path& checkpoint, const std::string& beginning) {
     EXPECT_NE(kept, state.at("config").get<std::string>());
     state["config"] = kept;
     fs::remove(checkpoint / file.name);
-    file = checkpoint::write_new(checkpoint, file.name, state.dump());
+    file = weights::write_new(checkpoint, file.name, state.dump());
   }
   fs::remove(checkpoint / "manifest.json");
-  checkpoint::write_manifest(checkpoint, 3, files);
+  weights::write_manifest(checkpoint, 3, files);
 }
 
 TEST_F(LoopTest, WhatAnEarlierVersionDidNotKnowWasAsItsDefault) {

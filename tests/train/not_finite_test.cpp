@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "tests/train/small_run.h"
+#include "train/inputs.h"
 
 namespace fathom::train {
 namespace {
@@ -162,7 +163,7 @@ TEST_F(NotFinite, ARunThatEndsOnSkippedStepsFailsAndSoDoesOneThatGoesOnFromItsEn
     }
   };
   for (const bool resumed : {false, true}) {
-    const RunInputs inputs = open_inputs(config);
+    const schedule::RunInputs inputs = open_inputs(config);
     Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4,
                     {at::kCPU, &testing::cpu_ledger(), nullptr});
     Observer observer;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tests/train/small_run.h"
+#include "train/inputs.h"
 
 namespace fathom::train {
 namespace {

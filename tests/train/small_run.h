@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "tests/train/tiny.h"
+#include "train/inputs.h"
 #include "train/loop.h"
 
 namespace fathom::train::testing {
@@ -62,7 +63,7 @@ class SmallRun : public ::testing::Test {
 
   // Runs to the end, or until the signal comes during a step.
   RunResult run_until_signal(const config::RunConfig& config, int64_t step, int signal = SIGTERM) const {
-    const RunInputs inputs = open_inputs(config);
+    const schedule::RunInputs inputs = open_inputs(config);
     Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
     observer.on_step = [&](const StepReport& report) {
@@ -74,7 +75,7 @@ class SmallRun : public ::testing::Test {
   // Runs to the end, or throws Stop before the step after `stop_after`.
   RunResult run(const config::RunConfig& config, int64_t stop_after = -1, std::vector<StepReport>* reports = nullptr,
                 std::vector<EvaluationReport>* evaluations = nullptr) const {
-    const RunInputs inputs = open_inputs(config);
+    const schedule::RunInputs inputs = open_inputs(config);
     Trainer trainer(config, inputs.architecture, 3 * inputs.longest_train * 4, {at::kCPU, &cpu_ledger(), nullptr});
     Observer observer;
     observer.state = [] { return ObserverState{{"kept", 7}}; };

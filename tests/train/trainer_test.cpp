@@ -167,9 +167,9 @@ TEST(Trainer, EveryByteHasAComponentAndNothingStays) {
   const auto trainer = tiny_trainer(tiny_config());
   const std::vector<data::Batch> batches = batches_of(dataset, 4);
   trainer->step(batches, 1e-3);
-  const ledger::Memory memory = trainer->step(batches, 1e-3).memory;
-  using ledger::Component;
-  const ledger::ComponentBytes end = memory.phase(ledger::Phase::kOptimizerStep).end;
+  const memory::Memory memory = trainer->step(batches, 1e-3).memory;
+  using memory::Component;
+  const memory::ComponentBytes end = memory.phase(memory::Phase::kOptimizerStep).end;
   EXPECT_EQ(memory.at_peak.total(), memory.peak);
   EXPECT_EQ(end[Component::kGradients], 0);
   EXPECT_EQ(end[Component::kActivations], 0);

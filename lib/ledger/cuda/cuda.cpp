@@ -132,7 +132,7 @@ class Device final : public CudaDevice {
       const std::shared_lock lock(workspaces->mutex, std::try_to_lock);
       if (!lock) continue;
       for (const auto& [handle_and_stream, block] : workspaces->map) {
-        ledger_->claim(view_of(block), Component::kKernels, "cuBLAS workspace");
+        ledger_->claim(view_of(block), memory::Component::kKernels, "cuBLAS workspace");
       }
     }
   }

@@ -1,18 +1,18 @@
 // fathom's own CUDA kernels as a table of functions, held by libfathom_cuda_kernels.so. No torch and no CUDA header.
 //
-// Each does on a whole tensor what its namesake in ops/kernels.h does on rows: FP32 or BF16 in memory, FP32 arithmetic,
+// Each does on a whole tensor what its namesake in cpu/kernels.h does on rows: FP32 or BF16 in memory, FP32 arithmetic,
 // rounded once. Pointers are the device's; work is queued on `stream`, a cudaStream_t, and nothing is waited for. Each
 // returns the cudaError_t of its launch, 0 for success; nothing is launched where there is nothing to do.
 #pragma once
 
 #include <cstdint>
 
-#include "ops/kernels.h"
+#include "cpu/kernels.h"
 
 namespace fathom::ops {
 
 struct CudaKernels {
-  using Rows = kernels::Rows;
+  using Rows = cpu::Rows;
   // x_NE: N = rows of B*S*H.
   int (*rotate)(Rows in, const float* cos, const float* sin, Rows out, int64_t rows, int64_t heads, int64_t positions,
                 int64_t head_size, float direction, void* stream);

@@ -6,8 +6,8 @@
 namespace fathom::ops::cuda {
 namespace {
 
-using kernels::Rows;
-using kernels::RowType;
+using cpu::Rows;
+using cpu::RowType;
 
 constexpr unsigned kThreads = 256;
 constexpr int kPackBytes = 16;  // the widest access to memory

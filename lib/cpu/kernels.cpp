@@ -1,0 +1,220 @@
+// Loops that the compiler turns into vector code, one version per instruction set, chosen when the program starts.
+#include "cpu/kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "cpu/row_blocks.h"
+
+namespace fathom::cpu {
+namespace {
+
+// e^x to 2 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, and a polynomial in r (Cephes' expf). The
+// result is at least e^-87.3, so nothing is subnormal; NaN stays NaN, for the clamps let it through.
+inline float exponential(float x) {
+  x = x < -87.3f ? -87.3f : x;
+  x = x > 88.7f ? 88.7f : x;
+  const float n = std::nearbyint(x * 1.44269504f);
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  // n reaches 128 at the upper clamp: two factors keep each exponent in range. A NaN's n is never used as a number.
+  const int32_t exponent = n == n ? static_cast<int32_t>(n) : 0;
+  const int32_t half = exponent / 2;
+  return p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((exponent - half + 127) << 23);
+}
+
+FATHOM_CLONES float squares(const float* x, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
+  return sum;
+}
+
+FATHOM_CLONES void scale_rows(const float* x, const float* weight, float rstd, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = weight[i] * (x[i] * rstd);
+}
+
+FATHOM_CLONES float dot3(const float* a, const float* b, const float* c, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i] * c[i];
+  return sum;
+}
+
+FATHOM_CLONES void rms_norm_row_backward(const float* grad, const float* x, const float* weight, float rstd,
+                                         float slope, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = rstd * (grad[i] * weight[i] - x[i] * slope);
+}
+
+FATHOM_CLONES void accumulate_product(const float* a, const float* b, float scale, float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += a[i] * (b[i] * scale);
+}
+
+FATHOM_CLONES void rotate_head(const float* x, const float* cos, const float* sin, float direction, float* out,
+                               int64_t half) {
+#pragma omp simd
+  for (int64_t i = 0; i < half; ++i) {
+    const float low = x[i], high = x[i + half], turn = sin[i] * direction;
+    out[i] = low * cos[i] - high * turn;
+    out[i + half] = high * cos[i] + low * turn;
+  }
+}
+
+FATHOM_CLONES void swiglu_block(const float* gate, const float* up, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + exponential(-gate[i])) * up[i];
+}
+
+FATHOM_CLONES void swiglu_block_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
+                                         float* grad_up, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float sigmoid = 1.0f / (1.0f + exponential(-gate[i]));
+    const float silu = gate[i] * sigmoid;
+    const float upstream = grad[i];
+    grad_gate[i] = upstream * up[i] * (sigmoid + silu * (1.0f - sigmoid));
+    grad_up[i] = upstream * silu;
+  }
+}
+
+FATHOM_CLONES float largest(const float* x, int64_t n) {
+  float result = x[0];
+#pragma omp simd reduction(max : result)
+  for (int64_t i = 0; i < n; ++i) result = x[i] > result ? x[i] : result;
+  return result;
+}
+
+FATHOM_CLONES float sum_of_exponentials(const float* x, float shift, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += exponential(x[i] - shift);
+  return sum;
+}
+
+FATHOM_CLONES void scaled_exponentials(const float* x, float shift, float scale, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = exponential(x[i] - shift) * scale;
+}
+
+}  // namespace
+
+void rms_norm(Rows in, Rows weight, double eps, Rows out, float* rstd, int64_t first, int64_t last, int64_t width) {
+  std::vector<float> weight_buffer(width), in_buffer(width), out_buffer(width);
+  const float* w = read(weight, 0, width, weight_buffer.data());
+  for (int64_t row = first; row < last; ++row) {
+    const float* x = read(in, row * width, width, in_buffer.data());
+    rstd[row] = 1.0f / std::sqrt(squares(x, width) / static_cast<float>(width) + static_cast<float>(eps));
+    float* y = target(out, row * width, out_buffer.data());
+    scale_rows(x, w, rstd[row], y, width);
+    write(y, out, row * width, width);
+  }
+}
+
+void rms_norm_backward(Rows grad_out, Rows in, Rows weight, const float* rstd, Rows grad_in, float* grad_weight,
+                       int64_t first, int64_t last, int64_t width) {
+  std::vector<float> weight_buffer(width), grad_buffer(width), in_buffer(width), out_buffer(width);
+  const float* w = read(weight, 0, width, weight_buffer.data());
+  for (int64_t row = first; row < last; ++row) {
+    const float* grad = read(grad_out, row * width, width, grad_buffer.data());
+    const float* x = read(in, row * width, width, in_buffer.data());
+    const float mean = dot3(grad, w, x, width) * rstd[row] / static_cast<float>(width);
+    float* out = target(grad_in, row * width, out_buffer.data());
+    rms_norm_row_backward(grad, x, w, rstd[row], mean * rstd[row], out, width);
+    write(out, grad_in, row * width, width);
+    if (grad_weight != nullptr) accumulate_product(grad, x, rstd[row], grad_weight, width);
+  }
+}
+
+void rotate(Rows in, const float* cos, const float* sin, Rows out, int64_t heads, int64_t positions, int64_t head_size,
+            float direction, int64_t first, int64_t last) {
+  std::vector<float> in_buffer(head_size), out_buffer(head_size);
+  const int64_t half = head_size / 2;
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t angle = row / heads % positions * half;
+    const float* x = read(in, row * head_size, head_size, in_buffer.data());
+    float* y = target(out, row * head_size, out_buffer.data());
+    rotate_head(x, cos + angle, sin + angle, direction, y, half);
+    write(y, out, row * head_size, head_size);
+  }
+}
+
+void swiglu(Rows gate, Rows up, Rows out, int64_t first, int64_t last) {
+  float gate_buffer[kBlock], up_buffer[kBlock], out_buffer[kBlock];
+  for (int64_t i = first; i < last; i += kBlock) {
+    const int64_t n = std::min(kBlock, last - i);
+    float* y = target(out, i, out_buffer);
+    swiglu_block(read(gate, i, n, gate_buffer), read(up, i, n, up_buffer), y, n);
+    write(y, out, i, n);
+  }
+}
+
+void swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, int64_t first, int64_t last) {
+  float grad_buffer[kBlock], gate_buffer[kBlock], up_buffer[kBlock], grad_gate_buffer[kBlock], grad_up_buffer[kBlock];
+  for (int64_t i = first; i < last; i += kBlock) {
+    const int64_t n = std::min(kBlock, last - i);
+    float* to_gate = target(grad_gate, i, grad_gate_buffer);
+    float* to_up = target(grad_up, i, grad_up_buffer);
+    swiglu_block_backward(read(grad_out, i, n, grad_buffer), read(gate, i, n, gate_buffer), read(up, i, n, up_buffer),
+                          to_gate, to_up, n);
+    write(to_gate, grad_gate, i, n);
+    write(to_up, grad_up, i, n);
+  }
+}
+
+double cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, double gradient_scale, int64_t first,
+                     int64_t last, int64_t vocabulary) {
+  std::vector<float> buffer(logits.type == RowType::kF32 ? 0 : vocabulary);
+  double sum = 0;
+  for (int64_t row = first; row < last; ++row) {
+    if (targets[row] == ignored) {
+      if (gradient_scale != 0) std::memset(at(logits, row * vocabulary), 0, vocabulary * size_of(logits.type));
+      continue;
+    }
+    const float* x = read(logits, row * vocabulary, vocabulary, buffer.data());
+    const float shift = largest(x, vocabulary);
+    const float total = sum_of_exponentials(x, shift, vocabulary);
+    sum += std::log(static_cast<double>(total)) + shift - x[targets[row]];
+    if (gradient_scale == 0) continue;
+    float* gradient = target(logits, row * vocabulary, buffer.data());
+    const float scale = static_cast<float>(gradient_scale);
+    scaled_exponentials(x, shift, scale / total, gradient, vocabulary);
+    gradient[targets[row]] -= scale;
+    write(gradient, logits, row * vocabulary, vocabulary);
+  }
+  return sum;
+}
+
+double sum_of_squares(Rows values, int64_t first, int64_t last) {
+  float buffer[kBlock];
+  double sum = 0;
+  for (int64_t i = first; i < last; i += kBlock) {
+    const int64_t n = std::min(kBlock, last - i);
+    sum += squares(read(values, i, n, buffer), n);
+  }
+  return sum;
+}
+
+void convert(Rows from, Rows to, int64_t first, int64_t last) {
+  float from_buffer[kBlock], to_buffer[kBlock];
+  for (int64_t i = first; i < last; i += kBlock) {
+    const int64_t n = std::min(kBlock, last - i);
+    const float* values = read(from, i, n, from_buffer);
+    float* out = target(to, i, to_buffer);
+    if (out != to_buffer) std::memcpy(out, values, n * sizeof(float));
+    write(values, to, i, n);
+  }
+}
+
+}  // namespace fathom::cpu

@@ -1,0 +1,247 @@
+// Over LibTorch 2.11.
+#include "footprint/attention.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/rounding.h"
+#include "cpu/amx_scratch.h"
+#include "cpu/attention_shares.h"
+#include "footprint/attention_segments.h"
+
+namespace fathom::footprint {
+namespace {
+
+constexpr const char* kFlash =
+    "flash attention keeps queries, keys, values, output and logsumexp (Dao 2023, arXiv 2307.08691)";
+constexpr const char* kFlashSums =
+    "flash attention's backward pass sums in FP32, 128 rows apart; LibTorch's flash_api.cpp";
+constexpr const char* kEfficient =
+    "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
+constexpr const char* kMath =
+    "attention by its formula keeps the probabilities of all pairs (Vaswani et al. 2017, arXiv 1706.03762)";
+constexpr const char* kSegments = "one call for each document, and for blocks of a window; lib/ops/flash_segments.cpp";
+constexpr const char* kTiles = "blocks in the order of AMX, for each thread; lib/cpu/amx_scratch.h";
+
+class Attention {
+ public:
+  Attention(const StepSizes& step, const AttentionSizes& sizes) : step_(step), sizes_(sizes) {
+    longest_ = *std::max_element(sizes.lengths.begin(), sizes.lengths.end());
+    window_ = sizes.window < longest_ ? sizes.window : 0;
+    kept_ = sizes.heads * sizes.head_size;
+    keys_ = sizes.key_heads * sizes.head_size;
+  }
+
+  Footprint footprint() {
+    if (sizes_.amx && window_ == 0) {
+      amx();
+    } else if (sizes_.kernel == AttentionKernel::kMath) {
+      math();
+    } else if (step_.cuda) {
+      cuda();
+    } else if (sizes_.packed || window_ > 0) {
+      segments();
+    } else {
+      cpu_flash();
+    }
+    add_work();
+    return std::move(footprint_);
+  }
+
+ private:
+  Bytes heads(const char* what, const char* source, int64_t width) const {
+    return {what, source, step_.wide(width, step_.compute_bytes)};
+  }
+  Bytes each_query(const char* what, const char* source, int64_t bytes) const {
+    return {what, source, {{step_.tokens, "queries"}, {sizes_.heads, "heads"}, {bytes, "bytes"}}};
+  }
+  bool grouped() const { return sizes_.heads != sizes_.key_heads; }
+
+  // The formula computes all pairs, and goes over them by itself; fused kernels compute those that are seen, two
+  // products forward and five backward, since they make the scores again (Dao 2023, section 3.1).
+  void add_work() {
+    const bool math = sizes_.kernel == AttentionKernel::kMath;
+    const int64_t pairs = math ? squares() : visible_pairs(sizes_.lengths, window_);
+    const auto flops = [&](int64_t products) {
+      return value_of({{2 * products, ""}, {sizes_.heads, ""}, {pairs, ""}, {sizes_.head_size, ""}});
+    };
+    footprint_.forward_work.flops = flops(2);
+    footprint_.backward_work.flops = flops(math ? 4 : 5);
+    if (!math) return;
+    const int64_t scores = value_of({{sizes_.heads, ""}, {pairs, ""}, {step_.compute_bytes, ""}});
+    footprint_.forward_work.bytes = 6 * scores;
+    footprint_.backward_work.bytes = 3 * scores;
+  }
+
+  // What a fused kernel keeps, with heads padded to so many numbers, and the moment of its forward pass.
+  void fused(const char* source, int64_t head_size) {
+    const int64_t wide = sizes_.heads * head_size, narrow = sizes_.key_heads * head_size;
+    footprint_.kept = {heads("queries", source, wide), heads("keys and values", source, 2 * narrow),
+                       heads("output of attention", source, wide), each_query("logsumexp", source, 4)};
+    footprint_.forward = {footprint_.kept};
+  }
+  Moment gradients(int64_t queries, int64_t keys, int64_t key_bytes) const {
+    return {heads("gradient of attention's output", kGradientSource, kept_),
+            heads("gradient of queries", kGradientSource, queries),
+            {"gradients of keys and values", kGradientSource, step_.wide(2 * keys, key_bytes)}};
+  }
+  void joined(const char* source) {
+    if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention, joined", source, kept_));
+  }
+
+  void amx() {
+    fused(kFlash, sizes_.head_size);
+    const cpu::AttentionShares shares = cpu::attention_shares(sizes_.lengths, sizes_.key_heads, sizes_.threads);
+    footprint_.forward[0].push_back({"attention's blocks",
+                                     kTiles,
+                                     {{cpu::amx::forward_scratch_bytes(shares, longest_, sizes_.head_size), "bytes"}}});
+    Moment back = gradients(kept_, keys_, step_.compute_bytes);
+    back.push_back({"attention's blocks, and its sums for keys and values",
+                    kTiles,
+                    {{cpu::amx::backward_scratch_bytes(shares, longest_, sizes_.head_size), "bytes"}}});
+    footprint_.backward = {std::move(back)};
+  }
+
+  // Groups of query heads are folded: each key head becomes a row of the batch whose query heads share it.
+  void cpu_flash() {
+    fused(kFlash, sizes_.head_size);
+    const bool copies = grouped() && sizes_.key_heads > 1 && sizes_.rows > 1 && longest_ > 1;
+    Moment back = gradients(kept_, kept_, step_.compute_bytes);  // for every query head
+    if (copies) {
+      joined(kFlash);
+      footprint_.forward[0].push_back(heads("queries, keys, values, as they came", kFlash, kept_ + 2 * keys_));
+    }
+    footprint_.backward = {std::move(back)};
+  }
+
+  void math() {
+    const auto pairs = [&](const char* what, int64_t count, const char* source) -> Bytes {
+      return {
+          what, source, {{count, ""}, {sizes_.heads, "heads"}, {squares(), "pairs"}, {step_.compute_bytes, "bytes"}}};
+    };
+    const auto document = [&](const char* what, const char* source) -> Bytes {
+      const int64_t rows = sizes_.packed ? 1 : sizes_.rows;
+      return {
+          what,
+          source,
+          {{rows, "rows"}, {sizes_.heads, "heads"}, {longest_, ""}, {longest_, ""}, {step_.compute_bytes, "bytes"}}};
+    };
+    footprint_.kept = {heads("queries", kMath, kept_), heads("keys and values", kMath, 2 * keys_),
+                       pairs("probabilities", 1, kMath)};
+    footprint_.forward = {footprint_.kept};
+    footprint_.forward[0].push_back(document("scores", kMath));
+    footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
+    if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention", kMath, kept_));
+    Moment back = gradients(kept_, keys_, step_.compute_bytes);
+    back.push_back(document("gradient of probabilities", kGradientSource));
+    back.push_back(document("gradient of scores", kGradientSource));
+    if (step_.cuda) back.push_back(document("probabilities times their gradient", kMath));
+    footprint_.backward = {std::move(back)};
+  }
+
+  // The largest segment's output and gradients come on top.
+  void segments() {
+    fused(kFlash, sizes_.head_size);
+    int64_t queries = 0, keys = 0, masked = 0;
+    for (const AttentionSegment& segment : attention_segments(sizes_.lengths, window_)) {
+      queries = std::max(queries, segment.queries);
+      keys = std::max(keys, segment.keys);
+      masked = std::max(masked, segment.windowed ? segment.queries : 0);
+    }
+    const auto part = [&](const char* what, int64_t tokens, int64_t width) -> Bytes {
+      return {what, kSegments, {{tokens, "tokens"}, {width, ""}, {step_.compute_bytes, "bytes"}}};
+    };
+    footprint_.forward[0].push_back(part("a segment's output", queries, kept_));
+    Moment back = gradients(kept_, keys_, masked > 0 ? 4 : step_.compute_bytes);
+    back.push_back(part("gradients of a segment's keys and values", 2 * keys, kept_));
+    Moment queries_too = back;
+    queries_too.push_back(part("gradient of a segment's queries", queries, kept_));
+    Moment sums = std::move(back);
+    if (masked > 0) {
+      const Bytes mask = {"mask of a window's blocks",
+                          kSegments,
+                          {{masked, "queries"}, {window_ - 1 + masked, "keys"}, {step_.compute_bytes, "bytes"}}};
+      footprint_.forward[0].push_back(mask);
+      queries_too.push_back(mask);
+      sums.push_back(mask);
+      if (grouped()) sums.push_back(part("sums of a segment's keys", keys, keys_));
+      if (step_.compute_bytes != 4) {
+        sums.push_back({"sums of a segment's keys in FP32", kSegments, {{keys, "tokens"}, {keys_, ""}, {4, "bytes"}}});
+      }
+    }
+    footprint_.backward = {std::move(queries_too), std::move(sums)};
+  }
+
+  void cuda() {
+    const bool flash = sizes_.kernel == AttentionKernel::kFlash;
+    const int64_t size = round_up(sizes_.head_size, flash ? 8 : 4), wide = sizes_.heads * size;  // in whole vectors
+    const int64_t narrow = sizes_.key_heads * size;
+    const bool pads = size != sizes_.head_size, repeats = !flash && grouped() && sizes_.key_heads > 1;
+    const char* source = flash ? kFlash : kEfficient;
+    fused(source, size);
+    if (pads) joined(source);
+    const Bytes every = heads("keys and values for every head", kEfficient, 2 * wide);
+    if (repeats) footprint_.forward[0].push_back(every);
+    Moment back = gradients(wide, flash ? narrow : wide, step_.compute_bytes);
+    if (pads) back.push_back(heads("gradient and output of attention, padded", source, 3 * wide));
+    if (!flash && repeats) back.push_back(every);
+    if (flash) {
+      const auto count = static_cast<int64_t>(sizes_.lengths.size());
+      const int64_t rows = sizes_.packed ? step_.tokens + 128 * count : count * round_up(longest_, 128);
+      back.push_back({"sums of queries' gradients and for softmax",
+                      kFlashSums,
+                      {{rows, "queries"}, {sizes_.heads, "heads"}, {round_up(size, 32) + 1, ""}, {4, "bytes"}}});
+      if (grouped()) back.push_back(heads("gradients of keys and values for every head", kFlashSums, 2 * wide));
+      footprint_.backward = {std::move(back)};
+      return;
+    }
+    Moment product = back, tiles = std::move(back);
+    product.push_back(heads("product of output and gradient", kEfficient, wide));
+    product.push_back(each_query("sums of output times gradient", kEfficient, 2 * 4));
+    constexpr int64_t kTile = 64;
+    const int64_t rows = size > kTile && sizes_.wide_tiles ? 2 * kTile : kTile;
+    tiles.push_back(each_query("sums of output times gradient", kEfficient, 4));
+    tiles.push_back({"tiles of queries' gradients",
+                     kEfficient,
+                     {{static_cast<int64_t>(sizes_.lengths.size()), "sequences"},
+                      {sizes_.heads, "heads"},
+                      {divide_up(longest_, rows) * divide_up(size, kTile), "tiles"},
+                      {4 * rows * kTile + 16, "bytes"}}});
+    footprint_.backward = {std::move(product), std::move(tiles)};
+  }
+
+  int64_t squares() const {
+    int64_t sum = 0;
+    for (const int64_t length : sizes_.lengths) {
+      sum = checked_add(sum, checked_multiply(length, length, "pairs of tokens"), "pairs of tokens");
+    }
+    return sum;
+  }
+
+  const StepSizes& step_;
+  const AttentionSizes& sizes_;
+  int64_t longest_ = 0, window_ = 0;
+  int64_t kept_ = 0, keys_ = 0;  // numbers of a token's queries (and its output), and of its keys
+  Footprint footprint_;
+};
+
+}  // namespace
+
+std::string kernel_name(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kMath:
+      return "math attention";
+    case AttentionKernel::kFlash:
+      return "flash attention";
+    case AttentionKernel::kMemoryEfficient:
+      return "memory-efficient attention";
+  }
+  return "";
+}
+
+Footprint attention_footprint(const StepSizes& step, const AttentionSizes& sizes) {
+  return Attention(step, sizes).footprint();
+}
+
+}  // namespace fathom::footprint

@@ -1,0 +1,19 @@
+// What operators without products keep and take: norms, rotations, the gate of the feed-forward layer.
+#pragma once
+
+#include <cstdint>
+
+#include "footprint/footprint.h"
+
+namespace fathom::footprint {
+
+// Of the residual stream's norm, which answers in the type of products; and of rows of `groups` in a token, each
+// normalised by itself, which stay in that type.
+Footprint rms_norm_footprint(const StepSizes& step, int64_t width);
+Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t groups);
+
+Footprint rotary_footprint(const StepSizes& step, int64_t width);
+
+Footprint swiglu_footprint(const StepSizes& step, int64_t width);
+
+}  // namespace fathom::footprint

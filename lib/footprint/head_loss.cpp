@@ -1,0 +1,64 @@
+// As lib/ops/head_loss.cpp goes through its chunks.
+#include "footprint/head_loss.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/rounding.h"
+#include "footprint/loss_chunk.h"
+
+namespace fathom::footprint {
+
+Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
+  constexpr const char* kLogits =
+      "one score for each token of the vocabulary, of a chunk of rows; lib/ops/head_loss.cpp";
+  constexpr const char* kLoss =
+      "gradients of head and input are ready when the forward pass ends; lib/ops/head_loss.cpp";
+  const int64_t bytes = step.compute_bytes, all = sizes.vocabulary;
+  const int64_t chunk = loss_chunk_rows(sizes.rows, sizes.largest_chunk, all, bytes, !sizes.trained, step.cuda);
+  const Bytes input = {"input of the head, which becomes its gradient",
+                       kLoss,
+                       {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}};
+  Moment loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
+  if (!sizes.gradients) loss.push_back(input);
+  if (step.casts()) {
+    loss.push_back({"autocast's copy of the head",
+                    kAutocastSource,
+                    {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {bytes, "bytes"}},
+                    memory::Component::kFunctionality});
+  }
+  const bool sums_wider = bytes == 2 && (step.stored_bytes == 4 || chunk < sizes.rows);
+  Moment rounded;  // the sum of several chunks, in FP32 until their end
+  if (sizes.trained && sums_wider && step.stored_bytes == 2) {
+    rounded.push_back(
+        {"sum for the head's gradient", kLoss, {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {4, "bytes"}}});
+    loss.push_back(rounded.front());
+  }
+  if (step.cuda && !step.own_kernels && bytes == 2) {
+    loss.push_back({"scores in FP32", kLogits, {{chunk, "rows"}, {all, ""}, {4, "bytes"}}});
+  } else if (!step.cuda && sizes.trained && sums_wider && chunk > 0) {
+    const int64_t columns = std::min(kPartColumns, sizes.width);
+    loss.push_back(
+        {"columns of the head's gradient", kLoss, {{all + chunk, ""}, {columns, "columns"}, {bytes, "bytes"}}});
+  }
+  Footprint footprint;
+  if (sizes.gradients) footprint.kept = {input};
+  footprint.forward = {std::move(loss)};
+  if (!rounded.empty()) footprint.forward.push_back(std::move(rounded));
+  const int64_t weights = value_of({{all, ""}, {sizes.width, ""}});
+  const int64_t scores = value_of({{sizes.rows, ""}, {all, ""}, {bytes, ""}});
+  const int64_t products = 1 + (sizes.trained ? 1 : 0) + (sizes.input_needs_gradient ? 1 : 0);
+  footprint.forward_work = {value_of({{2 * products, ""}, {sizes.rows, ""}, {weights, ""}}),
+                            (products > 1 ? 2 : 1) * scores};
+  if (step.casts()) footprint.forward_work.bytes += weights * (step.stored_bytes + bytes);
+  if (sizes.trained && sums_wider) {
+    const int64_t chunks = chunk == 0 ? 0 : divide_up(sizes.rows, chunk);
+    footprint.forward_work.bytes += chunks * weights * 2 * (bytes + 4);
+  }
+  if (sizes.rows < step.tokens) {
+    footprint.backward = {{{"gradient of the last norm's output", kGradientSource, step.wide(sizes.width, bytes)}}};
+  }
+  return footprint;
+}
+
+}  // namespace fathom::footprint

@@ -1,0 +1,23 @@
+// What the head with its loss keeps and takes, by its sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "footprint/footprint.h"
+
+namespace fathom::footprint {
+
+// The head with its loss, by its sizes.
+struct HeadSizes {
+  int64_t vocabulary = 0, width = 0;
+  int64_t rows = 0;           // that the head reads
+  int64_t largest_chunk = 0;  // as LossTargets::chunk_rows
+  bool trained = false;       // the gradient is not in the footprint
+  bool input_needs_gradient = true;
+  bool gradients = true;  // of either; false in an evaluation
+};
+// The largest chunk with what it leads to; the gradient of a trained head is there in the last moment. Without
+// gradients nothing is kept.
+Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes);
+
+}  // namespace fathom::footprint

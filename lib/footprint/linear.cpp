@@ -1,0 +1,120 @@
+// Plain, quantized or with an adapter.
+#include "footprint/linear.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "footprint/quantized_part_size.h"
+
+namespace fathom::footprint {
+namespace {
+
+constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
+constexpr const char* kDequantized = "a quantized matrix for one product (Dettmers et al. 2023, arXiv 2305.14314)";
+constexpr const char* kProduct = "a product with weights";
+constexpr auto kCopy = memory::Component::kFunctionality;
+
+Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
+  return {"input of a linear layer", kProduct, step.wide(sizes.in, step.compute_bytes)};
+}
+
+// What a product needs of a weight that is not there as it is: a copy in the type of products, and on a GPU tables
+// through which 4-bit codes are looked up a part at a time.
+Moment made_for_product(const StepSizes& step, const LinearSizes& sizes) {
+  const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
+  if (!sizes.codes)
+    return step.casts() ? Moment{{"autocast's copy of a weight", kAutocastSource, copy, kCopy}} : Moment{};
+  Moment made = {{"dequantized weight", kDequantized, copy}};
+  if (step.cuda && !quant::has_row_scales(*sizes.codes)) {
+    const int64_t numbers = std::min(kDequantizedPart, sizes.in * sizes.out);
+    made.push_back(
+        {"codes as indices, and what they stand for", kDequantized, {{numbers / 2, "pairs"}, {4 + 8, "bytes"}}});
+  }
+  return made;
+}
+
+// Products of a token's input with so many weights, and of the weights' gradients.
+int64_t product_flops(const StepSizes& step, int64_t weights, int64_t times) {
+  return value_of({{2, ""}, {step.tokens, ""}, {weights, ""}, {times, ""}});
+}
+
+// What products do, and the copies of a weight that are made for them.
+void add_work(const StepSizes& step, const LinearSizes& sizes, Footprint& footprint) {
+  const int64_t weights = value_of({{sizes.in, ""}, {sizes.out, ""}}), back = sizes.input_needs_gradient ? 1 : 0;
+  footprint.forward_work.flops = product_flops(step, weights, 1);
+  footprint.backward_work.flops = product_flops(step, weights, (sizes.trained ? 1 : 0) + back);
+  const int64_t copied = bytes_of(made_for_product(step, sizes));
+  const int64_t read =
+      sizes.codes ? quant::layout_of(*sizes.codes, sizes.out, sizes.in).bytes() : weights * step.stored_bytes;
+  const int64_t copy = copied == 0 ? 0 : weights * step.compute_bytes + read;
+  footprint.forward_work.bytes = copy;
+  footprint.backward_work.bytes =
+      sizes.trained || back == 1 ? copy : 0;  // a trained weight's gradient, or the copy again
+  if (sizes.keeps_input() && sizes.makes_input_again)
+    footprint.backward_work.bytes += 2 * bytes_of({input_of(step, sizes)});
+  if (!sizes.adapted) return;
+  footprint.forward_work.flops += product_flops(step, step.rank, sizes.in + sizes.out);
+  footprint.backward_work.flops += product_flops(step, step.rank, (1 + back) * sizes.in + 2 * sizes.out);
+  if (step.adapter_bytes == step.compute_bytes) return;
+  const int64_t both = step.adapter_bytes + step.compute_bytes;
+  footprint.forward_work.bytes += value_of({{step.tokens, ""}, {sizes.in + 2 * sizes.out, ""}, {both, ""}});
+  footprint.backward_work.bytes += value_of({{step.tokens, ""}, {(1 + back) * sizes.in + sizes.out, ""}, {both, ""}});
+}
+
+void append(Moment& moment, const Moment& more) { moment.insert(moment.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
+  if (sizes.fake_codes) return fake_quantized_footprint(step, sizes);
+  const bool widens = sizes.adapted && step.adapter_bytes != step.compute_bytes;
+  const Bytes input = input_of(step, sizes);
+  const Bytes output = {"output of a linear layer", kProduct, step.wide(sizes.out, step.compute_bytes)};
+  const Bytes of_output = {"gradient of a linear layer's output", kGradientSource, output.product};
+  Footprint footprint;
+  add_work(step, sizes, footprint);
+  Moment forward = {input, output}, of_weight = {of_output}, of_input = {of_output};
+  append(forward, made_for_product(step, sizes));
+  if (sizes.trained && step.casts()) {
+    const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
+    footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
+    of_weight.push_back({"gradient of a weight, before its cast", kGradientSource, copy});
+  }
+  if (sizes.adapted) {
+    footprint.kept.push_back({"adapters' inner products", kLora, step.wide(step.rank, step.adapter_bytes)});
+    if (step.adapter_bytes == 2) {
+      footprint.kept.push_back({"autocast's copies of adapters",
+                                kAutocastSource,
+                                {{step.rank, ""}, {sizes.in + sizes.out, ""}, {step.adapter_bytes, "bytes"}},
+                                kCopy});
+    }
+    if (step.dropout) {
+      footprint.kept.push_back({"masks of dropout", "dropout keeps which elements it left out (Srivastava et al. 2014)",
+                                step.wide(sizes.in, 1)});
+    }
+  }
+  const Bytes wide_input = {"adapters' input, cast", kLora, step.wide(sizes.in, step.adapter_bytes)};
+  const Bytes wide_output = {"output, or its gradient, in the adapters' type", kLora,
+                             step.wide(sizes.out, step.adapter_bytes)};
+  if (sizes.keeps_input() && sizes.makes_input_again) of_weight.push_back(input);
+  if (widens) {
+    append(forward, {wide_input, wide_output});
+    append(of_weight, {wide_input, wide_output});
+  }
+  if (sizes.adapted && step.dropout) of_weight.push_back({"adapters' input, dropped out", kLora, wide_input.product});
+  footprint.forward = {std::move(forward)};
+  if (sizes.keeps_input()) footprint.backward.push_back(std::move(of_weight));
+  if (!sizes.input_needs_gradient) return footprint;
+  of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
+  Moment through = of_input;
+  if (!sizes.trained) append(of_input, made_for_product(step, sizes));
+  footprint.backward.push_back(std::move(of_input));
+  if (sizes.adapted && (widens || step.dropout)) {
+    append(through, {{"gradient of adapters' input", kLora, wide_input.product},
+                     {"gradient of adapters' input, cast", kLora, input.product}});
+    footprint.backward.push_back(std::move(through));
+  }
+  return footprint;
+}
+
+}  // namespace fathom::footprint

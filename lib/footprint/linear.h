@@ -1,0 +1,27 @@
+// What a linear layer keeps and takes, by its sizes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "footprint/footprint.h"
+#include "quant/layout.h"
+
+namespace fathom::footprint {
+
+// A linear layer, by its sizes.
+struct LinearSizes {
+  int64_t in = 0, out = 0;
+  bool trained = false, adapted = false;
+  bool makes_input_again = false;                          // in the backward pass, instead of keeping it
+  bool input_needs_gradient = true;                        // not of the first layer over a frozen embedding
+  std::optional<quant::Scheme> codes = std::nullopt;       // in which the frozen weight is stored
+  std::optional<quant::Scheme> fake_codes = std::nullopt;  // to which the weight is rounded for each product
+  bool keeps_input() const { return trained || adapted || fake_codes; }
+};
+// The input is not in `kept`: several layers may share it.
+Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes);
+// Of one with fake_codes.
+Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& sizes);
+
+}  // namespace fathom::footprint

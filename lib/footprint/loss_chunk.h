@@ -1,0 +1,31 @@
+// How many rows of logits the loss holds at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace fathom::footprint {
+
+// With a frozen head, or without gradients, nothing adds up over chunks, and smaller ones cost no time: there the
+// logits may take so much, but hold as many rows as keep products at full speed. On a CPU these are 128 in FP32 and 256
+// in 16 bits; a GPU wants enough work in each kernel to outlast its launch.
+inline constexpr int64_t kChunkBytes = int64_t{16} << 20;
+inline constexpr int64_t kColumnBytes = 512;
+inline constexpr int64_t kCudaChunkBytes = int64_t{64} << 20;
+inline constexpr int64_t kCudaRows = 256;
+
+// Columns of the gradient that a CPU multiplies at a time: enough for full speed, few beside most hidden sizes.
+inline constexpr int64_t kPartColumns = 512;
+
+// largest: loss_chunk_size; 0: all rows, always.
+inline int64_t loss_chunk_rows(int64_t rows, int64_t largest, int64_t vocabulary, int64_t element_bytes,
+                               bool head_is_frozen, bool cuda) {
+  if (largest == 0) return rows;
+  const int64_t chunk = std::min(rows, largest);
+  if (!head_is_frozen) return chunk;
+  const int64_t bytes = cuda ? kCudaChunkBytes : kChunkBytes;
+  const int64_t fast_rows = cuda ? kCudaRows : kColumnBytes / element_bytes;
+  return std::min(chunk, std::max(bytes / (vocabulary * element_bytes), fast_rows));
+}
+
+}  // namespace fathom::footprint

@@ -1,0 +1,182 @@
+// One branch for each optimizer.
+#include "footprint/optimizer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/bytes.h"
+#include "config/checks.h"
+#include "footprint/moment_storage.h"
+#include "footprint/update_groups.h"
+
+namespace fathom::footprint {
+namespace {
+
+constexpr auto kStates = memory::Component::kOptimizerStates;
+constexpr const char* kAdamW = "AdamW keeps two moments (Loshchilov and Hutter 2017, arXiv 1711.05101)";
+constexpr const char* k8bit = "moments in 8 bits, by blocks of 256 (Dettmers et al. 2022, arXiv 2110.02861)";
+constexpr const char* kMasters = "FP32 masters of BF16 weights (Micikevicius et al. 2017, arXiv 1710.03740)";
+constexpr const char* kLion = "Lion keeps one momentum, in FP32 (Chen et al. 2023, arXiv 2302.06675)";
+constexpr const char* kAdafactor =
+    "Adafactor keeps one mean for each row and column, in FP32 (Shazeer and Stern 2018, arXiv 1804.04235)";
+constexpr const char* kUpdate = "one parameter's update in FP32, by ATen's operators; lib/optim";
+constexpr const char* kGroup = "a group of parameters in FP32, by ATen's operators; lib/optim/mixed_adamw.h";
+
+int64_t elements_of(const TrainedSizes& sizes) {
+  return sizes.columns == 0 ? sizes.rows : checked_multiply(sizes.rows, sizes.columns, "elements of a matrix");
+}
+
+Moment adamw_states(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
+  const MomentStorage storage = moment_storage(run.optim, run.master_weights);
+  std::map<int64_t, int64_t> numbers;  // bytes of one number of a moment -> numbers of each moment
+  int64_t scales = 0, masters = 0;
+  for (const TrainedSizes& each : trained) {
+    const int64_t elements = elements_of(each);
+    numbers[bytes_of_moment(storage, elements, each.bytes)] += elements;
+    scales += scales_of_moment(storage, elements);
+    if (run.master_weights == config::MasterWeights::kFp32 && each.bytes < 4) masters += elements;
+  }
+  Moment states = {{"masters", kMasters, {{masters, "parameters"}, {4, "bytes"}}, kStates}};
+  for (const auto& [bytes, count] : numbers) {
+    const char* source = bytes == 1 ? k8bit : kAdamW;
+    states.push_back({"moments", source, {{2, "of"}, {count, "parameters"}, {bytes, "bytes"}}, kStates});
+  }
+  states.push_back({"scales of moments", k8bit, {{2, "of"}, {scales, "scales"}, {4, "bytes"}}, kStates});
+  if (!cuda) return states;
+  states.push_back({"step count", kAdamW, {{4, "bytes"}}, kStates});
+  if (scales > 0) {
+    states.push_back({"tables of codes", k8bit, {{int64_t{2} * (256 + 255), "numbers"}, {4, "bytes"}}, kStates});
+  }
+  return states;
+}
+
+// MixedAdamW::Group::update over the largest group of a kind.
+std::vector<Moment> group_update(const config::RunConfig& run, int64_t elements, bool narrow, bool quantized) {
+  const bool by_chance = narrow && run.master_weights == config::MasterWeights::kStochastic;
+  const bool narrow_moments = moment_storage(run.optim, run.master_weights) == MomentStorage::kBf16;
+  const auto each = [&](const char* what, int64_t bytes) -> Bytes {
+    return {what, kGroup, {{elements, "elements"}, {bytes, "bytes"}}};
+  };
+  Moment standing;
+  if (narrow_moments || quantized) standing.push_back(each("both moments in FP32", 8));
+  if (narrow && run.master_weights != config::MasterWeights::kFp32) standing.push_back(each("weights in FP32", 4));
+  const auto with = [&](const Bytes& more) {
+    Moment moment = standing;
+    moment.push_back(more);
+    return moment;
+  };
+  std::vector<Moment> moments;
+  if (narrow) moments.push_back(with(each("gradients in FP32", 4)));
+  if (by_chance || narrow_moments) moments.push_back(with(each("random bits, and draws from them", 9)));
+  if (quantized) {
+    moments.push_back(with(each("codes", 4)));
+    moments.push_back({each("moments in FP32, and their codes as indices", 12)});
+  }
+  return moments;
+}
+
+std::vector<Moment> group_updates(const config::RunConfig& run, const std::vector<TrainedSizes>& trained) {
+  const MomentStorage storage = moment_storage(run.optim, run.master_weights);
+  std::vector<UpdatedParameter> parameters;
+  parameters.reserve(trained.size());
+  for (const TrainedSizes& each : trained) {
+    parameters.push_back({elements_of(each), each.bytes < 4, is_quantized(storage, elements_of(each))});
+  }
+  std::map<std::pair<bool, bool>, int64_t> largest;
+  for (const UpdateGroup& group : update_groups(parameters)) {
+    const UpdatedParameter& any = parameters[group.front().parameter];
+    int64_t& elements = largest[{any.narrow, any.quantized}];
+    elements = std::max(elements, elements_of(group));
+  }
+  std::vector<Moment> moments;
+  for (const auto& [kind, elements] : largest) {
+    for (Moment& moment : group_update(run, elements, kind.first, kind.second)) moments.push_back(std::move(moment));
+  }
+  return moments;
+}
+
+// Moments are read and written; masters too, in the place of the weights, which are written alone.
+int64_t adamw_traffic(const config::RunConfig& run, const TrainedSizes& trained) {
+  const MomentStorage storage = moment_storage(run.optim, run.master_weights);
+  const int64_t elements = elements_of(trained);
+  const bool masters = trained.bytes == 2 && run.master_weights == config::MasterWeights::kFp32;
+  return elements * (4 * bytes_of_moment(storage, elements, trained.bytes) + (masters ? 2 * 4 - 2 : 0)) +
+         scales_of_moment(storage, elements) * 4 * 4;
+}
+
+}  // namespace
+
+Moment state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
+  int64_t parameters = 0, sides = 0;
+  for (const TrainedSizes& each : trained) {
+    parameters = checked_add(parameters, elements_of(each), "trained parameters");
+    sides = checked_add(sides, checked_add(each.rows, each.columns, "sides"), "sides");
+  }
+  switch (run.optim) {
+    case config::Optimizer::kAdamW:
+    case config::Optimizer::kAdamW8bit:
+    case config::Optimizer::kAdamWBf16:
+      return adamw_states(run, trained, cuda);
+    case config::Optimizer::kLion:
+      return {{"momentum", kLion, {{parameters, "parameters"}, {4, "bytes"}}, kStates}};
+    case config::Optimizer::kAdafactor:
+      return {{"means of squared gradients", kAdafactor, {{sides, "rows and columns"}, {4, "bytes"}}, kStates}};
+    case config::Optimizer::kSgd:
+      break;
+  }
+  return {};
+}
+
+std::vector<Moment> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
+                                     bool scales_loss) {
+  if (!cuda) return {};
+  const int64_t chunk = 65536;  // elements for which LibTorch's multi-tensor kernels give one number
+  std::map<int64_t, std::pair<int64_t, int64_t>> of_type;  // bytes of an element -> tensors, chunks of the largest
+  const TrainedSizes* largest = nullptr;
+  for (const TrainedSizes& each : trained) {
+    auto& [tensors, chunks] = of_type[each.bytes];
+    tensors += 1;
+    chunks = std::max(chunks, (elements_of(each) + chunk - 1) / chunk);
+    if (largest == nullptr || elements_of(each) > elements_of(*largest)) largest = &each;
+  }
+  std::vector<Moment> moments;
+  if (run.max_grad_norm > 0 || scales_loss) {
+    constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
+    for (const auto& [bytes, count] : of_type) {
+      moments.push_back(
+          {{"norms of chunks", kNorms, {{count.first, "tensors"}, {count.second + 1, "chunks"}, {4, "bytes"}}}});
+    }
+  }
+  if (config::is_adamw(run.optim)) {
+    if (moment_storage(run.optim, run.master_weights) == MomentStorage::kAsWeights) return moments;
+    for (Moment& moment : group_updates(run, trained)) moments.push_back(std::move(moment));
+  } else if (run.optim != config::Optimizer::kSgd && largest != nullptr) {
+    const Product wide = {{largest->rows, ""}, {std::max<int64_t>(1, largest->columns), ""}, {4, "bytes"}};
+    Moment& moment = moments.emplace_back();
+    if (largest->bytes < 4) moment.push_back({"gradient in FP32", kUpdate, wide});
+    moment.push_back({"change of a parameter", kUpdate, wide});
+  }
+  return moments;
+}
+
+// The norm reads the gradient. Then a kernel goes over the parameter once: it reads the gradient, reads and writes the
+// parameter and what the optimizer keeps of each number. Adafactor reads a matrix's gradient four times.
+int64_t update_traffic(const config::RunConfig& run, const TrainedSizes& trained) {
+  const int64_t elements = elements_of(trained), parameter = elements * 4 * trained.bytes;
+  switch (run.optim) {
+    case config::Optimizer::kAdamW:
+    case config::Optimizer::kAdamW8bit:
+    case config::Optimizer::kAdamWBf16:
+      return parameter + adamw_traffic(run, trained);
+    case config::Optimizer::kLion:
+      return parameter + elements * 2 * 4;
+    case config::Optimizer::kAdafactor:
+      return parameter + elements * (trained.columns > 0 ? 3 * trained.bytes : trained.bytes + 4);
+    case config::Optimizer::kSgd:
+      break;
+  }
+  return parameter;
+}
+
+}  // namespace fathom::footprint

@@ -1,0 +1,27 @@
+// What each optimizer declares of its memory: its states exactly, and what an update takes besides.
+#pragma once
+
+#include <vector>
+
+#include "config/run_config.h"
+#include "footprint/footprint.h"
+
+namespace fathom::footprint {
+
+// A trained parameter by its sizes.
+struct TrainedSizes {
+  int64_t rows = 0, columns = 0;  // columns 0: a vector of `rows`
+  int64_t bytes = 4;              // of an element
+};
+
+// Tensors that exist from before the first step to the end.
+Moment state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda);
+
+// Moments of an update, gradients apart: on a CPU none, where our kernels take nothing. scales_loss: FP16.
+std::vector<Moment> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
+                                     bool scales_loss);
+
+// Bytes that the update of one parameter reads and writes, its gradient's norm included.
+int64_t update_traffic(const config::RunConfig& run, const TrainedSizes& trained);
+
+}  // namespace fathom::footprint

@@ -1,0 +1,47 @@
+// The phantom GPU: CUDA's libraries replaced by stubs that swallow kernels and hand out address space, so that
+// LibTorch's own CUDA operators and caching allocator run without a GPU.
+//
+// What it shows exactly: every request for device memory, and what the caching allocator makes of it. What it cannot:
+// values (read-backs are zeros, so no control flow may depend on them), time, memory that the context, CUDA's modules
+// and libraries take by themselves, sizes that depend on data (nonzero, unique), CUDA graphs, cuDNN, NCCL.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace fathom::phantom_gpu {
+
+// The GPU that is pretended; configs/gpus.yaml has real ones.
+struct PhantomGpu {
+  std::string name = "H100";  // the device says "Phantom H100"
+  std::string compute_capability = "9.0";
+  int64_t multiprocessors = 132;
+  int64_t memory_bytes = int64_t{80} << 30;
+  bool unlimited = false;  // pretend kUnlimitedBytes instead of memory_bytes: what would a run need that does not fit?
+  // 0: segments at ascending addresses. Otherwise the seed of scattered ones: the caching allocator breaks ties between
+  // equal blocks by address, so allocated and reserved bytes may differ between placements; requested bytes never do.
+  uint64_t placement = 0;
+  // A trace of a run on a real GPU (ledger::CudaDevice::trace_to): its segments' addresses instead of a placement. The
+  // process ends if the run asks for other segments than that one did. Empty: none.
+  std::filesystem::path segments = {};
+  bool operator==(const PhantomGpu&) const = default;
+};
+
+// Expandable segments reserve 9/8 of it per pool in 64 TiB of address space, so it is no more.
+inline constexpr int64_t kUnlimitedBytes = int64_t{8} << 40;
+
+// Loads the stub libraries of `folder` (lib/fathom-phantom beside the binary) into this process and sets
+// FATHOM_PHANTOM_{NAME,CAPABILITY,MULTIPROCESSORS,MEMORY,PLACEMENT,SEGMENTS} for them; FATHOM_PHANTOM_LOG=1 (launches)
+// or 2 (memory calls too) is the user's. Call once, before LibTorch is loaded: the dynamic loader then satisfies
+// LibTorch's dependencies with what is already there. Throws Error when CUDA's own runtime is already loaded or a stub
+// is missing.
+void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
+
+// The stubs of this process pretend another amount of memory, of which others have taken `taken_bytes`, and another
+// placement from now on, as if it had been started with them. Everything must have been given back to the driver
+// (ledger::CudaDevice::start_over does that). Throws Error when something has not, when no stubs are loaded, or when
+// the process may not have the address space.
+void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement);
+
+}  // namespace fathom::phantom_gpu

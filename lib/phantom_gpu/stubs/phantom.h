@@ -1,0 +1,51 @@
+// What the stub libraries share: the pretended GPU, its limits and its address space. Implemented by the stub of
+// libcudart.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Values from the environment (lib/phantom_gpu/gpu.cpp writes it), and what NVIDIA publishes for the compute
+// capability.
+struct phantom_gpu {
+  char name[256];
+  int major, minor;  // compute capability
+  int multiprocessors;
+  int architecture;  // of the code in LibTorch's fat binary that the device would run: 90
+  size_t memory_bytes;
+  size_t taken_bytes;            // of them, by others: never free
+  unsigned long long placement;  // 0: ascending addresses; else the seed of scattered ones
+  int log;                       // 1: kernel launches, 2: memory calls too, on stderr
+  int threads_per_multiprocessor;
+  int blocks_per_multiprocessor;
+  size_t shared_per_multiprocessor;  // bytes
+  size_t shared_per_block;           // bytes, after opting in
+};
+const struct phantom_gpu* phantom_gpu(void);
+
+enum { PHANTOM_GRANULE = 2 << 20 };          // bytes: what cudaMalloc and cuMemCreate round up to
+enum { PHANTOM_SHARED_DEFAULT = 48 << 10 };  // bytes of shared memory of a block that has not opted in
+enum { PHANTOM_SHARED_RESERVED = 1 << 10 };  // bytes of shared memory that each block gives to the system
+enum { PHANTOM_THREADS_PER_BLOCK = 1024 };
+
+// Address space without memory behind it; null where none is left.
+void* phantom_reserve(size_t bytes, size_t alignment);
+void phantom_unreserve(void* begin);
+// Counts `bytes` of the device's memory as used; false if the device has no more.
+bool phantom_take(size_t bytes);
+void phantom_give_back(size_t bytes);
+// From now on the device has this much memory, others have taken so much of it, and segments lie elsewhere. An exported
+// function, for phantom_gpu::pretend (lib/phantom_gpu/gpu.h). False, and nothing is changed, while something is still
+// allocated or if the process has too little address space.
+bool phantom_pretend(size_t memory_bytes, size_t taken_bytes, unsigned long long placement);
+// In what phantom_gpu tells; no checks.
+void phantom_set(size_t memory_bytes, size_t taken_bytes, unsigned long long placement);
+
+// False if the process may not reserve enough address space to pretend anything.
+bool phantom_has_address_space(void);
+// Whether a launch of these sizes would be accepted; the answer is a cudaError_t.
+int phantom_check_launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, size_t shared_limit);
+// Remembers the error for cudaGetLastError, and returns it.
+int phantom_fail(int error);
+// A small object whose address is the handle.
+void* phantom_handle(void);

@@ -1,0 +1,33 @@
+// Counts what operators compute while they are dispatched: on the CPU, on CUDA and on both phantoms alike.
+#pragma once
+
+#include <c10/core/DeviceType.h>
+
+#include "plan/arithmetic.h"
+
+namespace fathom::play {
+
+// While alive, adds up the operators that are called on any thread, by the shapes of their arguments: the outermost one
+// that has a kernel of its own counts, what it calls for its work does not. One at a time in a process; a second one
+// waits. Operators of the program that bypass the dispatcher announce themselves with RECORD_USER_SCOPE_WITH_INPUTS,
+// naming what they read and write; attention that LibTorch's schemas do not describe says how much it computes
+// (ops/attention_pairs.h), and is timed as a whole.
+class ArithmeticCount {
+ public:
+  // device: whose kernels decide what counts as one operator; the phantom device counts as the CPU.
+  explicit ArithmeticCount(c10::DeviceType device);
+  ~ArithmeticCount();
+  ArithmeticCount(const ArithmeticCount&) = delete;
+  ArithmeticCount& operator=(const ArithmeticCount&) = delete;
+
+  // Throws what counting an operator threw: such a sum would be too low.
+  plan::Arithmetic sum() const;
+  // That those operators took, from call to return: on the CPU their work, on CUDA no more than its launch.
+  double matrix_seconds() const;
+  double attention_seconds() const;
+
+ private:
+  uint64_t handle_ = 0;
+};
+
+}  // namespace fathom::play

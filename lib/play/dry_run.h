@@ -1,0 +1,39 @@
+// Plays a run's steps with the trainer itself on a device that is not there: the phantom device, or CUDA over stubs.
+#pragma once
+
+#include <functional>
+
+#include "arch/architecture.h"
+#include "config/run_config.h"
+#include "plan/plan.h"
+#include "plan/workload.h"
+#include "train/trainer.h"
+#include "weights/folder.h"
+
+namespace fathom::play {
+
+struct DryRun {
+  memory::Memory memory;
+  memory::Timeline timeline;  // of the step with the largest peak
+  // Of the step with the most of it, as its operators were dispatched; micro-batches beyond those that the workload
+  // lists count as the last one.
+  plan::Arithmetic arithmetic;
+  int64_t steps_played = 0;
+  // The whole run was played, or nothing new can come in what was left out; else representatives were, and what depends
+  // on the order of requests (the caching allocator's allocated and reserved bytes) is not exact.
+  bool exact = false;
+};
+
+// Loads and plays the workload's schedule. What is known to change nothing (an event that was played before in the same
+// state of the device's memory) is not played again. folder: its weights are loaded as the run would (nothing is read
+// on a phantom); null, or without weights: the model is initialised instead. played: called when the schedule has been
+// played, before a step's arithmetic is counted, for which it is played once more where `counts`.
+DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
+               const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
+               const std::function<void()>& played = nullptr, bool counts = true);
+
+// The same on the phantom device, which stands in for the CPU.
+DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
+                   const weights::ModelFolder* folder, const plan::Workload& workload);
+
+}  // namespace fathom::play

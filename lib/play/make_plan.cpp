@@ -1,0 +1,173 @@
+// Plans for the CPU, in this process, and for a GPU, asked of a child process.
+#include "play/make_plan.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "arch/precision.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "config/to_yaml.h"
+#include "ops/amx_attention.h"
+#include "ops/attention.h"
+#include "ops/scalar_type.h"
+#include "phantom/device.h"
+#include "phantom_gpu/gpu.h"
+#include "plan/analytic.h"
+#include "plan/bound.h"
+#include "play/dry_run.h"
+#include "schedule/inputs.h"
+
+namespace fathom::play {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void widen(plan::ByteRange& range, int64_t bytes) {
+  range.lowest = std::min(range.lowest, bytes);
+  range.highest = std::max(range.highest, bytes);
+}
+
+std::string with_budget(config::RunConfig config, int64_t bytes) {
+  config.memory_budget = bytes;
+  return config::to_yaml(config);
+}
+
+// In the first placement.
+plan::PhantomQuestion question_of(const Subject& subject, const GpuRoom& room) {
+  plan::PhantomQuestion question;
+  question.gpu = room.gpu;
+  question.memory_bytes = room.gpu.memory_bytes;
+  question.taken_bytes = room.taken_bytes;
+  question.config = config::to_yaml(subject.config);
+  question.added_tokens = subject.architecture.added_tokens;
+  question.schedule = subject.workload.schedule;
+  return question;
+}
+
+// The same question in the placements after the first, side by side as far as `ask` can.
+std::vector<plan::PhantomAnswer> ask_placements(plan::PhantomQuestion question, int placements, const AskPhantom& ask) {
+  std::vector<std::future<plan::PhantomAnswer>> asked;
+  for (question.placement = 1; question.placement < static_cast<uint64_t>(placements); ++question.placement) {
+    asked.push_back(std::async(std::launch::async, ask, question));
+  }
+  std::vector<plan::PhantomAnswer> answers;
+  answers.reserve(asked.size());
+  for (std::future<plan::PhantomAnswer>& answer : asked) answers.push_back(answer.get());
+  return answers;
+}
+
+// LibTorch holds a request whole against its limit, also where a part of it lies in a granule that is reserved already:
+// it refuses at limits that the run would stay within. A granule more (kLargeBuffer in c10/cuda/CUDACachingAllocator)
+// makes up for that; the run is given it where its reserved bytes then stay within the budget.
+constexpr int64_t kGranuleBytes = 20 * kMiB;
+
+}  // namespace
+
+std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
+                             at::Device device) {
+  const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
+  return footprint::kernel_name(
+      ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));
+}
+
+plan::Target cpu_target() {
+  plan::Target target;
+  target.name = "CPU";
+  target.threads = at::get_num_threads();
+  target.amx = ops::has_amx_attention(at::kCPU, at::kBFloat16);
+  return target;
+}
+
+plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
+  const Clock::time_point start = Clock::now();
+  plan::Plan plan;
+  plan.target = cpu_target();
+  plan.target.capacity_bytes = capacity_bytes;
+  plan.target.attention_kernel = attention_kernel(subject.config, subject.architecture, phantom::device());
+  plan.workload = subject.workload;
+  plan.analytic = plan::estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
+  DryRun played = dry_run_cpu(subject.config, subject.architecture, &subject.folder, plan.workload);
+  plan.dry_run = played.memory;
+  plan.timeline = std::move(played.timeline);
+  plan.arithmetic = played.arithmetic;
+  plan.steps_played = played.steps_played;
+  plan.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return plan;
+}
+
+plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
+  const config::GpuSpec& gpu = room.gpu;
+  plan::PhantomQuestion question = question_of(subject, room);
+  question.details = room.details;
+  plan::PhantomAnswer answer = ask(question);
+  const int64_t budget = subject.config.memory_budget;
+  plan::GpuBytes bytes;
+  bytes.limit = budget;
+  // The allocator may reserve more than its limit without an error: it counts what is allocated where segments expand.
+  bytes.fits = answer.out_of_memory.empty() && (budget == 0 || answer.reserved <= budget);
+  if (!bytes.fits) {
+    plan::PhantomQuestion unlimited = question;
+    unlimited.memory_bytes = phantom_gpu::kUnlimitedBytes;
+    unlimited.taken_bytes = 0;
+    unlimited.config = with_budget(subject.config, 0);
+    answer = ask(unlimited);
+    if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
+    if (budget > 0 && answer.reserved <= budget) {
+      question.config = with_budget(subject.config, budget + kGranuleBytes);
+      plan::PhantomAnswer wider = ask(question);
+      bytes.fits = wider.out_of_memory.empty() && wider.reserved <= budget;
+      if (bytes.fits) answer = std::move(wider);
+    }
+    if (bytes.fits) {
+      bytes.limit += kGranuleBytes;
+    } else {
+      question = unlimited;
+    }
+  }
+  plan::Plan plan;
+  plan.target.device = config::Device::kCuda;
+  plan.target.name = gpu.name;
+  plan.target.compute_capability = gpu.compute_capability;
+  plan.target.capacity_bytes = gpu.memory_bytes - room.taken_bytes;
+  plan::bound_by_budget(plan.target, subject.config.memory_budget);
+  plan.target.attention_kernel = answer.attention_kernel;
+  plan.workload = subject.workload;
+  plan.analytic = plan::estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
+  plan.dry_run = answer.memory;
+  plan.timeline = std::move(answer.timeline);
+  plan.arithmetic = answer.arithmetic;
+  plan.steps_played = answer.steps_played;
+  plan.seconds = answer.seconds;
+  bytes.requested = answer.requested;
+  bytes.allocated = answer.allocated;
+  bytes.reserved = answer.reserved;
+  bytes.allocated_range = {bytes.allocated, bytes.allocated};
+  bytes.reserved_range = {bytes.reserved, bytes.reserved};
+  if (!answer.exact) {
+    bytes.bound = true;
+    const auto bound = [](int64_t played) { return played + std::max(plan::kBoundBytes, played / plan::kBoundPart); };
+    bytes.allocated_range.highest = bound(bytes.allocated);
+    bytes.reserved_range.highest = bound(bytes.reserved);
+  }
+  question.details = false;
+  for (const plan::PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
+    if (!placed.out_of_memory.empty()) {
+      bytes.fits = false;
+      continue;
+    }
+    widen(bytes.allocated_range, placed.allocated);
+    widen(bytes.reserved_range, placed.reserved);
+  }
+  bytes.placements = room.placements;
+  if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - plan.target.capacity_bytes);
+  plan.gpu = bytes;
+  return plan;
+}
+
+}  // namespace fathom::play

@@ -1,0 +1,53 @@
+// From a run's config and data to its plan: the analytic estimate and the dry run, for this machine's CPU or for a
+// named GPU.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "arch/architecture.h"
+#include "config/devices.h"
+#include "config/run_config.h"
+#include "plan/exchange.h"
+#include "plan/plan.h"
+#include "weights/folder.h"
+
+namespace fathom::play {
+
+// What is planned. folder: may lack weights; then the model is initialised instead of loaded.
+struct Subject {
+  const config::RunConfig& config;
+  const arch::Architecture& architecture;
+  const weights::ModelFolder& folder;
+  plan::Workload workload;
+};
+
+// The attention kernel's name for the type in which the config computes, on a device of this process (a phantom one
+// too).
+std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
+                             at::Device device);
+
+// This machine's CPU, with as many threads as LibTorch uses; capacity and kernel are not set.
+plan::Target cpu_target();
+
+// In this process, on the phantom device. capacity_bytes: of the machine's memory; 0: unknown.
+plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes);
+
+// How a phantom GPU is asked: a child process over the stub libraries gives a PhantomGpuPlayer's answer. May be called
+// from several threads at once. Throws Error where there is no answer.
+using AskPhantom = std::function<plan::PhantomAnswer(const plan::PhantomQuestion&)>;
+
+// Where it is played.
+struct GpuRoom {
+  const config::GpuSpec& gpu;
+  int64_t taken_bytes = 0;  // of gpu.memory_bytes, by this process' context and by others
+  int placements = 1;       // of segments, tried for the ranges of allocated and reserved bytes
+  bool details = true;      // false: the plan lacks the timeline and the arithmetic
+};
+
+// For a GPU that need not be there. Asks within what nobody has taken and memory_budget first; where these run out,
+// again without limit. target.capacity_bytes is the smaller of both. The plan's seconds are those of the first run, the
+// child's start apart.
+plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask);
+
+}  // namespace fathom::play

@@ -1,0 +1,112 @@
+// Times steps of reference models; what matrix products and attention do not take is everything else.
+#include "play/measure_speed.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "data/batch.h"
+#include "play/arithmetic_count.h"
+
+namespace fathom::play {
+namespace {
+
+constexpr int64_t kRows = 4, kLength = 128;
+// Plays of a step; the fastest counts: the first takes memory, others wait for their turn on the machine.
+constexpr int kMostPlays = 5;
+constexpr double kLongEnough = 5;  // seconds
+
+arch::Architecture reference_architecture(int64_t width) {
+  arch::Architecture architecture;
+  architecture.family = "LlamaForCausalLM";
+  architecture.hidden_size = width;
+  architecture.vocab_size = 4 * width;
+  const int64_t head_dim = std::min<int64_t>(64, width / 4), heads = width / head_dim;
+  architecture.layers.assign(2, {.attention = {.heads = heads, .key_value_heads = heads / 2, .head_dim = head_dim},
+                                 .feed_forward = {.width = width * 11 / 4}});
+  return architecture;
+}
+
+data::Batch reference_batch(const arch::Architecture& architecture) {
+  std::vector<data::Example> examples;
+  for (int64_t row = 0; row < kRows; ++row) {
+    data::Example& example = examples.emplace_back();
+    for (int64_t i = 0; i < kLength; ++i) {
+      example.ids.push_back(static_cast<int32_t>((row * 31 + i * 7) % architecture.vocab_size));
+    }
+    example.labels = example.ids;
+  }
+  return data::make_batch(data::Dataset(examples), {0, 1, 2, 3}, 0);
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+plan::MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placement) {
+  config::RunConfig config;
+  config.random_init = true;
+  config.bf16 = narrow;
+  const arch::Architecture architecture = reference_architecture(width);
+  train::Trainer trainer(config, architecture, kRows * kLength, placement);
+  trainer.model().initialise(1);
+  trainer.loaded();
+  const data::Batch batch = reference_batch(architecture);
+  const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
+  plan::Arithmetic work;
+  double whole = std::numeric_limits<double>::max(), matrix = 0, attention = 0, spent = 0;
+  for (int i = 0; i < kMostPlays && spent < kLongEnough; ++i) {
+    const ArithmeticCount count(placement.device.type());
+    const double seconds = seconds_of(step);
+    spent += seconds;
+    if (seconds >= whole) continue;
+    whole = seconds;
+    work = count.sum();
+    matrix = count.matrix_seconds();
+    attention = count.attention_seconds();
+  }
+  const double rest = std::max(whole - matrix - attention, 0.01 * whole);
+  return {at::get_num_threads(),
+          narrow,
+          width,
+          static_cast<double>(work.matrix_flops) / matrix,
+          static_cast<double>(work.attention_flops) / attention,
+          static_cast<double>(work.bytes_moved) / rest};
+}
+
+class ThreadCount {
+ public:
+  ThreadCount() : before_(at::get_num_threads()) {}
+  ~ThreadCount() { at::set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+  int before() const { return before_; }
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+std::vector<plan::MeasuredSpeed> measure_speeds(const train::Placement& placement,
+                                                const std::function<void(const plan::MeasuredSpeed&)>& watch) {
+  const ThreadCount restored;
+  std::vector<plan::MeasuredSpeed> speeds;
+  for (const int threads : std::set<int>{1, restored.before()}) {
+    at::set_num_threads(threads);
+    for (const bool narrow : {false, true}) {
+      for (const int64_t width : {128, 384, 1024}) {
+        speeds.push_back(measure(width, narrow, placement));
+        if (watch) watch(speeds.back());
+      }
+    }
+  }
+  return speeds;
+}
+
+}  // namespace fathom::play

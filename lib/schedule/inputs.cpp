@@ -1,0 +1,207 @@
+// Opens the model folder and the tokenizer, reads the data files, and tells what is wrong with them.
+#include "schedule/inputs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "data/files.h"
+#include "data/read.h"
+#include "data/token_file.h"
+#include "schedule/run_date.h"
+#include "schedule/tokens_identity.h"
+
+namespace fathom::schedule {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Tokens of more data than this are kept in a file, for memory and for the next run.
+constexpr uint64_t kMostInMemory = uint64_t{32} << 20;
+
+bool has_tokenizer(const fs::path& folder) {
+  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
+}
+
+uint64_t bytes_of(const std::vector<fs::path>& files) {
+  uint64_t bytes = 0;
+  std::error_code absent;  // who opens the file says so
+  for (const fs::path& file : files) {
+    const uint64_t size = fs::file_size(file, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
+}
+
+void tell_losses(const std::string& file, const data::FileExamples& read, int64_t max_length) {
+  const data::Losses& losses = read.dataset.losses();
+  const auto of_all = [&](int64_t count) {
+    return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
+  };
+  if (losses.truncated > 0) {
+    log_warning(of_all(losses.truncated) + "are longer than max_length " + std::to_string(max_length) +
+                " and were cut: " + format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) +
+                " of them targets; raise max_length, or write what is longer in several lines");
+  }
+  if (losses.without_target > 0) {
+    log_warning(of_all(losses.without_target) + "have no token to learn from and were left out");
+  }
+  if (read.empty > 0) {
+    log_warning(of_all(read.empty) +
+                "have nothing to learn but the token that ends them: their text or answer is empty");
+  }
+  if (read.duplicates > 0) log_warning(of_all(read.duplicates) + "repeat earlier ones");
+}
+
+// What a run reads keeps its tokens in one folder, or, once that has failed, in memory.
+class TokenCache {
+ public:
+  std::optional<fs::path> folder() {
+    try {
+      if (!failed_) return data::default_cache_folder();
+    } catch (const data::TokenFileError& error) {
+      fail(error.what());
+    }
+    return std::nullopt;
+  }
+  void fail(const std::string& reason) {
+    failed_ = true;
+    log_warning("tokens are held in memory and not kept for the next run: " + reason);
+  }
+
+ private:
+  bool failed_ = false;
+};
+
+data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, const config::RunConfig& config,
+                   TokenCache& cache) {
+  data::DatasetOptions options;
+  options.max_length = config.max_length;
+  options.completion_only_loss = config.completion_only_loss;
+  options.vocabulary_size = inputs.architecture.vocab_size;
+  options.format = config.dataset_format;
+  options.assistant_only_loss = config.assistant_only_loss;
+  options.open_chat = [&inputs] {
+    auto chat = chat::ChatTemplate::open(inputs.folder->path());
+    if (chat) chat->set_now(start_of_day(inputs.date));
+    return chat;
+  };
+  options.threads = config.num_threads;
+  const bool keeps = bytes_of(files) > kMostInMemory;
+  if (keeps) options.identity = tokens_identity(inputs.folder->path(), inputs.date);
+  std::vector<data::Dataset> parts;
+  for (const fs::path& file : files) {
+    options.cache_folder = keeps ? cache.folder().value_or("") : "";
+    data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
+    if (!read.not_kept.empty()) cache.fail(read.not_kept);
+    tell_losses(file.string(), read, config.max_length);
+    parts.push_back(std::move(read.dataset));
+  }
+  return data::Dataset::join(parts);
+}
+
+// A model that is never shown where to stop talks on after training.
+void warn_of_endless_answers(const RunInputs& inputs) {
+  constexpr int64_t kLookedAt = 1000;
+  const std::vector<int64_t> stops = stop_ids(inputs);
+  if (stops.empty() || inputs.train.empty()) return;
+  const int64_t looked_at = std::min(kLookedAt, inputs.train.size());
+  for (int64_t row = 0; row < looked_at; ++row) {
+    const std::vector<int32_t> labels = inputs.train.example(row).labels;
+    const bool stopped = std::any_of(labels.begin(), labels.end(), [&](int32_t label) {
+      return std::find(stops.begin(), stops.end(), label) != stops.end();
+    });
+    if (stopped) return;
+  }
+  std::string names;
+  for (const int64_t id : stops) {
+    const bool named = inputs.tokenizer && id >= 0 && id < inputs.tokenizer->vocabulary_size();
+    names.append(names.empty() ? "" : ", ").append(std::to_string(id));
+    if (named) names.append(" ").append(inputs.tokenizer->piece(static_cast<int32_t>(id)));
+  }
+  log_warning(
+      "the loss of none of the first " + format_count(looked_at) +
+      " examples counts a token at which generation stops (" + names +
+      "): the model will not learn to end; raise max_length if ends are cut off, end input_ids with it, or, where "
+      "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
+}
+
+void warn_of_positions_beyond_the_model(const RunInputs& inputs) {
+  const int64_t positions = inputs.architecture.max_position_embeddings;
+  const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
+  if (longest <= positions) return;
+  log_warning("the longest example has " + format_count(longest) + " tokens, but the model was made for " +
+              format_count(positions) +
+              " positions (max_position_embeddings): set max_length: " + std::to_string(positions));
+}
+
+// Tokens that were added to the tokenizer have no row in the weights.
+void cover_tokenizer(RunInputs& inputs) {
+  if (!inputs.tokenizer) return;
+  const int64_t rows = inputs.architecture.vocab_size, tokens = inputs.tokenizer->vocabulary_size();
+  if (tokens <= rows) return;
+  const std::string counts = inputs.folder->path().string() + ": the tokenizer has " + format_count(tokens) +
+                             " tokens, vocab_size of config.json is " + format_count(rows);
+  if (tokens > 2 * rows) throw Error(counts, "check that tokenizer and weights belong together");
+  log_warning(counts + ": embedding and head get " + format_count(tokens - rows) +
+              " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: "
+              "[embed_tokens, lm_head]");
+  inputs.architecture = arch::with_added_tokens(inputs.architecture, tokens - rows);
+}
+
+}  // namespace
+
+std::vector<int64_t> stop_ids(const RunInputs& inputs) {
+  std::vector<int64_t> ids = inputs.architecture.eos_token_ids;
+  const auto& generation = inputs.folder->generation_config();
+  if (generation && generation->contains("eos_token_id") && !generation->at("eos_token_id").is_null()) {
+    const Json& given = generation->at("eos_token_id");
+    const Json listed = given.is_array() ? given : Json::array({given});
+    const bool whole = std::all_of(listed.begin(), listed.end(), [](const Json& id) { return id.is_number_integer(); });
+    if (!whole) {
+      throw Error((inputs.folder->path() / "generation_config.json").string() +
+                  ": eos_token_id: expected an id or a list of ids, got " + given.dump().substr(0, 80));
+    }
+    ids = listed.get<std::vector<int64_t>>();
+  }
+  if (ids.empty() && inputs.tokenizer && inputs.tokenizer->eos_id) ids = {*inputs.tokenizer->eos_id};
+  return ids;
+}
+
+RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
+  RunInputs inputs;
+  inputs.folder =
+      std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
+  inputs.architecture =
+      arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
+  cover_tokenizer(inputs);
+  inputs.date = date_of_run(config);
+  TokenCache cache;
+  inputs.train = read(data::find_files(config.train_file, "train_file"), inputs, config, cache);
+  inputs.validation = read(data::find_files(config.validation_file, "validation_file"), inputs, config, cache);
+  if (config.validation_split > 0 && !inputs.train.empty()) {
+    data::Split split = data::split(inputs.train, config.validation_split, static_cast<uint64_t>(config.seed));
+    inputs.train = std::move(split.kept);
+    inputs.validation = std::move(split.held_out);
+  }
+  warn_of_positions_beyond_the_model(inputs);
+  warn_of_endless_answers(inputs);
+  inputs.longest_train = inputs.train.longest();
+  inputs.longest_validation = inputs.validation.longest();
+  return inputs;
+}
+
+bool saves_checkpoints(const config::RunConfig& config) {
+  return config.save_strategy != config::Cadence::kNo || config.load_best_model_at_end;
+}
+
+int32_t padding_id(const RunInputs& inputs) {
+  if (inputs.tokenizer && inputs.tokenizer->pad_id) return *inputs.tokenizer->pad_id;
+  if (inputs.architecture.pad_token_id) return static_cast<int32_t>(*inputs.architecture.pad_token_id);
+  return 0;
+}
+
+}  // namespace fathom::schedule

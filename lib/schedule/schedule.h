@@ -1,0 +1,54 @@
+// The order of a run as a value: which steps and evaluations come after each other, with the shapes that decide their
+// memory. The run asks what is due; the dry run plays the whole.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arch/architecture.h"
+#include "config/run_config.h"
+#include "data/batch.h"
+#include "schedule/step_order.h"
+#include "schedule/steps.h"
+
+namespace fathom::schedule {
+
+// Whether an evaluation, or a checkpoint by save_strategy, is due after so many steps of the run.
+bool evaluates_after(const config::RunConfig& config, const StepOrder& order, int64_t step);
+bool saves_after(const config::RunConfig& config, const StepOrder& order, int64_t step);
+
+// Where a run begins: before its first step, or where a checkpoint left it.
+struct Start {
+  int64_t step = 0;  // that are done
+  data::Position position = {};
+  bool evaluation_due = false;  // before the next step
+};
+
+// What happens after loading. Saves are not in it: they read tensors and take no memory of the device.
+struct Schedule {
+  static constexpr int32_t kEvaluation = -1;
+  std::vector<StepShape> steps;           // the different ones
+  std::vector<BatchShape> evaluation;     // the different batches of an evaluation pass
+  std::vector<int32_t> evaluation_order;  // of every pass, as indices into `evaluation`
+  std::vector<int32_t> events;            // an index into `steps`, or kEvaluation
+  bool all_events = true;  // `events` is the whole run; else it goes on in some order with what is listed
+  // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of
+  // live bytes, of each size of batches, and `events` is the order in which the run meets them first.
+  bool all_shapes = true;
+  bool operator==(const Schedule&) const = default;
+};
+
+// How much of a run is played as it is, in decoder layers of a micro-batch forwards and backwards; what needs more is
+// represented. A layer is played in about 0.2 (small shapes) to 0.6 ms (large ones) on one core. On a GPU the caching
+// allocator remembers the order of what came before, so that only the whole order is exact; on a CPU live bytes do not.
+constexpr int64_t played_on(bool gpu) { return gpu ? 4'000 : 500; }
+
+// The schedule of a run on these data from `start` to its end. `played` as above. Throws UsageError if the run would
+// take more than ten million steps.
+Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
+                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played);
+
+// Of a run that nobody has data for: each of these steps over and over until nothing new can come, then an evaluation.
+Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation);
+
+}  // namespace fathom::schedule

@@ -1,0 +1,99 @@
+// Groups of batches, of examples or of bins.
+#include "schedule/step_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "base/numbers.h"
+#include "base/rounding.h"
+
+namespace fathom::schedule {
+namespace {
+
+constexpr int64_t kMostSteps = 10'000'000;
+
+data::Bins bins_of(const config::RunConfig& config, const data::Dataset& dataset) {
+  return config.packing ? data::pack(dataset, config.max_length) : data::Bins();
+}
+
+data::Arrange arrangement(const config::RunConfig& config, const data::Dataset& dataset) {
+  if (!config.group_by_length) return nullptr;
+  std::vector<int32_t> lengths;
+  lengths.reserve(static_cast<size_t>(dataset.size()));
+  for (int64_t row = 0; row < dataset.size(); ++row) lengths.push_back(static_cast<int32_t>(dataset.length(row)));
+  const int64_t step_rows = config.per_device_train_batch_size * config.gradient_accumulation_steps;
+  return data::grouped_by_length(std::move(lengths), step_rows);
+}
+
+std::vector<int64_t> rows_of(const data::Bins& bins, const std::vector<int64_t>& chosen) {
+  std::vector<int64_t> rows;
+  for (const int64_t bin : chosen) rows.insert(rows.end(), bins.rows(bin).begin(), bins.rows(bin).end());
+  return rows;
+}
+
+}  // namespace
+
+StepOrder::StepOrder(const config::RunConfig& config, const data::Dataset& dataset)
+    : bins_(bins_of(config, dataset)),
+      packing_(config.packing),
+      sampler_(packing_ ? bins_.size() : dataset.size(), config.per_device_train_batch_size,
+               static_cast<uint64_t>(config.seed), config.shuffle, arrangement(config, dataset)),
+      accumulation_(config.gradient_accumulation_steps),
+      steps_per_epoch_(divide_up(sampler_.batches_per_epoch(), accumulation_)) {
+  const double steps = config.max_steps > 0
+                           ? static_cast<double>(config.max_steps)
+                           : std::ceil(config.num_train_epochs * static_cast<double>(steps_per_epoch_));
+  if (steps > kMostSteps) {
+    throw UsageError("the run would take " + format_decimal(steps, 0) + " steps; at most " +
+                         format_decimal(kMostSteps, 0) + " can be planned",
+                     "lower num_train_epochs or max_steps");
+  }
+  total_steps_ = static_cast<int64_t>(steps);
+}
+
+int64_t evaluation_steps(const config::RunConfig& config) {
+  return config.eval_steps > 0 ? config.eval_steps : config.logging_steps;
+}
+
+config::RunConfig without_late_evaluations(config::RunConfig config, const data::Dataset& dataset) {
+  if (config.eval_strategy != config::Cadence::kSteps || dataset.empty()) return config;
+  if (evaluation_steps(config) <= StepOrder(config, dataset).total_steps()) return config;
+  const config::RunConfig plain;
+  config.eval_strategy = config::Cadence::kNo;
+  config.eval_steps = plain.eval_steps;
+  config.load_best_model_at_end = plain.load_best_model_at_end;
+  config.early_stopping_patience = plain.early_stopping_patience;
+  return config;
+}
+
+std::vector<std::vector<int64_t>> StepOrder::next() {
+  std::vector<std::vector<int64_t>> micro_batches;
+  const int64_t epoch = sampler_.position().epoch;
+  while (static_cast<int64_t>(micro_batches.size()) < accumulation_ && sampler_.position().epoch == epoch) {
+    std::vector<int64_t> chosen = sampler_.next();
+    micro_batches.push_back(packing_ ? rows_of(bins_, chosen) : std::move(chosen));
+  }
+  return micro_batches;
+}
+
+std::vector<std::vector<int64_t>> evaluation_rows(const config::RunConfig& config, const data::Dataset& dataset) {
+  const data::Bins bins = bins_of(config, dataset);
+  const int64_t all = config.packing ? bins.size() : dataset.size(), batch_size = config.per_device_eval_batch_size;
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t start = 0; start < all; start += batch_size) {
+    std::vector<int64_t> chosen;
+    for (int64_t i = start; i < std::min(all, start + batch_size); ++i) chosen.push_back(i);
+    batches.push_back(config.packing ? rows_of(bins, chosen) : std::move(chosen));
+  }
+  return batches;
+}
+
+data::Batch batch_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows,
+                     int32_t pad_id) {
+  if (config.packing) return data::make_packed_batch(dataset, rows);
+  return data::make_batch(dataset, rows, pad_id, config.pad_to_multiple_of);
+}
+
+}  // namespace fathom::schedule

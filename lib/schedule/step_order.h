@@ -1,0 +1,49 @@
+// The order of a run: which examples each optimizer step takes, and the batches that they make.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/run_config.h"
+#include "data/batch.h"
+#include "data/packing.h"
+
+namespace fathom::schedule {
+
+// Optimizer steps of a run: groups of gradient_accumulation_steps batches; a group never crosses the end of a pass.
+class StepOrder {
+ public:
+  // Throws UsageError if the run would take more than ten million steps.
+  StepOrder(const config::RunConfig& config, const data::Dataset& dataset);
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t total_steps() const { return total_steps_; }
+  // The example rows of each micro-batch of the next step; moves the position. With packing a micro-batch is
+  // per_device_train_batch_size bins of at most max_length tokens, and its rows lie end to end.
+  std::vector<std::vector<int64_t>> next();
+  // Counts examples, or bins.
+  data::Position position() const { return sampler_.position(); }
+  void seek(data::Position position) { sampler_.seek(position); }
+
+ private:
+  data::Bins bins_;
+  bool packing_;
+  data::Sampler sampler_;
+  int64_t accumulation_;
+  int64_t steps_per_epoch_;
+  int64_t total_steps_ = 0;
+};
+
+// Steps from one evaluation to the next, of eval_strategy: steps.
+int64_t evaluation_steps(const config::RunConfig& config);
+// The config without evaluations between steps, and what rests on them, if the run of these examples ends before the
+// first of them.
+config::RunConfig without_late_evaluations(config::RunConfig config, const data::Dataset& dataset);
+
+// The rows of consecutive batches over the dataset in file order, as an evaluation takes them; with packing, of bins.
+std::vector<std::vector<int64_t>> evaluation_rows(const config::RunConfig& config, const data::Dataset& dataset);
+
+// The rows as a run's batches have them: padded, or packed.
+data::Batch batch_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows,
+                     int32_t pad_id);
+
+}  // namespace fathom::schedule

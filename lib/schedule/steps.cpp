@@ -1,0 +1,80 @@
+// The shapes that decide a run's memory, from lengths and target counts alone.
+#include "schedule/steps.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "schedule/frontier.h"
+
+namespace fathom::schedule {
+namespace {
+
+BatchShape shape_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows) {
+  int64_t length = 0, targets = 0;
+  for (int64_t row : rows) {
+    length = std::max(length, dataset.length(row));
+    targets += dataset.target_count(row);
+  }
+  if (!config.packing) {
+    return {static_cast<int64_t>(rows.size()), data::padded_length(length, config.pad_to_multiple_of), targets};
+  }
+  BatchShape shape{1, 0, targets};
+  for (int64_t row : rows) {
+    shape.length += dataset.length(row);
+    shape.document_lengths.push_back(dataset.length(row));
+  }
+  return shape;
+}
+
+constexpr int64_t kMostDocuments = 1'000'000;  // of a batch that only its size describes
+
+}  // namespace
+
+BatchShape whole_batch(int64_t rows, int64_t length, bool packed) {
+  const int64_t targets = checked_multiply(rows, length - 1, "batch size × length");
+  if (!packed) return {rows, length, targets};
+  if (rows > kMostDocuments) {
+    throw UsageError("a packed batch of " + std::to_string(rows) + " documents; at most " +
+                         std::to_string(kMostDocuments) + " can be planned",
+                     "lower per_device_train_batch_size");
+  }
+  return {1, checked_multiply(rows, length, "batch size × length"), targets,
+          std::vector<int64_t>(static_cast<size_t>(rows), length)};
+}
+
+int64_t longest_sequence(const BatchShape& batch) {
+  if (batch.document_lengths.empty()) return batch.length;
+  return *std::max_element(batch.document_lengths.begin(), batch.document_lengths.end());
+}
+
+StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset) {
+  StepShape shape;
+  for (const std::vector<int64_t>& rows : order.next()) shape.push_back(shape_of(config, dataset, rows));
+  return shape;
+}
+
+std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
+  StepOrder order(config, dataset);
+  std::vector<StepShape> shapes;
+  for (int64_t step = 0; step < order.total_steps(); ++step) shapes.push_back(next_shape(config, order, dataset));
+  return shapes;
+}
+
+std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
+  std::vector<BatchShape> shapes;
+  for (const auto& rows : evaluation_rows(config, dataset)) shapes.push_back(shape_of(config, dataset, rows));
+  return shapes;
+}
+
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window) {
+  StepFrontier frontier(window);
+  int64_t event = 0;
+  for (const StepShape& step : steps) frontier.add(step, event++);
+  std::vector<StepShape> maximal;
+  for (StepFrontier::Member& member : frontier.members()) maximal.push_back(std::move(member.step));
+  return maximal;
+}
+
+}  // namespace fathom::schedule

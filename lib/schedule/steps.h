@@ -1,0 +1,39 @@
+// The shapes of a run's batches, which decide its memory.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "config/run_config.h"
+#include "schedule/step_order.h"
+
+namespace fathom::schedule {
+
+struct BatchShape {
+  int64_t rows = 0;
+  int64_t length = 0;
+  int64_t targets = 0;                                  // tokens that count for the loss
+  std::vector<int64_t> document_lengths = {};           // packed: of the documents in the one row; empty: padded rows
+  auto operator<=>(const BatchShape&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
+};
+using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
+
+// Rows of this length without padding, where every token that has a next one counts; packed: as documents of one row.
+BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
+// Tokens of the longest sequence in which tokens see each other: a row, or a document of a packed one.
+int64_t longest_sequence(const BatchShape& batch);
+
+// The shapes of the next step; moves the position.
+StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset);
+// The shapes of every step of the run, in order, from the lengths of the examples alone.
+std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset);
+// The shapes of an evaluation pass over the dataset, in order.
+std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset);
+
+// Of all that are given, the steps that make a run's maxima of live bytes, made up of shapes that no other exceeds
+// (schedule/frontier.h): one micro-batch each, or a first and a later one. window: of the model's attention, 0 for
+// none.
+std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window = 0);
+
+}  // namespace fathom::schedule

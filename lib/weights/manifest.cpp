@@ -1,0 +1,136 @@
+// manifest.json: {"format", "version", "step", "files": [{"name", "bytes", "hash"}]}.
+#include "weights/manifest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/system_error.h"
+
+namespace fathom::weights {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifestName[] = "manifest.json";
+constexpr char kFormat[] = "fathom checkpoint";
+constexpr int64_t kVersion = 1;
+constexpr size_t kVerifiedAtOnce = size_t{8} << 20;  // bytes: all that verifying keeps in memory
+
+[[noreturn]] void damaged(const fs::path& path, const std::string& what) { throw Error(path.string() + ": " + what); }
+
+const Json& member(const Json& object, const char* key, const fs::path& path) {
+  if (!object.is_object() || !object.contains(key)) damaged(path, std::string("'") + key + "' is missing");
+  return object[key];
+}
+
+int64_t size_member(const Json& object, const char* key, const fs::path& path) {
+  const Json& value = member(object, key, path);
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t{INT64_MAX}) {
+    damaged(path, std::string("'") + key + "' is not a size");
+  }
+  return value.get<int64_t>();
+}
+
+std::string text_member(const Json& object, const char* key, const fs::path& path) {
+  const Json& value = member(object, key, path);
+  if (!value.is_string()) damaged(path, std::string("'") + key + "' is not text");
+  return value.get<std::string>();
+}
+
+// Whether the name leads to a file in the folder, or in one within it, and nowhere else.
+bool lies_within(const std::string& name) {
+  const fs::path path(name);
+  return !name.empty() && name.find('\0') == std::string::npos && path.is_relative() &&
+         std::none_of(path.begin(), path.end(),
+                      [](const fs::path& part) { return part == "" || part == "." || part == ".."; });
+}
+
+void verify(const fs::path& folder, const FileRecord& record) {
+  const fs::path path = folder / record.name;
+  if (!fs::is_regular_file(path)) damaged(path, "is missing");
+  const MappedFile file(path);
+  if (static_cast<int64_t>(file.size()) != record.bytes) {
+    damaged(path, "has " + std::to_string(file.size()) + " bytes, the manifest says " + std::to_string(record.bytes));
+  }
+  Hasher hasher;
+  for (size_t start = 0; start < file.size(); start += kVerifiedAtOnce) {
+    const size_t size = std::min(kVerifiedAtOnce, file.size() - start);
+    hasher.update(file.data() + start, size);
+    file.release(start, size);
+  }
+  if (hasher.digest() != record.hash) damaged(path, "differs from what was written (hash)");
+}
+
+}  // namespace
+
+FileRecord write_new(const fs::path& folder, const std::string& name, std::string_view content) {
+  const fs::path path = folder / name;
+  fs::create_directories(path.parent_path());
+  const Descriptor file = open_to_write(path, O_WRONLY | O_TRUNC);
+  if (!write_whole(file, content.data(), content.size())) {
+    throw system_error("cannot write '" + path.string() + "'", errno);
+  }
+  return {name, static_cast<int64_t>(content.size()), hash_bytes(content.data(), content.size())};
+}
+
+void sync_files(const fs::path& folder, const std::vector<FileRecord>& files) {
+  std::set<fs::path> folders = {folder};
+  for (const FileRecord& file : files) {
+    const fs::path path = folder / file.name;
+    sync_path(path);
+    folders.insert(path.parent_path());
+  }
+  for (const fs::path& each : folders) sync_path(each);
+}
+
+void write_manifest(const fs::path& folder, int64_t step, const std::vector<FileRecord>& files) {
+  sync_files(folder, files);
+  Json manifest = {{"format", kFormat}, {"version", kVersion}, {"step", step}, {"files", Json::array()}};
+  for (const FileRecord& file : files) {
+    manifest["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
+  }
+  sync_files(folder, {write_new(folder, kManifestName, format_json(manifest))});
+}
+
+bool Manifest::lists(const std::string& name) const {
+  return std::any_of(files.begin(), files.end(), [&](const FileRecord& file) { return file.name == name; });
+}
+
+Manifest read_and_verify_manifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestName;
+  if (!fs::is_regular_file(path)) {
+    damaged(folder, "has no manifest.json: it is no checkpoint, or was not written to its end");
+  }
+  const std::string text = read_file(path);
+  if (!text.ends_with('\n')) damaged(path, "was not written to its end");
+  const Json json = parse_json(text, path.string());
+  if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
+  if (const int64_t version = size_member(json, "version", path); version != kVersion) {
+    throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads version 1",
+                "use the version of fathom that wrote it");
+  }
+  Manifest manifest;
+  manifest.step = size_member(json, "step", path);
+  const Json& files = member(json, "files", path);
+  if (!files.is_array()) damaged(path, "'files' is not a list");
+  for (const Json& entry : files) {
+    FileRecord record{text_member(entry, "name", path), size_member(entry, "bytes", path),
+                      text_member(entry, "hash", path)};
+    if (!lies_within(record.name)) damaged(path, "names '" + record.name + "', which is not the name of a file in it");
+    if (manifest.lists(record.name)) damaged(path, "lists '" + record.name + "' twice");
+    manifest.files.push_back(std::move(record));
+  }
+  for (const FileRecord& record : manifest.files) verify(folder, record);
+  return manifest;
+}
+
+}  // namespace fathom::weights

@@ -1,0 +1,143 @@
+// What the tests let happen on a phantom GPU, each scenario with what it saw as JSON.
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "ledger/cuda.h"
+#include "phantom_gpu/gpu_probe/matrix.h"
+#include "phantom_gpu/gpu_probe/predictions.h"
+#include "phantom_gpu/gpu_probe/training.h"
+
+namespace fathom::phantom {
+
+ledger::CudaDevice& cuda_device() {
+  static const auto open = reinterpret_cast<decltype(&fathom_cuda_device)>(dlsym(RTLD_DEFAULT, "fathom_cuda_device"));
+  if (!open) throw Error("libfathom_cuda.so is not loaded");
+  return *open();
+}
+
+namespace {
+
+at::Tensor bytes_on_gpu(int64_t count) { return at::empty({count}, at::TensorOptions(at::kCUDA).dtype(at::kByte)); }
+
+Json device() {
+  const ledger::CudaDevice& cuda = cuda_device();
+  return {{"name", cuda.name()},
+          {"compute_capability", cuda.compute_capability()},
+          {"total_bytes", cuda.total_bytes()},
+          {"free_bytes", cuda.free_bytes()},
+          {"cudnn_attention", at::globalContext().userEnabledCuDNNSDP()}};
+}
+
+// Fills the memory, fails, and goes on.
+Json out_of_memory() {
+  ledger::CudaDevice& cuda = cuda_device();
+  std::vector<at::Tensor> tensors;
+  std::string message;
+  try {
+    while (tensors.size() < 1000) tensors.push_back(bytes_on_gpu((int64_t{128} << 20) + 1));
+  } catch (const c10::OutOfMemoryError& error) {
+    message = error.what_without_backtrace();
+  }
+  const int64_t live_when_full = cuda.ledger().live_bytes();
+  const size_t fitted = tensors.size();
+  tensors.clear();
+  const at::Tensor afterwards = bytes_on_gpu(int64_t{1} << 30).add_(1);
+  return {{"message", message},
+          {"fitted", fitted},
+          {"live_when_full", live_when_full},
+          {"live_afterwards", cuda.ledger().live_bytes()},
+          {"requested_afterwards", cuda.statistics().requested},
+          {"out_of_memory", cuda.statistics().out_of_memory}};
+}
+
+// A block that another stream still uses when its tensor dies.
+Json record_stream() {
+  ledger::CudaDevice& cuda = cuda_device();
+  Json live = Json::array(), requested = Json::array();
+  const auto note = [&] {
+    live.push_back(cuda.ledger().live_bytes());
+    requested.push_back(cuda.statistics().requested);
+  };
+  at::Tensor tensor = bytes_on_gpu(1000);
+  tensor.record_stream(c10::cuda::getStreamFromPool());
+  note();
+  tensor.reset();
+  note();
+  const at::Tensor next = bytes_on_gpu(500);  // an allocation settles what streams are done with
+  note();
+  return {{"live", live}, {"requested", requested}};
+}
+
+// From memory that would fault if it were read, to the device; and back from it.
+Json copies() {
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  void* unreadable = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (unreadable == MAP_FAILED) throw Error("no address space for the test");
+  const at::Tensor host = at::from_blob(unreadable, {kBytes}, at::TensorOptions().dtype(at::kByte));
+  const at::Tensor on_gpu = bytes_on_gpu(kBytes);
+  on_gpu.copy_(host);
+  const at::Tensor back = on_gpu.slice(0, 0, 1000).cpu();
+  return {{"sum_of_1000_read_back", back.sum().item<int64_t>()},
+          {"beyond_the_end", cudaGetErrorName(cudaMemcpy(back.data_ptr(), on_gpu.const_data_ptr(),
+                                                         (size_t{1} << 30) + 1, cudaMemcpyDeviceToHost))}};
+}
+
+// What a real GPU of this kind says to each launch.
+Json launches() {
+  static const char kernel = 0;
+  Json answers = Json::array();
+  const auto launch = [&](dim3 grid, dim3 block, size_t shared_bytes) {
+    answers.push_back(cudaGetErrorName(cudaLaunchKernel(&kernel, grid, block, nullptr, shared_bytes, nullptr)));
+  };
+  launch({1, 1, 1}, {1024, 1, 1}, 0);
+  launch({1, 1, 1}, {1025, 1, 1}, 0);
+  launch({1, 1, 1}, {32, 32, 2}, 0);
+  launch({1, 1, 1}, {1, 1, 65}, 0);
+  launch({0, 1, 1}, {1, 1, 1}, 0);
+  launch({0x7fffffff, 65535, 65535}, {1, 1, 1}, 0);
+  launch({1, 65536, 1}, {1, 1, 1}, 0);
+  launch({1, 1, 1}, {1, 1, 1}, 48 << 10);
+  launch({1, 1, 1}, {1, 1, 1}, (48 << 10) + 1);
+  const auto opt_in = [&](int bytes) {
+    answers.push_back(
+        cudaGetErrorName(cudaFuncSetAttribute(&kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
+  };
+  opt_in((227 << 10) + 1);
+  opt_in(227 << 10);
+  launch({1, 1, 1}, {1, 1, 1}, 227 << 10);
+  cudaGetLastError();
+  return answers;
+}
+
+Json play(const Json& request) {
+  const std::string scenario = request.at("scenario");
+  if (scenario == "device") return device();
+  if (scenario == "out of memory") return out_of_memory();
+  if (scenario == "record stream") return record_stream();
+  if (scenario == "copies") return copies();
+  if (scenario == "launches") return launches();
+  if (scenario == "training") return play_training(request);
+  if (scenario == "matrix") return play_matrix(request);
+  if (scenario == "predictions") return predict_sample(request);
+  throw Error("no scenario '" + scenario + "'");
+}
+
+}  // namespace
+}  // namespace fathom::phantom
+
+extern "C" __attribute__((visibility("default"))) fathom::Json play_scenario(const fathom::Json& request) {
+  if (request.contains("allocator_settings")) {
+    c10::CachingAllocator::setAllocatorSettings(request.at("allocator_settings").get<std::string>());
+  }
+  try {
+    return fathom::phantom::play(request);
+  } catch (const c10::Error& error) {
+    throw fathom::Error(error.what_without_backtrace());
+  }
+}

@@ -1,0 +1,187 @@
+// The two sides of a run of the matrix.
+#include "tests/play/matrix_run.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/split_mix.h"
+#include "checkpoint/checkpoint.h"
+#include "train/random_state.h"
+#include "train/trainer.h"
+
+namespace fathom::play::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using memory::Component;
+
+class Threads {
+ public:
+  explicit Threads(int64_t count) : before_(at::get_num_threads()) { at::set_num_threads(static_cast<int>(count)); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+// A folder for one checkpoint, beside a config.json as a model's folder has it.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_(fs::temp_directory_path() / ("fathom-matrix-" + std::to_string(getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_ / "model");
+    std::ofstream(path_ / "model" / "config.json") << "{}\n";
+  }
+  ~ScratchFolder() { fs::remove_all(path_); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// The last token of each document of a packed row, which counts for nothing.
+std::set<int64_t> ends_of_documents(const std::vector<int64_t>& lengths) {
+  std::set<int64_t> ends;
+  int64_t end = 0;
+  for (const int64_t length : lengths) ends.insert((end += length) - 1);
+  return ends;
+}
+
+// Random tokens, of which as many count as the shape says, drawn from anywhere in the batch.
+data::Batch random_batch(const schedule::BatchShape& shape, int64_t vocabulary, SplitMix64& random) {
+  data::Batch batch;
+  batch.rows = shape.rows;
+  batch.length = shape.length;
+  batch.token_count = shape.rows * shape.length;
+  batch.target_count = shape.targets;
+  batch.document_lengths = shape.document_lengths;
+  const std::set<int64_t> ends = ends_of_documents(shape.document_lengths);
+  int64_t left = batch.token_count - static_cast<int64_t>(ends.size()), wanted = shape.targets;
+  for (int64_t place = 0; place < batch.token_count; ++place) {
+    const bool may = !ends.contains(place);
+    const bool counts = may && random.below(static_cast<uint64_t>(left)) < static_cast<uint64_t>(wanted);
+    left -= may ? 1 : 0;
+    wanted -= counts ? 1 : 0;
+    batch.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(vocabulary))));
+    batch.targets.push_back(counts ? batch.ids.back() : data::kIgnored);
+  }
+  return batch;
+}
+
+std::vector<data::Batch> random_batches(const std::vector<schedule::BatchShape>& shapes, int64_t vocabulary,
+                                        SplitMix64& random) {
+  std::vector<data::Batch> batches;
+  for (const schedule::BatchShape& shape : shapes) batches.push_back(random_batch(shape, vocabulary, random));
+  return batches;
+}
+
+memory::Memory save(train::Trainer& trainer, int64_t step) {
+  const ScratchFolder folder;
+  return trainer.saving([&] {
+    checkpoint::Snapshot snapshot;
+    for (const model::Parameter& parameter : trainer.model().trained_parameters()) {
+      snapshot.parameters.emplace_back(parameter.name, parameter.tensor);
+    }
+    snapshot.optimizer = trainer.optimizer().state();
+    snapshot.state = {{"random", train::random_state(trainer.placement().device)}};
+    const checkpoint::ModelFiles files = {folder.path() / "model", trainer.model().options().parameters.lora};
+    checkpoint::save(folder.path() / "run", step, snapshot, files, 0);
+  });
+}
+
+void add(std::vector<Figure>& figures, const memory::ComponentBytes& bytes, const std::string& when) {
+  for (const Component component : memory::kComponents) {
+    figures.push_back({std::string(component_name(component)) + " " + when, bytes[component]});
+  }
+}
+
+}  // namespace
+
+plan::Workload workload_of(const plan::testing::MatrixRun& run) {
+  schedule::Schedule schedule = schedule::imagined_schedule(
+      schedule::maximal_shapes(run.steps, run.architecture.sliding_window()), run.evaluations);
+  if (!run.evaluations.empty()) {
+    if (run.config.eval_strategy == config::Cadence::kNo) schedule.events.pop_back();
+    if (run.config.eval_on_start) schedule.events.insert(schedule.events.begin(), schedule::Schedule::kEvaluation);
+  }
+  return plan::make_workload(run.config, run.architecture, std::move(schedule));
+}
+
+memory::Memory predict(const plan::testing::MatrixRun& run) {
+  const Threads threads(run.config.num_threads);
+  return dry_run_cpu(run.config, run.architecture, nullptr, workload_of(run)).memory;
+}
+
+memory::Memory play(const plan::testing::MatrixRun& run, const train::Placement& placement,
+                    const std::function<void()>& after_stage) {
+  SplitMix64 random(1);
+  memory::Memory memory;
+  const auto add_stage = [&](const memory::Memory& stage) {
+    memory.merge(stage);
+    if (after_stage) after_stage();
+  };
+  const plan::Workload workload = workload_of(run);
+  train::Trainer trainer(run.config, run.architecture, workload.capacity_tokens, placement);
+  trainer.model().reserve_positions(plan::longest_sequence(workload));
+  trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
+  if (trainer.loss_scale()) {  // small enough for every step of these batches to be taken, as the dry run takes them
+    trainer.set_loss_scale(optim::LossScale::from_json({{"value", 16}, {"good_steps", 0}, {"skipped_steps", 0}}));
+  }
+  add_stage(trainer.loaded());
+  const auto evaluate = [&] {
+    const auto batches = random_batches(run.evaluations, run.architecture.vocab_size, random);
+    add_stage(trainer.evaluate(batches).memory);
+  };
+  if (run.config.eval_on_start) evaluate();
+  for (const schedule::StepShape& step : run.steps) {
+    add_stage(trainer.step(random_batches(step, run.architecture.vocab_size, random), run.config.learning_rate).memory);
+  }
+  if (run.config.eval_strategy != config::Cadence::kNo) evaluate();
+  add_stage(save(trainer, static_cast<int64_t>(run.steps.size())));
+  return memory;
+}
+
+memory::Memory measure(const plan::testing::MatrixRun& run) {
+  const Threads threads(run.config.num_threads);
+  return play(run, {at::kCPU, &ledger::install_cpu(), nullptr}, nullptr);
+}
+
+std::vector<Figure> figures(const memory::Memory& memory) {
+  std::vector<Figure> figures = {{"peak", memory.peak}};
+  add(figures, memory.at_peak, "at the peak");
+  add(figures, memory.maximum, "at its maximum");
+  for (const memory::Phase phase : memory::kPhases) {
+    const std::string name(phase_name(phase));
+    figures.push_back({"peak of " + name, memory.phase(phase).peak});
+    add(figures, memory.phase(phase).at_peak, "at the peak of " + name);
+    add(figures, memory.phase(phase).end, "at the end of " + name);
+  }
+  return figures;
+}
+
+std::vector<std::string> differences(const memory::Memory& predicted, const memory::Memory& measured) {
+  const std::vector<Figure> left = figures(predicted), right = figures(measured);
+  std::vector<std::pair<int64_t, std::string>> found;
+  for (size_t i = 0; i < left.size(); ++i) {
+    if (left[i].bytes == right[i].bytes) continue;
+    found.emplace_back(
+        std::abs(left[i].bytes - right[i].bytes),
+        left[i].name + ": dry run " + std::to_string(left[i].bytes) + ", measured " + std::to_string(right[i].bytes));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> sentences;
+  for (auto& [bytes, sentence] : found) sentences.push_back(std::move(sentence));
+  return sentences;
+}
+
+}  // namespace fathom::play::testing

@@ -1,0 +1,179 @@
+// The order of a run: whole where it is short, by representatives where it is long, from wherever it begins.
+#include "schedule/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "schedule/frontier.h"
+#include "tests/schedule/order_cases.h"
+
+namespace fathom::schedule {
+namespace {
+
+using testing::config_of;
+using ::testing::Contains;
+using testing::dataset_of;
+using ::testing::ElementsAre;
+
+constexpr int64_t kAll = 1'000'000'000, kLittle = 1;
+
+arch::Architecture architecture_with(int64_t window) {
+  arch::Architecture architecture;
+  architecture.layers.assign(2, {.attention = {.window = window}, .feed_forward = {}});
+  return architecture;
+}
+
+config::RunConfig in_order(int64_t batch, double epochs) {
+  config::RunConfig config = config_of(batch, 1, epochs);
+  config.shuffle = false;
+  return config;
+}
+
+data::Dataset ragged(int examples, int longest) {
+  std::vector<int64_t> lengths;
+  std::mt19937 random(9);
+  for (int i = 0; i < examples; ++i)
+    lengths.push_back(2 + static_cast<int64_t>(random() % static_cast<uint32_t>(longest)));
+  return dataset_of(lengths);
+}
+
+TEST(Schedule, IsTheRunsOrderWithEvaluationsWhereTheyAreDue) {
+  config::RunConfig config = in_order(1, 2);
+  config.eval_strategy = config::Cadence::kSteps;
+  config.eval_steps = 2;
+  config.per_device_eval_batch_size = 1;
+  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({3, 9, 3}), dataset_of({4, 5, 4}),
+                                          {.evaluation_due = true}, kAll);
+  EXPECT_EQ(schedule.steps, (std::vector<StepShape>{{{1, 3, 2}}, {{1, 9, 8}}}));
+  EXPECT_EQ(schedule.evaluation, (std::vector<BatchShape>{{1, 4, 3}, {1, 5, 4}}));
+  EXPECT_THAT(schedule.evaluation_order, ElementsAre(0, 1, 0));
+  constexpr int32_t kEvaluation = Schedule::kEvaluation;
+  EXPECT_THAT(schedule.events, ElementsAre(kEvaluation, 0, 1, kEvaluation, 0, 0, kEvaluation, 1, 0, kEvaluation));
+  EXPECT_TRUE(schedule.all_events);
+  EXPECT_TRUE(schedule.all_shapes);
+}
+
+TEST(Schedule, HasNoEvaluationThatNeverComes) {
+  config::RunConfig config = in_order(1, 1);
+  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({3}), dataset_of({4}), {}, kAll);
+  EXPECT_TRUE(schedule.evaluation.empty());
+  EXPECT_TRUE(schedule.evaluation_order.empty());
+}
+
+TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
+  const config::RunConfig config = in_order(1, 2);
+  const data::Dataset data = dataset_of({3, 4, 5});
+  const Schedule rest =
+      make_schedule(config, architecture_with(0), data, {}, {.step = 4, .position = {.epoch = 1, .index = 1}}, kAll);
+  EXPECT_EQ(rest.steps, (std::vector<StepShape>{{{1, 4, 3}}, {{1, 5, 4}}}));
+  EXPECT_THAT(rest.events, ElementsAre(0, 1));
+}
+
+TEST(Schedule, OfEqualStepsIsShortHoweverLongTheRun) {
+  config::RunConfig config = in_order(1, 1);
+  config.max_steps = 50'000;
+  const Schedule schedule = make_schedule(config, architecture_with(0), dataset_of({7, 7}), {}, {}, 4);
+  EXPECT_EQ(schedule.steps.size(), 1u);
+  EXPECT_LT(schedule.events.size(), 50'000u);
+  EXPECT_FALSE(schedule.all_events);
+  EXPECT_TRUE(schedule.all_shapes);
+}
+
+TEST(Schedule, OfALongRaggedRunHasItsFirstStepsAndItsMaxima) {
+  const config::RunConfig config = config_of(2, 8, 3);
+  const data::Dataset data = ragged(10'000, 900);
+  const std::vector<StepShape> steps = step_shapes(config, data);
+  for (const int64_t played : {kLittle, int64_t{2'000}}) {
+    const Schedule schedule = make_schedule(config, architecture_with(0), data, {}, {}, played);
+    EXPECT_FALSE(schedule.all_shapes);
+    EXPECT_LE(schedule.steps.size(), 200u);
+    EXPECT_EQ(schedule.steps[0].front(), steps[0].front());
+    EXPECT_EQ(schedule.steps[1].front(), steps[1].front());
+    for (const StepShape& maximal : maximal_shapes(steps)) {
+      for (size_t i = 0; i < maximal.size(); ++i) {
+        EXPECT_TRUE(std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const StepShape& step) {
+          return i == 0 ? step.front() == maximal[0]
+                        : std::find(step.begin() + 1, step.end(), maximal[i]) != step.end();
+        }));
+      }
+    }
+  }
+}
+
+// Kernels, and an allocator's pool of small blocks, are chosen by size: a small batch may need what no large one does.
+TEST(Schedule, OfALongRaggedRunHasBatchesOfEachSize) {
+  const Schedule schedule =
+      make_schedule(config_of(1, 1, 1), architecture_with(0), ragged(5'000, 1'000), {}, {}, 2'000);
+  for (const int64_t size : {128, 256, 512, 1'000}) {
+    EXPECT_TRUE(std::any_of(schedule.steps.begin(), schedule.steps.end(), [&](const StepShape& step) {
+      return step.front().length <= size && step.front().length > size * 3 / 4;
+    })) << size;
+  }
+}
+
+// The threads of a CPU share the rows out: four may take more scratch memory than five of the same length.
+TEST(Schedule, OfALongRaggedRunHasTheLargestBatchOfEachNumberOfRows) {
+  std::vector<int64_t> lengths;
+  std::mt19937 random(9);
+  for (int i = 0; i < 1'500; ++i) lengths.push_back(100 + static_cast<int64_t>(random() % 30));
+  lengths.insert(lengths.end(), 9, 129);
+  for (const int64_t played : {kLittle, int64_t{300}}) {
+    const Schedule schedule = make_schedule(in_order(5, 1), architecture_with(0), dataset_of(lengths), {}, {}, played);
+    EXPECT_FALSE(schedule.all_shapes);
+    EXPECT_THAT(schedule.steps, Contains(StepShape{{5, 129, 5 * 128}}));
+    EXPECT_THAT(schedule.steps, Contains(StepShape{{4, 129, 4 * 128}}));
+  }
+}
+
+TEST(Schedule, OfALongRunEvaluatesAmongItsStepsAndAtTheEnd) {
+  config::RunConfig config = config_of(1, 1, 1);
+  config.eval_strategy = config::Cadence::kSteps;
+  config.eval_steps = 100;
+  const Schedule schedule = make_schedule(config, architecture_with(0), ragged(3'000, 500), ragged(500, 700),
+                                          {.evaluation_due = true}, kLittle);
+  EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
+  EXPECT_EQ(schedule.events.back(), Schedule::kEvaluation);
+  EXPECT_LT(schedule.evaluation.size(), 100u);
+}
+
+// What a library takes during the first step would be in an evaluation after it, and is in none of the run's.
+TEST(Schedule, OfALongRunThatEvaluatesBeforeItsFirstStepAloneDoesNotEvaluateAtTheEnd) {
+  config::RunConfig config = config_of(1, 1, 1);
+  config.eval_strategy = config::Cadence::kNo;
+  const Schedule schedule = make_schedule(config, architecture_with(0), ragged(3'000, 500), ragged(50, 70),
+                                          {.evaluation_due = true}, kLittle);
+  EXPECT_FALSE(schedule.all_shapes);
+  EXPECT_EQ(schedule.events.front(), Schedule::kEvaluation);
+  EXPECT_EQ(std::count(schedule.events.begin(), schedule.events.end(), Schedule::kEvaluation), 1);
+}
+
+// Beyond the window other kernels run, which may take less than those within it.
+TEST(Frontier, DoesNotLetALongSequenceStandForOneWithinTheWindow) {
+  for (const int64_t window : {0, 256}) {
+    Frontier frontier(window);
+    for (const int64_t length : {200, 256, 257, 300}) frontier.add({1, length, length - 1});
+    std::vector<int64_t> lengths;
+    for (const Frontier::Member& member : frontier.members()) lengths.push_back(member.shape.length);
+    EXPECT_EQ(lengths, window == 0 ? std::vector<int64_t>{300} : (std::vector<int64_t>{256, 300}));
+  }
+}
+
+TEST(Frontier, KnowsWhatCameFirstAndWhatCameAgain) {
+  Frontier frontier;
+  frontier.add({2, 5, 3}, 0);
+  frontier.add({1, 9, 3}, 1);
+  frontier.add({2, 4, 3}, 2);
+  frontier.add({1, 9, 3}, 3);
+  const std::vector<Frontier::Member> members = frontier.members();
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].shape, (BatchShape{2, 5, 3}));
+  EXPECT_FALSE(members[0].again);
+  EXPECT_EQ(members[1].first, 1);
+  EXPECT_TRUE(members[1].again);
+}
+
+}  // namespace
+}  // namespace fathom::schedule

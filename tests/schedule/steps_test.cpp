@@ -1,0 +1,52 @@
+// Shapes from lengths, and which of them can make a run's maxima.
+#include "schedule/steps.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/schedule/order_cases.h"
+
+namespace fathom::schedule {
+namespace {
+
+using testing::config_of;
+using testing::dataset_of;
+
+TEST(StepShapes, LengthsAreThoseOfTheLongestRow) {
+  config::RunConfig config = config_of(2, 1, 1);
+  config.shuffle = false;
+  const std::vector<StepShape> shapes = step_shapes(config, dataset_of({3, 9, 4, 4, 7}));
+  EXPECT_EQ(shapes, (std::vector<StepShape>{{{2, 9, 10}}, {{2, 4, 6}}, {{1, 7, 6}}}));
+}
+
+TEST(MaximalShapes, KeepsWhatNothingExceedsForFirstAndLaterMicroBatches) {
+  EXPECT_EQ(maximal_shapes({{{2, 5}}, {{1, 9}}, {{2, 4}}, {{1, 8}}}), (std::vector<StepShape>{{{2, 5}}, {{1, 9}}}));
+  const std::vector<StepShape> steps = {{{2, 5}, {2, 3}, {2, 7}}, {{2, 6}, {1, 8}}, {{1, 2}}};
+  EXPECT_EQ(maximal_shapes(steps), (std::vector<StepShape>{{{2, 6}, {2, 7}}, {{2, 6}, {1, 8}}}));
+  EXPECT_TRUE(maximal_shapes({}).empty());
+}
+
+TEST(MaximalShapes, KeepsTheMostTargetsWhereNoLongerBatchHasAsMany) {
+  EXPECT_EQ(maximal_shapes({{{2, 50, 9}}, {{2, 20, 30}}, {{2, 20, 8}}, {{2, 49, 9}}, {{2, 30, 30}}}),
+            (std::vector<StepShape>{{{2, 50, 9}}, {{2, 30, 30}}}));
+  // Where every token counts the rows are not copied: another that copies as many may take more.
+  EXPECT_EQ(maximal_shapes({{{1, 8, 8}}, {{1, 8, 7}}, {{1, 7, 7}}}),
+            (std::vector<StepShape>{{{1, 8, 8}}, {{1, 8, 7}}}));
+}
+
+TEST(StepShapes, LengthsAreRoundedUpAndPackedOnesEndToEnd) {
+  config::RunConfig config = config_of(2, 1, 1);
+  config.shuffle = false;
+  config.pad_to_multiple_of = 8;
+  const data::Dataset dataset = dataset_of({3, 9, 4, 4, 7});
+  EXPECT_EQ(step_shapes(config, dataset), (std::vector<StepShape>{{{2, 16, 10}}, {{2, 8, 6}}, {{1, 8, 6}}}));
+  config.pad_to_multiple_of = 0;
+  config.packing = true;
+  config.max_length = 11;  // bins {0, 3}, {1}, {2, 4}
+  EXPECT_EQ(step_shapes(config, dataset), (std::vector<StepShape>{{{1, 16, 13, {3, 4, 9}}}, {{1, 11, 9, {4, 7}}}}));
+  config.per_device_eval_batch_size = 1;
+  EXPECT_EQ(evaluation_shapes(config, dataset),
+            (std::vector<BatchShape>{{1, 7, 5, {3, 4}}, {1, 9, 8, {9}}, {1, 11, 9, {4, 7}}}));
+}
+
+}  // namespace
+}  // namespace fathom::schedule
