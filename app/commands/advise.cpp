@@ -191,8 +191,7 @@ class Planner {
       const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
       const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
       const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
-                        (desktop == 0 ||
-                         plan.gpu->reserved_range.highest + share + desktop <= static_cast<int64_t>(gpu.memory_bytes));
+                        (desktop == 0 || plan.gpu->reserved_range.highest + share + desktop <= gpu.memory_bytes);
       return Played{plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
     };
   }

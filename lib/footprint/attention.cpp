@@ -116,10 +116,6 @@ class Attention {
   }
 
   void math() {
-    const auto pairs = [&](const char* what, int64_t count, const char* source) -> Bytes {
-      return {
-          what, source, {{count, ""}, {sizes_.heads, "heads"}, {squares(), "pairs"}, {step_.compute_bytes, "bytes"}}};
-    };
     const auto document = [&](const char* what, const char* source) -> Bytes {
       const int64_t rows = sizes_.packed ? 1 : sizes_.rows;
       return {
@@ -127,8 +123,10 @@ class Attention {
           source,
           {{rows, "rows"}, {sizes_.heads, "heads"}, {longest_, ""}, {longest_, ""}, {step_.compute_bytes, "bytes"}}};
     };
-    footprint_.kept = {heads("queries", kMath, kept_), heads("keys and values", kMath, 2 * keys_),
-                       pairs("probabilities", 1, kMath)};
+    footprint_.kept = {
+        heads("queries", kMath, kept_),
+        heads("keys and values", kMath, 2 * keys_),
+        {"probabilities", kMath, {{sizes_.heads, "heads"}, {squares(), "pairs"}, {step_.compute_bytes, "bytes"}}}};
     footprint_.forward = {footprint_.kept};
     footprint_.forward[0].push_back(document("scores", kMath));
     footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
@@ -198,7 +196,7 @@ class Attention {
     }
     Moment product = back, tiles = std::move(back);
     product.push_back(heads("product of output and gradient", kEfficient, wide));
-    product.push_back(each_query("sums of output times gradient", kEfficient, 2 * 4));
+    product.push_back(each_query("sums of output times gradient", kEfficient, 8));
     constexpr int64_t kTile = 64;
     const int64_t rows = size > kTile && sizes_.wide_tiles ? 2 * kTile : kTile;
     tiles.push_back(each_query("sums of output times gradient", kEfficient, 4));

@@ -46,7 +46,7 @@ Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& siz
                              (bytes_of(rounded) + 2 * weights * stored) * products};
   if (sizes.adapted) {  // merged once forward, once backward, where both matrices have their gradients
     footprint.forward_work.flops += value_of({{2, ""}, {weights, ""}, {step.rank, ""}});
-    footprint.backward_work.flops += value_of({{2 * 3, ""}, {weights, ""}, {step.rank, ""}});
+    footprint.backward_work.flops += value_of({{6, ""}, {weights, ""}, {step.rank, ""}});
   }
   return footprint;
 }

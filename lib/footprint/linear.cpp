@@ -39,14 +39,13 @@ int64_t product_flops(const StepSizes& step, int64_t weights, int64_t times) {
 }
 
 // What products do, and the copies of a weight that are made for them.
-void add_work(const StepSizes& step, const LinearSizes& sizes, Footprint& footprint) {
+void add_work(const StepSizes& step, const LinearSizes& sizes, bool copies, Footprint& footprint) {
   const int64_t weights = value_of({{sizes.in, ""}, {sizes.out, ""}}), back = sizes.input_needs_gradient ? 1 : 0;
   footprint.forward_work.flops = product_flops(step, weights, 1);
   footprint.backward_work.flops = product_flops(step, weights, (sizes.trained ? 1 : 0) + back);
-  const int64_t copied = bytes_of(made_for_product(step, sizes));
   const int64_t read =
       sizes.codes ? quant::layout_of(*sizes.codes, sizes.out, sizes.in).bytes() : weights * step.stored_bytes;
-  const int64_t copy = copied == 0 ? 0 : weights * step.compute_bytes + read;
+  const int64_t copy = copies ? weights * step.compute_bytes + read : 0;
   footprint.forward_work.bytes = copy;
   footprint.backward_work.bytes =
       sizes.trained || back == 1 ? copy : 0;  // a trained weight's gradient, or the copy again
@@ -72,9 +71,10 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   const Bytes output = {"output of a linear layer", kProduct, step.wide(sizes.out, step.compute_bytes)};
   const Bytes of_output = {"gradient of a linear layer's output", kGradientSource, output.product};
   Footprint footprint;
-  add_work(step, sizes, footprint);
+  const Moment made = made_for_product(step, sizes);
+  add_work(step, sizes, !made.empty(), footprint);
   Moment forward = {input, output}, of_weight = {of_output}, of_input = {of_output};
-  append(forward, made_for_product(step, sizes));
+  append(forward, made);
   if (sizes.trained && step.casts()) {
     const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
     footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
@@ -107,7 +107,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (!sizes.input_needs_gradient) return footprint;
   of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
   Moment through = of_input;
-  if (!sizes.trained) append(of_input, made_for_product(step, sizes));
+  if (!sizes.trained) append(of_input, made);
   footprint.backward.push_back(std::move(of_input));
   if (sizes.adapted && (widens || step.dropout)) {
     append(through, {{"gradient of adapters' input", kLora, wide_input.product},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/rounding.h"
 #include "config/checks.h"
 #include "footprint/moment_storage.h"
 #include "footprint/update_groups.h"
@@ -137,7 +138,7 @@ std::vector<Moment> update_footprint(const config::RunConfig& run, const std::ve
   for (const TrainedSizes& each : trained) {
     auto& [tensors, chunks] = of_type[each.bytes];
     tensors += 1;
-    chunks = std::max(chunks, (elements_of(each) + chunk - 1) / chunk);
+    chunks = std::max(chunks, divide_up(elements_of(each), chunk));
     if (largest == nullptr || elements_of(each) > elements_of(*largest)) largest = &each;
   }
   std::vector<Moment> moments;

@@ -65,23 +65,23 @@ Moment standing(const arch::Architecture& architecture, const config::RunConfig&
     scales = checked_add(scales, layout.scale_bytes, "scales of the base");
   }
   const bool cuda = target.device == config::Device::kCuda;
-  const int64_t stored = size_of(arch::precision_of(architecture, run).stored),
-                step_sizes = parameters.count_of(arch::Role::kStepSizes);
+  const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
+  const int64_t step_sizes = parameters.count_of(arch::Role::kStepSizes);
   const int64_t tokens = workload.capacity_tokens;
-  constexpr auto kOf = Component::kWeights;
+  constexpr auto kOfModel = Component::kWeights;
   Moment moment = {
-      {"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOf},
-      {"quantized weights", kCodes, {{codes, "bytes"}}, kOf},
-      {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOf},
-      {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOf},
+      {"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOfModel},
+      {"quantized weights", kCodes, {{codes, "bytes"}}, kOfModel},
+      {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOfModel},
+      {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
       {"learned step sizes",
        "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
        {{step_sizes, "step sizes"}, {4, "bytes"}},
-       kOf},
+       kOfModel},
       {"rotary tables",
        "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
        {{2, "of"}, {rotary_positions(workload), "positions"}, {architecture.head_dim() / 2, ""}, {4, "bytes"}},
-       kOf}};
+       kOfModel}};
   for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
   const auto functionality = [&](const char* what, const char* source, Product product) {
@@ -90,7 +90,7 @@ Moment standing(const arch::Architecture& architecture, const config::RunConfig&
   const auto ring = [&](const char* what, int64_t count, int64_t bytes) {
     functionality(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});
   };
-  ring("ring of batches, ids and targets", tokens, 2 * 8);
+  ring("ring of batches, ids and targets", tokens, 16);
   if (run.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
   if (run.packing) ring("ring of batches, positions", tokens, 4);
   if (!cuda) return moment;

@@ -59,8 +59,7 @@ Bytes gradient_of(const ParameterRow& row) {
   return {name_of_gradient(row.spec.role), kGradient, std::move(product), memory::Component::kGradients};
 }
 
-template <typename Rows>
-Moment gradients_of(const Rows& rows, std::string_view module) {
+Moment gradients_of(const std::vector<const ParameterRow*>& rows, std::string_view module) {
   Moment gradients;
   for (const ParameterRow* row : rows) {
     if (row->trained && belongs_to(*row, module)) gradients.push_back(gradient_of(*row));
@@ -129,17 +128,25 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   const auto of_input = [&] { return waiting("gradient of the layers' input", width); };
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
   bool stream = kind.input_needs_gradient, read = stream, made = false;
-  const auto linear = [&](const char* part, const char* module, int64_t in, int64_t out, bool again) -> Operator& {
-    footprint::LinearSizes sizes = {in, out};
-    sizes.makes_input_again = again;
-    sizes.input_needs_gradient = read;
+  const auto fake_codes = arch::fake_scheme(architecture_, run_);
+  const auto sizes_of = [&](std::string_view module) {
+    footprint::LinearSizes sizes;
     for (const ParameterRow* row : kind.rows) {
       if (row->spec.role != Role::kProjection || !belongs_to(*row, module)) continue;
+      sizes.out = row->spec.shape[0];
+      sizes.in = row->spec.shape[1];
       sizes.trained = row->trained;
       sizes.adapted = row->adapted;
       sizes.codes = row->codes;
-      sizes.fake_codes = arch::fake_scheme(architecture_, run_);
+      sizes.fake_codes = fake_codes;
     }
+    return sizes;
+  };
+  const auto keeps_input = [&](std::string_view module) { return sizes_of(module).keeps_input(); };
+  const auto linear = [&](const char* part, const char* module, bool again) -> Operator& {
+    footprint::LinearSizes sizes = sizes_of(module);
+    sizes.makes_input_again = again;
+    sizes.input_needs_gradient = read;
     made = made || read || sizes.keeps_input();
     return operators.emplace_back(
         Operator{part, footprint::linear_footprint(step, sizes), gradients_of(kind.rows, module), {}});
@@ -147,11 +154,6 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   const auto row_norm = [&](const char* part, const char* module, int64_t numbers, int64_t groups, Moment wait) {
     operators.push_back(
         {part, footprint::row_norm_footprint(step, numbers, groups), gradients_of(kind.rows, module), std::move(wait)});
-  };
-  const auto keeps_input = [&](std::string_view module) {
-    return run_.qat != config::Qat::kNone || std::any_of(kind.rows.begin(), kind.rows.end(), [&](const auto* row) {
-             return belongs_to(*row, module) && (row->trained || row->adapted);
-           });
   };
   // The stream as linear layers read it: through a norm, or as it is, which a layer that is trained keeps.
   const auto branch = [&](const char* part, const char* norm, std::initializer_list<const char*> readers) {
@@ -190,7 +192,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   constexpr const char *kHeads = "queries, keys and values", *kOutput = "attention's output projection";
   branch(kHeads, norms.attention, {"q_proj", "k_proj", "v_proj"});
   const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Moment& wait) {
-    linear(kHeads, module, width, numbers, before).waiting = wait;
+    linear(kHeads, module, before).waiting = wait;
     if (spec.attention.query_key_norm != arch::QueryKeyNorm::kNone) {
       row_norm(kHeads, norm, numbers, spec.attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
     }
@@ -200,7 +202,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   Moment wait = of_input();
   wait.push_back(waiting("gradient of queries", queries).front());
   heads("k_proj", "k_norm", keys, spec.attention.key_value_heads, wait);
-  linear(kHeads, "v_proj", width, keys, before).waiting = waiting("gradients of queries and keys", queries + keys);
+  linear(kHeads, "v_proj", before).waiting = waiting("gradients of queries and keys", queries + keys);
 
   footprint::AttentionSizes attention = {kernel_of(target_), batch.shape.rows, batch.shape.document_lengths};
   attention.packed = !attention.lengths.empty();
@@ -220,18 +222,18 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   if (!made) operators.back().footprint.backward_work = {};
   alive({width}, 0);
   read = std::exchange(made, false);
-  linear(kOutput, "o_proj", queries, width, false);
+  linear(kOutput, "o_proj", false);
   alive({width, queries, 2 * keys}, 0);
   added(kOutput, norms.attention);
 
   constexpr const char *kGate = "gate and up", *kDown = "the down projection";
   branch(kGate, norms.feed_forward, {"gate_proj", "up_proj"});
-  linear(kGate, "gate_proj", width, inner, before).waiting = of_input();
-  linear(kGate, "up_proj", width, inner, before).waiting = waiting("gradient of the gate", inner);
+  linear(kGate, "gate_proj", before).waiting = of_input();
+  linear(kGate, "up_proj", before).waiting = waiting("gradient of the gate", inner);
   operators.push_back({"the gate", footprint::swiglu_footprint(step, inner), {}, {}});
   alive({width}, 1);
   read = std::exchange(made, false);
-  linear(kDown, "down_proj", inner, width, true);
+  linear(kDown, "down_proj", true);
   alive({width, 2 * inner}, 1);
   added(kDown, norms.feed_forward);
   return operators;

@@ -1,8 +1,6 @@
 // The operators of a training step in the order of their forward passes, each with what it declares of its memory.
 #pragma once
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "arch/architecture.h"

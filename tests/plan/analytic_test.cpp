@@ -6,23 +6,14 @@
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
+#include "tests/plan/llama_8b.h"
 
 namespace fathom::plan {
 namespace {
 
 using memory::Component;
-using testing::HasSubstr;
-
-arch::Architecture llama_8b() {
-  arch::Architecture architecture;
-  architecture.family = "LlamaForCausalLM";
-  architecture.vocab_size = 128256;
-  architecture.hidden_size = 4096;
-  architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
-  architecture.dtype = DType::kBF16;
-  return architecture;
-}
+using ::testing::HasSubstr;
+using testing::llama_8b;
 
 arch::Architecture tiny() {
   arch::Architecture architecture;
@@ -78,7 +69,7 @@ TEST(Analytic, OfATinyNetworkAsWorkedOutByHand) {
   EXPECT_EQ(analytic.instant, "backward pass of attention in layer 1");
   EXPECT_EQ(analytic.at_peak[Component::kGradients], 1160 * 4 - (64 + 32 + 32 + 8 + 80) * 4);
   EXPECT_EQ(analytic.at_peak[Component::kActivations], 3 * 192 + 24 + 2 * 96 + 48 + kLoss);
-  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], 5 * 192 + kLoss);
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], int64_t{5} * 192 + kLoss);
   EXPECT_EQ(analytic.peak, 5664 + 9280 + 288 + 3776 + 844 + 964);
 }
 
@@ -100,7 +91,7 @@ TEST(Analytic, TermsAddUpToThePeakAndSayTheirNumbers) {
 }
 
 TEST(Analytic, FullTrainingOf8BInEveryPrecision) {
-  constexpr int64_t kParameters = 8'030'261'248, kRotary = 2 * 2048 * 64 * 4;
+  constexpr int64_t kParameters = 8'030'261'248, kRotary = int64_t{2} * 2048 * 64 * 4;
   const Workload workload = steps_of({{{1, 2048}}});
   const Analytic fp32 = estimate_analytic(llama_8b(), {}, cpu(), workload);
   EXPECT_EQ(fp32.at_peak[Component::kWeights], 4 * kParameters + kRotary);
@@ -112,8 +103,8 @@ TEST(Analytic, FullTrainingOf8BInEveryPrecision) {
   const Analytic mixed = estimate_analytic(llama_8b(), autocast, cpu(), workload);
   EXPECT_EQ(mixed.at_peak[Component::kWeights], 4 * kParameters + kRotary);
   // Copies of every projection and of the head, 2 bytes each: all parameters but the embedding and the norms.
-  const int64_t copied = kParameters - 128256LL * 4096 - 65 * 4096;
-  EXPECT_EQ(mixed.maximum[Component::kFunctionality], 2 * copied + 3 * 2 * 2048 * 8);
+  const int64_t copied = kParameters - 128256LL * 4096 - int64_t{65} * 4096;
+  EXPECT_EQ(mixed.maximum[Component::kFunctionality], 2 * copied + int64_t{3} * 2 * 2048 * 8);
 
   config::RunConfig pure;
   pure.dtype = DType::kBF16;
@@ -129,11 +120,11 @@ TEST(Analytic, LoraTrainsOnlyItsAdapters) {
   run.method = config::Method::kLora;
   run.lora_r = 16;
   // q_proj is 4096 x 4096 and v_proj 1024 x 4096: 16 x (8192 + 5120) in each of 32 layers.
-  constexpr int64_t kAdapters = 32 * 16 * (8192 + 5120);
+  constexpr int64_t kAdapters = int64_t{32} * 16 * (8192 + 5120);
   EXPECT_EQ(arch::parameter_table(llama_8b(), run).adapter_count(), kAdapters);
   const Analytic analytic = estimate_analytic(llama_8b(), run, cpu(), steps_of({{{1, 2048}}}));
   // The base stays as the checkpoint stores it.
-  EXPECT_EQ(analytic.at_peak[Component::kWeights], 2 * 8'030'261'248 + 4 * kAdapters + 2 * 2048 * 64 * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], 2 * 8'030'261'248 + 4 * kAdapters + int64_t{2} * 2048 * 64 * 4);
   EXPECT_EQ(analytic.at_peak[Component::kOptimizerStates], 8 * kAdapters);
   EXPECT_EQ(analytic.maximum[Component::kGradients], 4 * kAdapters);
   EXPECT_EQ(arch::parameter_table(llama_8b(), config::RunConfig()).adapter_count(), 0) << "full training has none";

@@ -10,25 +10,16 @@
 #include "config/precision.h"
 #include "plan/analytic.h"
 #include "plan/techniques.h"
+#include "tests/plan/llama_8b.h"
 
 namespace fathom::plan {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::llama_8b;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-arch::Architecture llama_8b() {
-  arch::Architecture architecture;
-  architecture.family = "LlamaForCausalLM";
-  architecture.vocab_size = 128256;
-  architecture.hidden_size = 4096;
-  architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
-  architecture.dtype = DType::kBF16;
-  return architecture;
-}
 
 Target h100() {
   Target target;
@@ -143,7 +134,7 @@ TEST(Remedies, FollowWhatDecidesThePeak) {
   run.per_device_eval_batch_size = 512;
   Workload workload = batches(1, 512);
   workload.evaluations = {schedule::whole_batch(512, 512)};
-  workload.capacity_tokens = 512 * 512;
+  workload.capacity_tokens = int64_t{512} * 512;
   const std::vector<Remedy> found = remedies(llama_8b(), run, h100(), workload);
   ASSERT_FALSE(found.empty());
   EXPECT_THAT(found.front().settings, ElementsAre("per_device_eval_batch_size=1"));

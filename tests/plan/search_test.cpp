@@ -18,6 +18,7 @@
 #include "plan/remedies.h"
 #include "plan/techniques.h"
 #include "schedule/inputs.h"
+#include "tests/plan/llama_8b.h"
 #include "tests/plan/memory_matrix.h"
 
 namespace fathom::plan {
@@ -25,17 +26,7 @@ namespace {
 
 using config::RunConfig;
 using ::testing::Contains;
-
-arch::Architecture llama_8b() {
-  arch::Architecture architecture;
-  architecture.family = "LlamaForCausalLM";
-  architecture.vocab_size = 128256;
-  architecture.hidden_size = 4096;
-  architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
-  architecture.dtype = DType::kBF16;
-  return architecture;
-}
+using testing::llama_8b;
 
 Target target_with(config::Device device, int64_t capacity) {
   Target target;
