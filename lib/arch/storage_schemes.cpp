@@ -11,15 +11,12 @@ namespace {
 
 std::optional<quant::Scheme> scheme_of_settings(const config::RunConfig& run) {
   if (run.method != config::Method::kLora) return std::nullopt;
-  if (run.load_in_8bit) return quant::Scheme::kInt8;
-  if (run.load_in_fp8) return quant::Scheme::kFp8;
-  if (!run.load_in_4bit) return std::nullopt;
-  return run.bnb_4bit_use_double_quant ? quant::Scheme::kNf4DoubleQuant : quant::Scheme::kNf4;
-}
-
-const char* key_of(quant::Scheme scheme) {
-  if (scheme == quant::Scheme::kInt8) return "load_in_8bit";
-  return scheme == quant::Scheme::kFp8 ? "load_in_fp8" : "load_in_4bit";
+  const bool doubly = run.load_in_4bit && run.bnb_4bit_use_double_quant;
+  for (const quant::SchemeRow& row : quant::schemes()) {
+    const bool asked = row.load_in != nullptr && run.*row.load_in;
+    if (asked && doubly == (row.scheme == quant::Scheme::kNf4DoubleQuant)) return row.scheme;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -28,10 +25,11 @@ std::optional<quant::Scheme> base_scheme(const Architecture& architecture, const
   const std::optional<quant::Scheme> wanted = scheme_of_settings(run);
   if (!architecture.quantized) return wanted;
   if (wanted && *wanted != architecture.quantized->scheme) {
-    throw UsageError(std::string(key_of(*wanted)) + ": " + std::string(quant::name_of(*wanted)) + " is wanted, but " +
+    const std::string key = quant::row_of(*wanted).key;
+    throw UsageError(key + ": " + std::string(quant::name_of(*wanted)) + " is wanted, but " +
                          "the model's folder stores its projections in " +
                          std::string(quant::name_of(architecture.quantized->scheme)),
-                     std::string("remove ") + key_of(*wanted) + ", or name the folder before it was quantized");
+                     "remove " + key + ", or name the folder before it was quantized");
   }
   return architecture.quantized->scheme;
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kExponents = 7;  // powers of ten: 1e-6 to 1
 
-// Where the lines of a magnitude's power of two stand.
+// The place of the lines of a magnitude's power of two.
 constexpr size_t place_of(float magnitude) { return std::bit_cast<uint32_t>(magnitude) >> 23 & 31; }
 
 // Number i of `steps` + 1 from 0.1 to 1 at equal distances, from the nearer end; rounded once, as torch's linspace does
@@ -57,7 +57,7 @@ constexpr Line line_of_decade(size_t exponent, bool with_signs) {
   return {codes / 0.9 * kTenTo[exponent], rank - codes / 9 + 0.5 - 1};
 }
 
-// Of all decades' lines the lowest at a magnitude is its own decade's: the slopes fall.
+// The lowest of all decades' lines at a magnitude is its own decade's, as the slopes fall.
 constexpr Line lowest_line(double magnitude, bool with_signs) {
   Line lowest = line_of_decade(0, with_signs);
   for (size_t exponent = 1; exponent < kExponents; ++exponent) {

@@ -15,7 +15,7 @@ inline bool has_dynamic_lanes() { return __builtin_cpu_supports("avx512f") != 0;
 // GCC takes what the forms of instructions without a mask leave undefined for a mistake.
 inline constexpr __mmask16 kSixteen = 0xffff;
 
-// Of the codes, to be multiplied by their scale.
+// The values of the codes, which their scale multiplies.
 FATHOM_DYNAMIC_LANES inline __m512 sixteen_values(const DynamicMap& map, const uint8_t* codes) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
   const __m512i places = _mm512_maskz_cvtepu8_epi32(kSixteen, bytes);

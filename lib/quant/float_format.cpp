@@ -21,7 +21,7 @@ uint32_t nan_code(const FloatFormat& format) {
   return format.has_infinities ? infinity | uint32_t{1} << (format.fraction_bits - 1) : infinity;
 }
 
-// Of a finite number that is not negative; past the largest code where it rounds to more.
+// The number is finite and not negative; the code is past the largest where it rounds to more.
 uint64_t round_to_code(const FloatFormat& format, double magnitude) {
   const int smallest_exponent = 1 - format.bias;
   const int exponent = magnitude == 0 ? smallest_exponent : std::max(std::ilogb(magnitude), smallest_exponent);

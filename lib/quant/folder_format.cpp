@@ -196,11 +196,6 @@ Json compressed_tensors_config(Scheme scheme) {
 
 }  // namespace
 
-FolderFormat format_of(Scheme scheme) {
-  const bool bitsandbytes = scheme == Scheme::kInt8 || is_nf4(scheme);
-  return {scheme, bitsandbytes ? Library::kBitsAndBytes : Library::kCompressedTensors};
-}
-
 FolderFormat parse_quantization_config(const Json& quantization, std::string_view origin) {
   const Section config(quantization, origin, "quantization_config");
   const std::string method = config.text("quant_method");
@@ -210,8 +205,8 @@ FolderFormat parse_quantization_config(const Json& quantization, std::string_vie
 }
 
 Json quantization_config(Scheme scheme) {
-  return format_of(scheme).library == Library::kBitsAndBytes ? bitsandbytes_config(scheme)
-                                                             : compressed_tensors_config(scheme);
+  return row_of(scheme).library == Library::kBitsAndBytes ? bitsandbytes_config(scheme)
+                                                          : compressed_tensors_config(scheme);
 }
 
 }  // namespace fathom::quant

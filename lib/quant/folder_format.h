@@ -12,12 +12,6 @@
 
 namespace fathom::quant {
 
-// Whose names, types and shapes of tensors (quant/folder_tensors.h).
-enum class Library {
-  kBitsAndBytes,       // INT8 and NF4
-  kCompressedTensors,  // FP8 ("float-quantized"), INT4 ("pack-quantized"); INT8 ("int-quantized") is read only
-};
-
 struct FolderFormat {
   Scheme scheme = Scheme::kInt8;
   Library library = Library::kBitsAndBytes;
@@ -25,7 +19,7 @@ struct FolderFormat {
 };
 
 // The format in which a scheme is written.
-FolderFormat format_of(Scheme scheme);
+inline FolderFormat format_of(Scheme scheme) { return {scheme, row_of(scheme).library}; }
 
 // What a quantization_config says. All projections of decoder layers are quantized and nothing else. Throws Error
 // naming `origin` (config.json's path) and the key for every other method, format, type, group or choice of modules.

@@ -18,7 +18,7 @@ namespace {
 
 using weights::TensorSource;
 
-// Of "….up_proj.weight": "….up_proj".
+// It makes "….up_proj" of "….up_proj.weight".
 std::string module_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
 
 std::vector<StoredTensor> bitsandbytes_tensors(Scheme scheme, const std::string& name, int64_t rows, int64_t columns) {
@@ -89,7 +89,7 @@ struct Content {
   Read read;  // where data is null
 };
 
-// In the order of tensors_of_matrix.
+// They come in the order of tensors_of_matrix.
 std::vector<Content> contents_of(const MatrixBytes& matrix, DType dtype) {
   const Content codes = {matrix.codes, {}}, scales = {matrix.scales, {}};
   if (matrix.scheme == Scheme::kInt8) {

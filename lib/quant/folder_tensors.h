@@ -18,8 +18,8 @@ struct StoredTensor {
   std::vector<int64_t> shape;
 };
 
-// In the place of the weight `name` ("model.layers.0.mlp.up_proj.weight") [rows, columns], codes first. Throws Error
-// where a size leaves int64 or a group does not fit.
+// The tensors in the place of the weight `name` ("model.layers.0.mlp.up_proj.weight") [rows, columns], codes first.
+// Throws Error where a size leaves int64 or a group does not fit.
 std::vector<StoredTensor> tensors_of_matrix(const FolderFormat& format, const std::string& name, int64_t rows,
                                             int64_t columns);
 

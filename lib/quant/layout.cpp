@@ -1,6 +1,8 @@
-// Counts codes and scales.
+// The table of formats; counts of codes and scales.
 #include "quant/layout.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "base/bytes.h"
@@ -14,26 +16,28 @@ namespace {
 
 constexpr int64_t kFp32Bytes = 4;
 
+using config::RunConfig;
+using enum Library;
+
+constexpr SchemeRow kSchemes[] = {
+    {Scheme::kFp8, "FP8", "fp8", Codes::kFp8, 0, kCompressedTensors, "load_in_fp8", &RunConfig::load_in_fp8},
+    {Scheme::kInt8, "INT8", "int8", Codes::kInt8, 0, kBitsAndBytes, "load_in_8bit", &RunConfig::load_in_8bit},
+    {Scheme::kNf4, "NF4", "nf4", Codes::kNf4, kNf4Block, kBitsAndBytes, "load_in_4bit", &RunConfig::load_in_4bit},
+    {Scheme::kNf4DoubleQuant, "NF4, double quantization", "nf4-double", Codes::kNf4, kNf4Block, kBitsAndBytes,
+     "load_in_4bit", &RunConfig::load_in_4bit},
+    {Scheme::kInt4Group128, "INT4, groups of 128", "int4", Codes::kInt4, 128, kCompressedTensors},
+    {Scheme::kInt4Group64, "INT4, groups of 64", "", Codes::kInt4, 64, kCompressedTensors},
+    {Scheme::kInt4Group32, "INT4, groups of 32", "", Codes::kInt4, 32, kCompressedTensors},
+    {Scheme::kInt4Group16, "INT4, groups of 16", "", Codes::kInt4, 16, kCompressedTensors},
+};
+
 }  // namespace
 
-int64_t block_of(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::kInt8:
-    case Scheme::kFp8:
-      return 0;
-    case Scheme::kNf4:
-    case Scheme::kNf4DoubleQuant:
-      return kNf4Block;
-    case Scheme::kInt4Group128:
-      return 128;
-    case Scheme::kInt4Group64:
-      return 64;
-    case Scheme::kInt4Group32:
-      return 32;
-    case Scheme::kInt4Group16:
-      return 16;
-  }
-  return 0;
+std::span<const SchemeRow> schemes() { return kSchemes; }
+
+const SchemeRow& row_of(Scheme scheme) {
+  return *std::find_if(std::begin(kSchemes), std::end(kSchemes),
+                       [=](const SchemeRow& row) { return row.scheme == scheme; });
 }
 
 std::optional<Scheme> int4_of_group(int64_t values) {
@@ -41,28 +45,6 @@ std::optional<Scheme> int4_of_group(int64_t values) {
     if (block_of(scheme) == values) return scheme;
   }
   return std::nullopt;
-}
-
-std::string_view name_of(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::kInt8:
-      return "INT8";
-    case Scheme::kFp8:
-      return "FP8";
-    case Scheme::kNf4:
-      return "NF4";
-    case Scheme::kNf4DoubleQuant:
-      return "NF4, double quantization";
-    case Scheme::kInt4Group128:
-      return "INT4, groups of 128";
-    case Scheme::kInt4Group64:
-      return "INT4, groups of 64";
-    case Scheme::kInt4Group32:
-      return "INT4, groups of 32";
-    case Scheme::kInt4Group16:
-      return "INT4, groups of 16";
-  }
-  return "";
 }
 
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {

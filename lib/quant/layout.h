@@ -1,9 +1,12 @@
-// How a quantized matrix lies in memory: its codes and its scales.
+// The formats of quantized matrices, one row each, and how a matrix lies in memory: its codes and its scales.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+
+#include "config/run_config.h"
 
 namespace fathom::quant {
 
@@ -18,21 +21,39 @@ enum class Scheme {
   kInt4Group16,
 };
 
-// Of the largest groups first. The layout on disk (quant/folder_format.h) takes rows of whole groups alone.
+// The largest groups stand first. The layout on disk (quant/folder_format.h) takes rows of whole groups alone.
 inline constexpr Scheme kInt4Schemes[] = {Scheme::kInt4Group128, Scheme::kInt4Group64, Scheme::kInt4Group32,
                                           Scheme::kInt4Group16};
 
-constexpr bool has_row_scales(Scheme scheme) { return scheme == Scheme::kInt8 || scheme == Scheme::kFp8; }
-constexpr bool is_nf4(Scheme scheme) { return scheme == Scheme::kNf4 || scheme == Scheme::kNf4DoubleQuant; }
-constexpr bool is_int4(Scheme scheme) { return !has_row_scales(scheme) && !is_nf4(scheme); }
+enum class Codes { kInt8, kFp8, kNf4, kInt4 };
+// Whose names, types and shapes of tensors a folder has (quant/folder_tensors.h).
+enum class Library {
+  kBitsAndBytes,       // INT8 and NF4
+  kCompressedTensors,  // FP8 ("float-quantized"), INT4 ("pack-quantized"); INT8 ("int-quantized") is read only
+};
 
-// Values in row-major order that share a scale; 0 where a row does.
-int64_t block_of(Scheme scheme);
+struct SchemeRow {
+  Scheme scheme;
+  std::string_view title;
+  std::string_view word;  // by which commands take it; INT4's groups follow from the model
+  Codes codes;
+  int64_t block;    // values in row-major order that share a scale; 0 where a row does
+  Library library;  // whose layout folders are written in
+  // The key by which a run asks for it, with bnb_4bit_use_double_quant or without; INT4 has none.
+  const char* key = nullptr;
+  bool config::RunConfig::*load_in = nullptr;
+};
+std::span<const SchemeRow> schemes();
+const SchemeRow& row_of(Scheme scheme);
+
+inline bool has_row_scales(Scheme scheme) { return row_of(scheme).block == 0; }
+inline bool is_nf4(Scheme scheme) { return row_of(scheme).codes == Codes::kNf4; }
+inline bool is_int4(Scheme scheme) { return row_of(scheme).codes == Codes::kInt4; }
+inline int64_t block_of(Scheme scheme) { return row_of(scheme).block; }
+// "INT8", "FP8", "NF4", "NF4, double quantization", "INT4, groups of 128".
+inline std::string_view name_of(Scheme scheme) { return row_of(scheme).title; }
 // INT4 with groups of so many values; nothing for other than 128, 64, 32 and 16.
 std::optional<Scheme> int4_of_group(int64_t values);
-
-// "INT8", "FP8", "NF4", "NF4, double quantization", "INT4, groups of 128".
-std::string_view name_of(Scheme scheme);
 
 struct Layout {
   int64_t code_bytes = 0;
@@ -42,7 +63,8 @@ struct Layout {
   int64_t bytes() const { return code_bytes + scale_bytes; }
 };
 
-// Of a matrix [rows, columns]. Throws Error where a size leaves int64, or where INT4's groups do not divide a row.
+// The layout of a matrix [rows, columns]. Throws Error where a size leaves int64, or where INT4's groups do not divide
+// a row.
 Layout layout_of(Scheme scheme, int64_t rows, int64_t columns);
 
 }  // namespace fathom::quant

@@ -19,8 +19,8 @@ struct QuantState {
   bool operator==(const QuantState&) const = default;
 };
 
-// As long for every matrix of a scheme, blanks at the end, so that a file's header can be written before its matrices
-// are quantized.
+// The text is as long for every matrix of a scheme, blanks at its end, so that a file's header can be written before
+// its matrices are quantized.
 std::string quant_state_text(const QuantState& state);
 int64_t quant_state_bytes(Scheme scheme);
 

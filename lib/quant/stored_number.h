@@ -17,8 +17,8 @@ struct StoredNumber {
   bool beyond = false;         // past the format's largest number: infinity, NaN, or the largest integer
 };
 
-// In FP32, FP16, BF16, FP8 (both) and INT8, rounded directly (past INT8's range to the end of it); then with a scale in
-// FP8 E4M3, INT8, INT4 and NF4, as one of values up to `largest`, which is at least the number's magnitude.
+// The number in FP32, FP16, BF16, FP8 (both) and INT8, rounded directly (past INT8's range to the end of it); then with
+// a scale in FP8 E4M3, INT8, INT4 and NF4, as one of values up to `largest`, which is at least the number's magnitude.
 std::vector<StoredNumber> stored_in_every_format(double number, float largest);
 
 // A largest magnitude for one number: the power of two from it on, FP32's largest number at most; of 0, 1.

@@ -29,14 +29,13 @@ Json changed(Scheme scheme, const std::string& pointer, const Json& value) {
   return config;
 }
 
-TEST(FolderFormat, is_read_as_it_is_written) {
-  for (const Scheme scheme : {Scheme::kInt8, Scheme::kFp8, Scheme::kNf4, Scheme::kNf4DoubleQuant, Scheme::kInt4Group128,
-                              Scheme::kInt4Group64, Scheme::kInt4Group32, Scheme::kInt4Group16}) {
-    EXPECT_EQ(parse_quantization_config(quantization_config(scheme), "config.json"), format_of(scheme));
+TEST(FolderFormat, IsReadAsItIsWritten) {
+  for (const SchemeRow& row : schemes()) {
+    EXPECT_EQ(parse_quantization_config(quantization_config(row.scheme), "config.json"), format_of(row.scheme));
   }
 }
 
-TEST(FolderFormat, is_read_as_others_write_it) {
+TEST(FolderFormat, IsReadAsOthersWriteIt) {
   const auto format = [](const Json& config) { return parse_quantization_config(config, "config.json"); };
   const Json rows = {{"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "channel"}};
   Json config = changed(Scheme::kFp8, "/config_groups/group_0/weights", rows);
@@ -49,7 +48,7 @@ TEST(FolderFormat, is_read_as_others_write_it) {
   EXPECT_EQ(format(changed(Scheme::kFp8, "/ignore", {"re:.*lm_head"})), format_of(Scheme::kFp8));
 }
 
-TEST(FolderFormat, is_refused_where_it_is_unknown) {
+TEST(FolderFormat, IsRefusedWhereItIsUnknown) {
   EXPECT_THAT(refusal("gptq"), HasSubstr("expected an object"));
   EXPECT_THAT(refusal(Json::object()), HasSubstr("quant_method: is missing"));
   EXPECT_THAT(refusal({{"quant_method", "gptq"}}), HasSubstr("\"gptq\" is not supported"));

@@ -22,9 +22,6 @@ using weights::TensorSource;
 
 constexpr char kName[] = "model.layers.0.mlp.up_proj.weight";
 constexpr int64_t kRows = 6, kColumns = 128;
-constexpr Scheme kSchemes[] = {Scheme::kInt8,           Scheme::kFp8,          Scheme::kNf4,
-                               Scheme::kNf4DoubleQuant, Scheme::kInt4Group128, Scheme::kInt4Group64,
-                               Scheme::kInt4Group32,    Scheme::kInt4Group16};
 
 struct Matrix {
   std::vector<std::byte> codes;
@@ -55,7 +52,7 @@ class Stored : public testing::TestWithParam<Scheme> {
   ScratchModel model_;
 };
 
-TEST_P(Stored, is_read_back_as_it_was) {
+TEST_P(Stored, IsReadBackAsItWas) {
   const Matrix matrix(GetParam());
   const weights::ModelFolder folder = model_.open(sources_of_matrix(kName, matrix.bytes, DType::kBF16));
   const StoredMatrix stored = find_matrix(folder, format_of(GetParam()), kName, kRows, kColumns);
@@ -69,7 +66,7 @@ TEST_P(Stored, is_read_back_as_it_was) {
   }
 }
 
-TEST_P(Stored, takes_the_bytes_of_its_layout_and_little_more) {
+TEST_P(Stored, TakesTheBytesOfItsLayoutAndLittleMore) {
   const Matrix matrix(GetParam());
   int64_t bytes = 0;
   for (const StoredTensor& tensor : tensors_of_matrix(format_of(GetParam()), kName, kRows, kColumns)) {
@@ -83,7 +80,7 @@ TEST_P(Stored, takes_the_bytes_of_its_layout_and_little_more) {
   EXPECT_LE(bytes, layout + kMost);
 }
 
-TEST_P(Stored, is_refused_without_any_one_of_its_tensors) {
+TEST_P(Stored, IsRefusedWithoutAnyOneOfItsTensors) {
   const Matrix matrix(GetParam());
   const auto whole = sources_of_matrix(kName, matrix.bytes, DType::kBF16);
   for (size_t missing = 0; missing < whole.size(); ++missing) {
@@ -102,7 +99,7 @@ TEST_P(Stored, is_refused_without_any_one_of_its_tensors) {
   }
 }
 
-TEST_P(Stored, is_refused_in_another_shape) {
+TEST_P(Stored, IsRefusedInAnotherShape) {
   const Matrix matrix(GetParam());
   const weights::ModelFolder folder = model_.open(sources_of_matrix(kName, matrix.bytes, DType::kBF16));
   EXPECT_THROW(find_matrix(folder, format_of(GetParam()), kName, kRows + 1, kColumns), Error);
@@ -110,12 +107,20 @@ TEST_P(Stored, is_refused_in_another_shape) {
   EXPECT_THROW(find_matrix(folder, format_of(GetParam()), kName, int64_t{1} << 62, 8 * kColumns), Error);
 }
 
-std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
-  constexpr const char* kNames[] = {"INT8",         "FP8",         "NF4",         "NF4DoubleQuant",
-                                    "INT4Group128", "INT4Group64", "INT4Group32", "INT4Group16"};
-  return kNames[static_cast<size_t>(info.param)];
+std::vector<Scheme> all_schemes() {
+  std::vector<Scheme> all;
+  for (const SchemeRow& row : schemes()) all.push_back(row.scheme);
+  return all;
 }
-INSTANTIATE_TEST_SUITE_P(Schemes, Stored, testing::ValuesIn(kSchemes), scheme_name);
+// "INT4groupsof128".
+std::string scheme_name(const testing::TestParamInfo<Scheme>& info) {
+  std::string name;
+  for (const char letter : name_of(info.param)) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) name += letter;
+  }
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Schemes, Stored, testing::ValuesIn(all_schemes()), scheme_name);
 
 // ---- one tensor changed at a time.
 
@@ -154,7 +159,7 @@ class Refused : public testing::Test {
   ScratchModel model_;
 };
 
-TEST_F(Refused, other_types) {
+TEST_F(Refused, OtherTypes) {
   const auto as_bf16 = [](TensorSource& tensor) {
     tensor = tensor_of(tensor.name, DType::kBF16, {kRows, kColumns}, std::vector<uint16_t>(kRows * kColumns));
   };
@@ -162,7 +167,7 @@ TEST_F(Refused, other_types) {
   EXPECT_THAT(with(Scheme::kFp8, "weight", as_bf16), HasSubstr("is stored as BF16, expected F8_E4M3 for FP8"));
 }
 
-TEST_F(Refused, scales_that_are_none) {
+TEST_F(Refused, ScalesThatAreNone) {
   for (const float scale : {NAN, -1.0f, HUGE_VALF}) {
     EXPECT_THAT(with_scale(Scheme::kInt8, "SCB", scale), HasSubstr("holds the scale"));
     EXPECT_THAT(with_scale(Scheme::kFp8, "weight_scale", scale), HasSubstr("holds the scale"));
@@ -172,7 +177,7 @@ TEST_F(Refused, scales_that_are_none) {
   EXPECT_EQ(with_scale(Scheme::kInt8, "SCB", 0), "") << "a row of zeros";
 }
 
-TEST_F(Refused, codes_of_nan) {
+TEST_F(Refused, CodesOfNan) {
   const std::string error = with(Scheme::kFp8, "weight", [](TensorSource& tensor) {
     std::vector<uint8_t> codes(kRows * kColumns);
     codes[77] = 0xFF;
@@ -181,14 +186,14 @@ TEST_F(Refused, codes_of_nan) {
   EXPECT_THAT(error, HasSubstr("holds a NaN"));
 }
 
-TEST_F(Refused, tables_of_another_format) {
+TEST_F(Refused, TablesOfAnotherFormat) {
   const std::string error = with(Scheme::kNf4, "quant_map", [](TensorSource& tensor) {
     tensor = tensor_of(tensor.name, DType::kF32, {16}, std::vector<float>(16, 0.5f));
   });
   EXPECT_THAT(error, HasSubstr("holds other values than those of NF4"));
 }
 
-TEST_F(Refused, states_that_say_other_things) {
+TEST_F(Refused, StatesThatSayOtherThings) {
   const std::string start = R"({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": )";
   EXPECT_EQ(with_state(start + "[6, 128]}"), "");
   EXPECT_THAT(with_state(start + "[128, 6]}"), HasSubstr("says [128, 6], but config.json makes it [6, 128]"));
@@ -208,7 +213,7 @@ TEST_F(Refused, states_that_say_other_things) {
   EXPECT_THAT(with_state(std::string(3000, '[')), HasSubstr("bitsandbytes__nf4"));
 }
 
-TEST_F(Refused, packed_matrices_of_another_shape) {
+TEST_F(Refused, PackedMatricesOfAnotherShape) {
   const std::string error = with(Scheme::kInt4Group64, "weight_shape", [](TensorSource& tensor) {
     tensor = tensor_of(tensor.name, DType::kI64, {2}, std::vector<int64_t>{kRows, kColumns - 1});
   });
@@ -217,7 +222,7 @@ TEST_F(Refused, packed_matrices_of_another_shape) {
 
 // ---- what other writers do.
 
-TEST(StoredMatrix, takes_scales_in_16_bits_and_one_for_all_rows) {
+TEST(StoredMatrix, TakesScalesIn16BitsAndOneForAllRows) {
   const ScratchModel model;
   const FolderFormat fp8 = format_of(Scheme::kFp8);
   const auto codes = tensor_of("m.weight", DType::kF8E4M3, {2, 3}, std::vector<uint8_t>(6));
