@@ -122,16 +122,16 @@ std::string padded_left(const std::string& text, size_t width) {
 
 std::string summary_text(const char* name, const data::Dataset& dataset) {
   const int64_t tokens = dataset.token_count(), targets = dataset.target_count();
-  const data::Losses& losses = dataset.losses();
+  const data::Truncation& lost = dataset.truncation();
   std::string text = std::string(name) + ": " + format_count(dataset.size()) + " samples, " + format_count(tokens) +
                      " tokens, " + format_count(targets) + " of them targets (" + percent(targets, tokens) +
                      "); longest " + format_count(dataset.longest()) + "\n";
-  if (losses.truncated > 0) {
-    text += "  cut to max_length: " + format_count(losses.truncated) + " samples, which lost " +
-            format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) + " of them targets\n";
+  if (lost.truncated > 0) {
+    text += "  cut to max_length: " + format_count(lost.truncated) + " samples, which lost " +
+            format_count(lost.cut_tokens) + " tokens, " + format_count(lost.cut_targets) + " of them targets\n";
   }
-  if (losses.without_target > 0) {
-    text += "  left out: " + format_count(losses.without_target) + " samples without a token to learn from\n";
+  if (lost.without_target > 0) {
+    text += "  left out: " + format_count(lost.without_target) + " samples without a token to learn from\n";
   }
   return text;
 }
@@ -177,16 +177,15 @@ void print_sample(const data::Dataset& dataset, int64_t row, const tokenizer::To
 }
 
 Json dataset_json(const data::Dataset& dataset) {
-  const data::Losses& losses = dataset.losses();
+  const data::Truncation& lost = dataset.truncation();
   Json lengths = Json::array();
   for (const LengthBar& bar : histogram(dataset)) {
     lengths.push_back({{"from", bar.from}, {"to", bar.to}, {"samples", bar.examples}});
   }
-  return {{"samples", dataset.size()},         {"tokens", dataset.token_count()},
-          {"targets", dataset.target_count()}, {"longest", dataset.longest()},
-          {"truncated", losses.truncated},     {"cut_tokens", losses.cut_tokens},
-          {"cut_targets", losses.cut_targets}, {"without_target", losses.without_target},
-          {"lengths", std::move(lengths)}};
+  return {
+      {"samples", dataset.size()},       {"tokens", dataset.token_count()},       {"targets", dataset.target_count()},
+      {"longest", dataset.longest()},    {"truncated", lost.truncated},           {"cut_tokens", lost.cut_tokens},
+      {"cut_targets", lost.cut_targets}, {"without_target", lost.without_target}, {"lengths", std::move(lengths)}};
 }
 
 Json sample_json(const data::Dataset& dataset, int64_t row, const tokenizer::Tokenizer* tokenizer) {

@@ -22,7 +22,7 @@ int32_t count_targets(const std::vector<int32_t>& labels) {
 
 }  // namespace
 
-void Losses::add(const Losses& other) {
+void Truncation::add(const Truncation& other) {
   truncated += other.truncated;
   cut_tokens += other.cut_tokens;
   cut_targets += other.cut_targets;
@@ -51,8 +51,8 @@ Dataset::Dataset(const std::vector<Example>& examples) {
   places_ = std::move(all.places);
 }
 
-Dataset::Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Losses& losses)
-    : tokens_(std::move(tokens)), places_(std::move(places)), losses_(losses) {}
+Dataset::Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Truncation& truncation)
+    : tokens_(std::move(tokens)), places_(std::move(places)), truncation_(truncation) {}
 
 Example Dataset::example(int64_t row) const {
   const Place& at = place(row);
@@ -90,7 +90,7 @@ int64_t Dataset::target_count() const {
 }
 
 Dataset Dataset::cut(int64_t max_length) const {
-  Dataset result(tokens_, {}, losses_);
+  Dataset result(tokens_, {}, truncation_);
   for (int64_t row = 0; row < size(); ++row) {
     Place kept = place(row);
     if (kept.length > max_length) {
@@ -98,19 +98,19 @@ Dataset Dataset::cut(int64_t max_length) const {
       labels.resize(static_cast<size_t>(max_length));
       kept.length = static_cast<int32_t>(max_length);
       kept.targets = count_targets(labels);
-      result.losses_.add({1, length(row) - max_length, target_count(row) - kept.targets, 0});
+      result.truncation_.add({1, length(row) - max_length, target_count(row) - kept.targets, 0});
     }
     if (kept.targets > 0) {
       result.places_.push_back(kept);
     } else {
-      ++result.losses_.without_target;
+      ++result.truncation_.without_target;
     }
   }
   return result;
 }
 
 Dataset Dataset::select(const std::vector<int64_t>& rows) const {
-  Dataset result(tokens_, {}, losses_);
+  Dataset result(tokens_, {}, truncation_);
   result.places_.reserve(rows.size());
   for (int64_t row : rows) result.places_.push_back(place(row));
   return result;
@@ -122,7 +122,7 @@ Dataset Dataset::join(const std::vector<Dataset>& parts) {
   std::vector<std::shared_ptr<const Tokens>> tokens;
   uint64_t start = 0;
   for (const Dataset& part : parts) {
-    result.losses_.add(part.losses_);
+    result.truncation_.add(part.truncation_);
     if (part.tokens_ == nullptr) continue;
     for (Place place : part.places_) {
       place.first += start;

@@ -18,12 +18,12 @@ struct Example {
 };
 
 // What a dataset lost when it was cut to max_length.
-struct Losses {
+struct Truncation {
   int64_t truncated = 0;       // examples that were cut
   int64_t cut_tokens = 0;      // of those
   int64_t cut_targets = 0;     // target tokens among them
   int64_t without_target = 0;  // examples that had no target token left and were dropped
-  void add(const Losses& other);
+  void add(const Truncation& other);
 };
 
 // Where an example lies among the tokens.
@@ -46,7 +46,7 @@ class Dataset {
  public:
   Dataset() = default;  // no examples
   explicit Dataset(const std::vector<Example>& examples);
-  Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Losses& losses = {});
+  Dataset(std::shared_ptr<const Tokens> tokens, std::vector<Place> places, const Truncation& truncation = {});
 
   int64_t size() const { return static_cast<int64_t>(places_.size()); }
   bool empty() const { return places_.empty(); }
@@ -57,7 +57,7 @@ class Dataset {
   int64_t longest() const;       // tokens of the longest example; 0 without examples
   int64_t token_count() const;   // of all examples
   int64_t target_count() const;  // of all examples
-  const Losses& losses() const { return losses_; }
+  const Truncation& truncation() const { return truncation_; }
 
   // The examples cut on the right to max_length tokens, without those that have no target then; may be left empty.
   Dataset cut(int64_t max_length) const;
@@ -74,7 +74,7 @@ class Dataset {
 
   std::shared_ptr<const Tokens> tokens_;
   std::vector<Place> places_;
-  Losses losses_;
+  Truncation truncation_;
 };
 
 // Splits off a share in (0, 1) of the examples, at least one and never all, drawn by the seed; both parts keep the

@@ -35,18 +35,18 @@ uint64_t bytes_of(const std::vector<fs::path>& files) {
   return bytes;
 }
 
-void tell_losses(const std::string& file, const data::FileExamples& read, int64_t max_length) {
-  const data::Losses& losses = read.dataset.losses();
+void warn_of_truncation(const std::string& file, const data::FileExamples& read, int64_t max_length) {
+  const data::Truncation& lost = read.dataset.truncation();
   const auto of_all = [&](int64_t count) {
     return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
   };
-  if (losses.truncated > 0) {
-    log_warning(of_all(losses.truncated) + "are longer than max_length " + std::to_string(max_length) +
-                " and were cut: " + format_count(losses.cut_tokens) + " tokens, " + format_count(losses.cut_targets) +
+  if (lost.truncated > 0) {
+    log_warning(of_all(lost.truncated) + "are longer than max_length " + std::to_string(max_length) +
+                " and were cut: " + format_count(lost.cut_tokens) + " tokens, " + format_count(lost.cut_targets) +
                 " of them targets; raise max_length, or write what is longer in several lines");
   }
-  if (losses.without_target > 0) {
-    log_warning(of_all(losses.without_target) + "have no token to learn from and were left out");
+  if (lost.without_target > 0) {
+    log_warning(of_all(lost.without_target) + "have no token to learn from and were left out");
   }
   if (read.empty > 0) {
     log_warning(of_all(read.empty) +
@@ -96,7 +96,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
     options.cache_folder = keeps ? cache.folder().value_or("") : "";
     data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
     if (!read.not_kept.empty()) cache.fail(read.not_kept);
-    tell_losses(file.string(), read, config.max_length);
+    warn_of_truncation(file.string(), read, config.max_length);
     parts.push_back(std::move(read.dataset));
   }
   return data::Dataset::join(parts);

@@ -86,7 +86,7 @@ TEST_F(DatasetTest, LeavesOutTextsOfFewerThanTwoTokens) {
   const Dataset dataset = read("{\"text\": \"\"}\n{\"text\": \"x\"}\n{\"text\": \"xy\"}");
   ASSERT_EQ(dataset.size(), 1);
   EXPECT_THAT(dataset.example(0).ids, ElementsAre('x', 'y'));
-  EXPECT_EQ(dataset.losses().without_target, 2);
+  EXPECT_EQ(dataset.truncation().without_target, 2);
 }
 
 TEST_F(DatasetTest, ReadsTokensAsTheyAre) {
@@ -104,8 +104,8 @@ TEST_F(DatasetTest, CutsLongExamplesAndDropsThoseWithoutTarget) {
       "{\"prompt\": \"\", \"completion\": \"\"}\n");
   ASSERT_EQ(dataset.size(), 2);
   EXPECT_THAT(dataset.example(0).ids, ElementsAre(1, 'p', 'x'));
-  EXPECT_EQ(dataset.losses().truncated, 2);
-  EXPECT_EQ(dataset.losses().without_target, 1);
+  EXPECT_EQ(dataset.truncation().truncated, 2);
+  EXPECT_EQ(dataset.truncation().without_target, 1);
   // The label of the first token is never a target.
   EXPECT_THAT(refusal("{\"input_ids\": [5, 6], \"labels\": [5, -100]}"), HasSubstr("no example has a token to learn"));
 }
@@ -167,8 +167,8 @@ TEST_F(DatasetTest, IsCutAsItIsRead) {
     }
     const Dataset cut_at_once = read(lines);
     EXPECT_EQ(cut_later.fingerprint(), cut_at_once.fingerprint()) << length;
-    EXPECT_EQ(cut_later.losses().truncated, cut_at_once.losses().truncated) << length;
-    EXPECT_EQ(cut_later.losses().without_target, cut_at_once.losses().without_target) << length;
+    EXPECT_EQ(cut_later.truncation().truncated, cut_at_once.truncation().truncated) << length;
+    EXPECT_EQ(cut_later.truncation().without_target, cut_at_once.truncation().without_target) << length;
   }
 }
 

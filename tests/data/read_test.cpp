@@ -64,14 +64,14 @@ TEST_F(ReadTest, ThreadsAndKeptTokensChangeNothing) {
   options_.threads = 1;
   const FileExamples alone = read_file_examples(file, &bytes_, options_);
   EXPECT_EQ(alone.examples, 3000);
-  EXPECT_GT(alone.dataset.losses().truncated, 100);
+  EXPECT_GT(alone.dataset.truncation().truncated, 100);
   options_.threads = 5;
   EXPECT_EQ(read_dataset(file, &bytes_, options_).fingerprint(), alone.dataset.fingerprint());
   options_.cache_folder = folder_ / "cache";
   for (const char* run : {"made", "opened"}) {
     const FileExamples kept = read_file_examples(file, run == std::string("made") ? &bytes_ : nullptr, options_);
     EXPECT_EQ(kept.dataset.fingerprint(), alone.dataset.fingerprint()) << run;
-    EXPECT_EQ(kept.dataset.losses().cut_targets, alone.dataset.losses().cut_targets);
+    EXPECT_EQ(kept.dataset.truncation().cut_targets, alone.dataset.truncation().cut_targets);
     EXPECT_EQ(kept.duplicates, alone.duplicates);
     for (int64_t row = 0; row < kept.dataset.size(); row += 97) {
       EXPECT_EQ(kept.dataset.example(row).ids, alone.dataset.example(row).ids);
@@ -289,7 +289,7 @@ TEST(Dataset, JoinsPartsAndKeepsLabelsOfTheirOwn) {
   EXPECT_EQ(all.token_count(), 7);
   EXPECT_EQ(all.target_count(), 4);
   EXPECT_EQ(all.longest(), 3);
-  EXPECT_EQ(all.cut(2).losses().cut_targets, 1);
+  EXPECT_EQ(all.cut(2).truncation().cut_targets, 1);
   EXPECT_THROW(all.example(3), std::out_of_range);
 }
 

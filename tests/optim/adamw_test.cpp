@@ -11,7 +11,7 @@ namespace {
 
 at::Tensor leaf(at::Tensor value) { return value.set_requires_grad(true); }
 
-TEST(AdamW, follows_the_formula) {
+TEST(AdamW, FollowsTheFormula) {
   const AdamWOptions options{0.8, 0.95, 1e-6, 0.1};
   const at::Tensor matrix = leaf(at::full({2, 3}, 0.5)), vector = leaf(at::full({3}, 0.5));
   AdamW optimizer({{"matrix", matrix, true}, {"vector", vector, false}}, options, nullptr);
@@ -34,7 +34,7 @@ TEST(AdamW, follows_the_formula) {
   EXPECT_EQ(optimizer.steps(), 5);
 }
 
-TEST(AdamW, state_is_there_before_the_first_step_and_resumes) {
+TEST(AdamW, StateIsThereBeforeTheFirstStepAndResumes) {
   const at::Tensor first = leaf(at::ones({4, 4})), second = leaf(at::ones({4, 4}));
   AdamW original({{"w", first, true}}, {}, nullptr), copy({{"w", second, true}}, {}, nullptr);
   ASSERT_EQ(original.state().size(), 2U);
@@ -54,7 +54,7 @@ TEST(AdamW, state_is_there_before_the_first_step_and_resumes) {
   EXPECT_TRUE(first.equal(second));
 }
 
-TEST(AdamW, keeps_moments_in_the_type_of_each_parameter) {
+TEST(AdamW, KeepsMomentsInTheTypeOfEachParameter) {
   const at::Tensor wide = leaf(at::ones({3, 3})), narrow = leaf(at::ones({3, 3}, at::kBFloat16));
   AdamW optimizer({{"wide", wide, true}, {"narrow", narrow, true}}, {}, nullptr);
   EXPECT_EQ(optimizer.state()[2].second.scalar_type(), at::kBFloat16);

@@ -14,7 +14,7 @@ namespace {
 
 double norm_of(const std::vector<at::Tensor>& gradients) { return gradient_norm(gradients, 0).total.item<double>(); }
 
-TEST(GradientNorm, gives_the_norm_and_the_factor_that_brings_it_to_the_limit) {
+TEST(GradientNorm, GivesTheNormAndTheFactorThatBringsItToTheLimit) {
   const std::vector<at::Tensor> gradients = {at::full({2, 2}, 3.0), at::full({7}, 4.0)};
   const double norm = std::sqrt(4 * 9 + 7 * 16.0);
   const GradientNorm result = gradient_norm(gradients, 1);
@@ -23,14 +23,14 @@ TEST(GradientNorm, gives_the_norm_and_the_factor_that_brings_it_to_the_limit) {
   EXPECT_TRUE(gradients[0].eq(3).all().item<bool>()) << "who reads the gradients applies the factor";
 }
 
-TEST(GradientNorm, leaves_small_gradients_alone) {
+TEST(GradientNorm, LeavesSmallGradientsAlone) {
   const std::vector<at::Tensor> gradients = {at::full({4}, 0.125)};
   EXPECT_EQ(gradient_norm(gradients, 1).factor.item<double>(), 1);
   EXPECT_FALSE(gradient_norm(gradients, 0).factor.defined());
   EXPECT_THROW(gradient_norm({}, 1), Error);
 }
 
-TEST(GradientNorm, takes_the_loss_scale_off) {
+TEST(GradientNorm, TakesTheLossScaleOff) {
   const std::vector<at::Tensor> gradients = {at::full({4}, 8.0)};
   EXPECT_EQ(gradient_norm(gradients, 0, 64).total.item<double>(), 0.25);
   EXPECT_EQ(gradient_norm(gradients, 0, 64).factor.item<double>(), 1.0 / 64);
@@ -40,7 +40,7 @@ TEST(GradientNorm, takes_the_loss_scale_off) {
   EXPECT_FALSE(std::isfinite(gradient_norm(overflown, 1, 64).total.item<double>()));
 }
 
-TEST(GradientNorm, gives_the_same_bits_for_any_number_of_threads) {
+TEST(GradientNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   at::manual_seed(2);
   const std::vector<at::Tensor> gradients = {at::randn({300001}), at::randn({77, 5})};
   const double expected = at::cat({gradients[0], gradients[1].flatten()}).to(at::kDouble).norm().item<double>();
@@ -52,12 +52,12 @@ TEST(GradientNorm, gives_the_same_bits_for_any_number_of_threads) {
   at::set_num_threads(1);
 }
 
-TEST(GradientNorm, takes_gradients_of_any_layout) {
+TEST(GradientNorm, TakesGradientsOfAnyLayout) {
   const at::Tensor strided = at::arange(6, at::kFloat).view({2, 3}).t();
   EXPECT_NEAR(norm_of({strided}), std::sqrt(55.0), 1e-5);
 }
 
-TEST(GradientNorm, sums_bf16_gradients_in_float32) {
+TEST(GradientNorm, SumsBf16GradientsInFloat32) {
   EXPECT_NEAR(norm_of({at::ones({1000}, at::kBFloat16), at::ones({25}, at::kBFloat16)}), std::sqrt(1025.0), 1e-4);
 }
 

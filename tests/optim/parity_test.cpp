@@ -97,7 +97,7 @@ class GoldenRun {
 
 class Optimizers : public testing::TestWithParam<Kind> {};
 
-TEST_P(Optimizers, agree_with_their_reference) {
+TEST_P(Optimizers, AgreeWithTheirReference) {
   GoldenRun run(GetParam(), "f32");
   for (int64_t step = 0; step < kSteps; ++step) {
     run.step(step);
@@ -111,7 +111,7 @@ TEST_P(Optimizers, agree_with_their_reference) {
   }
 }
 
-TEST_P(Optimizers, agree_with_their_reference_on_bf16_parameters) {
+TEST_P(Optimizers, AgreeWithTheirReferenceOnBf16Parameters) {
   GoldenRun run(GetParam(), "bf16");
   for (int64_t step = 0; step < kSteps; ++step) run.step(step);
   for (const OptimizedParameter& parameter : run.parameters()) {
@@ -125,7 +125,7 @@ TEST_P(Optimizers, agree_with_their_reference_on_bf16_parameters) {
   }
 }
 
-TEST_P(Optimizers, resume_in_the_same_bits) {
+TEST_P(Optimizers, ResumeInTheSameBits) {
   for (const char* type : {"f32", "bf16"}) {
     GoldenRun whole(GetParam(), type), first(GetParam(), type), second(GetParam(), type);
     for (int64_t step = 0; step < kSteps; ++step) whole.step(step);
@@ -138,7 +138,7 @@ TEST_P(Optimizers, resume_in_the_same_bits) {
   }
 }
 
-TEST_P(Optimizers, keep_what_they_are_said_to) {
+TEST_P(Optimizers, KeepWhatTheyAreSaidTo) {
   GoldenRun run(GetParam(), "bf16");
   int64_t bytes = 0;
   for (const auto& [name, tensor] : run.optimizer().state()) {
@@ -151,7 +151,7 @@ TEST_P(Optimizers, keep_what_they_are_said_to) {
   EXPECT_EQ(bytes, expected.at(GetParam().name));
 }
 
-TEST_P(Optimizers, give_the_same_bits_for_any_number_of_threads) {
+TEST_P(Optimizers, GiveTheSameBitsForAnyNumberOfThreads) {
   const auto parameter_after = [&](int threads) {
     at::set_num_threads(threads);
     at::manual_seed(3);
@@ -168,7 +168,7 @@ TEST_P(Optimizers, give_the_same_bits_for_any_number_of_threads) {
 }
 
 // In FP64 there is no kernel of ours: ATen's operators, those of CUDA, do the same.
-TEST_P(Optimizers, agree_with_themselves_by_operators) {
+TEST_P(Optimizers, AgreeWithThemselvesByOperators) {
   for (const bool clips : {false, true}) {
     at::manual_seed(4);
     const at::Tensor start = at::randn({9, 31}), line = at::randn({11});

@@ -8,14 +8,14 @@ namespace {
 
 using config::Schedule;
 
-TEST(Schedule, constant_ignores_warm_up) {
+TEST(Schedule, ConstantIgnoresWarmUp) {
   EXPECT_EQ(schedule_factor(Schedule::kConstant, 0, 10, 5), 1);
   EXPECT_EQ(schedule_factor(Schedule::kConstantWithWarmup, 0, 10, 4), 0);
   EXPECT_EQ(schedule_factor(Schedule::kConstantWithWarmup, 3, 10, 4), 0.75);
   EXPECT_EQ(schedule_factor(Schedule::kConstantWithWarmup, 4, 10, 4), 1);
 }
 
-TEST(Schedule, linear_falls_to_zero) {
+TEST(Schedule, LinearFallsToZero) {
   EXPECT_EQ(schedule_factor(Schedule::kLinear, 0, 10, 0), 1);
   EXPECT_EQ(schedule_factor(Schedule::kLinear, 1, 10, 2), 0.5);
   EXPECT_EQ(schedule_factor(Schedule::kLinear, 2, 10, 2), 1);
@@ -24,14 +24,14 @@ TEST(Schedule, linear_falls_to_zero) {
   EXPECT_EQ(schedule_factor(Schedule::kLinear, 12, 10, 2), 0);
 }
 
-TEST(Schedule, cosine_is_half_way_in_the_middle) {
+TEST(Schedule, CosineIsHalfWayInTheMiddle) {
   EXPECT_EQ(schedule_factor(Schedule::kCosine, 0, 10, 0), 1);
   EXPECT_NEAR(schedule_factor(Schedule::kCosine, 5, 10, 0), 0.5, 1e-12);
   EXPECT_NEAR(schedule_factor(Schedule::kCosine, 3, 10, 2), 0.9619397662556434, 1e-12);
   EXPECT_NEAR(schedule_factor(Schedule::kCosine, 10, 10, 2), 0, 1e-12);
 }
 
-TEST(Schedule, a_warm_up_below_one_is_a_share_rounded_up) {
+TEST(Schedule, AWarmUpBelowOneIsAShareRoundedUp) {
   EXPECT_NEAR(schedule_factor(Schedule::kLinear, 1, 25, 0.1), 1 / 3.0, 1e-12);
   EXPECT_EQ(schedule_factor(Schedule::kLinear, 3, 25, 0.1), 1);
   EXPECT_EQ(schedule_factor(Schedule::kLinear, 1, 25, 2.9), 0.5);
