@@ -11,7 +11,6 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "config/checks.h"
 #include "config/precision.h"
 #include "ops/scalar_type.h"
 #include "ops/widened_product.h"
@@ -56,7 +55,7 @@ std::string lost_updates(const config::RunConfig& config, const arch::Architectu
   if (!config::rounds_weights_to_nearest(config)) return "";
   return "weights in BF16 that are rounded to nearest lose most updates at usual learning rates, and the run may "
          "hardly learn (docs/optimizers.md): set master_weights: stochastic, which takes no more memory, or fp32" +
-         std::string(config::is_adamw(config.optim) ? "" : ", with optim: adamw or adamw_8bit");
+         std::string(config::row_of(config.optim).is_adamw ? "" : ", with optim: adamw or adamw_8bit");
 }
 
 void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {

@@ -23,10 +23,8 @@ struct Condition {
 constexpr auto kIsLora = [](const RunConfig& run) { return run.method == Method::kLora; };
 constexpr auto kIsIn4Bit = [](const RunConfig& run) { return kIsLora(run) && run.load_in_4bit; };
 constexpr auto kIsQat = [](const RunConfig& run) { return run.qat != Qat::kNone; };
-constexpr auto kMixesMoments = [](const RunConfig& run) {
-  return is_adamw(run.optim) || run.optim == Optimizer::kLion;
-};
-constexpr auto kIsAdamW = [](const RunConfig& run) { return is_adamw(run.optim); };
+constexpr auto kReadsBetas = [](const RunConfig& run) { return row_of(run.optim).reads_betas; };
+constexpr auto kIsAdamW = [](const RunConfig& run) { return row_of(run.optim).is_adamw; };
 constexpr auto kIsFull = [](const RunConfig& run) { return run.method == Method::kFull; };
 constexpr auto kStoresBf16 = [](const RunConfig& run) { return run.dtype == DType::kBF16; };
 constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
@@ -36,7 +34,19 @@ constexpr auto kSaves = [](const RunConfig& run) {
   return run.save_strategy != Cadence::kNo || run.load_best_model_at_end;
 };
 
-constexpr Condition kConditions[] = {
+// "optim: adamw, adamw_8bit or adamw_bf16", where the trait is so.
+std::string optimizers(bool OptimizerRow::*trait, bool holds) {
+  std::string text;
+  for (const OptimizerRow& row : kOptimizers) {
+    if (row.*trait == holds) text.append(text.empty() ? "optim: " : ", ").append(row.name);
+  }
+  const size_t last = text.rfind(", ");
+  return last == std::string::npos ? text : text.replace(last, 2, " or ");
+}
+const std::string kWithBetas = optimizers(&OptimizerRow::reads_betas, true);
+const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
+
+const Condition kConditions[] = {
     {"lora_r", "method", "method: lora", kIsLora},
     {"lora_alpha", "method", "method: lora", kIsLora},
     {"lora_dropout", "method", "method: lora", kIsLora},
@@ -51,9 +61,9 @@ constexpr Condition kConditions[] = {
     {"qat_activations", "qat", "qat: int8 or int4", kIsQat},
     {"master_weights", "method", "method: full", kIsFull},
     {"master_weights", "dtype", "dtype: bfloat16", kStoresBf16},
-    {"adam_beta1", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
-    {"adam_beta2", "optim", "optim: adamw, adamw_8bit, adamw_bf16 or lion", kMixesMoments},
-    {"adam_epsilon", "optim", "optim: adamw, adamw_8bit or adamw_bf16", kIsAdamW},
+    {"adam_beta1", "optim", kWithBetas, kReadsBetas},
+    {"adam_beta2", "optim", kWithBetas, kReadsBetas},
+    {"adam_epsilon", "optim", kAdamWs, kIsAdamW},
     {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
     {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
     {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},
@@ -140,7 +150,10 @@ struct Exclusion {
 
 constexpr auto kIsFp16 = [](const RunConfig& run) { return run.dtype == DType::kF16; };
 
-constexpr Exclusion kExclusions[] = {
+const std::string kNoneWithOthers = "none with " + optimizers(&OptimizerRow::is_adamw, false);
+const std::string kRemoveOrAdamW = "remove it, or set " + kAdamWs;
+
+const Exclusion kExclusions[] = {
     // A base has one format.
     {"load_in_4bit",
      {"load_in_8bit"},
@@ -181,8 +194,8 @@ constexpr Exclusion kExclusions[] = {
     // Weights that are rounded in a way of their own need an optimizer that rounds them so.
     {"master_weights",
      {"optim"},
-     "none with optim: sgd, adafactor or lion",
-     "remove it, or set optim: adamw, adamw_8bit or adamw_bf16",
+     kNoneWithOthers,
+     kRemoveOrAdamW,
      [](const RunConfig& run) { return run.master_weights != MasterWeights::kNone && !kIsAdamW(run); }},
     {"validation_split",
      {"validation_file"},

@@ -17,11 +17,6 @@ using Positions = std::map<std::string, Position, std::less<>>;
 // Adds what is wrong about values that are right one by one. Keys that already have a problem are left alone.
 void check_together(const RunConfig& run, const Positions& given, Purpose purpose, Problems& problems);
 
-// Whether it keeps two moments and steps by their quotient, whatever they are stored in.
-constexpr bool is_adamw(Optimizer optimizer) {
-  return optimizer == Optimizer::kAdamW || optimizer == Optimizer::kAdamW8bit || optimizer == Optimizer::kAdamWBf16;
-}
-
 // The rules as lines of Markdown, for docs/config.md: which keys mean nothing beside others, and which exclude each
 // other.
 std::string rules_page();

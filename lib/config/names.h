@@ -29,12 +29,11 @@ inline constexpr Names<DatasetFormat, 7> kDatasetFormatNames{{{DatasetFormat::kA
                                                               {DatasetFormat::kMessages, "messages"},
                                                               {DatasetFormat::kShareGpt, "sharegpt"},
                                                               {DatasetFormat::kAlpaca, "alpaca"}}};
-inline constexpr Names<Optimizer, 6> kOptimizerNames{{{Optimizer::kAdamW, "adamw"},
-                                                      {Optimizer::kAdamW8bit, "adamw_8bit"},
-                                                      {Optimizer::kAdamWBf16, "adamw_bf16"},
-                                                      {Optimizer::kSgd, "sgd"},
-                                                      {Optimizer::kAdafactor, "adafactor"},
-                                                      {Optimizer::kLion, "lion"}}};
+inline constexpr auto kOptimizerNames = [] {
+  Names<Optimizer, std::size(kOptimizers)> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = {kOptimizers[i].optimizer, kOptimizers[i].name};
+  return names;
+}();
 inline constexpr Names<Qat, 3> kQatNames{{{Qat::kNone, "none"}, {Qat::kInt8, "int8"}, {Qat::kInt4, "int4"}}};
 inline constexpr Names<QatActivations, 2> kQatActivationsNames{
     {{QatActivations::kNone, "none"}, {QatActivations::kInt8, "int8"}}};
@@ -55,7 +54,6 @@ inline std::string_view name_of(Device value) { return name_in(kDeviceNames, val
 inline std::string_view name_of(Method value) { return name_in(kMethodNames, value); }
 inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
 inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
-inline std::string_view name_of(Optimizer value) { return name_in(kOptimizerNames, value); }
 inline std::string_view name_of(Qat value) { return name_in(kQatNames, value); }
 inline std::string_view name_of(MasterWeights value) { return name_in(kMasterWeightsNames, value); }
 inline std::string_view name_of(Cadence value) { return name_in(kCadenceNames, value); }

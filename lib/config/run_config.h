@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "config/optimizers.h"
 
 namespace fathom::config {
 
@@ -15,7 +16,6 @@ enum class Method { kFull, kLora };
 enum class Attention { kFlash, kMath };
 enum class Schedule { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class Cadence { kNo, kSteps, kEpoch };
-enum class Optimizer { kAdamW, kAdamW8bit, kAdamWBf16, kSgd, kAdafactor, kLion };
 enum class Qat { kNone, kInt8, kInt4 };
 enum class QatActivations { kNone, kInt8 };
 enum class MasterWeights { kNone, kFp32, kStochastic };

@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/rounding.h"
-#include "config/checks.h"
 #include "footprint/moment_storage.h"
 #include "footprint/update_groups.h"
 
@@ -149,7 +148,7 @@ std::vector<Moment> update_footprint(const config::RunConfig& run, const std::ve
           {{"norms of chunks", kNorms, {{count.first, "tensors"}, {count.second + 1, "chunks"}, {4, "bytes"}}}});
     }
   }
-  if (config::is_adamw(run.optim)) {
+  if (config::row_of(run.optim).is_adamw) {
     if (moment_storage(run.optim, run.master_weights) == MomentStorage::kAsWeights) return moments;
     for (Moment& moment : group_updates(run, trained)) moments.push_back(std::move(moment));
   } else if (run.optim != config::Optimizer::kSgd && largest != nullptr) {

@@ -1,15 +1,15 @@
-// Lion: our kernel on the CPU, ATen's operators one parameter at a time elsewhere.
-#include "optim/lion.h"
-
+// Lion: the sign of a mixture of momentum and gradient (Chen et al. 2023, arXiv 2302.06675), with decoupled weight
+// decay. Our kernel on the CPU, ATen's operators one parameter at a time elsewhere.
 #include <ATen/ATen.h>
 
 #include "ops/traffic.h"
 #include "optim/elements.h"
+#include "optim/optimizer.h"
 
 namespace fathom::optim {
 namespace {
 
-// Takes one FP32 tensor of the parameter's shape, and a second one for a gradient that is not FP32.
+// It takes one FP32 tensor of the parameter's shape, and a second one for a gradient that is not FP32.
 void update_by_operators(const at::Tensor& parameter, const at::Tensor& momentum, const at::Tensor& gradient,
                          const cpu::LionStep& step) {
   const at::Tensor change = (gradient * (1 - step.beta1)).add_(momentum, step.beta1).sign_();
@@ -17,20 +17,33 @@ void update_by_operators(const at::Tensor& parameter, const at::Tensor& momentum
   parameter.copy_(change.mul_(-step.rate).add_(parameter, step.keep));
 }
 
-}  // namespace
-
-Lion::Lion(std::vector<OptimizedParameter> parameters, const LionOptions& options, ledger::Ledger* ledger)
-    : Optimizer(ledger), parameters_(std::move(parameters)), options_(options) {
-  for (const OptimizedParameter& parameter : parameters_) {
-    momenta_.push_back(add_state("exp_avg." + parameter.name, parameter.tensor, parameter.tensor.sizes(), at::kFloat));
+class Lion : public Optimizer {
+ public:
+  // States: "exp_avg.<parameter>", FP32 whatever the parameter is (what lion_32bit names).
+  Lion(const config::RunConfig& run, std::vector<OptimizedParameter> parameters, ledger::Ledger* ledger)
+      : Optimizer(ledger),
+        parameters_(std::move(parameters)),
+        beta1_(run.adam_beta1),
+        beta2_(run.adam_beta2),
+        weight_decay_(run.weight_decay) {
+    for (const auto& [name, tensor, decays] : parameters_) {
+      momenta_.push_back(add_state("exp_avg." + name, tensor, tensor.sizes(), at::kFloat));
+    }
   }
-}
+
+ private:
+  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+
+  std::vector<OptimizedParameter> parameters_;
+  std::vector<at::Tensor> momenta_;
+  double beta1_, beta2_, weight_decay_;
+};
 
 void Lion::update(double learning_rate, const at::Tensor& gradient_factor) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor &parameter = parameters_[i].tensor, &momentum = momenta_[i];
-    const double keep = parameters_[i].decays ? 1 - learning_rate * options_.weight_decay : 1;
-    cpu::LionStep step{1, options_.beta1, options_.beta2, keep, learning_rate};
+    const double keep = parameters_[i].decays ? 1 - learning_rate * weight_decay_ : 1;
+    cpu::LionStep step{1, beta1_, beta2_, keep, learning_rate};
     if (!ops::has_kernel(parameter)) {
       update_by_operators(parameter, momentum, scaled_gradient(parameter, gradient_factor), step);
       continue;
@@ -43,6 +56,13 @@ void Lion::update(double learning_rate, const at::Tensor& gradient_factor) {
       cpu::lion(step, ops::rows(parameter), ops::rows(gradient), momentum.data_ptr<float>(), first, last);
     });
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_lion(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
+                                     ledger::Ledger* ledger) {
+  return std::make_unique<Lion>(run, std::move(parameters), ledger);
 }
 
 }  // namespace fathom::optim

@@ -4,11 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "optim/adafactor.h"
-#include "optim/adamw.h"
-#include "optim/lion.h"
 #include "optim/mixed_adamw.h"
-#include "optim/sgd.h"
 
 namespace fathom::optim {
 
@@ -36,12 +32,11 @@ std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::
   const footprint::MomentStorage moments = footprint::moment_storage(config.optim, config.master_weights);
   switch (config.optim) {
     case config::Optimizer::kSgd:
-      return std::make_unique<Sgd>(std::move(parameters), SgdOptions{config.weight_decay}, ledger);
+      return make_sgd(config, std::move(parameters), ledger);
     case config::Optimizer::kAdafactor:
-      return std::make_unique<Adafactor>(std::move(parameters), AdafactorOptions{config.weight_decay}, ledger);
+      return make_adafactor(config, std::move(parameters), ledger);
     case config::Optimizer::kLion:
-      return std::make_unique<Lion>(std::move(parameters),
-                                    LionOptions{config.adam_beta1, config.adam_beta2, config.weight_decay}, ledger);
+      return make_lion(config, std::move(parameters), ledger);
     case config::Optimizer::kAdamW:
     case config::Optimizer::kAdamW8bit:
     case config::Optimizer::kAdamWBf16:

@@ -50,11 +50,15 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
+using MakesOptimizer = std::unique_ptr<Optimizer>(const config::RunConfig& config,
+                                                  std::vector<OptimizedParameter> parameters, ledger::Ledger* ledger);
 // The optimizer that the config names, with its settings. Allocates and claims all states.
-std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
-                                          ledger::Ledger* ledger);
+MakesOptimizer make_optimizer;
 
 // ---- for the optimizers themselves.
+
+// Each is in the file of its name.
+MakesOptimizer make_sgd, make_adafactor, make_lion;
 
 // The factor as a number, for kernels on the CPU; 1 where it is undefined or the device only plays.
 double factor_on_host(const at::Tensor& gradient_factor, const at::Tensor& parameter);

@@ -1,6 +1,5 @@
-// SGD: our kernel on the CPU, LibTorch's fused one elsewhere.
-#include "optim/sgd.h"
-
+// Stochastic gradient descent without momentum (Robbins and Monro 1951), as torch.optim.SGD: it keeps nothing between
+// steps. Our kernel on the CPU, LibTorch's fused one elsewhere.
 #include <ATen/ATen.h>
 
 #include <map>
@@ -8,14 +7,14 @@
 
 #include "ops/traffic.h"
 #include "optim/elements.h"
+#include "optim/optimizer.h"
 
 namespace fathom::optim {
+namespace {
 
-Sgd::Sgd(std::vector<OptimizedParameter> parameters, const SgdOptions& options, ledger::Ledger* ledger)
-    : Optimizer(ledger), parameters_(std::move(parameters)), options_(options) {}
-
-void Sgd::update_fused(const std::vector<at::Tensor>& parameters, double weight_decay, double learning_rate,
-                       const at::Tensor& gradient_factor) const {
+// All parameters have one type and weight decay.
+void update_fused(const std::vector<at::Tensor>& parameters, double weight_decay, double learning_rate,
+                  const at::Tensor& gradient_factor) {
   std::optional<at::Tensor> divisor;
   if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
   std::vector<at::Tensor> gradients;
@@ -24,11 +23,23 @@ void Sgd::update_fused(const std::vector<at::Tensor>& parameters, double weight_
                   /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false, divisor);
 }
 
+class Sgd : public Optimizer {
+ public:
+  Sgd(const config::RunConfig& run, std::vector<OptimizedParameter> parameters, ledger::Ledger* ledger)
+      : Optimizer(ledger), parameters_(std::move(parameters)), weight_decay_(run.weight_decay) {}
+
+ private:
+  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+
+  std::vector<OptimizedParameter> parameters_;
+  double weight_decay_;  // added to the gradient; without momentum that is the same as decoupled decay
+};
+
 void Sgd::update(double learning_rate, const at::Tensor& gradient_factor) {
   std::map<std::pair<at::ScalarType, double>, std::vector<at::Tensor>> others;
   for (const OptimizedParameter& optimized : parameters_) {
     const at::Tensor& parameter = optimized.tensor;
-    const double weight_decay = optimized.decays ? options_.weight_decay : 0;
+    const double weight_decay = optimized.decays ? weight_decay_ : 0;
     if (!ops::has_kernel(parameter)) {
       others[{parameter.scalar_type(), weight_decay}].push_back(parameter);
       continue;
@@ -44,6 +55,13 @@ void Sgd::update(double learning_rate, const at::Tensor& gradient_factor) {
   for (const auto& [group, parameters] : others) {
     update_fused(parameters, group.second, learning_rate, gradient_factor);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_sgd(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
+                                    ledger::Ledger* ledger) {
+  return std::make_unique<Sgd>(run, std::move(parameters), ledger);
 }
 
 }  // namespace fathom::optim

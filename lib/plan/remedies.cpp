@@ -7,7 +7,6 @@
 
 #include "arch/precision.h"
 #include "base/bytes.h"
-#include "config/checks.h"
 #include "config/devices.h"
 #include "config/precision.h"
 #include "plan/analytic.h"
@@ -72,7 +71,7 @@ Workload workload_with(Workload workload, const RunConfig& to) {
 // The run with its updates kept: what is proposed for one that loses them mends that, too. Other optimizers than AdamW
 // know no such rounding.
 RunConfig with_kept_updates(RunConfig run) {
-  if (config::rounds_weights_to_nearest(run) && config::is_adamw(run.optim)) {
+  if (config::rounds_weights_to_nearest(run) && config::row_of(run.optim).is_adamw) {
     run.master_weights = config::MasterWeights::kStochastic;
   }
   return run;
@@ -136,7 +135,7 @@ class Remedies {
 
   void add(const std::string& name, const std::string& note, const RunConfig& changed, bool same_data) {
     if (config::rounds_weights_to_nearest(changed) && !config::rounds_weights_to_nearest(run_)) return;
-    if (changed.master_weights != config::MasterWeights::kNone && !config::is_adamw(changed.optim)) return;
+    if (changed.master_weights != config::MasterWeights::kNone && !config::row_of(changed.optim).is_adamw) return;
     Remedy remedy;
     remedy.name = name;
     remedy.note = note;

@@ -15,20 +15,6 @@ namespace {
 
 using config::RunConfig;
 
-struct OptimizerRow {
-  config::Optimizer optimizer;
-  const char* name;
-  const char* note;
-};
-constexpr OptimizerRow kOptimizers[] = {
-    {config::Optimizer::kAdamW, "AdamW", "two moments of each weight"},
-    {config::Optimizer::kAdamW8bit, "AdamW in 8 bits", "the same update, its two moments rounded to 8 bits in blocks"},
-    {config::Optimizer::kAdamWBf16, "AdamW in BF16", "the same update, its two moments rounded to BF16"},
-    {config::Optimizer::kAdafactor, "Adafactor", "another update: one number kept for each row and column of a matrix"},
-    {config::Optimizer::kLion, "Lion", "another update, by signs: one number kept instead of two; wants a lower rate"},
-    {config::Optimizer::kSgd, "SGD", "another update, without momentum: nothing kept; wants a higher rate"},
-};
-
 RunConfig with_plain_base(RunConfig run) {
   run.load_in_8bit = run.load_in_4bit = run.load_in_fp8 = run.bnb_4bit_use_double_quant = false;
   return run;
@@ -137,17 +123,17 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
 // The run's own first. Where few weights are trained beside a frozen base their states are not worth another one.
 void add_optimizers(std::vector<Technique>& rows, const RunConfig& run) {
   const config::Optimizer own = run.optim;
-  const auto add = [&](const OptimizerRow& row) {
-    rows.push_back({"optimizer", row.name, row.note, [=](RunConfig changed) -> std::optional<RunConfig> {
+  const auto add = [&](const config::OptimizerRow& row) {
+    rows.push_back({"optimizer", row.title, row.note, [=](RunConfig changed) -> std::optional<RunConfig> {
                       const bool few = changed.method == config::Method::kLora && changed.modules_to_save.empty();
                       if (few && row.optimizer != own) return std::nullopt;
                       changed.optim = row.optimizer;
                       const bool rounded = changed.master_weights != config::MasterWeights::kNone;
-                      return rounded && !config::is_adamw(row.optimizer) ? std::nullopt : std::optional(changed);
+                      return rounded && !row.is_adamw ? std::nullopt : std::optional(changed);
                     }});
   };
   for (const bool first : {true, false}) {
-    for (const OptimizerRow& row : kOptimizers) {
+    for (const config::OptimizerRow& row : config::kOptimizers) {
       if ((row.optimizer == own) == first) add(row);
     }
   }
@@ -162,7 +148,8 @@ DType narrow_type(const RunConfig& run, const Target& target) {
 
 UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
   if (from == to) return UpdateChange::kNone;
-  return config::is_adamw(from) && config::is_adamw(to) ? UpdateChange::kRounded : UpdateChange::kAnother;
+  const bool adamw = config::row_of(from).is_adamw && config::row_of(to).is_adamw;
+  return adamw ? UpdateChange::kRounded : UpdateChange::kAnother;
 }
 
 std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, DType narrow) {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "config/checks.h"
 #include "plan/arithmetic.h"
 #include "play/dry_run.h"
 #include "tests/train/tiny.h"
@@ -164,7 +163,7 @@ TEST(Arithmetic, OfEachOptimizersUpdateIsCounted) {
       const auto [formula, counted] = moved(optimizer);
       EXPECT_GT(formula, least);
       EXPECT_EQ(formula - least, counted - least_played) << static_cast<int>(optimizer);
-      if (!config::is_adamw(optimizer) || method == config::Method::kLora || dtype != DType::kBF16) continue;
+      if (!config::row_of(optimizer).is_adamw || method == config::Method::kLora || dtype != DType::kBF16) continue;
       for (const auto masters : {config::MasterWeights::kFp32, config::MasterWeights::kStochastic}) {
         config.master_weights = masters;
         const auto [with_masters, counted_with] = moved(optimizer);
