@@ -16,6 +16,7 @@
 #include "ops/activation_checkpoint.h"
 #include "ops/cuda_kernels.h"
 #include "ops/int8_linear.h"
+#include "ops/linear.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/scalar_type.h"
@@ -233,7 +234,7 @@ at::Tensor Decoder::State::last_norm(const at::Tensor& stream_TD) const {
 at::Tensor Decoder::State::head(const at::Tensor& x_TD) const {
   const ops::ComputeScope compute(options.device, head_VD.scalar_type());
   names.forward("lm_head");
-  at::Tensor logits_TV = at::linear(x_TD, compute.weight(head_VD));
+  at::Tensor logits_TV = ops::linear(ops::LinearInput(x_TD), {head_VD, {}, {}}, compute, /*training=*/false);
   names.backward(logits_TV, "lm_head");
   return logits_TV;
 }

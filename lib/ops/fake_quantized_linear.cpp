@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "ops/matrix_product.h"
+
 namespace fathom::ops {
 namespace {
 
@@ -43,13 +45,13 @@ at::Tensor for_product(const at::Tensor& weight_ND, const Linear& layer, at::Sca
 
 // Of A and B, from that of the merged weight.
 void adapter_gradients(const at::Tensor& grad_ND, const LoraAdapter& adapter, Gradients& gradients) {
-  gradients.b_NR = at::mm(grad_ND, adapter.a_RD.t()).mul_(adapter.scaling);
-  gradients.a_RD = at::mm(adapter.b_NR.t(), grad_ND).mul_(adapter.scaling);
+  gradients.b_NR = ops::mm(grad_ND, adapter.a_RD.t()).mul_(adapter.scaling);
+  gradients.a_RD = ops::mm(adapter.b_NR.t(), grad_ND).mul_(adapter.scaling);
 }
 
 // Of whatever lies in the weight.
 void weight_gradients(const at::Tensor& grad_TN, const at::Tensor& weight_ND, const Kept& kept, Gradients& gradients) {
-  const at::Tensor grad_ND = at::mm(grad_TN.t(), kept.input->as(grad_TN.scalar_type())).to(weight_ND.scalar_type());
+  const at::Tensor grad_ND = ops::mm(grad_TN.t(), kept.input->as(grad_TN.scalar_type())).to(weight_ND.scalar_type());
   gradients.log_steps_NG = fake_quantize_backward(grad_ND, weight_ND, *kept.layer.quantizer);
   if (kept.needs_adapter) adapter_gradients(grad_ND, *kept.layer.adapter, gradients);
   if (kept.needs_weight) gradients.weight_ND = grad_ND;
@@ -76,7 +78,7 @@ struct FakeQuantizedLinear : torch::autograd::Function<FakeQuantizedLinear> {
     kept->input.reset();
     if (kept->needs_x) {
       weight_ND = for_product(weight_ND, kept->layer, grad_TN.scalar_type());
-      gradients.x_TD = at::mm(grad_TN, weight_ND);
+      gradients.x_TD = ops::mm(grad_TN, weight_ND);
     }
     return {gradients.x_TD,
             gradients.weight_ND,
@@ -92,8 +94,8 @@ struct FakeQuantizedLinear : torch::autograd::Function<FakeQuantizedLinear> {
 }  // namespace
 
 at::Tensor merged_weight(const at::Tensor& weight_ND, const LoraAdapter& adapter) {
-  return weight_ND.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true)
-      .addmm_(adapter.b_NR, adapter.a_RD, 1, adapter.scaling);
+  at::Tensor merged_ND = weight_ND.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  return ops::addmm_(merged_ND, adapter.b_NR, adapter.a_RD, adapter.scaling);
 }
 
 at::Tensor fake_quantized_linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute) {
@@ -111,9 +113,8 @@ at::Tensor fake_quantized_linear(const LinearInput& input, const Linear& layer, 
   if (kept->needs_weight || kept->needs_adapter || kept->needs_steps) kept->input = input.kept();
   const auto multiply = [&] {
     const at::Tensor weight_ND = for_product(weight_of(layer), layer, compute.dtype());
-    std::optional<at::Tensor> bias_N;
-    if (layer.bias_N.defined()) bias_N = compute.weight(layer.bias_N);
-    return at::linear(input.tensor(), weight_ND, bias_N);
+    const at::Tensor bias_N = layer.bias_N.defined() ? compute.weight(layer.bias_N) : at::Tensor();
+    return multiply_by_weight(input.tensor(), weight_ND, bias_N);
   };
   using Optional = FakeQuantizedLinear::Optional;
   return FakeQuantizedLinear::apply(input.tensor(), layer.weight_ND, Optional(layer.bias_N), Optional(adapter.a_RD),

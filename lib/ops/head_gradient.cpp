@@ -11,6 +11,7 @@
 #include "cpu/row_blocks.h"
 #include "footprint/loss_chunk.h"
 #include "ledger/ledger.h"
+#include "ops/matrix_product.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -65,7 +66,7 @@ void HeadGradient::add(const at::Tensor& gradient_CV, const at::Tensor& x_CD) {
   const at::Tensor gradient_VC = gradient_CV.t();
   const bool adds = !std::exchange(empty_, false);
   if (sum_VD_.scalar_type() == x_CD.scalar_type()) {
-    adds ? at::addmm_out(sum_VD_, sum_VD_, gradient_VC, x_CD) : at::mm_out(sum_VD_, gradient_VC, x_CD);
+    adds ? ops::addmm_(sum_VD_, gradient_VC, x_CD) : ops::mm_out(sum_VD_, gradient_VC, x_CD);
   } else if (x_CD.is_cuda()) {
     adds ? at::addmm_out(sum_VD_, sum_VD_, gradient_VC, x_CD, sum_VD_.scalar_type())
          : at::mm_out(sum_VD_, gradient_VC, x_CD, sum_VD_.scalar_type());
@@ -73,7 +74,7 @@ void HeadGradient::add(const at::Tensor& gradient_CV, const at::Tensor& x_CD) {
     const int64_t width = x_CD.size(1);
     for (int64_t first = 0; first < width; first += footprint::kPartColumns) {
       const int64_t columns = std::min(footprint::kPartColumns, width - first);
-      widen_into(sum_VD_, first, at::mm(gradient_VC, x_CD.narrow(1, first, columns).contiguous()), adds);
+      widen_into(sum_VD_, first, ops::mm(gradient_VC, x_CD.narrow(1, first, columns).contiguous()), adds);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "footprint/loss_chunk.h"
 #include "ops/cross_entropy.h"
 #include "ops/head_gradient.h"
+#include "ops/matrix_product.h"
 
 namespace fathom::ops {
 namespace {
@@ -59,11 +60,11 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     for (int64_t first = 0; first < rows; first += chunk) {
       const int64_t count = std::min(chunk, rows - first);
       at::Tensor x_CD = values_ND.narrow(0, first, count), logits_CV = buffer_CV.narrow(0, 0, count);
-      at::mm_out(logits_CV, x_CD, weight_VD.t());
+      ops::mm_out(logits_CV, x_CD, weight_VD.t());
       add_cross_entropy(loss, logits_CV, targets_N.narrow(0, first, count), request.denominator,
                         request.needs_x || request.needs_head ? request.gradient_scale : 0);
       if (of_head) of_head->add(logits_CV, x_CD);
-      if (request.needs_x) at::mm_out(x_CD, logits_CV, weight_VD);  // nobody reads these rows any more
+      if (request.needs_x) ops::mm_out(x_CD, logits_CV, weight_VD);  // nobody reads these rows any more
     }
     buffer_CV.reset();
     // Not saved as variables are, which would keep what autograd shall take over.

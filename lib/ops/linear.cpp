@@ -14,6 +14,7 @@
 #include "ops/dropout.h"
 #include "ops/fake_quantized_linear.h"
 #include "ops/int8_linear.h"
+#include "ops/matrix_product.h"
 
 namespace fathom::ops {
 namespace {
@@ -50,7 +51,7 @@ at::Tensor scaled(const at::Tensor& x, double scaling) { return scaling == 1 ? x
 at::Tensor add_adapter(at::Tensor y_TN, const Kept& kept) {
   const at::ScalarType dtype = y_TN.scalar_type(), wide = kept.hidden_TR.scalar_type();
   if (dtype != wide) y_TN = y_TN.to(wide);
-  y_TN.addmm_(kept.hidden_TR, kept.b_NR.t(), 1, kept.scaling);
+  ops::addmm_(y_TN, kept.hidden_TR, kept.b_NR.t(), kept.scaling);
   return dtype == wide ? y_TN : y_TN.to(dtype);
 }
 
@@ -64,21 +65,21 @@ at::Tensor adapter_gradients(const at::Tensor& grad_TN, Kept& kept, Gradients& g
   at::Tensor grad_hidden_TR;
   {
     const at::Tensor wide_TN = grad_TN.to(dtype);
-    gradients.b_NR = scaled(at::mm(wide_TN.t(), kept.hidden_TR), kept.scaling).to(kept.adapter_dtype);
+    gradients.b_NR = scaled(ops::mm(wide_TN.t(), kept.hidden_TR), kept.scaling).to(kept.adapter_dtype);
     kept.hidden_TR.reset();
-    grad_hidden_TR = scaled(at::mm(wide_TN, kept.b_NR), kept.scaling);
+    grad_hidden_TR = scaled(ops::mm(wide_TN, kept.b_NR), kept.scaling);
   }
-  gradients.a_RD = at::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype))).to(kept.adapter_dtype);
+  gradients.a_RD = ops::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype))).to(kept.adapter_dtype);
   return grad_hidden_TR;
 }
 
 // What reaches x through the adapter joins what reaches it through the base.
 void add_through_adapter(at::Tensor& grad_x_TD, const at::Tensor& grad_hidden_TR, const Kept& kept) {
   if (kept.dropout.is_off() && grad_x_TD.scalar_type() == grad_hidden_TR.scalar_type()) {
-    grad_x_TD.addmm_(grad_hidden_TR, kept.a_RD);
+    ops::addmm_(grad_x_TD, grad_hidden_TR, kept.a_RD);
     return;
   }
-  const at::Tensor through_TD = kept.dropout.apply_to(at::mm(grad_hidden_TR, kept.a_RD));
+  const at::Tensor through_TD = kept.dropout.apply_to(ops::mm(grad_hidden_TR, kept.a_RD));
   grad_x_TD.add_(through_TD.to(grad_x_TD.scalar_type()));
 }
 
@@ -92,14 +93,13 @@ at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const Co
   if (layer.int8_activations) return multiply_codes(input, layer, compute);
   const at::Tensor copy_ND =
       layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype()) : compute.weight(layer.weight_ND);
-  std::optional<at::Tensor> bias_N;
-  if (layer.bias_N.defined()) bias_N = compute.weight(layer.bias_N);
+  const at::Tensor bias_N = layer.bias_N.defined() ? compute.weight(layer.bias_N) : at::Tensor();
   if (kept.needs_x) {
     kept.weight_ND = kept.needs_weight ? copy_ND : layer.weight_ND;
     kept.quantized_ND = layer.quantized_ND;
   }
   if (layer.weight_ND.defined()) kept.stored_dtype = layer.weight_ND.scalar_type();
-  return at::linear(input.tensor(), copy_ND, bias_N);
+  return multiply_by_weight(input.tensor(), copy_ND, bias_N);
 }
 
 // x A^T, left in `kept`.
@@ -111,7 +111,7 @@ void multiply_a(const LinearInput& input, const LoraAdapter& adapter, const Comp
   kept.adapter_dtype = adapter.a_RD.scalar_type();
   at::Tensor x_TD = input.as(kept.a_RD.scalar_type());
   if (training) x_TD = kept.dropout.draw(x_TD, adapter.dropout);
-  kept.hidden_TR = at::linear(x_TD, kept.a_RD);
+  kept.hidden_TR = multiply_by_weight(x_TD, kept.a_RD, {});
 }
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
@@ -129,14 +129,14 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor grad_TN = upstream[0].contiguous();
     Gradients gradients;
     if (kept->needs_weight) {
-      gradients.weight_ND = at::mm(grad_TN.t(), kept->input->as(grad_TN.scalar_type())).to(kept->stored_dtype);
+      gradients.weight_ND = ops::mm(grad_TN.t(), kept->input->as(grad_TN.scalar_type())).to(kept->stored_dtype);
     }
     if (kept->needs_bias) gradients.bias_N = grad_TN.sum(0).to(kept->stored_dtype);
     at::Tensor grad_hidden_TR;
     if (kept->needs_adapter) grad_hidden_TR = adapter_gradients(grad_TN, *kept, gradients);
     kept->input.reset();
     if (kept->needs_x) {
-      gradients.x_TD = at::mm(grad_TN, weight_for_product(*kept, grad_TN.scalar_type()));
+      gradients.x_TD = ops::mm(grad_TN, weight_for_product(*kept, grad_TN.scalar_type()));
       if (kept->needs_adapter) add_through_adapter(gradients.x_TD, grad_hidden_TR, *kept);
     }
     return {gradients.x_TD, gradients.weight_ND, gradients.bias_N, gradients.a_RD, gradients.b_NR, {}, {}, {}};

@@ -1,19 +1,19 @@
-// aten::mm and aten::addmm of 16 bits on CPUs where fathom multiplies better than LibTorch: in AMX's tiles, or through
-// FP32 where the processor has no instructions for them. Whoever multiplies large matrices there, multiplies so. An
-// operator of LibTorch stays what is counted, measured and played on the phantom device.
+// The operators' schemas, and a kernel for each device.
+#include "ops/matrix_product.h"
+
 #include <ATen/MemoryOverlap.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/mm_ops.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
 #include "ops/amx_threads.h"
 #include "ops/widened_product.h"
-
-// The linker is told to look for it, so that the registration below is part of every program that links the room.
-extern "C" const char fathom_matrix_product = 0;
 
 namespace fathom::ops {
 namespace {
@@ -71,7 +71,7 @@ bool is_widened(const at::Tensor& x, const at::Tensor& y) {
   return x.size(0) * x.size(1) * y.size(1) > kLeastProducts && widens_products(x.scalar_type());
 }
 
-at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {
+at::Tensor mm_on_cpu(const at::Tensor& x, const at::Tensor& y) {
   const bool factors = are_factors(x, y), tiles = factors && fits_tiles(x, y);
   if (!tiles && !(factors && is_widened(x, y))) return at::cpu::mm(x, y);
   at::Tensor out = at::empty({x.size(0), y.size(1)}, x.options());
@@ -79,7 +79,7 @@ at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {
   return out;
 }
 
-at::Tensor& mm_out(const at::Tensor& x, const at::Tensor& y, at::Tensor& out) {
+at::Tensor& mm_out_on_cpu(const at::Tensor& x, const at::Tensor& y, at::Tensor& out) {
   const bool product = are_factors(x, y) && is_product(out, x, y);
   const bool tiles = product && fits_tiles(x, y) && takes_tiles(out);
   if (!tiles && !(product && is_widened(x, y))) return at::cpu::mm_out(out, x, y);
@@ -93,47 +93,102 @@ bool is_widened_sum(const at::Tensor& sum, const at::Tensor& x, const at::Tensor
   return are_factors(x, y) && sum.scalar_type() == x.scalar_type() && is_widened(x, y);
 }
 
-at::Tensor addmm(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& beta,
-                 const at::Scalar& alpha) {
-  if (!is_widened_sum(sum, x, y)) return at::cpu::addmm(sum, x, y, beta, alpha);
+at::Tensor addmm_on_cpu(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  if (!is_widened_sum(sum, x, y)) return at::cpu::addmm(sum, x, y, 1, alpha);
   at::Tensor out = at::empty({x.size(0), y.size(1)}, x.options());
   const at::Tensor expanded = sum.expand(out.sizes());
-  multiply_widened(x, y, out, &expanded, beta, alpha);
+  multiply_widened(x, y, out, &expanded, alpha);
   return out;
 }
 
-at::Tensor& addmm_out(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& beta,
-                      const at::Scalar& alpha, at::Tensor& out) {
-  if (!is_widened_sum(sum, x, y) || !is_product(out, x, y)) return at::cpu::addmm_out(out, sum, x, y, beta, alpha);
-  at::assert_no_overlap(out, x);
-  at::assert_no_overlap(out, y);
-  at::assert_no_partial_overlap(out, sum);
-  const at::Tensor expanded = sum.expand(out.sizes());
-  multiply_widened(x, y, out, &expanded, beta, alpha);
-  return out;
+at::Tensor& addmm_in_place_on_cpu(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  if (!is_widened_sum(sum, x, y) || !is_product(sum, x, y)) return at::cpu::addmm_(sum, x, y, 1, alpha);
+  at::assert_no_overlap(sum, x);
+  at::assert_no_overlap(sum, y);
+  multiply_widened(x, y, sum, &sum, alpha);
+  return sum;
 }
 
-at::Tensor& addmm_in_place(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& beta,
-                           const at::Scalar& alpha) {
-  if (!is_widened_sum(sum, x, y) || !is_product(sum, x, y)) return at::cpu::addmm_(sum, x, y, beta, alpha);
-  return addmm_out(sum, x, y, beta, alpha, sum);
-}
+// LibTorch's own kernels of a device, without a second call of an operator.
+template <c10::DispatchKey key>
+struct Elsewhere {
+  static constexpr c10::DispatchKeySet kKeys{key};
 
-// LibTorch warns of kernels that take another's place, as these shall.
-class Silence final : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& /*warning*/) override {}
+  static at::Tensor mm(const at::Tensor& x, const at::Tensor& y) { return at::_ops::mm::redispatch(kKeys, x, y); }
+  static at::Tensor& mm_out(const at::Tensor& x, const at::Tensor& y, at::Tensor& out) {
+    return at::_ops::mm_out::redispatch(kKeys, x, y, out);
+  }
+  static at::Tensor addmm(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+    return at::_ops::addmm::redispatch(kKeys, sum, x, y, 1, alpha);
+  }
+  static at::Tensor& addmm_in_place(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y,
+                                    const at::Scalar& alpha) {
+    return at::_ops::addmm_::redispatch(kKeys, sum, x, y, 1, alpha);
+  }
 };
 
-TORCH_LIBRARY_IMPL(aten, CPU, library) {
-  Silence silence;
-  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-  library.impl("mm", mm);
-  library.impl("mm.out", mm_out);
-  library.impl("addmm", addmm);
-  library.impl("addmm.out", addmm_out);
-  library.impl("addmm_", addmm_in_place);
+template <c10::DispatchKey key>
+void register_elsewhere(torch::Library& library) {
+  library.impl("mm", Elsewhere<key>::mm);
+  library.impl("mm.out", Elsewhere<key>::mm_out);
+  library.impl("addmm", Elsewhere<key>::addmm);
+  library.impl("addmm_", Elsewhere<key>::addmm_in_place);
+}
+
+TORCH_LIBRARY(fathom, library) {
+  library.def("mm(Tensor x, Tensor y) -> Tensor");
+  library.def("mm.out(Tensor x, Tensor y, *, Tensor(a!) out) -> Tensor(a!)");
+  library.def("addmm(Tensor sum, Tensor x, Tensor y, *, Scalar alpha=1) -> Tensor");
+  library.def("addmm_(Tensor(a!) sum, Tensor x, Tensor y, *, Scalar alpha=1) -> Tensor(a!)");
+}
+
+TORCH_LIBRARY_IMPL(fathom, CPU, library) {
+  library.impl("mm", mm_on_cpu);
+  library.impl("mm.out", mm_out_on_cpu);
+  library.impl("addmm", addmm_on_cpu);
+  library.impl("addmm_", addmm_in_place_on_cpu);
+}
+
+TORCH_LIBRARY_IMPL(fathom, CUDA, library) { register_elsewhere<c10::DispatchKey::CUDA>(library); }
+TORCH_LIBRARY_IMPL(fathom, Meta, library) { register_elsewhere<c10::DispatchKey::Meta>(library); }
+
+TORCH_LIBRARY_IMPL(fathom, Autograd, library) {
+  for (const char* name : {"mm", "mm.out", "addmm", "addmm_"}) {
+    library.impl(name, torch::CppFunction::makeFallthrough());
+  }
+}
+
+template <typename Signature>
+auto find(const char* name, const char* overload) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
 }
 
 }  // namespace
+
+at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {
+  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&)>("fathom::mm", "");
+  return op.call(x, y);
+}
+
+at::Tensor& mm_out(at::Tensor& out, const at::Tensor& x, const at::Tensor& y) {
+  static const auto op = find<at::Tensor&(const at::Tensor&, const at::Tensor&, at::Tensor&)>("fathom::mm", "out");
+  return op.call(x, y, out);
+}
+
+at::Tensor addmm(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Scalar&);
+  static const auto op = find<Signature>("fathom::addmm", "");
+  return op.call(sum, x, y, alpha);
+}
+
+at::Tensor& addmm_(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  using Signature = at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Scalar&);
+  static const auto op = find<Signature>("fathom::addmm_", "");
+  return op.call(sum, x, y, alpha);
+}
+
+at::Tensor multiply_by_weight(const at::Tensor& x_TD, const at::Tensor& weight_ND, const at::Tensor& bias_N) {
+  return bias_N.defined() ? ops::addmm(bias_N, x_TD, weight_ND.t()) : ops::mm(x_TD, weight_ND.t());
+}
+
 }  // namespace fathom::ops

@@ -11,6 +11,7 @@
 #include "footprint/loss_chunk.h"
 #include "ops/cross_entropy.h"
 #include "ops/head_gradient.h"
+#include "ops/matrix_product.h"
 
 namespace fathom::ops {
 namespace {
@@ -28,7 +29,7 @@ void for_each_chunk(const at::Tensor& x_ND, const at::Tensor& weight_VD, int64_t
     const int64_t count = std::min(chunk, rows - first);
     const at::Tensor x_CD = x_ND.narrow(0, first, count);
     at::Tensor logits_CV = buffer_CV.narrow(0, 0, count);
-    at::mm_out(logits_CV, x_CD, weight_VD.t());
+    ops::mm_out(logits_CV, x_CD, weight_VD.t());
     with_logits(first, logits_CV, x_CD);
   }
 }
@@ -65,7 +66,7 @@ struct TokenLogprobs : torch::autograd::Function<TokenLogprobs> {
       if (of_head) of_head->add(logits_CV, x_CD);
       if (!of_x_ND.defined()) return;
       at::Tensor of_x_CD = of_x_ND.narrow(0, first, count);
-      at::mm_out(of_x_CD, logits_CV, weight_VD);
+      ops::mm_out(of_x_CD, logits_CV, weight_VD);
     });
     return {of_x_ND, of_head ? of_head->take() : at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }

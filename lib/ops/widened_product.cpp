@@ -48,12 +48,8 @@ bool widens_products(at::ScalarType type) {
   return !multiplies;
 }
 
-void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
-  multiply_widened(x, y, out, nullptr, 0, 1);
-}
-
 void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out, const at::Tensor* sum,
-                      const at::Scalar& beta, const at::Scalar& alpha) {
+                      const at::Scalar& alpha) {
   at::init_num_threads();  // LibTorch's threads are a property of each thread
   const int64_t m = x.size(0), k = x.size(1), n = y.size(1);
   const int64_t side = at::get_num_threads() > kMany ? kSideForMany : kSide;
@@ -73,7 +69,7 @@ void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor
         const int64_t length = std::min(depth, k - first);
         const at::Tensor left = widen(x.narrow(0, row, count).narrow(1, first, length), x_memory);
         const at::Tensor right = widen(y.narrow(0, first, length).narrow(1, column, width), y_memory);
-        at::cpu::addmm_out(sums, sums, left, right, first > 0 ? at::Scalar(1) : beta, alpha);
+        at::cpu::addmm_out(sums, sums, left, right, first > 0 || sum != nullptr ? 1 : 0, alpha);
       }
       out.narrow(0, row, count).narrow(1, column, width).copy_(sums);
     }

@@ -11,12 +11,10 @@ namespace fathom::ops {
 // (ONEDNN_MAX_CPU_ISA).
 bool widens_products(at::ScalarType type);
 
-// out [m, n] = x [m, k] y [k, n], all of one such type, in any order of memory, no side 0, with sums in FP32. The
-// scratch is taken from LibTorch's allocator at once, before anything is read, and does not grow with the product
-// beyond a block's.
-void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out);
-// As aten::addmm: alpha x y + beta sum. sum: [m, n], which may be out; null with beta 0.
-void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out, const at::Tensor* sum,
-                      const at::Scalar& beta, const at::Scalar& alpha);
+// out [m, n] = alpha x [m, k] y [k, n] + sum [m, n], all of one such type, in any order of memory, no side 0, with sums
+// in FP32. sum: null, or a matrix that may be out. The scratch is taken from LibTorch's allocator at once, before
+// anything is read, and does not grow with the product beyond a block's.
+void multiply_widened(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out, const at::Tensor* sum = nullptr,
+                      const at::Scalar& alpha = 1);
 
 }  // namespace fathom::ops

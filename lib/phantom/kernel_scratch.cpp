@@ -22,10 +22,11 @@ int64_t threads() {
   return at::get_num_threads();
 }
 
-// The place of the first of the two matrices among the arguments.
+// The place of the first of the two matrices among the arguments. LibTorch's composite forms call those with `out`.
 const std::unordered_map<c10::OperatorName, size_t>& matrix_products() {
   static const auto* products = new std::unordered_map<c10::OperatorName, size_t>{
-      {{"aten::mm", "out"}, 0}, {{"aten::bmm", "out"}, 0}, {{"aten::addmm", "out"}, 1}, {{"aten::baddbmm", "out"}, 1}};
+      {{"aten::mm", "out"}, 0}, {{"aten::bmm", "out"}, 0},  {{"aten::addmm", "out"}, 1}, {{"aten::baddbmm", "out"}, 1},
+      {{"fathom::mm", ""}, 0},  {{"fathom::mm", "out"}, 0}, {{"fathom::addmm", ""}, 1},  {{"fathom::addmm_", ""}, 1}};
   return *products;
 }
 
@@ -38,11 +39,11 @@ int64_t copy_bytes(const at::Tensor& matrix) {
   return matrix.is_contiguous() || is_transposed(matrix) ? 0 : static_cast<int64_t>(matrix.nbytes());
 }
 
-int64_t product_bytes(const at::Tensor& x, const at::Tensor& y, bool adds) {
+int64_t product_bytes(const at::Tensor& x, const at::Tensor& y, bool adds, bool own) {
   if (!at::isReducedFloatingType(x.scalar_type()) || x.numel() == 0 || y.numel() == 0) return 0;
   threads();
   const int64_t bytes = matrix_product_scratch_bytes({x.dim() == 3 ? x.size(0) : 0, x.size(-2), x.size(-1), y.size(-1),
-                                                      is_transposed(x), is_transposed(y), adds, x.scalar_type()});
+                                                      is_transposed(x), is_transposed(y), adds, own, x.scalar_type()});
   return bytes == 0 ? 0 : bytes + copy_bytes(x) + copy_bytes(y);
 }
 
@@ -105,8 +106,8 @@ int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::I
   const auto found = matrix_products().find(op.operator_name());
   if (found == matrix_products().end()) return number_bytes(arguments);
   const bool adds = found->second > 0;
-  const int64_t bytes =
-      product_bytes(arguments[found->second].toTensor(), arguments[found->second + 1].toTensor(), adds);
+  const int64_t bytes = product_bytes(arguments[found->second].toTensor(), arguments[found->second + 1].toTensor(),
+                                      adds, found->first.name.starts_with("fathom::"));
   return bytes > 0 && adds ? bytes + kAddedScaleBytes : bytes;
 }
 
@@ -133,8 +134,12 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
     int64_t product = 0;
     const int64_t rest = query_BHSE.size(2) % queries;
     const auto ask = [&](int64_t m, int64_t k, int64_t n, bool x_transposed, bool y_transposed) {
-      return matrix_product_scratch_bytes(
-          {0, m, k, n, x_transposed, y_transposed, /*adds=*/false, query_BHSE.scalar_type()});
+      return matrix_product_scratch_bytes({.m = m,
+                                           .k = k,
+                                           .n = n,
+                                           .x_transposed = x_transposed,
+                                           .y_transposed = y_transposed,
+                                           .type = query_BHSE.scalar_type()});
     };
     for (const int64_t rows : {queries, rest == 0 ? queries : rest}) {
       product = std::max({product, ask(keys, rows, head_size, true, false),

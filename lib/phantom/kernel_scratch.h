@@ -35,15 +35,16 @@ int64_t attention_backward_scratch_bytes(const at::Tensor& gradient_BHSE, const 
 // the ledger counts it as kernel scratch.
 void take_and_give_back(int64_t bytes);
 
-// What oneDNN takes for x [m, k] times y [k, n], or a batch of them, both of a type of 16 bits with these strides, with
-// as many threads as LibTorch uses: oneDNN itself, or fathom's kernel in its place, is asked through LibTorch's
-// operator. 0 where LibTorch multiplies by itself. Throws Error where the process lacks the address space to ask. With
-// AMX, where fewer tokens may take more: the most of this product and of those in its place in smaller batches.
+// What is taken for x [m, k] times y [k, n], or a batch of them, both of a type of 16 bits with these strides, with as
+// many threads as LibTorch uses: the kernel is asked, oneDNN's or fathom's own, through the operator. 0 where LibTorch
+// multiplies by itself. Throws Error where the process lacks the address space to ask. With AMX, where fewer tokens may
+// take more: the most of this product and of those in its place in smaller batches.
 struct MatrixProduct {
   int64_t batch = 0;  // 0: two dimensions
   int64_t m = 0, k = 0, n = 0;
   bool x_transposed = false, y_transposed = false;  // in memory
-  bool adds = false;                                // to another matrix: LibTorch's addmm, not its mm
+  bool adds = false;                                // to another matrix: addmm, not mm
+  bool own = false;                                 // fathom::mm and addmm (ops/matrix_product.h), not LibTorch's
   at::ScalarType type = at::kBFloat16;
   auto operator<=>(const MatrixProduct&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };

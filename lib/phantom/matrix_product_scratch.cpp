@@ -1,10 +1,11 @@
-// Asks oneDNN, or fathom's own kernels, for the scratch memory of a matrix product: LibTorch is told to multiply
+// Asks oneDNN, or fathom's own kernels, for the scratch memory of a matrix product: the operator is told to multiply
 // matrices that have no bytes, and stopped when it allocates.
 //
 // oneDNN chooses blocks and buffers by shape, layout, threads and instruction set, and LibTorch's build hides its
 // interface. But LibTorch lets oneDNN prepare the product, then allocates the scratch memory, and only then touches the
 // matrices: an allocator that throws at that point has learned the size, after some 0.3 ms and without a product.
 #include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm_ops.h>
@@ -109,11 +110,25 @@ class Emptiness {
   void* data_;
 };
 
-// As LibTorch's operator does it on the CPU. mm and addmm may have kernels of fathom's own, which take their scratch
-// first, too.
+// fathom's operators, found by name: so this room needs none of their code.
+at::Tensor& own_mm(const at::Tensor& x, const at::Tensor& y, at::Tensor& result) {
+  using Signature = at::Tensor&(const at::Tensor&, const at::Tensor&, at::Tensor&);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("fathom::mm", "out").typed<Signature>();
+  return op.call(x, y, result);
+}
+
+at::Tensor& own_addmm(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y) {
+  using Signature = at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Scalar&);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("fathom::addmm_", "").typed<Signature>();
+  return op.call(sum, x, y, 1);
+}
+
+// As the operator does it on the CPU.
 void multiply(const MatrixProduct& product, const at::Tensor& x, const at::Tensor& y, at::Tensor& result) {
   const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
-  if (product.batch == 0 && product.adds) {
+  if (product.own) {
+    product.adds ? own_addmm(result, x, y) : own_mm(x, y, result);
+  } else if (product.batch == 0 && product.adds) {
     at::_ops::addmm_out::redispatch(cpu, result, x, y, 1, 1, result);
   } else if (product.batch == 0) {
     at::_ops::mm_out::redispatch(cpu, x, y, result);

@@ -71,10 +71,15 @@ const c10::IValue& argument(const c10::FunctionSchema& schema, c10::ArrayRef<con
   return inputs[static_cast<size_t>(*index)];
 }
 
+// LibTorch's and fathom's (ops/matrix_product.h).
+bool is_matrix_product(std::string_view name) {
+  return is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_", "fathom::mm", "fathom::addmm", "fathom::addmm_"});
+}
+
 // Products of two matrices, by the position of the first factor.
 std::optional<int64_t> product_flops(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
-  const size_t at = is_any(name, {"aten::addmm", "aten::addmm_", "aten::baddbmm", "aten::baddbmm_"}) ? 1 : 0;
-  if (is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_"})) {
+  const size_t at = name.ends_with("addmm") || name.ends_with("addmm_") || name.starts_with("aten::baddbmm") ? 1 : 0;
+  if (is_matrix_product(name)) {
     return 2 * size(inputs[at], 0) * size(inputs[at], 1) * size(inputs[at + 1], 1);
   }
   if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) {
@@ -124,7 +129,7 @@ bool moves_nothing(const c10::FunctionSchema& schema) {
 
 Kind kind_of(const c10::FunctionSchema& schema) {
   const std::string_view name = schema.name();
-  if (is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_"})) return Kind::kMatrix;
+  if (is_matrix_product(name)) return Kind::kMatrix;
   if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) return Kind::kAttention;
   const bool fused = name.starts_with("aten::_scaled_dot_product_") && schema.argumentIndexWithName("is_causal");
   const bool limited = name.starts_with("aten::_flash_attention_") || name.starts_with("aten::_efficient_attention_");

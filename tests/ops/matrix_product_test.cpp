@@ -1,5 +1,7 @@
-// LibTorch's products of matrices in 16 bits where fathom multiplies them: against double precision, in every order of
+// Products of matrices in 16 bits where fathom multiplies them: against double precision, in every order of
 // memory, in tiles the same bits with any number of threads, and the scratch that is predicted.
+#include "ops/matrix_product.h"
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
@@ -61,7 +63,7 @@ TEST(MatrixProduct, IsRoundedOnceFromTheExactOne) {
     for (const Order x_order : kOrders) {
       for (const Order y_order : kOrders) {
         const at::Tensor x = draw(m, k, x_order), y = draw(k, n, y_order);
-        expect_product(at::mm(x, y), x, y);
+        expect_product(ops::mm(x, y), x, y);
       }
     }
   }
@@ -72,7 +74,7 @@ TEST(MatrixProduct, WritesNothingBesideItsResult) {
   const at::Tensor x = draw(511, 129, Order::kRows), y = draw(129, 67, Order::kColumns);
   const at::Tensor all = at::full({513, 70}, 7.0, at::kBFloat16);
   at::Tensor out = all.narrow(0, 1, 511).narrow(1, 2, 67);
-  at::mm_out(out, x, y);
+  ops::mm_out(out, x, y);
   expect_product(out, x, y);
   out.fill_(7.0);
   EXPECT_TRUE(at::equal(all, at::full({513, 70}, 7.0, at::kBFloat16)));
@@ -83,10 +85,10 @@ TEST(MatrixProduct, HasTheSameBitsWithAnyNumberOfThreads) {
   at::manual_seed(5);
   const at::Tensor x = draw(300, 900, Order::kRows), y = draw(900, 800, Order::kColumns);
   const Threads one(1);
-  const at::Tensor alone = at::mm(x, y);
+  const at::Tensor alone = ops::mm(x, y);
   for (const int count : {1, 2, 3, 5}) {
     const Threads threads(count);
-    EXPECT_TRUE(at::equal(at::mm(x, y), alone)) << count << " threads";
+    EXPECT_TRUE(at::equal(ops::mm(x, y), alone)) << count << " threads";
   }
 }
 
@@ -98,10 +100,10 @@ TEST(MatrixProduct, TakesThePlaceOfLibTorchs) {
   ledger::Ledger& ledger = ledger::install_cpu();
   const at::Tensor x = draw(256, 2000, Order::kRows), y = draw(2000, 512, Order::kRows);
   ledger.label();
-  at::mm(x, y);
+  ops::mm(x, y);
   EXPECT_EQ(ledger.label().kernel_scratch, cpu::amx::product_scratch_bytes(256, 512, 2000));
   ledger.label();
-  at::mm(x, draw(2000, 8, Order::kRows));  // an adapter's
+  ops::mm(x, draw(2000, 8, Order::kRows));  // an adapter's
   EXPECT_NE(ledger.label().kernel_scratch, cpu::amx::product_scratch_bytes(256, 8, 2000));
 }
 
@@ -111,12 +113,13 @@ TEST(MatrixProduct, TakesNoMoreThanIsPredicted) {
   for (const int count : {1, 2, 3}) {
     const Threads threads(count);
     for (const auto& [m, k, n] : kSides) {
-      const int64_t predicted = phantom::matrix_product_scratch_bytes({0, m, k, n, false, true});
+      const int64_t predicted =
+          phantom::matrix_product_scratch_bytes({.m = m, .k = k, .n = n, .y_transposed = true, .own = true});
       const at::Tensor y = draw(k, n, Order::kColumns);
       for (const int64_t rows : {m, m - 1, m / 2, int64_t{64}, int64_t{63}, int64_t{17}}) {
         const at::Tensor x = draw(rows, k, Order::kRows);
         ledger.label();
-        at::mm(x, y);
+        ops::mm(x, y);
         const int64_t taken = ledger.label().kernel_scratch;
         EXPECT_LE(taken, predicted) << rows << " of " << m << ", " << k << ", " << n;
       }
@@ -151,10 +154,10 @@ TEST(WidenedProduct, AddsWhatItIsGiven) {
     const at::Tensor x = draw(1100, 1030, Order::kRows, type), y = draw(1030, 37, Order::kColumns, type);
     const at::Tensor bias_N = draw(1, 37, Order::kRows, type), rows_MN = bias_N.expand({1100, 37});
     const at::Tensor out = at::empty({1100, 37}, x.options());
-    multiply_widened(x, y, out, &rows_MN, 0.5, 2);
-    expect_product(out, 2 * x, y, 0.5 * bias_N.to(at::kDouble));
+    multiply_widened(x, y, out, &rows_MN, 2);
+    expect_product(out, 2 * x, y, bias_N.to(at::kDouble));
     const at::Tensor before = out.clone();
-    multiply_widened(x, y, out, &out, 1, 1);
+    multiply_widened(x, y, out, &out);
     expect_product(out, x, y, before.to(at::kDouble));
   }
 }
@@ -176,22 +179,27 @@ TEST(WidenedProduct, TakesThePlaceOfLibTorchs) {
       constexpr int64_t kBlocks = int64_t{70 * 300 + 300 * 50 + 70 * 50} * 4;
       EXPECT_EQ(ledger.label().kernel_scratch, kBlocks);
       expect_product(result, x, y, adds ? bias_N.to(at::kDouble) : at::Tensor());
-      EXPECT_EQ(phantom::matrix_product_scratch_bytes({0, 70, 300, 50, false, true, adds, type}), kBlocks);
+      EXPECT_EQ(phantom::matrix_product_scratch_bytes({0, 70, 300, 50, false, true, adds, /*own=*/true, type}),
+                kBlocks);
     };
-    expect_taken(false, [&] { return at::mm(x, y); });
-    expect_taken(false, [&] { return at::mm_out(out, x, y); });
-    expect_taken(true, [&] { return at::addmm(bias_N, x, y); });
-    expect_taken(true, [&] { return at::addmm_out(out, bias_N, x, y); });
+    expect_taken(false, [&] { return ops::mm(x, y); });
+    expect_taken(false, [&] { return ops::mm_out(out, x, y); });
+    expect_taken(true, [&] { return ops::addmm(bias_N, x, y); });
     out = bias_N.expand({70, 50}).contiguous();
-    expect_taken(true, [&] { return out.addmm_(x, y); });
-    const at::Tensor more = 0.5 * bias_N.to(at::kDouble);
-    expect_product(at::addmm(bias_N.view({1, 50}), x, y, 0.5, 2), 2 * x, y, more);
-    expect_product(at::addmm_out(out, bias_N, x, y, 0.5, 2), 2 * x, y, more);
-    expect_product(out.fill_(std::numeric_limits<double>::quiet_NaN()).addmm_(x, y, 0, 1), x, y);
+    expect_taken(true, [&] { return ops::addmm_(out, x, y); });
+    expect_product(ops::addmm(bias_N.view({1, 50}), x, y, 2), 2 * x, y, bias_N.to(at::kDouble));
     at::Tensor row_1N = bias_N.view({1, 50}).clone();
-    EXPECT_THROW(row_1N.addmm_(x, y), c10::Error) << "the sum would change its shape";
+    EXPECT_THROW(ops::addmm_(row_1N, x, y), c10::Error) << "the sum would change its shape";
   }
   if (tried == 0) GTEST_SKIP() << "this processor has instructions for both types of 16 bits";
+}
+
+TEST(MatrixProduct, IsLeftToTheDeviceElsewhere) {
+  const at::Tensor x = at::empty({3, 4}, at::kMeta), y = at::empty({4, 5}, at::kMeta),
+                   bias_N = at::empty({5}, at::kMeta);
+  EXPECT_EQ(ops::mm(x, y).sizes(), at::IntArrayRef({3, 5}));
+  EXPECT_EQ(ops::addmm(bias_N, x, y).sizes(), at::IntArrayRef({3, 5}));
+  EXPECT_THROW(ops::mm(y, x), c10::Error);
 }
 
 TEST(WidenedProduct, IsLeftToLibTorchWhereItIsSmall) {
@@ -199,7 +207,7 @@ TEST(WidenedProduct, IsLeftToLibTorchWhereItIsSmall) {
   for (const at::ScalarType type : kNarrow) {
     const at::Tensor x = draw(16, 16, Order::kRows, type), y = draw(16, 16, Order::kRows, type);
     ledger.label();
-    const at::Tensor result = at::mm(x, y);
+    const at::Tensor result = ops::mm(x, y);
     EXPECT_EQ(ledger.label().kernel_scratch, 0);
     expect_product(result, x, y);
   }
