@@ -1,5 +1,4 @@
 // What the torch-free program hands to the engine: a command on LibTorch, with what every one of them needs to be said.
-// No torch header.
 #pragma once
 
 #include "app/command.h"

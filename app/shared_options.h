@@ -1,4 +1,4 @@
-// Options that several commands share, and what their words name. No torch header.
+// Options that several commands share, and what their words name.
 #pragma once
 
 #include "app/invocation.h"

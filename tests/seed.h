@@ -1,4 +1,4 @@
-// The seed of what tests draw: the same at every run of a commit, so that what fails once fails again. No torch header.
+// The seed of what tests draw: the same at every run of a commit, so that what fails once fails again.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,7 @@ class Planner {
       std::vector<std::future<Played>> asked;  // no more than are still wanted
       const auto first = next;
       for (; next != larger.end() && asked.size() < kMost - enough.size(); ++next) {
-        asked.push_back(std::async(std::launch::async, play_on(*next, run, /*details=*/false)));
+        asked.push_back(std::async(std::launch::async, play_on(*next, run, plan::Detail::kBytes)));
       }
       for (size_t i = 0; i < asked.size(); ++i) {
         const Played played = asked[i].get();
@@ -165,7 +165,7 @@ class Planner {
     if (gpu_) return played_[key] = play_on(*gpu_, run)();
     const config::RunConfig counted = planned(run);
     // A budget for the CPU may be that of another machine.
-    plan::Plan plan = play::plan_cpu(subject_of(counted), capacity);
+    plan::Plan plan = play::plan_cpu(subject_of(counted), capacity, plan::Detail::kArithmetic);
     plan.target.within_budget = run.memory_budget > 0;
     const bool sure = plan::fit_of(plan) == plan::Fit::kFits;
     return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
@@ -183,11 +183,12 @@ class Planner {
   }
 
   // What it returns may be called on any thread: what it needs of this planner is worked out before.
-  std::function<Played()> play_on(const config::GpuSpec& gpu, const config::RunConfig& run, bool details = true) {
+  std::function<Played()> play_on(const config::GpuSpec& gpu, const config::RunConfig& run,
+                                  plan::Detail detail = plan::Detail::kArithmetic) {
     const config::RunConfig counted = planned(run);
-    return [this, gpu, details, counted, workload = planned_workload(counted)] {
+    return [this, gpu, detail, counted, workload = planned_workload(counted)] {
       const play::Subject subject{counted, inputs_.architecture, *inputs_.folder, workload};
-      const plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .details = details}, ask_);
+      const plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .detail = detail}, ask_);
       const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
       const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
       const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&

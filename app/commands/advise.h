@@ -1,4 +1,4 @@
-// `fathom advise` on the command line. No torch header.
+// `fathom advise` on the command line.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// `fathom answer-plan` on the command line: the child process that plays plans. No torch header.
+// `fathom answer-plan` on the command line: the child process that plays plans.
 #pragma once
 
 #include "app/shared_options.h"

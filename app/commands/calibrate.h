@@ -1,4 +1,4 @@
-// `fathom doctor --calibrate`, and its child that measures one combination, on the command line. No torch header.
+// `fathom doctor --calibrate`, and its child that measures one combination, on the command line.
 #pragma once
 
 #include "app/shared_options.h"

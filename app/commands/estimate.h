@@ -1,4 +1,4 @@
-// `fathom estimate` on the command line, and `fathom estimate 7B`, which needs no LibTorch. No torch header.
+// `fathom estimate` on the command line, and `fathom estimate 7B`, which needs no LibTorch.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// `fathom eval` on the command line. No torch header.
+// `fathom eval` on the command line.
 #pragma once
 
 #include "app/shared_options.h"

@@ -1,4 +1,4 @@
-// `fathom export` on the command line. No torch header.
+// `fathom export` on the command line.
 #pragma once
 
 #include "app/invocation.h"

@@ -1,4 +1,4 @@
-// `fathom generate` on the command line: the model, the prompts and how they are put. No torch header.
+// `fathom generate` on the command line: the model, the prompts and how they are put.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// `fathom logits` on the command line. No torch header.
+// `fathom logits` on the command line.
 #pragma once
 
 #include <charconv>

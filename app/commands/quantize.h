@@ -1,4 +1,4 @@
-// `fathom quantize` on the command line. No torch header.
+// `fathom quantize` on the command line.
 #pragma once
 
 #include "app/shared_options.h"

@@ -1,4 +1,4 @@
-// `fathom train` on the command line. No torch header.
+// `fathom train` on the command line.
 #pragma once
 
 #include "app/shared_options.h"

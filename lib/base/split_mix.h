@@ -30,4 +30,14 @@ class SplitMix64 {
   uint64_t state_;
 };
 
+// A hash of numbers in their order; not against an adversary.
+class NumberHash {
+ public:
+  void add(uint64_t number) { hash_ = SplitMix64(hash_ ^ number).next(); }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0;
+};
+
 }  // namespace fathom

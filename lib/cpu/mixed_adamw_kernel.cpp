@@ -34,11 +34,11 @@ FATHOM_CLONES void update_block(const AdamWStep& step, const float* g, const flo
 // The weights take the upper half of a draw, the second moment the lower one.
 FATHOM_CLONES void round_upper(const float* values, const uint32_t* bits, uint16_t* out, int64_t n) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = round_by_chance(values[i], bits[i] >> 16);
+  for (int64_t i = 0; i < n; ++i) out[i] = round_stochastically(values[i], bits[i] >> 16);
 }
 FATHOM_CLONES void round_lower(const float* values, const uint32_t* bits, uint16_t* out, int64_t n) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = round_by_chance(values[i], bits[i] & 0xffffu);
+  for (int64_t i = 0; i < n; ++i) out[i] = round_stochastically(values[i], bits[i] & 0xffffu);
 }
 
 uint16_t* narrow(Rows rows, int64_t first) { return reinterpret_cast<uint16_t*>(at(rows, first)); }
@@ -50,7 +50,7 @@ struct Block {
   int64_t first, n;
 };
 
-// compute(g, p, p_out): the new weights, in FP32. draws: null where nothing is rounded by chance.
+// compute(g, p, p_out): the new weights, in FP32. draws: null where nothing is rounded stochastically.
 template <typename Compute>
 void update_weights(const Block& block, const uint32_t* draws, const Compute& compute) {
   float gradients[kElements], before[kElements], after[kElements];
@@ -60,7 +60,7 @@ void update_weights(const Block& block, const uint32_t* draws, const Compute& co
   const float* p = from_masters ? masters : read(weights.stored, first, n, before);
   float* out = masters != nullptr ? masters : target(weights.stored, first, after);
   compute(read(gradient, first, n, gradients), p, out);
-  if (weights.by_chance) {
+  if (weights.stochastic) {
     round_upper(out, draws, narrow(weights.stored, first), n);
   } else {
     write(out, weights.stored, first, n);
@@ -85,17 +85,17 @@ void each_block(const StoredWeights& weights, Rows gradient, int64_t first, int6
 
 void adamw(const AdamWStep& step, const StoredWeights& weights, Rows gradient, const StoredMoments& moments,
            const DrawStream& draws, int64_t first, int64_t last) {
-  const bool chance_in_second = moments.second.type == RowType::kBF16;
+  const bool stochastic_second = moments.second.type == RowType::kBF16;
   each_block(weights, gradient, first, last, [&](const Block& block) {
     float first_buffer[kElements], second_buffer[kElements];
     uint32_t bits[kElements];
     // In place where they are FP32.
     auto* m = const_cast<float*>(read(moments.first, block.first, block.n, first_buffer));
     auto* v = const_cast<float*>(read(moments.second, block.first, block.n, second_buffer));
-    if (weights.by_chance || chance_in_second) draw(draws, block.first, block.n, bits);
+    if (weights.stochastic || stochastic_second) draw(draws, block.first, block.n, bits);
     update(step, block, m, v, bits);
     write(m, moments.first, block.first, block.n);
-    if (chance_in_second) round_lower(v, bits, narrow(moments.second, block.first), block.n);
+    if (stochastic_second) round_lower(v, bits, narrow(moments.second, block.first), block.n);
   });
 }
 
@@ -107,7 +107,7 @@ void adamw(const AdamWStep& step, const StoredWeights& weights, Rows gradient, c
     const int64_t whole_end = last - (last - first) % kElements;
     UpdateInLanes lanes(step, moments);
     each_block(weights, gradient, first, whole_end, [&](const Block& block) {
-      if (weights.by_chance) draw(draws, block.first, block.n, bits);
+      if (weights.stochastic) draw(draws, block.first, block.n, bits);
       update_weights(block, bits, [&](const float* g, const float* p, float* p_out) {
         lanes.update(block.first / kElements, g, p, p_out);
       });
@@ -124,7 +124,7 @@ void adamw(const AdamWStep& step, const StoredWeights& weights, Rows gradient, c
     float& second_scale = moments.second_scales[block.first / kElements];
     quant::dequantize_dynamic(quant::kSignedDynamic, first_codes, first_scale, block.n, m);
     quant::dequantize_dynamic(quant::kUnsignedDynamic, second_codes, second_scale, block.n, v);
-    if (weights.by_chance) draw(draws, block.first, block.n, bits);
+    if (weights.stochastic) draw(draws, block.first, block.n, bits);
     update(step, block, m, v, bits);
     first_scale = quant::quantize_dynamic(quant::kSignedDynamic, m, block.n, first_codes);
     second_scale = quant::quantize_dynamic(quant::kUnsignedDynamic, v, block.n, second_codes);

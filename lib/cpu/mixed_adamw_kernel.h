@@ -12,7 +12,7 @@ struct StoredWeights {
   Rows stored;
   float* masters = nullptr;    // the weights themselves, in FP32: BF16 `stored` are then their rounding
   bool masters_unset = false;  // in the first step, which takes them from `stored`
-  bool by_chance = false;      // BF16 without masters: rounded stochastically, else to nearest
+  bool stochastic = false;     // BF16 without masters: rounded stochastically, else to nearest
 };
 
 // FP32 or BF16, each on its own. A second moment in BF16 is rounded stochastically: by beta2 = 0.999 it changes by less

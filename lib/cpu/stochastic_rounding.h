@@ -35,7 +35,7 @@ void draw(const DrawStream& stream, int64_t element, int64_t n, uint32_t* bits);
 
 // BF16 of the lower of the two neighbours in magnitude, or of the other with the odds that the value's place between
 // them has. NaN stays NaN.
-inline uint16_t round_by_chance(float value, uint32_t sixteen_bits) {
+inline uint16_t round_stochastically(float value, uint32_t sixteen_bits) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : (bits + sixteen_bits) >> 16);
 }

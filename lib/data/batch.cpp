@@ -41,6 +41,13 @@ void place(const Example& example, size_t start, Batch& batch) {
 
 }  // namespace
 
+uint64_t shape_hash(const Batch& batch) {
+  NumberHash hash;
+  for (const int64_t number : {batch.rows, batch.length, batch.target_count}) hash.add(static_cast<uint64_t>(number));
+  for (const int64_t length : batch.document_lengths) hash.add(static_cast<uint64_t>(length));
+  return hash.value();
+}
+
 int64_t padded_length(int64_t longest, int64_t pad_to_multiple_of) {
   if (pad_to_multiple_of < 1) return longest;
   return checked_multiply((longest + pad_to_multiple_of - 1) / pad_to_multiple_of, pad_to_multiple_of,

@@ -23,6 +23,9 @@ struct Batch {
   std::vector<int64_t> document_lengths;
 };
 
+// Of all that shapes of tensors depend on.
+uint64_t shape_hash(const Batch& batch);
+
 // pad_to_multiple_of: rounds the length up; 0: the longest row's.
 Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id,
                  int64_t pad_to_multiple_of = 0);

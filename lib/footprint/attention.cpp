@@ -81,7 +81,7 @@ class Attention {
                        heads("output of attention", source, wide), each_query("logsumexp", source, 4)};
     footprint_.forward = {footprint_.kept};
   }
-  Moment gradients(int64_t queries, int64_t keys, int64_t key_bytes) const {
+  Tensors gradients(int64_t queries, int64_t keys, int64_t key_bytes) const {
     return {heads("gradient of attention's output", kGradientSource, kept_),
             heads("gradient of queries", kGradientSource, queries),
             {"gradients of keys and values", kGradientSource, step_.wide(2 * keys, key_bytes)}};
@@ -96,7 +96,7 @@ class Attention {
     footprint_.forward[0].push_back({"attention's blocks",
                                      kTiles,
                                      {{cpu::amx::forward_scratch_bytes(shares, longest_, sizes_.head_size), "bytes"}}});
-    Moment back = gradients(kept_, keys_, step_.compute_bytes);
+    Tensors back = gradients(kept_, keys_, step_.compute_bytes);
     back.push_back({"attention's blocks, and its sums for keys and values",
                     kTiles,
                     {{cpu::amx::backward_scratch_bytes(shares, longest_, sizes_.head_size), "bytes"}}});
@@ -107,7 +107,7 @@ class Attention {
   void cpu_flash() {
     fused(kFlash, sizes_.head_size);
     const bool copies = grouped() && sizes_.key_heads > 1 && sizes_.rows > 1 && longest_ > 1;
-    Moment back = gradients(kept_, kept_, step_.compute_bytes);  // for every query head
+    Tensors back = gradients(kept_, kept_, step_.compute_bytes);  // for every query head
     if (copies) {
       joined(kFlash);
       footprint_.forward[0].push_back(heads("queries, keys, values, as they came", kFlash, kept_ + 2 * keys_));
@@ -131,7 +131,7 @@ class Attention {
     footprint_.forward[0].push_back(document("scores", kMath));
     footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
     if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention", kMath, kept_));
-    Moment back = gradients(kept_, keys_, step_.compute_bytes);
+    Tensors back = gradients(kept_, keys_, step_.compute_bytes);
     back.push_back(document("gradient of probabilities", kGradientSource));
     back.push_back(document("gradient of scores", kGradientSource));
     if (step_.cuda) back.push_back(document("probabilities times their gradient", kMath));
@@ -151,11 +151,11 @@ class Attention {
       return {what, kSegments, {{tokens, "tokens"}, {width, ""}, {step_.compute_bytes, "bytes"}}};
     };
     footprint_.forward[0].push_back(part("a segment's output", queries, kept_));
-    Moment back = gradients(kept_, keys_, masked > 0 ? 4 : step_.compute_bytes);
+    Tensors back = gradients(kept_, keys_, masked > 0 ? 4 : step_.compute_bytes);
     back.push_back(part("gradients of a segment's keys and values", 2 * keys, kept_));
-    Moment queries_too = back;
+    Tensors queries_too = back;
     queries_too.push_back(part("gradient of a segment's queries", queries, kept_));
-    Moment sums = std::move(back);
+    Tensors sums = std::move(back);
     if (masked > 0) {
       const Bytes mask = {"mask of a window's blocks",
                           kSegments,
@@ -181,7 +181,7 @@ class Attention {
     if (pads) joined(source);
     const Bytes every = heads("keys and values for every head", kEfficient, 2 * wide);
     if (repeats) footprint_.forward[0].push_back(every);
-    Moment back = gradients(wide, flash ? narrow : wide, step_.compute_bytes);
+    Tensors back = gradients(wide, flash ? narrow : wide, step_.compute_bytes);
     if (pads) back.push_back(heads("gradient and output of attention, padded", source, 3 * wide));
     if (!flash && repeats) back.push_back(every);
     if (flash) {
@@ -194,7 +194,7 @@ class Attention {
       footprint_.backward = {std::move(back)};
       return;
     }
-    Moment product = back, tiles = std::move(back);
+    Tensors product = back, tiles = std::move(back);
     product.push_back(heads("product of output and gradient", kEfficient, wide));
     product.push_back(each_query("sums of output times gradient", kEfficient, 8));
     constexpr int64_t kTile = 64;

@@ -11,7 +11,7 @@ namespace fathom::footprint {
 Footprint embedding_footprint(const StepSizes& step, int64_t vocabulary, int64_t width, bool tied) {
   constexpr const char* kSorted = "embedding_dense_backward sorts the ids of more than 3,072 tokens; LibTorch 2.11";
   constexpr int64_t kUnsortedTokens = 3072;
-  Moment backward;
+  Tensors backward;
   const int64_t part = tied_part_rows(vocabulary, width * step.stored_bytes);
   if (tied && part < vocabulary) {
     backward.push_back({"gradient of a part of the embedding",

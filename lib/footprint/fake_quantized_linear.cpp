@@ -16,9 +16,9 @@ Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& siz
     return {what, kSource, {{sizes.out, ""}, {sizes.in, ""}, {bytes, "bytes"}}};
   };
   const bool in_place = sizes.adapted && step.compute_bytes == kWide;
-  Moment rounded, of_weight = {{"gradient of a linear layer's output", kGradientSource, of_output},
-                               {"input of a linear layer", kSource, of_input},
-                               matrix("gradient of a rounded weight", step.compute_bytes)};
+  Tensors rounded, of_weight = {{"gradient of a linear layer's output", kGradientSource, of_output},
+                                {"input of a linear layer", kSource, of_input},
+                                matrix("gradient of a rounded weight", step.compute_bytes)};
   if (sizes.adapted) {
     rounded.push_back(matrix("weight with its adapter", kWide));
     of_weight.push_back(rounded.front());
@@ -32,7 +32,7 @@ Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& siz
     of_weight.push_back(
         {"codes of a part of a weight, and which it has", kSource, {{part, "numbers"}, {2 * kWide + 2, "bytes"}}});
   }
-  Moment forward = rounded, back = rounded;
+  Tensors forward = rounded, back = rounded;
   forward.push_back({"input of a linear layer", kSource, of_input});
   forward.push_back({"output of a linear layer", kSource, of_output});
   back.push_back({"gradient of a linear layer's output", kGradientSource, of_output});

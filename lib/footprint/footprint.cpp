@@ -5,16 +5,16 @@
 
 namespace fathom::footprint {
 
-int64_t bytes_of(const Moment& moment) {
+int64_t bytes_of(const Tensors& moment) {
   int64_t sum = 0;
   for (const Bytes& bytes : moment) sum = checked_add(sum, value_of(bytes.product), bytes.what);
   return sum;
 }
 
 Footprint elementwise(Footprint footprint) {
-  for (const Moment& moment : footprint.forward) footprint.forward_work.bytes += bytes_of(moment);
+  for (const Tensors& moment : footprint.forward) footprint.forward_work.bytes += bytes_of(moment);
   footprint.backward_work.bytes = bytes_of(footprint.kept);
-  for (const Moment& moment : footprint.backward) footprint.backward_work.bytes += bytes_of(moment);
+  for (const Tensors& moment : footprint.backward) footprint.backward_work.bytes += bytes_of(moment);
   return footprint;
 }
 

@@ -17,7 +17,7 @@ struct Bytes {
   // Of what is kept; all else are temporary buffers, autocast's copies apart.
   memory::Component component = memory::Component::kActivations;
 };
-using Moment = std::vector<Bytes>;  // tensors that are alive together
+using Tensors = std::vector<Bytes>;  // tensors that are alive together
 
 // What a pass computes and moves: floating-point operations of matrix products, bytes that are read and written
 // besides.
@@ -26,14 +26,14 @@ struct Work {
 };
 
 struct Footprint {
-  Moment kept;                   // from the forward pass to the end of the backward pass
-  std::vector<Moment> forward;   // while it runs, its inputs and its output included: one moment after the other
-  std::vector<Moment> backward;  // likewise, beside what is kept, the gradients of output and inputs included
+  Tensors kept;                   // from the forward pass to the end of the backward pass
+  std::vector<Tensors> forward;   // while it runs, its inputs and its output included: one moment after the other
+  std::vector<Tensors> backward;  // likewise, beside what is kept, the gradients of output and inputs included
   Work forward_work = {}, backward_work = {};
 };
 
 // Throws Error where the sum leaves int64.
-int64_t bytes_of(const Moment& moment);
+int64_t bytes_of(const Tensors& moment);
 // Of an operator without products, which reads and writes each of its tensors once.
 Footprint elementwise(Footprint footprint);
 

@@ -19,7 +19,7 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   const Bytes input = {"input of the head, which becomes its gradient",
                        kLoss,
                        {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}};
-  Moment loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
+  Tensors loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
   if (!sizes.gradients) loss.push_back(input);
   if (step.casts()) {
     loss.push_back({"autocast's copy of the head",
@@ -28,7 +28,7 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
                     memory::Component::kFunctionality});
   }
   const bool sums_wider = bytes == 2 && (step.stored_bytes == 4 || chunk < sizes.rows);
-  Moment rounded;  // the sum of several chunks, in FP32 until their end
+  Tensors rounded;  // the sum of several chunks, in FP32 until their end
   if (sizes.trained && sums_wider && step.stored_bytes == 2) {
     rounded.push_back(
         {"sum for the head's gradient", kLoss, {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {4, "bytes"}}});

@@ -20,12 +20,12 @@ Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
 
 // What a product needs of a weight that is not there as it is: a copy in the type of products, and on a GPU tables
 // through which 4-bit codes are looked up a part at a time.
-Moment made_for_product(const StepSizes& step, const LinearSizes& sizes) {
+Tensors made_for_product(const StepSizes& step, const LinearSizes& sizes) {
   const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
   if (!sizes.codes)
-    return step.casts() ? Moment{{"autocast's copy of a weight", kAutocastSource, copy, kCopy}} : Moment{};
-  Moment made = {{"dequantized weight", kDequantized, copy}};
-  if (step.cuda && !quant::has_row_scales(*sizes.codes)) {
+    return step.casts() ? Tensors{{"autocast's copy of a weight", kAutocastSource, copy, kCopy}} : Tensors{};
+  Tensors made = {{"dequantized weight", kDequantized, copy}};
+  if (step.cuda && quant::is_in_4_bits(*sizes.codes)) {
     const int64_t numbers = std::min(kDequantizedPart, sizes.in * sizes.out);
     made.push_back(
         {"codes as indices, and what they stand for", kDequantized, {{numbers / 2, "pairs"}, {4 + 8, "bytes"}}});
@@ -60,7 +60,7 @@ void add_work(const StepSizes& step, const LinearSizes& sizes, bool copies, Foot
   footprint.backward_work.bytes += value_of({{step.tokens, ""}, {(1 + back) * sizes.in + sizes.out, ""}, {both, ""}});
 }
 
-void append(Moment& moment, const Moment& more) { moment.insert(moment.end(), more.begin(), more.end()); }
+void append(Tensors& moment, const Tensors& more) { moment.insert(moment.end(), more.begin(), more.end()); }
 
 }  // namespace
 
@@ -71,9 +71,9 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   const Bytes output = {"output of a linear layer", kProduct, step.wide(sizes.out, step.compute_bytes)};
   const Bytes of_output = {"gradient of a linear layer's output", kGradientSource, output.product};
   Footprint footprint;
-  const Moment made = made_for_product(step, sizes);
+  const Tensors made = made_for_product(step, sizes);
   add_work(step, sizes, !made.empty(), footprint);
-  Moment forward = {input, output}, of_weight = {of_output}, of_input = {of_output};
+  Tensors forward = {input, output}, of_weight = {of_output}, of_input = {of_output};
   append(forward, made);
   if (sizes.trained && step.casts()) {
     const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
@@ -106,7 +106,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (sizes.keeps_input()) footprint.backward.push_back(std::move(of_weight));
   if (!sizes.input_needs_gradient) return footprint;
   of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
-  Moment through = of_input;
+  Tensors through = of_input;
   if (!sizes.trained) append(of_input, made);
   footprint.backward.push_back(std::move(of_input));
   if (sizes.adapted && (widens || step.dropout)) {

@@ -27,7 +27,7 @@ int64_t elements_of(const TrainedSizes& sizes) {
   return sizes.columns == 0 ? sizes.rows : checked_multiply(sizes.rows, sizes.columns, "elements of a matrix");
 }
 
-Moment adamw_states(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
+Tensors adamw_states(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
   const MomentStorage storage = moment_storage(run.optim, run.master_weights);
   std::map<int64_t, int64_t> numbers;  // bytes of one number of a moment -> numbers of each moment
   int64_t scales = 0, masters = 0;
@@ -37,7 +37,7 @@ Moment adamw_states(const config::RunConfig& run, const std::vector<TrainedSizes
     scales += scales_of_moment(storage, elements);
     if (run.master_weights == config::MasterWeights::kFp32 && each.bytes < 4) masters += elements;
   }
-  Moment states = {{"masters", kMasters, {{masters, "parameters"}, {4, "bytes"}}, kStates}};
+  Tensors states = {{"masters", kMasters, {{masters, "parameters"}, {4, "bytes"}}, kStates}};
   for (const auto& [bytes, count] : numbers) {
     const char* source = bytes == 1 ? k8bit : kAdamW;
     states.push_back({"moments", source, {{2, "of"}, {count, "parameters"}, {bytes, "bytes"}}, kStates});
@@ -51,32 +51,41 @@ Moment adamw_states(const config::RunConfig& run, const std::vector<TrainedSizes
   return states;
 }
 
+// Lion's and Adafactor's updates go over a parameter at a time.
+Tensors change_of(const TrainedSizes& parameter) {
+  const Product wide = {{parameter.rows, ""}, {std::max<int64_t>(1, parameter.columns), ""}, {4, "bytes"}};
+  Tensors instant;
+  if (parameter.bytes < 4) instant.push_back({"gradient in FP32", kUpdate, wide});
+  instant.push_back({"change of a parameter", kUpdate, wide});
+  return instant;
+}
+
 // MixedAdamW::Group::update over the largest group of a kind.
-std::vector<Moment> group_update(const config::RunConfig& run, int64_t elements, bool narrow, bool quantized) {
-  const bool by_chance = narrow && run.master_weights == config::MasterWeights::kStochastic;
+std::vector<Tensors> group_update(const config::RunConfig& run, int64_t elements, bool narrow, bool quantized) {
+  const bool stochastic = narrow && run.master_weights == config::MasterWeights::kStochastic;
   const bool narrow_moments = moment_storage(run.optim, run.master_weights) == MomentStorage::kBf16;
   const auto each = [&](const char* what, int64_t bytes) -> Bytes {
     return {what, kGroup, {{elements, "elements"}, {bytes, "bytes"}}};
   };
-  Moment standing;
+  Tensors standing;
   if (narrow_moments || quantized) standing.push_back(each("both moments in FP32", 8));
   if (narrow && run.master_weights != config::MasterWeights::kFp32) standing.push_back(each("weights in FP32", 4));
   const auto with = [&](const Bytes& more) {
-    Moment moment = standing;
-    moment.push_back(more);
-    return moment;
+    Tensors instant = standing;
+    instant.push_back(more);
+    return instant;
   };
-  std::vector<Moment> moments;
-  if (narrow) moments.push_back(with(each("gradients in FP32", 4)));
-  if (by_chance || narrow_moments) moments.push_back(with(each("random bits, and draws from them", 9)));
+  std::vector<Tensors> instants;
+  if (narrow) instants.push_back(with(each("gradients in FP32", 4)));
+  if (stochastic || narrow_moments) instants.push_back(with(each("random bits, and draws from them", 9)));
   if (quantized) {
-    moments.push_back(with(each("codes", 4)));
-    moments.push_back({each("moments in FP32, and their codes as indices", 12)});
+    instants.push_back(with(each("codes", 4)));
+    instants.push_back({each("moments in FP32, and their codes as indices", 12)});
   }
-  return moments;
+  return instants;
 }
 
-std::vector<Moment> group_updates(const config::RunConfig& run, const std::vector<TrainedSizes>& trained) {
+std::vector<Tensors> group_updates(const config::RunConfig& run, const std::vector<TrainedSizes>& trained) {
   const MomentStorage storage = moment_storage(run.optim, run.master_weights);
   std::vector<UpdatedParameter> parameters;
   parameters.reserve(trained.size());
@@ -89,11 +98,12 @@ std::vector<Moment> group_updates(const config::RunConfig& run, const std::vecto
     int64_t& elements = largest[{any.narrow, any.quantized}];
     elements = std::max(elements, elements_of(group));
   }
-  std::vector<Moment> moments;
+  std::vector<Tensors> instants;
   for (const auto& [kind, elements] : largest) {
-    for (Moment& moment : group_update(run, elements, kind.first, kind.second)) moments.push_back(std::move(moment));
+    for (Tensors& instant : group_update(run, elements, kind.first, kind.second))
+      instants.push_back(std::move(instant));
   }
-  return moments;
+  return instants;
 }
 
 // Moments are read and written; masters too, in the place of the weights, which are written alone.
@@ -107,7 +117,7 @@ int64_t adamw_traffic(const config::RunConfig& run, const TrainedSizes& trained)
 
 }  // namespace
 
-Moment state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
+Tensors state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
   int64_t parameters = 0, sides = 0;
   for (const TrainedSizes& each : trained) {
     parameters = checked_add(parameters, elements_of(each), "trained parameters");
@@ -128,8 +138,8 @@ Moment state_footprint(const config::RunConfig& run, const std::vector<TrainedSi
   return {};
 }
 
-std::vector<Moment> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
-                                     bool scales_loss) {
+std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
+                                      bool scales_loss) {
   if (!cuda) return {};
   const int64_t chunk = 65536;  // elements for which LibTorch's multi-tensor kernels give one number
   std::map<int64_t, std::pair<int64_t, int64_t>> of_type;  // bytes of an element -> tensors, chunks of the largest
@@ -140,24 +150,29 @@ std::vector<Moment> update_footprint(const config::RunConfig& run, const std::ve
     chunks = std::max(chunks, divide_up(elements_of(each), chunk));
     if (largest == nullptr || elements_of(each) > elements_of(*largest)) largest = &each;
   }
-  std::vector<Moment> moments;
+  std::vector<Tensors> instants;
   if (run.max_grad_norm > 0 || scales_loss) {
     constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
     for (const auto& [bytes, count] : of_type) {
-      moments.push_back(
+      instants.push_back(
           {{"norms of chunks", kNorms, {{count.first, "tensors"}, {count.second + 1, "chunks"}, {4, "bytes"}}}});
     }
   }
-  if (config::row_of(run.optim).is_adamw) {
-    if (moment_storage(run.optim, run.master_weights) == MomentStorage::kAsWeights) return moments;
-    for (Moment& moment : group_updates(run, trained)) moments.push_back(std::move(moment));
-  } else if (run.optim != config::Optimizer::kSgd && largest != nullptr) {
-    const Product wide = {{largest->rows, ""}, {std::max<int64_t>(1, largest->columns), ""}, {4, "bytes"}};
-    Moment& moment = moments.emplace_back();
-    if (largest->bytes < 4) moment.push_back({"gradient in FP32", kUpdate, wide});
-    moment.push_back({"change of a parameter", kUpdate, wide});
+  switch (run.optim) {
+    case config::Optimizer::kAdamW:
+    case config::Optimizer::kAdamW8bit:
+    case config::Optimizer::kAdamWBf16:
+      if (moment_storage(run.optim, run.master_weights) == MomentStorage::kAsWeights) break;
+      for (Tensors& instant : group_updates(run, trained)) instants.push_back(std::move(instant));
+      break;
+    case config::Optimizer::kLion:
+    case config::Optimizer::kAdafactor:
+      if (largest != nullptr) instants.push_back(change_of(*largest));
+      break;
+    case config::Optimizer::kSgd:
+      break;
   }
-  return moments;
+  return instants;
 }
 
 // The norm reads the gradient. Then a kernel goes over the parameter once: it reads the gradient, reads and writes the

@@ -15,11 +15,11 @@ struct TrainedSizes {
 };
 
 // Tensors that exist from before the first step to the end.
-Moment state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda);
+Tensors state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda);
 
 // Moments of an update, gradients apart: on a CPU none, where our kernels take nothing. scales_loss: FP16.
-std::vector<Moment> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
-                                     bool scales_loss);
+std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
+                                      bool scales_loss);
 
 // Bytes that the update of one parameter reads and writes, its gradient's norm included.
 int64_t update_traffic(const config::RunConfig& run, const TrainedSizes& trained);

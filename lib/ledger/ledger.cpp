@@ -36,7 +36,8 @@ struct Ledger::State {
   std::vector<Event> events;
   LabelState label_state;
   memory::Memory memory;
-  int64_t live = 0;
+  int64_t live = 0, changes = 0;
+  Repeater repeater;
   std::optional<memory::Phase> phase;  // of the last begin_phase, ended or not
 
   void note(Record record) {
@@ -115,6 +116,7 @@ void Ledger::on_allocate(const void* key, int64_t bytes, const KernelCall& call)
   if (claim_of_thread >= 0) block.claim = static_cast<memory::Component>(claim_of_thread);
   s.numbers.insert(key, number);
   s.live += bytes;
+  s.changes += 1;
   s.note({.kind = Record::Kind::kAllocate, .block = number});
 }
 
@@ -127,6 +129,7 @@ void Ledger::on_free(const void* key, const KernelCall& call) {
   block.alive = false;
   block.kernel_scratch = !block.carried && (block.call.worker || (block.call.thread && block.call == call));
   s.live -= block.bytes;
+  s.changes += 1;
   s.note({.kind = Record::Kind::kFree, .block = number});
 }
 
@@ -176,6 +179,21 @@ int64_t Ledger::live_bytes() const {
   std::lock_guard guard(state_->mutex);
   return state_->live;
 }
+
+int64_t Ledger::changes() const {
+  std::lock_guard guard(state_->mutex);
+  return state_->changes;
+}
+
+void Ledger::repeat(uint64_t kind, const Work& work) {
+  if (state_->repeater) {
+    state_->repeater(kind, work);
+  } else {
+    work();
+  }
+}
+
+void Ledger::set_repeater(Repeater repeater) { state_->repeater = std::move(repeater); }
 
 const std::vector<Ledger::Event>& Ledger::last_events() const { return state_->events; }
 

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,16 @@ class Ledger {
   // Of the stretch with the largest peak among those that held a backward phase; empty before there was one.
   const memory::Timeline& peak_timeline() const;
   int64_t live_bytes() const;  // now, kernel scratch included
+  int64_t changes() const;     // allocations and releases since this ledger was made
+
+  // ---- work that comes again and again within a step: a micro-batch, a group of parameters updated together.
+  using Work = std::function<void()>;
+  // kind: the same number only for work whose requests are the same.
+  using Repeater = std::function<void(uint64_t kind, const Work& work)>;
+  // Does the work, or has the repeater do it.
+  void repeat(uint64_t kind, const Work& work);
+  // A dry run's, which may leave work out; empty: none.
+  void set_repeater(Repeater repeater);
 
   // One event of the last labelled stretch, for timelines and comparisons.
   struct Event {

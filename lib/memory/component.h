@@ -7,16 +7,16 @@
 
 namespace fathom::memory {
 
-// In the order of reports. kKernelScratch is what an operator with a kernel takes and gives back inside one call; it is
-// shown beside the seven components and never part of `live`.
+// In the order of reports. Kernel scratch, which an operator takes and gives back inside one call, belongs to none: it
+// is shown beside the seven (Memory::kernel_scratch) and is never part of `live`.
 enum class Component {
-  kWeights,
-  kOptimizerStates,
-  kGradients,
-  kFunctionality,
-  kActivations,
-  kTemporaryBuffers,
-  kKernels,
+  kWeights,           // storages of parameters and buffers: trained, frozen, adapters
+  kOptimizerStates,   // what the optimizer keeps between steps
+  kGradients,         // storages that were ever a leaf's .grad, and the head's gradient on its way there
+  kFunctionality,     // what a feature registers: the ring of batches, autocast's copies of parameters, a cache of keys
+  kActivations,       // of a forward pass or a recomputation, alive when the backward pass of that segment starts
+  kTemporaryBuffers,  // everything else
+  kKernels,           // workspaces that libraries take from the allocator (cuBLAS)
 };
 inline constexpr int kComponentCount = 7;
 inline constexpr std::array<Component, kComponentCount> kComponents = {

@@ -46,27 +46,28 @@ void for_blocks(int64_t values, int64_t block, const Body& body) {
   });
 }
 
+const quant::CodesRow& kind_of_codes(const QuantizedMatrix& matrix) {
+  return quant::row_of(quant::row_of(matrix.scheme).codes);
+}
+
 void quantize_part_on_cpu(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first,
                           const at::Tensor& part_RD) {
   const auto* values = part_RD.const_data_ptr<float>();
   const int64_t start = first * matrix.columns;
   auto* codes = static_cast<uint8_t*>(matrix.codes.data_ptr());
   auto* out = scales.mutable_data_ptr<float>();
+  const quant::CodesRow& kind = kind_of_codes(matrix);
   if (!quant::has_row_scales(matrix.scheme)) {
     const int64_t block = quant::block_of(matrix.scheme);
-    const auto quantize_block = quant::is_int4(matrix.scheme) ? quant::quantize_int4 : quant::quantize_nf4;
     for_blocks(part_RD.numel(), block, [&](int64_t value, int64_t n) {
       const int64_t place = start + value;
-      out[place / block] = quantize_block(values + value, n, codes + place / 2);
+      out[place / block] = kind.quantize(values + value, n, codes + place * kind.bits / 8);
     });
     return;
   }
   for_rows(matrix, part_RD.size(0), [&](int64_t row) {
-    const float* from = values + row * matrix.columns;
-    uint8_t* to = codes + start + row * matrix.columns;
-    out[first + row] = matrix.scheme == Scheme::kFp8
-                           ? quant::quantize_fp8(from, matrix.columns, to)
-                           : quant::quantize_int8(from, matrix.columns, reinterpret_cast<int8_t*>(to));
+    const int64_t place = row * matrix.columns;
+    out[first + row] = kind.quantize(values + place, matrix.columns, codes + (start + place) * kind.bits / 8);
   });
 }
 
@@ -94,7 +95,7 @@ void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
   constexpr int64_t kBlocks = cpu::kBlock / quant::kNf4Block;  // double quantization is NF4's
   static_assert(quant::kScaleBlock % kBlocks == 0);
   const int64_t size = quant::block_of(matrix.scheme);
-  const auto dequantize_block = quant::is_int4(matrix.scheme) ? quant::dequantize_int4 : quant::dequantize_nf4;
+  const quant::CodesRow& kind = kind_of_codes(matrix);
   const auto* codes = matrix.codes.const_data_ptr<uint8_t>();
   for_blocks(matrix.rows * matrix.columns, cpu::kBlock, [&](int64_t first, int64_t n) {
     std::array<float, cpu::kBlock> buffer;
@@ -104,7 +105,8 @@ void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
     float* values = cpu::target(out, first, buffer.data());
     for (int64_t block = 0; block < count; ++block) {
       const int64_t place = block * size;
-      dequantize_block(codes + (first + place) / 2, scales[block], std::min(size, n - place), values + place);
+      kind.dequantize(codes + (first + place) * kind.bits / 8, scales[block], std::min(size, n - place),
+                      values + place);
     }
     cpu::write(values, out, first, n);
   });
@@ -113,16 +115,13 @@ void dequantize_blocks_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
 void dequantize_rows_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
   const auto* codes = static_cast<const uint8_t*>(matrix.codes.const_data_ptr());
   const auto* scales = matrix.scales.const_data_ptr<float>();
+  const quant::CodesRow& kind = kind_of_codes(matrix);
   for_rows(matrix, matrix.rows, [&](int64_t row) {
     std::array<float, cpu::kBlock> buffer;
     for (int64_t column = 0; column < matrix.columns; column += cpu::kBlock) {
       const int64_t place = row * matrix.columns + column, n = std::min(cpu::kBlock, matrix.columns - column);
       float* values = cpu::target(out, place, buffer.data());
-      if (matrix.scheme == Scheme::kFp8) {
-        quant::dequantize_fp8(codes + place, scales[row], n, values);
-      } else {
-        quant::dequantize_int8(reinterpret_cast<const int8_t*>(codes) + place, scales[row], n, values);
-      }
+      kind.dequantize(codes + place * kind.bits / 8, scales[row], n, values);
       cpu::write(values, out, place, n);
     }
   });
@@ -137,7 +136,7 @@ at::Tensor table(std::span<const float> values, at::IntArrayRef sizes, at::Devic
 
 QuantTables make_quant_tables(Scheme scheme, at::Device device) {
   QuantTables tables;
-  if (!device.is_cuda() || quant::has_row_scales(scheme)) return tables;
+  if (!device.is_cuda() || !quant::is_in_4_bits(scheme)) return tables;
   const ledger::ClaimScope claim(memory::Component::kFunctionality);
   std::vector<float> pairs;
   for (size_t byte = 0; byte < 256; ++byte) {

@@ -98,12 +98,14 @@ at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t co
 
 void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
   const at::AutoDispatchBelowADInplaceOrView below;  // nothing of it is differentiated
-  if (quant::has_row_scales(matrix.scheme)) {
-    quantize_rows(matrix, scales, first, part_RD);
-  } else if (quant::is_int4(matrix.scheme)) {
-    quantize_int4_groups(matrix, scales, first, part_RD);
-  } else {
-    quantize_nf4_blocks(matrix, scales, first, part_RD);
+  switch (quant::row_of(matrix.scheme).codes) {
+    case quant::Codes::kInt8:
+    case quant::Codes::kFp8:
+      return quantize_rows(matrix, scales, first, part_RD);
+    case quant::Codes::kNf4:
+      return quantize_nf4_blocks(matrix, scales, first, part_RD);
+    case quant::Codes::kInt4:
+      return quantize_int4_groups(matrix, scales, first, part_RD);
   }
 }
 

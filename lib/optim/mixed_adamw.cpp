@@ -102,7 +102,7 @@ void MixedAdamW::update_by_kernel(const Entry& entry, const cpu::AdamWStep& step
   }
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);
   if (!parameter.is_cpu()) return;
-  cpu::StoredWeights weights{ops::rows(parameter), nullptr, steps() == 1, rounds_by_chance(parameter)};
+  cpu::StoredWeights weights{ops::rows(parameter), nullptr, steps() == 1, rounds_stochastically(parameter)};
   if (entry.master.defined()) weights.masters = entry.master.data_ptr<float>();
   const int64_t elements = parameter.numel();
   if (!entry.first.scales.defined()) {

@@ -50,7 +50,7 @@ class MixedAdamW : public Optimizer {
 
   void update(double learning_rate, const at::Tensor& gradient_factor) override;
   bool has_kernel(const at::Tensor& parameter) const { return !options_.by_operators && ops::has_kernel(parameter); }
-  bool rounds_by_chance(const at::Tensor& parameter) const {
+  bool rounds_stochastically(const at::Tensor& parameter) const {
     return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
   }
   void update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const;

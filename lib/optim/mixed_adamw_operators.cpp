@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/split_mix.h"
 #include "optim/mixed_adamw.h"
 #include "quant/magnitude.h"
 
@@ -85,7 +86,7 @@ at::Tensor draw_bits(const std::vector<cpu::DrawStream>& streams, const footprin
 }
 
 // FP32 values become those of BF16, by draws from 0 to 65,535.
-void round_by_chance(const at::Tensor& values, const at::Tensor& sixteen_bits) {
+void round_stochastically(const at::Tensor& values, const at::Tensor& sixteen_bits) {
   const at::Tensor not_numbers = values.isnan();  // a GPU's has all bits set: adding to it would make it a zero
   values.view(at::kInt).add_(sixteen_bits).bitwise_and_(as_int32(0xffff0000u));
   values.masked_fill_(not_numbers, std::numeric_limits<double>::quiet_NaN());
@@ -99,6 +100,7 @@ struct MixedAdamW::Group {
   const footprint::UpdateGroup& spans;
 
   void update(double learning_rate, const std::optional<at::Tensor>& gradient_divisor) const;
+  uint64_t shape_hash() const;  // of all that sizes and types of an update's tensors depend on
 
   const Entry& entry(size_t span) const { return optimizer.entries_[spans[span].parameter]; }
   const Entry& any() const { return entry(0); }  // for what all have in common
@@ -191,8 +193,8 @@ at::Tensor MixedAdamW::Group::draws() const {
 // bits: draws, of which weights take the upper half.
 void MixedAdamW::Group::store_weights(const Buffer& weights, const at::Tensor& bits) const {
   if (any().parameter.scalar_type() == at::kFloat) return;  // changed in place
-  if (optimizer.rounds_by_chance(any().parameter)) {
-    round_by_chance(weights.all, bits.bitwise_right_shift(16).bitwise_and_(as_int32(0xffff)));
+  if (optimizer.rounds_stochastically(any().parameter)) {
+    round_stochastically(weights.all, bits.bitwise_right_shift(16).bitwise_and_(as_int32(0xffff)));
   }
   at::_foreach_copy_(parameters(), weights.spans);
 }
@@ -203,7 +205,7 @@ void MixedAdamW::Group::store_moments(const Buffer& first, const Buffer& second,
     quantize(second, &Entry::second, optimizer.tables_.second);
   } else if (any().first.values.scalar_type() == at::kBFloat16) {
     at::_foreach_copy_(values(&Entry::first), first.spans);
-    round_by_chance(second.all, bits.bitwise_and(as_int32(0xffff)));
+    round_stochastically(second.all, bits.bitwise_and(as_int32(0xffff)));
     at::_foreach_copy_(values(&Entry::second), second.spans);
   }
 }
@@ -230,17 +232,35 @@ void MixedAdamW::Group::update(double learning_rate, const std::optional<at::Ten
     update_in_fp32({weights, std::move(gradients), first, second}, learning_rate, gradient_divisor);
   }
   at::Tensor bits;
-  if (optimizer.rounds_by_chance(any().parameter) || any().second.values.scalar_type() == at::kBFloat16) {
+  if (optimizer.rounds_stochastically(any().parameter) || any().second.values.scalar_type() == at::kBFloat16) {
     bits = draws();
   }
   store_weights(weights, bits);
   store_moments(first, second, bits);
 }
 
+uint64_t MixedAdamW::Group::shape_hash() const {
+  NumberHash hash;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const Entry& each = entry(i);
+    const at::Tensor& gradient = each.parameter.grad();
+    hash.add(static_cast<uint64_t>(spans[i].n));
+    hash.add(each.decays ? 1 : 0);
+    for (const at::Tensor& tensor : {each.parameter, gradient, each.master, each.first.values, each.second.values}) {
+      hash.add(static_cast<uint64_t>(tensor.defined() ? tensor.scalar_type() : at::ScalarType::Undefined));
+    }
+    if (!gradient.is_contiguous()) hash.add(static_cast<uint64_t>(gradient.numel()));  // it is copied whole
+  }
+  return hash.value();
+}
+
 void MixedAdamW::update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const {
   std::optional<at::Tensor> divisor;
   if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
-  for (const footprint::UpdateGroup& spans : groups_) Group{*this, spans}.update(learning_rate, divisor);
+  for (const footprint::UpdateGroup& spans : groups_) {
+    const Group group{*this, spans};
+    repeat(group.shape_hash(), [&] { group.update(learning_rate, divisor); });
+  }
 }
 
 }  // namespace fathom::optim

@@ -26,6 +26,14 @@ void Optimizer::claim(const at::Tensor& tensor, const std::string& name) {
   if (ledger_ != nullptr) ledger_->claim(tensor, memory::Component::kOptimizerStates, name);
 }
 
+void Optimizer::repeat(uint64_t kind, const ledger::Ledger::Work& work) const {
+  if (ledger_ != nullptr) {
+    ledger_->repeat(kind, work);
+  } else {
+    work();
+  }
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
                                           ledger::Ledger* ledger) {
   const AdamWOptions adamw{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};

@@ -41,6 +41,8 @@ class Optimizer {
   at::Tensor add_state(const std::string& name, const at::Tensor& parameter, at::IntArrayRef sizes,
                        at::ScalarType dtype);
   void claim(const at::Tensor& tensor, const std::string& name);
+  // As ledger::Ledger::repeat.
+  void repeat(uint64_t kind, const ledger::Ledger::Work& work) const;
 
  private:
   virtual void update(double learning_rate, const at::Tensor& gradient_factor) = 0;

@@ -18,7 +18,7 @@ namespace fathom::plan {
 namespace {
 
 using footprint::Bytes;
-using footprint::Moment;
+using footprint::Tensors;
 using memory::Component;
 
 // A tensor, while it is there.
@@ -75,11 +75,11 @@ class Walk {
     instants_ = 0;
     hold(kept_, standing_, 0);
     instant({"start", ""}, {});
-    for (const Moment& moment : loading_) instant({"load", "the base"}, {&moment});
+    for (const Tensors& moment : loading_) instant({"load", "the base"}, {&moment});
     for (const std::vector<BatchOperators>& step : steps_) {
       for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], /*later=*/i > 0);
       instant({"optimizer step", ""}, {});
-      for (const Moment& moment : updates_) instant({"optimizer step", ""}, {&moment});
+      for (const Tensors& moment : updates_) instant({"optimizer step", ""}, {&moment});
       release(made_, 0);
     }
     for (const BatchOperators& batch : evaluations_) evaluate(batch);
@@ -102,13 +102,13 @@ class Walk {
     const size_t copies = kept_.size();
     if (checkpoints_) hold_copies(batch);
     const size_t made = made_.size();
-    for (const Moment& moment : batch.head.footprint.forward) {
+    for (const Tensors& moment : batch.head.footprint.forward) {
       if (&moment == &batch.head.footprint.forward.back()) hold(made_, batch.head.gradients, 0);
       instant({"forward pass", "the loss"}, {&moment});
     }
     if (later && !batch.head_waits) release(made_, made);
     release(kept_, copies);
-    for (const Moment& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
+    for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
     end();  // of the head
     if (batch.has_backward(layers)) {
       backward(batch.last_norm, 0, nullptr, later);
@@ -135,11 +135,11 @@ class Walk {
     if (later) release(made_, made);
   }
 
-  void backward(const Operator& each, int64_t layer, const Moment* stream, bool later) {
+  void backward(const Operator& each, int64_t layer, const Tensors* stream, bool later) {
     if (!later) hold(made_, each.gradients, layer);
-    const Moment* added = later ? &each.gradients : nullptr;
-    const Moment* through = each.takes_stream_gradient ? nullptr : stream;
-    for (const Moment& moment : each.footprint.backward) {
+    const Tensors* added = later ? &each.gradients : nullptr;
+    const Tensors* through = each.takes_stream_gradient ? nullptr : stream;
+    for (const Tensors& moment : each.footprint.backward) {
       instant({"backward pass", each.part, layer}, {&moment, &each.waiting, through, added});
     }
     end();
@@ -165,12 +165,12 @@ class Walk {
       if (std::exchange(seen[batch.layers[layer]], 1)) continue;
       const int64_t number = static_cast<int64_t>(layer) + 1;
       for (const Operator& each : batch.of_layer(number)) {
-        for (const Moment& moment : each.footprint.forward) {
+        for (const Tensors& moment : each.footprint.forward) {
           instant({"evaluation", each.part, number}, {&moment, &each.waiting, &batch.checkpoint});
         }
       }
     }
-    for (const Moment& moment : batch.head.footprint.forward) instant({"evaluation", "the loss"}, {&moment});
+    for (const Tensors& moment : batch.head.footprint.forward) instant({"evaluation", "the loss"}, {&moment});
     release(kept_, before);
   }
 
@@ -182,14 +182,14 @@ class Walk {
     now = checked_add(now, bytes, tensor.what);
     analytic_.maximum[tensor.component] = std::max(analytic_.maximum[tensor.component], now);
   }
-  void hold(std::vector<Alive>& list, const Moment& tensors, int64_t layer) {
+  void hold(std::vector<Alive>& list, const Tensors& tensors, int64_t layer) {
     for (const Bytes& tensor : tensors) hold(list, tensor, layer);
   }
   void release(std::vector<Alive>& list, size_t size) {
     for (; list.size() > size; list.pop_back()) now_[list.back().component] -= list.back().bytes;
   }
   // What an operator keeps, and its end: the last that began ends first.
-  void begin(const Moment& kept, int64_t layer) {
+  void begin(const Tensors& kept, int64_t layer) {
     begun_.push_back(kept_.size());
     hold(kept_, kept, layer);
   }
@@ -199,10 +199,10 @@ class Walk {
   }
 
   // With what is taken at this instant besides; null: nothing.
-  void instant(const Place& place, std::initializer_list<const Moment*> taken) {
+  void instant(const Place& place, std::initializer_list<const Tensors*> taken) {
     memory::ComponentBytes at = now_;
     std::vector<Alive> temporaries;
-    for (const Moment* moment : taken) {
+    for (const Tensors* moment : taken) {
       if (moment == nullptr) continue;
       for (const Bytes& tensor : *moment) {
         const bool copy = tensor.component == Component::kFunctionality;
@@ -261,8 +261,8 @@ class Walk {
 
   const bool checkpoints_;
   const arch::ParameterTable parameters_;
-  Moment standing_;
-  std::vector<Moment> loading_, updates_;
+  Tensors standing_;
+  std::vector<Tensors> loading_, updates_;
   std::vector<std::vector<BatchOperators>> steps_;
   std::vector<BatchOperators> evaluations_;
 

@@ -33,6 +33,11 @@ void add(Arithmetic& sum, const Operator& each, int64_t forwards, bool backward,
 
 }  // namespace
 
+Arithmetic operator+(const Arithmetic& a, const Arithmetic& b) {
+  return {checked_add(a.matrix_flops, b.matrix_flops, kWhat), checked_add(a.attention_flops, b.attention_flops, kWhat),
+          checked_add(a.bytes_moved, b.bytes_moved, kWhat)};
+}
+
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
                                const schedule::StepShape& step) {
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);

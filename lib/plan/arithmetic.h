@@ -22,6 +22,12 @@ struct Arithmetic {
   bool operator==(const Arithmetic&) const = default;
 };
 
+// Throws Error where a number leaves int64.
+Arithmetic operator+(const Arithmetic& a, const Arithmetic& b);
+inline Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
+  return {a.matrix_flops - b.matrix_flops, a.attention_flops - b.attention_flops, a.bytes_moved - b.bytes_moved};
+}
+
 // As the step's operators declare it (footprint/footprint.h), of one optimizer step. Operations are exactly those that
 // a dry run counts (play/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves
 // int64.

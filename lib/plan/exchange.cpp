@@ -1,6 +1,8 @@
 // Questions to a phantom GPU and its answers, to JSON and back.
 #include "plan/exchange.h"
 
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -76,6 +78,18 @@ Arithmetic arithmetic_from_json(const Json& value) {
           .bytes_moved = value.at("bytes_moved").get<int64_t>()};
 }
 
+constexpr std::array<std::pair<Detail, const char*>, 3> kDetails = {
+    {{Detail::kBytes, "bytes"}, {Detail::kArithmetic, "arithmetic"}, {Detail::kTimeline, "timeline"}}};
+
+const char* name_of(Detail detail) { return kDetails[static_cast<size_t>(detail)].second; }
+
+Detail detail_of(const std::string& name) {
+  for (const auto& [detail, its_name] : kDetails) {
+    if (its_name == name) return detail;
+  }
+  throw Error("the question to a phantom GPU asks for the detail \"" + name + "\", which there is not");
+}
+
 }  // namespace
 
 Json to_json(const PhantomQuestion& question) {
@@ -84,7 +98,7 @@ Json to_json(const PhantomQuestion& question) {
           {"memory_bytes", question.memory_bytes},
           {"taken_bytes", question.taken_bytes},
           {"placement", question.placement},
-          {"details", question.details},
+          {"detail", name_of(question.detail)},
           {"schedule", to_json(question.schedule)}};
 }
 
@@ -95,7 +109,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.memory_bytes = value.at("memory_bytes").get<int64_t>();
   question.taken_bytes = value.value("taken_bytes", int64_t{0});
   question.placement = value.at("placement").get<uint64_t>();
-  question.details = value.at("details").get<bool>();
+  question.detail = detail_of(value.at("detail").get<std::string>());
   question.schedule = schedule_from_json(value.at("schedule"));
   return question;
 } catch (const nlohmann::json::exception& error) {

@@ -18,9 +18,9 @@ struct PhantomQuestion {
   int64_t memory_bytes = 0;  // of the GPU that is pretended; phantom_gpu::kUnlimitedBytes: what would the run need?
   int64_t taken_bytes = 0;   // of them, by others: the run may have the rest
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
-  bool details = false;      // whether the answer shall have the timeline and the arithmetic, which take as long again
-  std::string config;        // YAML
-  int64_t added_tokens = 0;  // as arch::Architecture has them: the child does not open the tokenizer
+  Detail detail = Detail::kBytes;
+  std::string config;           // YAML
+  int64_t added_tokens = 0;     // as arch::Architecture has them: the child does not open the tokenizer
   schedule::Schedule schedule;  // what is played
 };
 

@@ -28,6 +28,13 @@ struct Target {
   bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
 };
 
+// How much a dry run tells; each besides what the one before it tells.
+enum class Detail {
+  kBytes,
+  kArithmetic,  // of the step that computes most
+  kTimeline,    // of the largest step, for which all is played that repeats itself in a step
+};
+
 // What is played: the sizes that decide about memory besides the model's own.
 struct Workload {
   schedule::Schedule schedule;                    // what the dry run plays

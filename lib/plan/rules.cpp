@@ -107,8 +107,7 @@ class Comparer {
   // Whether the rule is of a base that is stored as this run's.
   bool is_of_base(Runs runs) const {
     if (!workload_.base) return false;
-    return runs == Runs::kQuantized ||
-           runs == (quant::has_row_scales(*workload_.base) ? Runs::kIn8Bits : Runs::kIn4Bits);
+    return runs == Runs::kQuantized || runs == (quant::is_in_4_bits(*workload_.base) ? Runs::kIn4Bits : Runs::kIn8Bits);
   }
   // Two bytes a trained parameter and a little, where FP32 moments have eight.
   bool has_8_bit_states() const {

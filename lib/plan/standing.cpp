@@ -14,7 +14,7 @@
 namespace fathom::plan {
 namespace {
 
-using footprint::Moment;
+using footprint::Tensors;
 using memory::Component;
 
 constexpr int64_t kRingSlots = 2;  // train::BatchRing
@@ -51,8 +51,8 @@ std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& p
   return trained;
 }
 
-Moment standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                const Workload& workload, const arch::ParameterTable& parameters) {
+Tensors standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
+                 const Workload& workload, const arch::ParameterTable& parameters) {
   int64_t plain = 0, codes = 0, scales = 0;  // of the base: numbers as dtype says, bytes, bytes
   for (const arch::ParameterRow& row : parameters.rows) {
     if (!row.of_base()) continue;
@@ -69,7 +69,7 @@ Moment standing(const arch::Architecture& architecture, const config::RunConfig&
   const int64_t step_sizes = parameters.count_of(arch::Role::kStepSizes);
   const int64_t tokens = workload.capacity_tokens;
   constexpr auto kOfModel = Component::kWeights;
-  Moment moment = {
+  Tensors moment = {
       {"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOfModel},
       {"quantized weights", kCodes, {{codes, "bytes"}}, kOfModel},
       {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOfModel},
@@ -96,7 +96,7 @@ Moment standing(const arch::Architecture& architecture, const config::RunConfig&
   if (!cuda) return moment;
   if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
   const auto scheme = arch::base_scheme(architecture, run);
-  if (scheme && !quant::has_row_scales(*scheme)) {
+  if (scheme && quant::is_in_4_bits(*scheme)) {
     int64_t numbers = int64_t{2} * 256;
     if (quant::is_nf4(*scheme)) numbers += 15;
     if (*scheme == quant::Scheme::kNf4DoubleQuant) numbers += 256 + 255;
@@ -118,8 +118,8 @@ Moment standing(const arch::Architecture& architecture, const config::RunConfig&
   return moment;
 }
 
-std::vector<Moment> loading(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                            const arch::ParameterTable& parameters) {
+std::vector<Tensors> loading(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
+                             const arch::ParameterTable& parameters) {
   const bool cuda = target.device == config::Device::kCuda;
   int64_t part = 0, scales = 0, rounded = 0;  // the largest matrix's
   for (const arch::ParameterRow& row : parameters.rows) {
@@ -136,12 +136,12 @@ std::vector<Moment> loading(const arch::Architecture& architecture, const config
   }
   const auto scheme = arch::base_scheme(architecture, run);
   if (!scheme || architecture.quantized) return {};  // what a folder stores in codes is copied
-  Moment moment = {{"part of a matrix in FP32", kParts, {{part, "numbers"}, {4, "bytes"}}}};
+  Tensors moment = {{"part of a matrix in FP32", kParts, {{part, "numbers"}, {4, "bytes"}}}};
   if (*scheme == quant::Scheme::kNf4DoubleQuant) {
     moment.push_back({"scales, before their own quantization", kParts, {{scales, "scales"}, {4, "bytes"}}});
   }
   if (cuda) moment.push_back({"its magnitudes or codes", kParts, {{part, "numbers"}, {4, "bytes"}}});
-  if (cuda && !quant::has_row_scales(*scheme)) {
+  if (cuda && quant::is_in_4_bits(*scheme)) {
     moment.push_back({"its codes, packed", kParts, {{(part + 1) / 2, "bytes"}, {4, "bytes"}}});
   }
   return {std::move(moment)};

@@ -15,11 +15,11 @@ namespace fathom::plan {
 std::vector<footprint::TrainedSizes> trained_sizes(const arch::ParameterTable& parameters);
 
 // Weights, optimizer states, the ring of batches, workspaces of libraries.
-footprint::Moment standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
-                           const Workload& workload, const arch::ParameterTable& parameters);
+footprint::Tensors standing(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
+                            const Workload& workload, const arch::ParameterTable& parameters);
 
 // Parts of a base while it is quantized, or its first step sizes are found.
-std::vector<footprint::Moment> loading(const arch::Architecture& architecture, const config::RunConfig& run,
-                                       const Target& target, const arch::ParameterTable& parameters);
+std::vector<footprint::Tensors> loading(const arch::Architecture& architecture, const config::RunConfig& run,
+                                        const Target& target, const arch::ParameterTable& parameters);
 
 }  // namespace fathom::plan

@@ -20,7 +20,7 @@ namespace {
 using arch::ParameterRow;
 using arch::Role;
 using footprint::Bytes;
-using footprint::Moment;
+using footprint::Tensors;
 
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
 constexpr const char* kGradient = "one gradient for each trained number, in its type";
@@ -59,8 +59,8 @@ Bytes gradient_of(const ParameterRow& row) {
   return {name_of_gradient(row.spec.role), kGradient, std::move(product), memory::Component::kGradients};
 }
 
-Moment gradients_of(const std::vector<const ParameterRow*>& rows, std::string_view module) {
-  Moment gradients;
+Tensors gradients_of(const std::vector<const ParameterRow*>& rows, std::string_view module) {
+  Tensors gradients;
   for (const ParameterRow* row : rows) {
     if (row->trained && belongs_to(*row, module)) gradients.push_back(gradient_of(*row));
   }
@@ -122,7 +122,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   const bool before = spec.norms_before();
   const arch::NormNames norms = spec.norm_names();
   Operators operators;
-  const auto waiting = [&](const char* what, int64_t numbers) -> Moment {
+  const auto waiting = [&](const char* what, int64_t numbers) -> Tensors {
     return {{what, footprint::kGradientSource, step.wide(numbers, bytes)}};
   };
   const auto of_input = [&] { return waiting("gradient of the layers' input", width); };
@@ -151,7 +151,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     return operators.emplace_back(
         Operator{part, footprint::linear_footprint(step, sizes), gradients_of(kind.rows, module), {}});
   };
-  const auto row_norm = [&](const char* part, const char* module, int64_t numbers, int64_t groups, Moment wait) {
+  const auto row_norm = [&](const char* part, const char* module, int64_t numbers, int64_t groups, Tensors wait) {
     operators.push_back(
         {part, footprint::row_norm_footprint(step, numbers, groups), gradients_of(kind.rows, module), std::move(wait)});
   };
@@ -182,7 +182,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
 
   // Values of a branch, and the stream beside them, stay until it ends, also where no backward pass wants them.
   const auto alive = [&](std::initializer_list<int64_t> widths, int64_t streams) {
-    for (Moment& moment : operators.back().footprint.forward) {
+    for (Tensors& moment : operators.back().footprint.forward) {
       for (const int64_t numbers : widths) moment.push_back({"values of a branch", kStream, step.wide(numbers, bytes)});
       if (streams > 0)
         moment.push_back({"residual stream, after attention", kStream, step.wide(width, step.stored_bytes)});
@@ -191,7 +191,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
 
   constexpr const char *kHeads = "queries, keys and values", *kOutput = "attention's output projection";
   branch(kHeads, norms.attention, {"q_proj", "k_proj", "v_proj"});
-  const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Moment& wait) {
+  const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Tensors& wait) {
     linear(kHeads, module, before).waiting = wait;
     if (spec.attention.query_key_norm != arch::QueryKeyNorm::kNone) {
       row_norm(kHeads, norm, numbers, spec.attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
@@ -199,7 +199,7 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     operators.push_back({kHeads, footprint::rotary_footprint(step, numbers), {}, wait});
   };
   heads("q_proj", "q_norm", queries, spec.attention.heads, of_input());
-  Moment wait = of_input();
+  Tensors wait = of_input();
   wait.push_back(waiting("gradient of queries", queries).front());
   heads("k_proj", "k_norm", keys, spec.attention.key_value_heads, wait);
   linear(kHeads, "v_proj", before).waiting = waiting("gradients of queries and keys", queries + keys);

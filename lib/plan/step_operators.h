@@ -14,8 +14,8 @@ namespace fathom::plan {
 struct Operator {
   const char* part = "";  // "attention"
   footprint::Footprint footprint;
-  footprint::Moment gradients;  // of its weights, which its backward pass makes
-  footprint::Moment waiting;    // gradients of earlier operators' outputs, while its backward pass runs
+  footprint::Tensors gradients;  // of its weights, which its backward pass makes
+  footprint::Tensors waiting;    // gradients of earlier operators' outputs, while its backward pass runs
   bool is_attention = false;
   bool takes_stream_gradient = false;  // the gradient of its output is that of the residual stream
 };
@@ -23,12 +23,12 @@ using Operators = std::vector<Operator>;
 
 // Over one batch.
 struct BatchOperators {
-  footprint::Moment loss;             // a number and its gradient
-  footprint::Moment stream_gradient;  // runs through the backward pass
-  footprint::Moment checkpoint;       // what a layer keeps that is computed again
-  std::vector<Operators> kinds;       // of layers that are alike
-  std::vector<size_t> layers;         // the kind of each
-  std::vector<bool> needs_gradients;  // of each layer: it, or what comes before it, is trained
+  footprint::Tensors loss;             // a number and its gradient
+  footprint::Tensors stream_gradient;  // runs through the backward pass
+  footprint::Tensors checkpoint;       // what a layer keeps that is computed again
+  std::vector<Operators> kinds;        // of layers that are alike
+  std::vector<size_t> layers;          // the kind of each
+  std::vector<bool> needs_gradients;   // of each layer: it, or what comes before it, is trained
   Operator embedding, last_norm, head;
   bool trains_embedding = false;
   bool head_waits = false;  // with its gradient, for that of the embedding, which is the same matrix

@@ -50,12 +50,12 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
       answer.allocated = statistics.peak_allocated;
       answer.reserved = statistics.peak_reserved;
     };
-    DryRun played = dry_run(config, architecture, &folder, workload, placement_, read_peaks, question.details);
+    DryRun played = dry_run(config, architecture, &folder, workload, placement_, read_peaks, question.detail);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;
     answer.exact = played.exact;
-    if (question.details) answer.timeline = std::move(played.timeline);
+    answer.timeline = std::move(played.timeline);
   } catch (const c10::OutOfMemoryError& error) {
     answer.out_of_memory = error.what_without_backtrace();
   }

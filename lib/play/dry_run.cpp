@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/error.h"
 #include "phantom/device.h"
 #include "play/arithmetic_count.h"
+#include "play/repeats.h"
 
 namespace fathom::play {
 namespace {
@@ -33,38 +33,33 @@ std::vector<data::Batch> batches_of(const std::vector<schedule::BatchShape>& sha
   return batches;
 }
 
-plan::Arithmetic count_step(train::Trainer& trainer, const schedule::StepShape& step, const config::RunConfig& config) {
-  const ArithmeticCount count(trainer.placement().device.type());
-  trainer.step(batches_of(step), config.learning_rate);
-  return count.sum();
-}
+// Counts what steps compute while they are played; what repeats itself within a step is left out where `leaves_out`.
+class Counter {
+ public:
+  Counter(const train::Placement& placement, bool counts, bool leaves_out) {
+    if (counts) count_.emplace(placement.device.type());
+    if (leaves_out) repeats_.emplace(placement, count_ ? &*count_ : nullptr);
+  }
+  bool counts() const { return count_.has_value(); }
+  plan::Arithmetic sum() const { return count_->sum() + (repeats_ ? repeats_->left_out() : plan::Arithmetic()); }
 
-constexpr const char* kArithmetic =
-    "the arithmetic of a step (per_device_train_batch_size × gradient_accumulation_steps × max_length)";
-
-// The third and later micro-batches are alike: two steps that differ by one of them tell what each adds.
-plan::Arithmetic count_whole_step(train::Trainer& trainer, schedule::StepShape step, const config::RunConfig& config) {
-  constexpr size_t kPlayed = 2;
-  const auto missing = static_cast<int64_t>(step.size()) - static_cast<int64_t>(std::min(step.size(), kPlayed));
-  step.resize(std::min(step.size(), kPlayed));
-  plan::Arithmetic sum = count_step(trainer, step, config);
-  if (missing == 0) return sum;
-  step.push_back(step.back());
-  const plan::Arithmetic longer = count_step(trainer, step, config);
-  const auto extend = [&](int64_t& value, int64_t with_one_more) {
-    value = checked_add(value, checked_multiply(missing, with_one_more - value, kArithmetic), kArithmetic);
-  };
-  extend(sum.matrix_flops, longer.matrix_flops);
-  extend(sum.attention_flops, longer.attention_flops);
-  extend(sum.bytes_moved, longer.bytes_moved);
-  return sum;
-}
+ private:
+  std::optional<ArithmeticCount> count_;
+  std::optional<Repeats> repeats_;
+};
 
 // Goes through a schedule, and plays of it what may be new.
 class Player {
  public:
-  Player(const schedule::Schedule& schedule, double learning_rate, train::Trainer& trainer, DryRun& result)
-      : schedule_(schedule), learning_rate_(learning_rate), trainer_(trainer), result_(result) {
+  // longest: the step whose arithmetic is wanted.
+  Player(const schedule::Schedule& schedule, double learning_rate, train::Trainer& trainer, const Counter& counter,
+         const schedule::StepShape& longest, DryRun& result)
+      : schedule_(schedule),
+        learning_rate_(learning_rate),
+        trainer_(trainer),
+        counter_(counter),
+        longest_(longest),
+        result_(result) {
     actual_ = reached_ = observe();
   }
 
@@ -74,13 +69,8 @@ class Player {
   }
 
  private:
-  using State = uint64_t;  // of the device's memory: in equal ones the same requests have the same answers
-
-  // Live bytes are all that a CPU's allocator tells.
-  State observe() const {
-    const train::Placement& placement = trainer_.placement();
-    return placement.cuda != nullptr ? placement.cuda->layout() : static_cast<State>(placement.ledger->live_bytes());
-  }
+  using State = uint64_t;
+  State observe() const { return memory_state(trainer_.placement()); }
 
   // The batches of an evaluation are events of their own, beside those of the schedule.
   static int32_t event_of_batch(int32_t batch) { return schedule::Schedule::kEvaluation - 1 - batch; }
@@ -105,15 +95,22 @@ class Player {
   void take(int32_t event) {
     const State before = actual_;
     if (event >= 0) {
-      const auto batches = batches_of(schedule_.steps[static_cast<size_t>(event)]);
-      result_.memory.merge(trainer_.step(batches, learning_rate_).memory);
-      result_.steps_played += 1;
+      play_step(schedule_.steps[static_cast<size_t>(event)]);
     } else {
       const auto batch = static_cast<size_t>(event_of_batch(event));
       result_.memory.merge(trainer_.evaluate(batches_of({schedule_.evaluation[batch]})).memory);
     }
     actual_ = observe();
     known_[{before, event}] = actual_;
+  }
+
+  // The first step is not counted: it may take masters from weights.
+  void play_step(const schedule::StepShape& step) {
+    const bool counts = counter_.counts() && result_.steps_played > 0 && step == longest_;
+    const plan::Arithmetic before = counts ? counter_.sum() : plan::Arithmetic();
+    result_.memory.merge(trainer_.step(batches_of(step), learning_rate_).memory);
+    if (counts) result_.arithmetic = counter_.sum() - before;
+    result_.steps_played += 1;
   }
 
   bool nothing_is_new() const {
@@ -133,6 +130,8 @@ class Player {
   const schedule::Schedule& schedule_;
   double learning_rate_;
   train::Trainer& trainer_;
+  const Counter& counter_;
+  const schedule::StepShape& longest_;
   DryRun& result_;
   std::map<std::pair<State, int32_t>, State> known_;  // what an event makes of a state
   State actual_ = 0;                                  // of the memory
@@ -144,7 +143,7 @@ class Player {
 
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played, bool counts) {
+               const std::function<void()>& played, plan::Detail detail) {
   DryRun result;
   train::Trainer trainer(config, architecture, workload.capacity_tokens, placement);
   trainer.model().reserve_positions(plan::longest_sequence(workload));
@@ -154,14 +153,21 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
     trainer.model().initialise(static_cast<uint64_t>(config.seed));
   }
   result.memory.merge(trainer.loaded());
-  Player(workload.schedule, config.learning_rate, trainer, result).play();
+  const bool counts = detail >= plan::Detail::kArithmetic && !workload.steps.empty();
+  const schedule::StepShape longest =
+      counts ? plan::longest_step(architecture, config, workload.steps) : schedule::StepShape();
+  {
+    const Counter counter(placement, counts, /*leaves_out=*/detail < plan::Detail::kTimeline);
+    Player(workload.schedule, config.learning_rate, trainer, counter, longest, result).play();
+  }
   result.memory.merge(trainer.saving([] {}));
-  result.timeline = placement.ledger->peak_timeline();
+  if (detail >= plan::Detail::kTimeline) result.timeline = placement.ledger->peak_timeline();
   if (played) played();
-  if (workload.steps.empty() || !counts) return result;
-  const schedule::StepShape longest = plan::longest_step(architecture, config, workload.steps);
+  if (!counts || result.arithmetic != plan::Arithmetic()) return result;
   try {
-    result.arithmetic = count_whole_step(trainer, longest, config);
+    const Counter counter(placement, true, true);
+    trainer.step(batches_of(longest), config.learning_rate);
+    result.arithmetic = counter.sum();
   } catch (const c10::OutOfMemoryError&) {  // by its one play more than the run has
     result.arithmetic = plan::estimate_arithmetic(architecture, config, longest);
   }
@@ -169,11 +175,11 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
 }
 
 DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
-                   const weights::ModelFolder* folder, const plan::Workload& workload) {
+                   const weights::ModelFolder* folder, const plan::Workload& workload, plan::Detail detail) {
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
-  return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr});
+  return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr}, nullptr, detail);
 }
 
 }  // namespace fathom::play

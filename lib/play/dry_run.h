@@ -14,9 +14,9 @@ namespace fathom::play {
 
 struct DryRun {
   memory::Memory memory;
-  memory::Timeline timeline;  // of the step with the largest peak
+  memory::Timeline timeline;  // of the step with the largest peak; empty where no one asked
   // Of the step with the most of it, as its operators were dispatched; micro-batches beyond those that the workload
-  // lists count as the last one.
+  // lists count as the last one. None where no one asked.
   plan::Arithmetic arithmetic;
   int64_t steps_played = 0;
   // The whole run was played, or nothing new can come in what was left out; else representatives were, and what depends
@@ -27,13 +27,15 @@ struct DryRun {
 // Loads and plays the workload's schedule. What is known to change nothing (an event that was played before in the same
 // state of the device's memory) is not played again. folder: its weights are loaded as the run would (nothing is read
 // on a phantom); null, or without weights: the model is initialised instead. played: called when the schedule has been
-// played, before a step's arithmetic is counted, for which it is played once more where `counts`.
+// played, before a step is played once more whose arithmetic is wanted and was not counted yet. What repeats itself
+// within a step (play/repeats.h) is played again only for a timeline.
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played = nullptr, bool counts = true);
+               const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline);
 
 // The same on the phantom device, which stands in for the CPU.
 DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
-                   const weights::ModelFolder* folder, const plan::Workload& workload);
+                   const weights::ModelFolder* folder, const plan::Workload& workload,
+                   plan::Detail detail = plan::Detail::kTimeline);
 
 }  // namespace fathom::play

@@ -84,7 +84,7 @@ plan::Target cpu_target() {
   return target;
 }
 
-plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
+plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail detail) {
   const Clock::time_point start = Clock::now();
   plan::Plan plan;
   plan.target = cpu_target();
@@ -92,7 +92,7 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
   plan.target.attention_kernel = attention_kernel(subject.config, subject.architecture, phantom::device());
   plan.workload = subject.workload;
   plan.analytic = plan::estimate_analytic(subject.architecture, subject.config, plan.target, plan.workload);
-  DryRun played = dry_run_cpu(subject.config, subject.architecture, &subject.folder, plan.workload);
+  DryRun played = dry_run_cpu(subject.config, subject.architecture, &subject.folder, plan.workload, detail);
   plan.dry_run = played.memory;
   plan.timeline = std::move(played.timeline);
   plan.arithmetic = played.arithmetic;
@@ -104,7 +104,7 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes) {
 plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
   const config::GpuSpec& gpu = room.gpu;
   plan::PhantomQuestion question = question_of(subject, room);
-  question.details = room.details;
+  question.detail = room.detail;
   plan::PhantomAnswer answer = ask(question);
   const int64_t budget = subject.config.memory_budget;
   plan::GpuBytes bytes;
@@ -115,6 +115,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
     plan::PhantomQuestion unlimited = question;
     unlimited.memory_bytes = phantom_gpu::kUnlimitedBytes;
     unlimited.taken_bytes = 0;
+    if (unlimited.detail == plan::Detail::kArithmetic) unlimited.detail = plan::Detail::kBytes;
     unlimited.config = with_budget(subject.config, 0);
     answer = ask(unlimited);
     if (!answer.out_of_memory.empty()) throw Error("the run needs more than any GPU can have: " + answer.out_of_memory);
@@ -155,7 +156,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
     bytes.allocated_range.highest = bound(bytes.allocated);
     bytes.reserved_range.highest = bound(bytes.reserved);
   }
-  question.details = false;
+  question.detail = plan::Detail::kBytes;
   for (const plan::PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {
       bytes.fits = false;

@@ -31,7 +31,7 @@ std::string attention_kernel(const config::RunConfig& config, const arch::Archit
 plan::Target cpu_target();
 
 // In this process, on the phantom device. capacity_bytes: of the machine's memory; 0: unknown.
-plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes);
+plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail detail = plan::Detail::kTimeline);
 
 // How a phantom GPU is asked: a child process over the stub libraries gives a PhantomGpuPlayer's answer. May be called
 // from several threads at once. Throws Error where there is no answer.
@@ -40,9 +40,9 @@ using AskPhantom = std::function<plan::PhantomAnswer(const plan::PhantomQuestion
 // Where it is played.
 struct GpuRoom {
   const config::GpuSpec& gpu;
-  int64_t taken_bytes = 0;  // of gpu.memory_bytes, by this process' context and by others
-  int placements = 1;       // of segments, tried for the ranges of allocated and reserved bytes
-  bool details = true;      // false: the plan lacks the timeline and the arithmetic
+  int64_t taken_bytes = 0;                        // of gpu.memory_bytes, by this process' context and by others
+  int placements = 1;                             // of segments, tried for the ranges of allocated and reserved bytes
+  plan::Detail detail = plan::Detail::kTimeline;  // kArithmetic: only of a run that fits
 };
 
 // For a GPU that need not be there. Asks within what nobody has taken and memory_budget first; where these run out,

@@ -8,6 +8,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/rounding.h"
+#include "quant/fp8.h"
+#include "quant/int4.h"
+#include "quant/int8.h"
 #include "quant/nf4.h"
 #include "quant/scales.h"
 
@@ -18,6 +21,18 @@ constexpr int64_t kFp32Bytes = 4;
 
 using config::RunConfig;
 using enum Library;
+
+float quantize_to_int8(const float* values, int64_t n, uint8_t* codes) {
+  return quantize_int8(values, n, reinterpret_cast<int8_t*>(codes));
+}
+void dequantize_from_int8(const uint8_t* codes, float scale, int64_t n, float* values) {
+  dequantize_int8(reinterpret_cast<const int8_t*>(codes), scale, n, values);
+}
+
+constexpr CodesRow kCodes[] = {{Codes::kInt8, 8, quantize_to_int8, dequantize_from_int8},
+                               {Codes::kFp8, 8, quantize_fp8, dequantize_fp8},
+                               {Codes::kNf4, 4, quantize_nf4, dequantize_nf4},
+                               {Codes::kInt4, 4, quantize_int4, dequantize_int4}};
 
 constexpr SchemeRow kSchemes[] = {
     {Scheme::kFp8, "FP8", "fp8", Codes::kFp8, 0, kCompressedTensors, "load_in_fp8", &RunConfig::load_in_fp8},
@@ -35,10 +50,8 @@ constexpr SchemeRow kSchemes[] = {
 
 std::span<const SchemeRow> schemes() { return kSchemes; }
 
-const SchemeRow& row_of(Scheme scheme) {
-  return *std::find_if(std::begin(kSchemes), std::end(kSchemes),
-                       [=](const SchemeRow& row) { return row.scheme == scheme; });
-}
+const SchemeRow& row_of(Scheme scheme) { return *std::ranges::find(kSchemes, scheme, &SchemeRow::scheme); }
+const CodesRow& row_of(Codes codes) { return *std::ranges::find(kCodes, codes, &CodesRow::codes); }
 
 std::optional<Scheme> int4_of_group(int64_t values) {
   for (const Scheme scheme : kInt4Schemes) {
@@ -55,13 +68,8 @@ Layout layout_of(Scheme scheme, int64_t rows, int64_t columns) {
                 std::to_string(block));
   }
   Layout layout;
-  if (block == 0) {
-    layout.code_bytes = values;
-    layout.scales = rows;
-  } else {
-    layout.code_bytes = divide_up(values, 2);
-    layout.scales = divide_up(values, block);
-  }
+  layout.code_bytes = is_in_4_bits(scheme) ? divide_up(values, 2) : values;
+  layout.scales = has_row_scales(scheme) ? rows : divide_up(values, block);
   if (scheme == Scheme::kNf4DoubleQuant) {
     layout.outer_scales = divide_up(layout.scales, kScaleBlock) + 1;
     layout.scale_bytes = layout.scales + layout.outer_scales * kFp32Bytes;

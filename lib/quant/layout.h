@@ -26,6 +26,16 @@ inline constexpr Scheme kInt4Schemes[] = {Scheme::kInt4Group128, Scheme::kInt4Gr
                                           Scheme::kInt4Group16};
 
 enum class Codes { kInt8, kFp8, kNf4, kInt4 };
+// What codes are, whatever shares their scale.
+struct CodesRow {
+  Codes codes;
+  int64_t bits;
+  // A run of n values and its codes, which begin with a byte; the first returns the scale (quant/int8.h).
+  float (*quantize)(const float* values, int64_t n, uint8_t* codes);
+  void (*dequantize)(const uint8_t* codes, float scale, int64_t n, float* values);
+};
+const CodesRow& row_of(Codes codes);
+
 // Whose names, types and shapes of tensors a folder has (quant/folder_tensors.h).
 enum class Library {
   kBitsAndBytes,       // INT8 and NF4
@@ -49,6 +59,7 @@ const SchemeRow& row_of(Scheme scheme);
 inline bool has_row_scales(Scheme scheme) { return row_of(scheme).block == 0; }
 inline bool is_nf4(Scheme scheme) { return row_of(scheme).codes == Codes::kNf4; }
 inline bool is_int4(Scheme scheme) { return row_of(scheme).codes == Codes::kInt4; }
+inline bool is_in_4_bits(Scheme scheme) { return row_of(row_of(scheme).codes).bits == 4; }
 inline int64_t block_of(Scheme scheme) { return row_of(scheme).block; }
 // "INT8", "FP8", "NF4", "NF4, double quantization", "INT4, groups of 128".
 inline std::string_view name_of(Scheme scheme) { return row_of(scheme).title; }

@@ -219,12 +219,14 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
-    const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)));
-    if (loss_sum.defined()) {
-      loss_sum.add_(loss);
-    } else {
-      loss_sum = loss;
-    }
+    placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
+      const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)));
+      if (loss_sum.defined()) {
+        loss_sum.add_(loss);
+      } else {
+        loss_sum = loss;
+      }
+    });
   }
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
   result.loss = loss_sum.item<double>();

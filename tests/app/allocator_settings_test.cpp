@@ -59,7 +59,7 @@ class AllocatorSettingsTest : public ProgramTest {
                       {"memory_bytes", memory_bytes},
                       {"taken_bytes", taken_bytes},
                       {"placement", 0},
-                      {"details", false},
+                      {"detail", "bytes"},
                       {"schedule",
                        {{"steps", Json::array({Json::array({batch(4, 300)}), Json::array({batch(4, 211)}),
                                                Json::array({batch(2, 300), batch(4, 100)})})},

@@ -43,9 +43,9 @@ TEST_F(Estimate, AgreesWithAnAccountOfTheTenLargestAllocations) {
       {"model.layers.*.mlp.gate_proj.weight", "weights", 117'440'512, 32},
       {"model.layers.*.mlp.up_proj.weight", "weights", 117'440'512, 32},
       {"model.layers.*.mlp.down_proj.weight", "weights", 117'440'512, 32},
-      {"model.layers.*.mlp.gate_proj, aten::mm", "activations", 117'440'512, 32},
-      {"model.layers.*.mlp.up_proj, aten::mm", "activations", 117'440'512, 32},
-      {"model.layers.*.mlp.down_proj, aten::mm", "temporary_buffers", 117'440'512, 1},
+      {"model.layers.*.mlp.gate_proj, fathom::mm", "activations", 117'440'512, 32},
+      {"model.layers.*.mlp.up_proj, fathom::mm", "activations", 117'440'512, 32},
+      {"model.layers.*.mlp.down_proj, fathom::mm", "temporary_buffers", 117'440'512, 1},
       {"model.layers.*.mlp, aten::silu", "temporary_buffers", 117'440'512, 1},
       {"model.layers.*.mlp, aten::mul", "temporary_buffers", 117'440'512, 1},
   };

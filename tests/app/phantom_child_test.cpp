@@ -39,7 +39,7 @@ class PhantomChild : public ProgramTest {
     return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},
             {"memory_bytes", int64_t{80} << 30},
             {"placement", 0},
-            {"details", false},
+            {"detail", "bytes"},
             {"schedule",
              {{"steps", Json::array({Json::array({micro_batch, micro_batch})})},
               {"evaluation", Json::array({batch(2, 100)})},
@@ -64,7 +64,7 @@ class PhantomChild : public ProgramTest {
 // questions that have no answer. The same question has the same answer in every byte, before, between and after them,
 // and in a process of its own.
 TEST_F(PhantomChild, AnswersAsIfEachQuestionWereItsFirst) {
-  const Json subject = changed(question("bf16: true\n"), {{"details", true}});
+  const Json subject = changed(question("bf16: true\n"), {{"detail", "timeline"}});
   const std::vector<Json> others = {question("method: lora\ngradient_checkpointing: true\n", 2, 700),
                                     changed(question("bf16: true\n"), {{"placement", 7}}),
                                     changed(question(), {{"memory_bytes", int64_t{48} << 20}}),
@@ -118,13 +118,35 @@ TEST_F(PhantomChild, GivesTheTimelineAndTheArithmeticWhenAsked) {
   phantom_gpu::Child child = start();
   const Json without = ask(child, question("bf16: true\n"));
   EXPECT_FALSE(without.contains("timeline"));
-  Json with = ask(child, changed(question("bf16: true\n"), {{"details", true}}));
+  Json with = ask(child, changed(question("bf16: true\n"), {{"detail", "timeline"}}));
   EXPECT_EQ(with.at("timeline").at("peak"), with.at("memory").at("peak"));
   EXPECT_GT(with.at("timeline").at("blocks").size(), 100U);
   EXPECT_GT(with.at("arithmetic").at("matrix_flops").get<int64_t>(), 0);
   with.erase("timeline");
   with["arithmetic"] = without.at("arithmetic");
   EXPECT_EQ(with, without);
+}
+
+// 32 groups of parameters in each update, eight micro-batches in each step: what repeats itself is played once where
+// no one asks for a timeline.
+TEST_F(PhantomChild, TellsTheSameWhateverItLeavesOut) {
+  for (const char* settings : {"", kFixedSegments}) {
+    phantom_gpu::Child child = start(settings);
+    const Json micro_batch = batch(1, 64);
+    Json subject = question();
+    subject["config"] = "model_name_or_path: " FATHOM_SOURCE_DIR
+                        "/configs/models/smollm2-135m\nrandom_init: true\n"
+                        "dtype: bfloat16\noptim: adamw_8bit\nmaster_weights: stochastic\n";
+    subject["schedule"]["steps"] = Json::array({Json(8, micro_batch)});
+    Json all = ask(child, changed(subject, {{"detail", "timeline"}}));
+    Json some = ask(child, changed(subject, {{"detail", "arithmetic"}}));
+    ASSERT_TRUE(some.contains("memory")) << some;
+    EXPECT_GT(some.at("arithmetic").at("bytes_moved"), 0);
+    all.erase("timeline");
+    EXPECT_EQ(some, all);
+    some["arithmetic"] = ask(child, subject).at("arithmetic");
+    EXPECT_EQ(ask(child, subject), some);
+  }
 }
 
 // Not even the first allocation, by which LibTorch is asked for its attention kernel, has room.

@@ -19,7 +19,7 @@ TEST(StochasticRounding, TakesTheTwoNeighboursWithTheOddsOfTheirDistance) {
     const float value = sign * (1 + 0.2f / 128);
     int64_t upper = 0;
     for (uint32_t bits = 0; bits < 65536; ++bits) {
-      const float rounded = widened(round_by_chance(value, bits));
+      const float rounded = widened(round_stochastically(value, bits));
       ASSERT_TRUE(rounded == sign || rounded == sign * (1 + 1.0f / 128));
       upper += rounded != sign;
     }
@@ -31,11 +31,11 @@ TEST(StochasticRounding, LeavesWhatBF16HasAsItIs) {
   for (const float value : {0.0f, -0.0f, 1.0f, -3.5f, 0x1p-133f, std::numeric_limits<float>::infinity(),
                             -std::numeric_limits<float>::infinity()}) {
     for (const uint32_t bits : {0u, 1u, 0x8000u, 0xffffu}) {
-      EXPECT_EQ(std::bit_cast<uint32_t>(widened(round_by_chance(value, bits))), std::bit_cast<uint32_t>(value));
+      EXPECT_EQ(std::bit_cast<uint32_t>(widened(round_stochastically(value, bits))), std::bit_cast<uint32_t>(value));
     }
   }
   for (const uint32_t nan : {0x7fc00000u, 0x7fffffffu, 0xffffffffu, 0x7f800001u}) {
-    EXPECT_TRUE(std::isnan(widened(round_by_chance(std::bit_cast<float>(nan), 0xffff))));
+    EXPECT_TRUE(std::isnan(widened(round_stochastically(std::bit_cast<float>(nan), 0xffff))));
   }
 }
 

@@ -1,5 +1,5 @@
 // Runs of well-known shapes, from 135 million to 70 billion parameters, for the phantoms: nothing real could play them
-// in a test. No torch header.
+// in a test.
 #pragma once
 
 #include <cstdint>

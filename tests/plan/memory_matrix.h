@@ -1,5 +1,5 @@
 // The memory matrix: several hundred small runs that between them combine every setting that memory depends on, for
-// the tests and programs that hold one account of memory against another. No torch header.
+// the tests and programs that hold one account of memory against another.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
 // The runs over which the analytic estimate is held against dry runs: half of the memory matrix, half of real sizes.
-// No torch header.
 #pragma once
 
 #include <vector>

@@ -74,11 +74,11 @@ class PlanGpu : public testing::Test {
 TEST_F(PlanGpu, AsksForTheTimelineOnceAndForEveryPlacement) {
   const plan::Plan plan = this->plan(16, [](uint64_t placement) { return placement == 9 ? 900 : 700 + placement; });
   ASSERT_EQ(asked_.size(), 16U);
-  EXPECT_TRUE(asked_.front().details);
+  EXPECT_EQ(asked_.front().detail, plan::Detail::kTimeline);
   std::vector<uint64_t> placements;
   for (const plan::PhantomQuestion& question : asked_) {
     placements.push_back(question.placement);
-    EXPECT_EQ(question.details, question.placement == 0);
+    EXPECT_EQ(question.detail, question.placement == 0 ? plan::Detail::kTimeline : plan::Detail::kBytes);
     EXPECT_EQ(question.memory_bytes, 1000);
   }
   EXPECT_THAT(placements, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
@@ -189,7 +189,7 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   question.config = "method: lora\n";
   question.memory_bytes = int64_t{80} << 30;
   question.placement = 7;
-  question.details = true;
+  question.detail = plan::Detail::kTimeline;
   question.schedule = schedule::imagined_schedule({{{4, 128, 500}, {2, 64, 1}}, {{1, 9, 8}}}, {{3, 5, 12}});
   const Json said = to_json(question);
   EXPECT_EQ(to_json(plan::question_from_json(said)), said);

@@ -1,4 +1,4 @@
-// The table of keys, each with how its value is drawn beside what was drawn before it. No torch header.
+// The table of keys, each with how its value is drawn beside what was drawn before it.
 #pragma once
 
 #include <cstdint>

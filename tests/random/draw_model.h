@@ -1,4 +1,4 @@
-// What a random run is of: a model's shape and the lengths of its data. No torch header.
+// What a random run is of: a model's shape and the lengths of its data.
 #pragma once
 
 #include <cstdint>

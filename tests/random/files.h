@@ -1,4 +1,4 @@
-// The folder of a random run: its model, data, tokenizer and config as files. No torch header.
+// The folder of a random run: its model, data, tokenizer and config as files.
 #pragma once
 
 #include <filesystem>

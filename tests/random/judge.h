@@ -1,4 +1,4 @@
-// Plays a random run with the program and says what became of it. No torch header.
+// Plays a random run with the program and says what became of it.
 #pragma once
 
 #include <filesystem>

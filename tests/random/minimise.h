@@ -1,4 +1,4 @@
-// A failing run made as small as it still fails. No torch header.
+// A failing run made as small as it still fails.
 #pragma once
 
 #include <functional>

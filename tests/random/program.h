@@ -1,4 +1,4 @@
-// The program with LibTorch already loaded (prestarted.cpp), seen from a test. No torch header.
+// The program with LibTorch already loaded (prestarted.cpp), seen from a test.
 #pragma once
 
 #include <chrono>

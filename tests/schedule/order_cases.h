@@ -1,4 +1,4 @@
-// Data and settings for tests of the order of a run: lengths and counts alone matter. No torch header.
+// Data and settings for tests of the order of a run: lengths and counts alone matter.
 #pragma once
 
 #include <cstdint>

@@ -114,15 +114,14 @@ class Device final : public CudaDevice {
   void reset_peaks() override { caching::resetPeakStats(kDevice); }
 
   uint64_t layout() const override {
-    SplitMix64 hash(0);
-    const auto mix = [&hash](uint64_t value) { hash = SplitMix64(hash.next() ^ value); };
+    NumberHash hash;
     for (const caching::SegmentInfo& segment : caching::snapshot().segments) {
       if (segment.device != kDevice) continue;
-      mix(segment.address);
-      mix(reinterpret_cast<uint64_t>(segment.stream));
-      for (const caching::BlockInfo& block : segment.blocks) mix(2 * block.size + (block.allocated ? 1 : 0));
+      hash.add(segment.address);
+      hash.add(reinterpret_cast<uint64_t>(segment.stream));
+      for (const caching::BlockInfo& block : segment.blocks) hash.add(2 * block.size + (block.allocated ? 1 : 0));
     }
-    return hash.next();
+    return hash.value();
   }
 
   // Waits for no one: a thread that runs out of memory may be adding a workspace.

@@ -1,0 +1,44 @@
+// Leaves out of a dry run what would repeat itself: from equal states of a device's memory equal requests are answered
+// alike, so work that once left the state as it found it would do so again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "ledger/ledger.h"
+#include "plan/arithmetic.h"
+#include "play/arithmetic_count.h"
+#include "train/trainer.h"
+
+namespace fathom::play {
+
+// In equal states the same requests have the same answers: on CUDA the caching allocator's layout; on the CPU the live
+// bytes, which are all that its allocator tells.
+uint64_t memory_state(const train::Placement& placement);
+
+// While alive, decides which of the work that a step repeats (ledger::Ledger::repeat) is done.
+class Repeats {
+ public:
+  // count: what it counts of work is known of its repetitions too; null: nothing is counted.
+  explicit Repeats(const train::Placement& placement, const ArithmeticCount* count = nullptr);
+  ~Repeats();
+  Repeats(const Repeats&) = delete;
+  Repeats& operator=(const Repeats&) = delete;
+
+  // Of the work that was left out.
+  const plan::Arithmetic& left_out() const { return left_out_; }
+
+ private:
+  void play(uint64_t kind, const ledger::Ledger::Work& work);
+  uint64_t state();
+
+  const train::Placement& placement_;
+  const ArithmeticCount* count_;
+  std::map<std::pair<uint64_t, uint64_t>, plan::Arithmetic> steady_;  // by state and kind, what changes no state
+  plan::Arithmetic left_out_;
+  uint64_t state_ = 0;    // as observed
+  int64_t changes_ = -1;  // of the ledger, then
+};
+
+}  // namespace fathom::play
