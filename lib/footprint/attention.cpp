@@ -46,6 +46,7 @@ class Attention {
       cpu_flash();
     }
     add_work();
+    if (!sizes_.differentiated) forward_alone();
     return std::move(footprint_);
   }
 
@@ -55,6 +56,13 @@ class Attention {
   }
   Bytes each_query(const char* what, const char* source, int64_t bytes) const {
     return {what, source, {{step_.tokens, "queries"}, {sizes_.heads, "heads"}, {bytes, "bytes"}}};
+  }
+  // Below the first layer that is trained.
+  void forward_alone() {
+    footprint_.kept.clear();
+    if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention", kFlash, kept_));
+    footprint_.backward.clear();
+    footprint_.backward_work = {};
   }
   bool grouped() const { return sizes_.heads != sizes_.key_heads; }
 

@@ -28,6 +28,7 @@ struct AttentionSizes {
   int64_t threads = 1;          // of a CPU
   bool wide_tiles = false;      // a GPU's shared memory holds 128 rows of a tile of the memory-efficient kernel
   bool output_is_kept = false;  // by the projection that reads it
+  bool differentiated = true;   // queries, keys or values need gradients
 };
 Footprint attention_footprint(const StepSizes& step, const AttentionSizes& sizes);
 

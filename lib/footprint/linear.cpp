@@ -110,8 +110,11 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (!sizes.trained) append(of_input, made);
   footprint.backward.push_back(std::move(of_input));
   if (sizes.adapted && (widens || step.dropout)) {
-    append(through, {{"gradient of adapters' input", kLora, wide_input.product},
-                     {"gradient of adapters' input, cast", kLora, input.product}});
+    through.push_back({"gradient of adapters' input", kLora, wide_input.product});
+    if (widens) through.push_back({"gradient of adapters' input, cast", kLora, input.product});
+    if (!widens && step.cuda) {  // elsewhere dropout is in place
+      through.push_back({"gradient of adapters' input, before dropout", kLora, wide_input.product});
+    }
     footprint.backward.push_back(std::move(through));
   }
   return footprint;

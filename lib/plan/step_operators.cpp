@@ -162,6 +162,11 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
     if (before) {
       operators.push_back({part, footprint::rms_norm_footprint(step, width), gradients_of(kind.rows, norm), {}});
       read = read || !operators.back().gradients.empty();
+      if (!read) {  // then it keeps nothing, and its readers its output
+        const bool kept = std::any_of(readers.begin(), readers.end(), keeps_input);
+        operators.back().footprint.kept =
+            kept ? Tensors{{"output of a norm", kStream, step.wide(width, bytes)}} : Tensors();
+      }
       // The gradients of the readers' inputs add up.
       const auto sums = read ? static_cast<int64_t>(readers.size()) - 1 : 0;
       operators.back().footprint.backward_work.bytes += 3 * sums * value_of(step.wide(width, bytes));
@@ -217,9 +222,9 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   attention.wide_tiles = target_.compute_capability == "8.0" || target_.compute_capability == "9.0" ||
                          target_.compute_capability.starts_with("10.");
   attention.output_is_kept = keeps_input("o_proj");
+  attention.differentiated = made;
   operators.push_back({"attention", footprint::attention_footprint(step, attention), {}, {}});
   operators.back().is_attention = true;
-  if (!made) operators.back().footprint.backward_work = {};
   alive({width}, 0);
   read = std::exchange(made, false);
   linear(kOutput, "o_proj", false);
@@ -231,6 +236,10 @@ Operators StepOperators::layer(const Batch& batch, const Kind& kind) const {
   linear(kGate, "gate_proj", before).waiting = of_input();
   linear(kGate, "up_proj", before).waiting = waiting("gradient of the gate", inner);
   operators.push_back({"the gate", footprint::swiglu_footprint(step, inner), {}, {}});
+  if (!made) {
+    operators.back().footprint.kept =
+        keeps_input("down_proj") ? Tensors{{"output of the gate", kStream, step.wide(inner, bytes)}} : Tensors();
+  }
   alive({width}, 1);
   read = std::exchange(made, false);
   linear(kDown, "down_proj", true);
