@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "tokenizer/json_part.h"
 
 namespace fathom::tokenizer {
 namespace {
@@ -15,8 +16,8 @@ constexpr size_t kKeptSymbols = 1 << 14;   // a workspace that grew beyond gives
 
 const Json& member(const Json& model, const char* key) {
   static const Json kNull;
-  auto found = model.find(key);
-  return found == model.end() ? kNull : *found;
+  const Json* value = find_key(model, key);
+  return value == nullptr ? kNull : *value;
 }
 
 bool is_set(const Json& value) {
@@ -25,11 +26,6 @@ bool is_set(const Json& value) {
 
 // Keys of model that would change the ids, checked before the vocabulary is read.
 const Json& checked(const Json& model, const std::string& file) {
-  if (!model.is_object()) throw Error(file + ": model: expected an object");
-  const Json& type = member(model, "type");
-  if (!type.is_null() && type != "BPE") {
-    throw Error(file + ": model.type: " + type.dump().substr(0, 80) + " is not supported", "the one that is: \"BPE\"");
-  }
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
     if (is_set(member(model, key))) {
       throw Error(file + ": model." + key + ": " + member(model, key).dump().substr(0, 80) + " is not supported");
@@ -60,26 +56,7 @@ ByteLevelBpe::ByteLevelBpe(const Json& model, const std::string& file)
   }
 }
 
-void ByteLevelBpe::encode(std::string_view text, const std::vector<Piece>& pieces, BpeWorkspace& workspace,
-                          std::vector<int32_t>& ids) const {
-  for (const Piece& piece : pieces) {
-    const size_t length = piece.end - piece.begin;
-    if (length > WordCache::kLongestWord) {
-      encode_piece(text.substr(piece.begin, length), workspace, ids);
-      continue;
-    }
-    const WordCache::Word word(text.data() + piece.begin, length, text.size() - piece.begin);
-    if (const WordCache::Entry* known = workspace.cache.find(word)) {
-      ids.insert(ids.end(), known->ids, known->ids + known->count);
-      continue;
-    }
-    const size_t before = ids.size();
-    encode_piece(text.substr(piece.begin, length), workspace, ids);
-    workspace.cache.store(word, ids.data() + before, ids.size() - before);
-  }
-}
-
-void ByteLevelBpe::encode_piece(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {
+void ByteLevelBpe::encode(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {
   if (ignores_merges_) {
     if (const std::optional<int32_t> id = vocabulary_.find(piece)) {
       ids.push_back(*id);

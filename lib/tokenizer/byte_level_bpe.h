@@ -9,9 +9,7 @@
 
 #include "base/json.h"
 #include "tokenizer/merge_table.h"
-#include "tokenizer/regex.h"
 #include "tokenizer/vocabulary.h"
-#include "tokenizer/word_cache.h"
 
 namespace fathom::tokenizer {
 
@@ -21,24 +19,20 @@ struct BpeWorkspace {
     int32_t id;  // -1: joined into the symbol before it
     int32_t previous, next;
   };
-  WordCache cache;
   std::vector<Symbol> symbols;       // of a long piece
   std::vector<uint64_t> candidates;  // heap of possible merges: rank and place
 };
 
 class ByteLevelBpe {
  public:
-  // model: of tokenizer.json. Throws Error naming `file` and key for another model and for what this one would do
-  // differently.
+  // model: of tokenizer.json. Throws Error naming `file` and key for what this one would do differently.
   ByteLevelBpe(const Json& model, const std::string& file);
 
-  // Appends the tokens of text's pieces, one after the other. Time is n log n in the longest piece.
-  void encode(std::string_view text, const std::vector<Piece>& pieces, BpeWorkspace& workspace,
-              std::vector<int32_t>& ids) const;
+  // Appends the tokens of a piece of text, in n log n of its length.
+  void encode(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
-  void encode_piece(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
   void merge_short(std::string_view piece, std::vector<int32_t>& ids) const;
   void merge_long(std::string_view piece, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
 

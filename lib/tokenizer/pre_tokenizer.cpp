@@ -2,48 +2,12 @@
 #include "tokenizer/pre_tokenizer.h"
 
 #include "base/error.h"
+#include "tokenizer/json_part.h"
 
 namespace fathom::tokenizer {
 namespace {
 
 constexpr size_t kMostSplits = 32;
-
-const Json* find(const Json& object, const char* key) {
-  auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
-bool read_flag(const Json& object, const char* key, bool fallback, const std::string& where) {
-  const Json* value = find(object, key);
-  if (value == nullptr) return fallback;
-  if (!value->is_boolean()) throw Error(where + "." + key + ": expected true or false");
-  return value->get<bool>();
-}
-
-std::string read_text(const Json& object, const char* key, const std::string& where) {
-  const Json* value = find(object, key);
-  if (value == nullptr || !value->is_string()) throw Error(where + "." + key + ": expected a text");
-  return value->get<std::string>();
-}
-
-// A literal text as a pattern that matches it alone.
-std::string escaped(std::string_view text) {
-  std::string pattern;
-  for (const char letter : text) {
-    if (std::string_view(R"(\.*?+^$|()[]{}-# )").find(letter) != std::string_view::npos) pattern += '\\';
-    pattern += letter;
-  }
-  return pattern;
-}
-
-std::string read_pattern(const Json& part, const std::string& where) {
-  const Json* pattern = find(part, "pattern");
-  if (pattern != nullptr && pattern->is_object() && pattern->size() == 1) {
-    if (find(*pattern, "Regex") != nullptr) return read_text(*pattern, "Regex", where + ".pattern");
-    if (find(*pattern, "String") != nullptr) return escaped(read_text(*pattern, "String", where + ".pattern"));
-  }
-  throw Error(where + R"(.pattern: expected {"Regex": …} or {"String": …})");
-}
 
 }  // namespace
 
@@ -59,10 +23,9 @@ void PreTokenizer::read(const Json& part, const std::string& where) {
   if (ends_in_bytes_) throw Error(where + ": nothing may follow ByteLevel");
   const std::string type = read_text(part, "type", where);
   if (type == "Sequence") {
-    const Json* parts = find(part, "pretokenizers");
-    if (parts == nullptr || !parts->is_array()) throw Error(where + ".pretokenizers: expected a list");
-    for (size_t i = 0; i < parts->size(); ++i) {
-      read((*parts)[i], where + ".pretokenizers[" + std::to_string(i) + "]");
+    const Json& parts = list_of(part, "pretokenizers", where);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      read(parts[i], where + ".pretokenizers[" + std::to_string(i) + "]");
     }
   } else if (type == "ByteLevel") {
     read_byte_level(part, where);
@@ -71,8 +34,7 @@ void PreTokenizer::read(const Json& part, const std::string& where) {
   } else if (type == "Digits") {
     add(read_flag(part, "individual_digits", false, where) ? R"(\p{N})" : R"(\p{N}+)", Kept::kAll, where);
   } else {
-    throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported",
-                "those that are: Sequence, Split, Digits, ByteLevel");
+    refuse_type(where, type, "Sequence, Split, Digits, ByteLevel");
   }
 }
 

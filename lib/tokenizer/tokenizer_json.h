@@ -1,4 +1,4 @@
-// The engine for tokenizer.json: byte-level BPE as Hugging Face's tokenizers run it.
+// Opens a tokenizer.json, to be run as Hugging Face's tokenizers run it.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,8 @@
 
 namespace fathom::tokenizer {
 
-// folder holds tokenizer.json; tokenizer_config.json and the like may stand beside it. A text is encoded so: added
-// tokens are found in it, what lies between is normalized (NFC, where the file says so) and searched for the added
-// tokens that want that, the rest is split into pieces, and pieces become ids by merging bytes. Throws Error naming
-// file and key for whatever this engine would do differently.
+// folder holds tokenizer.json; tokenizer_config.json and the like may stand beside it. Throws Error naming file and key
+// for whatever would be done differently here.
 std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& folder);
 
 }  // namespace fathom::tokenizer

@@ -1,4 +1,4 @@
-// The parts of tokenizer.json around the model: normalizer, decoder, post_processor, added_tokens.
+// The parts of tokenizer.json that are of all models: post_processor, added_tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,6 @@
 namespace fathom::tokenizer {
 
 // All take the whole file and its name, and throw Error naming file and key for what is not supported.
-
-// Whether texts are brought to NFC first; the other normalizer that there is is none.
-bool reads_composed(const Json& json, const std::string& file);
-
-// The decoder must be ByteLevel.
-void check_decoder(const Json& json, const std::string& file);
 
 // What post_processor puts around a single text.
 struct Affixes {

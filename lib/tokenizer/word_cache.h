@@ -5,7 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
+
+#include "tokenizer/regex.h"
 
 namespace fathom::tokenizer {
 
@@ -77,5 +80,27 @@ class WordCache {
 
   std::vector<Set> sets_ = std::vector<Set>(size_t{1} << kSetBits);
 };
+
+// Appends the tokens of text's pieces, one after the other: encode(piece) appends those of one, where the cache does
+// not have them.
+template <typename Encode>
+void encode_pieces(std::string_view text, const std::vector<Piece>& pieces, WordCache& cache, std::vector<int32_t>& ids,
+                   const Encode& encode) {
+  for (const Piece& piece : pieces) {
+    const size_t length = piece.end - piece.begin;
+    if (length > WordCache::kLongestWord) {
+      encode(text.substr(piece.begin, length));
+      continue;
+    }
+    const WordCache::Word word(text.data() + piece.begin, length, text.size() - piece.begin);
+    if (const WordCache::Entry* known = cache.find(word)) {
+      ids.insert(ids.end(), known->ids, known->ids + known->count);
+      continue;
+    }
+    const size_t before = ids.size();
+    encode(text.substr(piece.begin, length));
+    cache.store(word, ids.data() + before, ids.size() - before);
+  }
+}
 
 }  // namespace fathom::tokenizer

@@ -1,0 +1,71 @@
+// Byte-level BPE behind its pre_tokenizer.
+#include "base/error.h"
+#include "tokenizer/json_part.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/text_model.h"
+
+namespace fathom::tokenizer {
+namespace {
+
+void check_decoder(const Json& json, const std::string& file) {
+  const std::string where = file + ": decoder";
+  const Json* decoder = find_key(json, "decoder");
+  if (decoder == nullptr) throw Error(where + ": expected ByteLevel");
+  const std::string type = type_of(*decoder, where);
+  if (type != "ByteLevel") refuse_type(where, type, "ByteLevel");
+}
+
+class ByteLevelModel : public TextModel {
+ public:
+  ByteLevelModel(const Json& json, const std::string& file)
+      : bpe_(json.at("model"), file), pre_tokenizer_(json.value("pre_tokenizer", Json()), file) {
+    check_decoder(json, file);
+  }
+
+  void encode(std::string_view text, bool at_start, Workspace& workspace, std::vector<int32_t>& ids,
+              std::vector<int64_t>* begins) const override;
+
+  int64_t size() const override { return vocabulary().size(); }
+  bool contains(int64_t id) const override { return vocabulary().contains(id); }
+  std::optional<int32_t> find_spelling(std::string_view spelling) const override {
+    return vocabulary().find_spelling(spelling);
+  }
+  std::string spelling(int32_t id) const override { return vocabulary().spelling(id); }
+  std::string bytes(int32_t id) const override { return std::string(vocabulary().bytes(id)); }
+  std::string first_bytes(int32_t id) const override { return bytes(id); }
+
+ private:
+  const Vocabulary& vocabulary() const { return bpe_.vocabulary(); }
+
+  ByteLevelBpe bpe_;
+  PreTokenizer pre_tokenizer_;
+};
+
+void ByteLevelModel::encode(std::string_view text, bool /*at_start*/, Workspace& workspace, std::vector<int32_t>& ids,
+                            std::vector<int64_t>* begins) const {
+  std::string prefixed;
+  const bool prefixes = pre_tokenizer_.adds_prefix_space() && text[0] != ' ';
+  if (prefixes) {
+    prefixed.append(" ").append(text);
+    text = prefixed;
+  }
+  pre_tokenizer_.split(text, workspace.pieces, workspace.scratch, workspace.budget);
+  size_t next = ids.size();
+  encode_pieces(text, workspace.pieces, workspace.cache, ids,
+                [&](std::string_view piece) { bpe_.encode(piece, workspace.bpe, ids); });
+  if (begins == nullptr) return;
+  // The bytes of a piece's tokens, end to end, are the piece.
+  for (const Piece& piece : workspace.pieces) {
+    for (size_t at = piece.begin; at < piece.end; at += vocabulary().bytes(ids[next++]).size()) {
+      begins->push_back(static_cast<int64_t>(prefixes && at > 0 ? at - 1 : at));
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<TextModel> read_byte_level_model(const Json& json, const std::string& file) {
+  return std::make_unique<ByteLevelModel>(json, file);
+}
+
+}  // namespace fathom::tokenizer
