@@ -3,10 +3,13 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
+#include "tokenizer/character_map.h"
 #include "tokenizer/offset_map.h"
+#include "tokenizer/regex.h"
 
 namespace fathom::tokenizer {
 
@@ -26,16 +29,27 @@ struct Rewritten {
 class Normalizer {
  public:
   Normalizer() = default;
+  explicit Normalizer(CharacterMap map) { steps_.emplace_back(std::move(map)); }
   // json: the whole file. Throws Error naming `file` and key for what is not supported.
   Normalizer(const Json& json, const std::string& file);
 
-  // Normalizes a text, which is well-formed.
-  void apply(Rewritten& text) const;
+  // Normalizes a text, which is well-formed. budget: of the patterns. Throws Error where the text becomes more than 32
+  // times as long.
+  void apply(Rewritten& text, MatchBudget& budget) const;
 
  private:
+  struct Composition {};  // NFC
+  struct Strip {          // white space
+    bool left, right;
+  };
+  struct Replacement {
+    Regex pattern;
+    std::string content, where;
+  };
+  using Step = std::variant<Composition, CharacterMap, Strip, Replacement>;
   void read(const Json& part, const std::string& where);
 
-  bool composes_ = false;
+  std::vector<Step> steps_;
 };
 
 }  // namespace fathom::tokenizer

@@ -58,6 +58,9 @@ class PipelineTokenizer : public Tokenizer {
     const auto added = added_.find(id);
     return added != added_.end() ? added->second.text : model_->bytes(id);
   }
+  std::string first_token_bytes(int32_t id) const override {
+    return has_token(id) && !added_.count(id) ? model_->first_bytes(id) : token_bytes(id);
+  }
   std::string piece(int32_t id) const override {
     if (!has_token(id)) return "<no token " + std::to_string(id) + ">";
     const auto added = added_.find(id);
@@ -181,7 +184,8 @@ void PipelineTokenizer::build_finders() {
   for (auto& [id, token] : added_) {
     if (token.normalized) {
       Rewritten text(token.text);
-      normalizer_.apply(text);
+      MatchBudget budget(token.text.size());
+      normalizer_.apply(text, budget);
       token.text = std::string(text.text);
       if (token.text.empty()) {
         throw Error(file_ + ": added token " + std::to_string(id) + ": normalizer leaves nothing of it",
@@ -224,7 +228,7 @@ template <typename Origin>
 void PipelineTokenizer::encode_between(std::string_view text, Workspace& workspace, std::vector<int32_t>& ids,
                                        Begins* begins, const Origin& origin) const {
   Rewritten normalized(text);
-  normalizer_.apply(normalized);
+  normalizer_.apply(normalized, workspace.budget);
   for (const AddedTokenFinder::Stretch& stretch : in_normalized_.find(normalized.text)) {
     auto stretch_origin = [&](size_t at) { return origin(normalized.origin(stretch.begin + at)); };
     if (stretch.id != AddedTokenFinder::kText) {

@@ -13,6 +13,7 @@
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/character_pairs.h"
 #include "tokenizer/offset_map.h"
+#include "tokenizer/protobuf.h"
 #include "tokenizer/special_tokens.h"
 #include "tokenizer/utf8.h"
 
@@ -27,40 +28,14 @@ constexpr char32_t kBlankCode = 0x2581;
 constexpr size_t kStretch = size_t{1} << 16;         // bytes from which on a place to cut is looked for
 constexpr size_t kLongestStretch = size_t{1} << 22;  // without such a place
 
-// Calls on_field(number, bytes) for the fields of a protocol buffer's message that have a length (strings, messages).
-// False: the message is not well-formed.
-template <typename OnField>
-bool for_each_field(std::string_view message, const OnField& on_field) {
-  const auto varint = [&message] {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(message.front());
-      message.remove_prefix(1);
-      value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) break;
-    }
-    return value;
-  };
-  while (!message.empty()) {
-    const uint64_t key = varint(), kind = key & 7;
-    const bool has_length = kind == 2;
-    const uint64_t bytes = kind == 1 ? 8 : kind == 5 ? 4 : kind == 0 || has_length ? varint() : UINT64_MAX;
-    if (kind == 0) continue;
-    if (bytes > message.size()) return false;
-    if (has_length) on_field(key >> 3, message.substr(0, bytes));
-    message.remove_prefix(bytes);
-  }
-  return true;
-}
-
 // Whether a SentencePiece model rewrites characters before it tokenizes: normalizer_spec (field 3) has rules in
 // precompiled_charsmap (its field 2).
 bool rewrites_characters(std::string_view proto) {
   bool rewrites = false;
-  const bool whole = for_each_field(proto, [&](uint64_t number, std::string_view spec) {
-    if (number != 3) return;
-    rewrites |=
-        !for_each_field(spec, [&](uint64_t key, std::string_view rules) { rewrites |= key == 2 && !rules.empty(); });
+  const bool whole = for_each_field(proto, [&](const ProtobufField& spec) {
+    if (spec.number != 3) return;
+    rewrites |= !for_each_field(
+        spec.bytes, [&](const ProtobufField& rules) { rewrites |= rules.number == 2 && !rules.bytes.empty(); });
   });
   return rewrites || !whole;
 }
@@ -96,7 +71,7 @@ class SentencePiece : public Tokenizer {
   std::string token_bytes(int32_t id) const override;
   std::string piece(int32_t id) const override;
   int64_t vocabulary_size() const override { return vocabulary_size_; }
-  bool drops_first_blank() const override { return adds_prefix_space_; }
+  std::string first_token_bytes(int32_t id) const override;
 
  private:
   void load_model();
@@ -303,6 +278,12 @@ std::string SentencePiece::token_bytes(int32_t id) const {
   OffsetMap origins;
   append_replaced(text, piece, kBlank, " ", origins);
   return text;
+}
+
+std::string SentencePiece::first_token_bytes(int32_t id) const {
+  std::string bytes = token_bytes(id);
+  if (adds_prefix_space_ && bytes.starts_with(' ')) bytes.erase(0, 1);
+  return bytes;
 }
 
 std::string SentencePiece::piece(int32_t id) const {

@@ -10,6 +10,7 @@ namespace fs = std::filesystem;
 
 // Ids beyond any real vocabulary are a sign of a hostile or damaged file.
 constexpr int64_t kMaxId = int64_t{1} << 24;
+constexpr uint64_t kMostExtraIds = 4096;  // T5 has 100
 
 const Json* find(const Json& object, const char* key) {
   auto found = object.find(key);
@@ -137,6 +138,12 @@ TokenizerFiles read_tokenizer_files(const fs::path& folder, bool only_plain) {
   if (const Json* name = find(config, "tokenizer_class")) {
     if (!name->is_string()) throw Error(config_name + ": tokenizer_class: expected a name");
     files.tokenizer_class = name->get<std::string>();
+  }
+  if (const Json* count = find(config, "extra_ids")) {
+    if (!count->is_number_unsigned() || count->get<uint64_t>() > kMostExtraIds) {
+      throw Error(config_name + ": extra_ids: expected a number up to " + std::to_string(kMostExtraIds));
+    }
+    files.extra_ids = count->get<uint64_t>();
   }
   files.adds_bos = read_flag(config, "add_bos_token", config_name);
   files.adds_eos = read_flag(config, "add_eos_token", config_name);

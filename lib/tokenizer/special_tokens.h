@@ -30,7 +30,10 @@ struct TokenizerFiles {
   std::map<int32_t, AddedToken> added;            // added_tokens_decoder and added_tokens.json
   std::map<std::string, int32_t> added_ids;       // of those, by text
   std::optional<bool> adds_bos, adds_eos, adds_prefix_space;
-  std::string tokenizer_class;  // empty where none is named
+  std::string tokenizer_class;        // empty where none is named
+  std::optional<uint64_t> extra_ids;  // T5's sentinels
+
+  bool is_t5() const { return tokenizer_class == "T5Tokenizer" || tokenizer_class == "T5TokenizerFast"; }
 };
 
 // Reads tokenizer_config.json, special_tokens_map.json and added_tokens.json of the folder, each of which may be

@@ -10,7 +10,7 @@ namespace fathom::tokenizer {
 std::string StreamDecoder::push(int32_t id) {
   std::string bytes = tokenizer_.token_bytes(id);
   if (bytes.empty()) return "";
-  if (at_start_ && tokenizer_.drops_first_blank() && bytes[0] == ' ') bytes.erase(0, 1);
+  if (at_start_) bytes = tokenizer_.first_token_bytes(id);
   at_start_ = false;
   waiting_ += bytes;
   const size_t longest_part = std::min<size_t>(waiting_.size(), 3);

@@ -10,7 +10,9 @@
 
 #include "base/json.h"
 #include "tokenizer/byte_level_bpe.h"
+#include "tokenizer/metaspace.h"
 #include "tokenizer/regex.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/word_cache.h"
 
 namespace fathom::tokenizer {
@@ -19,6 +21,7 @@ namespace fathom::tokenizer {
 struct Workspace {
   WordCache cache;
   BpeWorkspace bpe;
+  UnigramWorkspace unigram;
   std::vector<Piece> pieces, scratch;
   MatchBudget budget{0};  // of the text that is encoded
 };
@@ -42,8 +45,12 @@ class TextModel {
   virtual std::string first_bytes(int32_t id) const = 0;  // the same at the text's beginning
 };
 
-// The model of a whole tokenizer.json, with its pre_tokenizer and decoder. Throws Error naming `file` and key for what
+// The models of a whole tokenizer.json, with its pre_tokenizer and decoder. Throw Error naming `file` and key for what
 // is not supported.
 std::unique_ptr<TextModel> read_byte_level_model(const Json& json, const std::string& file);
+std::unique_ptr<TextModel> read_unigram_model(const Json& json, const std::string& file);
+
+// drops_first_marks: decoding leaves the marks of the first token out, rather than making blanks of them.
+std::unique_ptr<TextModel> make_unigram_model(Unigram unigram, MarkedWords words, bool drops_first_marks);
 
 }  // namespace fathom::tokenizer

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tokenizer/sentencepiece.h"
+#include "tokenizer/spiece.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer_json.h"
 
@@ -25,8 +26,14 @@ std::unique_ptr<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) 
   const bool model = std::filesystem::exists(folder / "tokenizer.model");
   const bool json = std::filesystem::exists(folder / "tokenizer.json");
   if (model && (!json || is_sentencepiece(folder / "tokenizer.model"))) return open_sentencepiece(folder);
+  if (std::filesystem::exists(folder / "spiece.model")) return open_spiece(folder);
   if (json) return open_tokenizer_json(folder);
-  throw Error(folder.string() + ": holds no tokenizer.model and no tokenizer.json");
+  throw Error(folder.string() + ": holds no tokenizer.model, no spiece.model and no tokenizer.json");
+}
+
+bool Tokenizer::is_in(const std::filesystem::path& folder) {
+  const auto holds = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  return holds("tokenizer.model") || holds("spiece.model") || holds("tokenizer.json");
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {

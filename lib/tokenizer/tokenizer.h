@@ -20,9 +20,11 @@ struct Encoding {
 
 class Tokenizer {
  public:
-  // Opens tokenizer.model, where it is a SentencePiece model, else tokenizer.json, with the flags and special tokens of
-  // tokenizer_config.json. Throws Error for a folder that has neither, naming file and key for what is not supported.
+  // Opens tokenizer.model, where it is a SentencePiece model, else T5's spiece.model, else tokenizer.json, with the
+  // flags and special tokens of tokenizer_config.json. Throws Error for a folder that has none of them, naming file and
+  // key for what is not supported.
   static std::unique_ptr<Tokenizer> open(const std::filesystem::path& folder);
+  static bool is_in(const std::filesystem::path& folder);  // whether it has one of them
   virtual ~Tokenizer() = default;
 
   // Without BOS and EOS. What is not UTF-8 counts as U+FFFD. Threads may encode at the same time.
@@ -34,8 +36,8 @@ class Tokenizer {
   virtual std::string token_bytes(int32_t id) const = 0;
   virtual std::string piece(int32_t id) const = 0;  // as stored, for display
   virtual int64_t vocabulary_size() const = 0;
-  // Whether a blank at the start of what is decoded was put there by encoding.
-  virtual bool drops_first_blank() const { return false; }
+  // The same of the first id that adds anything: without the blank that encoding put at the start.
+  virtual std::string first_token_bytes(int32_t id) const { return token_bytes(id); }
 
   // As the tokenizer's files say; unset where they name none.
   std::optional<int32_t> bos_id, eos_id, pad_id, unk_id;

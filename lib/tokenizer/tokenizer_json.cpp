@@ -23,7 +23,9 @@ std::unique_ptr<TextModel> read_model(const Json& json, const std::string& file)
   if (!json.at("model").is_object()) throw Error(file + ": model: expected an object");
   const Json* type = find_key(json.at("model"), "type");
   if (type == nullptr || *type == "BPE") return read_byte_level_model(json, file);
-  throw Error(file + ": model.type: " + type->dump().substr(0, 80) + " is not supported", "the one that is: \"BPE\"");
+  if (*type == "Unigram") return read_unigram_model(json, file);
+  throw Error(file + ": model.type: " + type->dump().substr(0, 80) + " is not supported",
+              "those that are: BPE, Unigram");
 }
 
 }  // namespace
@@ -37,6 +39,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& fold
   pipeline.normalizer = Normalizer(json, pipeline.file);
   pipeline.added = read_added_tokens(json, pipeline.file);
   pipeline.files = read_tokenizer_files(folder, /*only_plain=*/false);
+  if (pipeline.files.is_t5()) pipeline.files.adds_bos = pipeline.files.adds_eos = std::nullopt;  // T5Tokenizer has none
   const Json* unknown = find_key(json.at("model"), "unk_token");
   if (unknown != nullptr && unknown->is_string()) pipeline.unknown = unknown->get<std::string>();
   pipeline.affixes = read_affixes(json, pipeline.file);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -9,6 +10,17 @@
 #include "tokenizer/utf8.h"
 
 namespace fathom::tokenizer {
+
+inline constexpr uint64_t kHashStart = 0xCBF29CE484222325;  // FNV-1a
+
+inline uint64_t fnv(std::string_view bytes, uint64_t value = kHashStart) {
+  for (const char byte : bytes) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
+  return value;
+}
+
+inline uint64_t hash_of(const std::vector<int32_t>& ids) {
+  return fnv({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)});
+}
 
 class Adversarial {
  public:

@@ -135,7 +135,7 @@ TEST_F(TokenizerJsonFolder, SplitsByOtherPatternsThroughOniguruma) {
 TEST_F(TokenizerJsonFolder, RefusesByName) {
   EXPECT_EQ(refusal(), "");
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"/model/type", R"("Unigram")", "model.type: \"Unigram\""},
+      {"/model/type", R"("WordPiece")", "model.type: \"WordPiece\""},
       {"/model/dropout", "0.1", "model.dropout"},
       {"/model/end_of_word_suffix", R"("</w>")", "model.end_of_word_suffix"},
       {"/model/vocab", "[]", "model.vocab: expected an object"},

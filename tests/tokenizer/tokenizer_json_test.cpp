@@ -14,17 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kHashStart = 0xCBF29CE484222325;  // FNV-1a
-
-uint64_t fnv(std::string_view bytes, uint64_t value = kHashStart) {
-  for (const char byte : bytes) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
-  return value;
-}
-
-uint64_t hash_of(const std::vector<int32_t>& ids) {
-  return fnv({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)});
-}
-
 class Golden : public testing::TestWithParam<const char*> {
  protected:
   fs::path folder_ = fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / GetParam();
@@ -61,7 +50,7 @@ TEST_P(Golden, GivesTheIdsOfTenThousandStrings) {
 
 // Hugging Face counts characters, so a token that begins within one is given that character's place.
 TEST_P(Golden, GivesThePlacesOfTokens) {
-  size_t compared = 0;
+  int compared = 0;
   for (size_t i = 0; i < golden_["cases"].size(); ++i) {
     const Json& expected = golden_["cases"][i];
     if (!expected.contains("begins")) continue;
@@ -73,7 +62,8 @@ TEST_P(Golden, GivesThePlacesOfTokens) {
     EXPECT_EQ(encoding.begins, expected["begins"].get<std::vector<int64_t>>()) << i << ": " << text;
     ++compared;
   }
-  EXPECT_TRUE(compared > 90 || std::string_view(GetParam()) == "qwen2") << compared;
+  const std::string_view name = GetParam();
+  EXPECT_GT(compared, name == "qwen2" ? -1 : name == "t5" ? 10 : 90);
 }
 
 TEST_P(Golden, GivesPlacesThatNeverDescend) {
@@ -83,13 +73,13 @@ TEST_P(Golden, GivesPlacesThatNeverDescend) {
     ASSERT_EQ(encoding.ids, tokenizer_->encode(text));
     ASSERT_EQ(encoding.begins.size(), encoding.ids.size());
     ASSERT_TRUE(std::is_sorted(encoding.begins.begin(), encoding.begins.end())) << i;
-    if (text.empty()) continue;
+    if (encoding.begins.empty()) continue;  // of blanks, a tokenizer may make nothing
     ASSERT_GE(encoding.begins.front(), 0);
     ASSERT_LT(encoding.begins.back(), static_cast<int64_t>(text.size()));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(TokenizerJson, Golden, testing::Values("gpt2", "llama3", "qwen2"),
+INSTANTIATE_TEST_SUITE_P(TokenizerJson, Golden, testing::Values("gpt2", "llama3", "qwen2", "t5"),
                          [](const auto& name) { return std::string(name.param); });
 
 }  // namespace

@@ -213,7 +213,7 @@ TEST_F(TokenizerFolder, RefusesWhatItWouldEncodeDifferently) {
 
 TEST_F(TokenizerFolder, SaysWhatIsMissing) {
   fs::remove(folder_ / "tokenizer.model");
-  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.model and no tokenizer.json"));
+  EXPECT_THAT(refusal(), HasSubstr("no tokenizer.model, no spiece.model and no tokenizer.json"));
   put("tokenizer.json", "{}");
   EXPECT_THAT(refusal(), HasSubstr("tokenizer.json: expected an object with a model"));
 }
