@@ -55,7 +55,8 @@ int run_generate(const Generate& invocation) {
   keep_within_budget(invocation.config.memory_budget, session);
   const schedule::RunInputs inputs = train::open_inputs(config);
   if (!inputs.tokenizer) {
-    throw Error(config.model_name_or_path + " has no tokenizer", "generate needs tokenizer.model or tokenizer.json");
+    throw Error(config.model_name_or_path + " has no tokenizer",
+                "generate needs tokenizer.model, spiece.model or tokenizer.json");
   }
   if (!config.dtype) config.dtype = inputs.architecture.dtype;  // nothing is trained: as the checkpoint stores it
   model::Decoder model(inputs.architecture,

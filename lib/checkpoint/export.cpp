@@ -114,7 +114,7 @@ int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& t
   if (!embedding || embedding->info->shape.empty()) return 0;
   const int64_t stored = embedding->info->shape[0];
   for (const fs::path& folder : {trained, base.path()}) {
-    if (!fs::exists(folder / "tokenizer.model") && !fs::exists(folder / "tokenizer.json")) continue;
+    if (!tokenizer::Tokenizer::is_in(folder)) continue;
     return std::max(stored, tokenizer::Tokenizer::open(folder)->vocabulary_size());
   }
   return stored;

@@ -104,8 +104,8 @@ std::vector<std::string> tokenizer_files(const fs::path& folder) {
   constexpr char kTemplates[] = "additional_chat_templates";
   std::vector<std::string> names;
   for (const char* name :
-       {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "added_tokens.json",
-        "special_tokens_map.json", "chat_template.jinja", "chat_template.json"}) {
+       {"tokenizer.model", "spiece.model", "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
+        "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json"}) {
     if (fs::exists(folder / name)) names.emplace_back(name);
   }
   std::error_code absent;

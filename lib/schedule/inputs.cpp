@@ -21,10 +21,6 @@ namespace fs = std::filesystem;
 // Tokens of more data than this are kept in a file, for memory and for the next run.
 constexpr uint64_t kMostInMemory = uint64_t{32} << 20;
 
-bool has_tokenizer(const fs::path& folder) {
-  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
-}
-
 uint64_t bytes_of(const std::vector<fs::path>& files) {
   uint64_t bytes = 0;
   std::error_code absent;  // who opens the file says so
@@ -176,7 +172,9 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.architecture =
       arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
-  if (has_tokenizer(inputs.folder->path())) inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
+  if (tokenizer::Tokenizer::is_in(inputs.folder->path())) {
+    inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
+  }
   cover_tokenizer(inputs);
   inputs.date = date_of_run(config);
   TokenCache cache;

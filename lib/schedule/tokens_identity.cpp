@@ -17,7 +17,8 @@ struct IdentityFile {
   std::string_view name;
   bool has_template = false;
 };
-constexpr std::array<IdentityFile, 7> kFiles{{{"tokenizer.model"},
+constexpr std::array<IdentityFile, 8> kFiles{{{"tokenizer.model"},
+                                              {"spiece.model"},
                                               {"tokenizer.json"},
                                               {"tokenizer_config.json", true},
                                               {"special_tokens_map.json"},

@@ -67,6 +67,12 @@ TEST_F(ModelFilesTest, WritesAFolderOfTransformers) {
   EXPECT_EQ(read_file(root_ / "run/tokenizer.model"), std::string("p\0q", 3));
 }
 
+TEST_F(ModelFilesTest, CopiesATokenizerOfT5) {
+  put("spiece.model", "pieces");
+  write_model(root_ / "run", {{"w", at::zeros({1})}}, files_);
+  EXPECT_EQ(read_file(root_ / "run/spiece.model"), "pieces");
+}
+
 TEST_F(ModelFilesTest, CopiesEveryChatTemplate) {
   put("chat_template.jinja", "{{ messages }}");
   put("additional_chat_templates/tool_use.jinja", "{{ tools }}");

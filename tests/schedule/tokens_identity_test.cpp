@@ -27,8 +27,9 @@ class TokensIdentity : public testing::Test {
 
 TEST_F(TokensIdentity, ChangesWithEveryFileThatIsReadForTokens) {
   std::set<std::string> seen = {identity()};
-  for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                           "added_tokens.json", "chat_template.jinja", "additional_chat_templates/tool_use.jinja"}) {
+  for (const char* name :
+       {"tokenizer.model", "spiece.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+        "added_tokens.json", "chat_template.jinja", "additional_chat_templates/tool_use.jinja"}) {
     for (const char* text : {"a", "b"}) {
       put(name, text);
       EXPECT_TRUE(seen.insert(identity()).second) << name;
