@@ -21,7 +21,8 @@ const Json& member(const Json& model, const char* key) {
 }
 
 bool is_set(const Json& value) {
-  return !value.is_null() && value != false && value != "" && !(value.is_number() && value == 0);
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return !value.is_null() && value != false && !(value.is_number() && value == 0);
 }
 
 // Keys of model that would change the ids, checked before the vocabulary is read.
