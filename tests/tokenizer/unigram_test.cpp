@@ -151,8 +151,22 @@ TEST(Unigram, FusesUnknownCharactersAcrossBorders) {
               ElementsAre(1));  // twice unknown, but a piece together
 }
 
+TEST(Unigram, TakesAnUnknownCharacterForTenBelowTheLowestScore) {
+  EXPECT_THAT(encode(make({{"<unk>", 0}, {"a", 9}, {"ab", 0}}), "ab"), ElementsAre(2));
+  EXPECT_THAT(encode(make({{"<unk>", 0}, {"a", 11}, {"ab", 0}}), "ab"), ElementsAre(1, 0));
+}
+
+// Sums are rounded as if nothing had been decided before.
+TEST(Unigram, CarriesTheScoreAcrossBorders) {
+  const Unigram unigram = make({{"<unk>", 0}, {"x", 1e17}, {"a", -1}, {"b", -1}, {"ab", -3}});
+  EXPECT_THAT(encode(unigram, "ab"), ElementsAre(2, 3));
+  EXPECT_THAT(encode(unigram, "xab"), ElementsAre(1, 4));
+}
+
 TEST(Unigram, TakesTheLastOfEqualPieces) {
-  EXPECT_THAT(encode(make({{"<unk>", 0}, {"a", 1}, {"a", 0}}), "a"), ElementsAre(2));
+  std::vector<std::pair<std::string, double>> tokens = {{"<unk>", 0}};
+  for (int i = 0; i < 50; ++i) tokens.emplace_back("a", i);
+  EXPECT_THAT(encode(make(tokens), "a"), ElementsAre(50));
 }
 
 TEST(Unigram, RefusesVocabulariesByName) {
