@@ -12,9 +12,10 @@ namespace fathom::app {
 
 MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& invocation, const Session& session) {
   const schedule::RunInputs inputs = train::open_inputs(config);
-  int64_t capacity_tokens = 0;
+  train::BatchCapacity capacity(0);
   for (const schedule::BatchShape& shape : schedule::evaluation_shapes(config, inputs.validation)) {
-    capacity_tokens = std::max(capacity_tokens, shape.rows * shape.length);
+    capacity.tokens = std::max(capacity.tokens, shape.rows * shape.length);
+    capacity.source_tokens = std::max(capacity.source_tokens, shape.rows * shape.source_length);
   }
   const std::vector<std::vector<int64_t>> rows = schedule::evaluation_rows(config, inputs.validation);
   const auto batch_at = [&](int64_t index) {
@@ -22,7 +23,7 @@ MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& inv
                               schedule::padding_id(inputs));
   };
   const model::ModelOptions options = options_for_use(invocation, config, inputs.architecture, session.placement);
-  train::Evaluator evaluator(config, inputs.architecture, options, capacity_tokens, session.placement);
+  train::Evaluator evaluator(config, inputs.architecture, options, capacity, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
   const auto start = std::chrono::steady_clock::now();
   MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at), inputs.validation.size()};

@@ -20,10 +20,13 @@ namespace {
 constexpr std::array kWordsOfTuning{"meta", "hf", "base", "chat", "instruct", "it"};
 
 // What remains of some names, where the shape is called otherwise.
-constexpr std::array kOtherNames{
-    std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1b"}, std::pair{"mistral-nemo-2407", "mistral-nemo-12b"},
-    std::pair{"olmo-2-0425-1b", "olmo-2-1b"},           std::pair{"olmo-2-1124-7b", "olmo-2-7b"},
-    std::pair{"olmo-2-1124-13b", "olmo-2-13b"},         std::pair{"olmo-2-0325-32b", "olmo-2-32b"}};
+constexpr std::array kOtherNames{std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1b"},
+                                 std::pair{"mistral-nemo-2407", "mistral-nemo-12b"},
+                                 std::pair{"olmo-2-0425-1b", "olmo-2-1b"},
+                                 std::pair{"olmo-2-1124-7b", "olmo-2-7b"},
+                                 std::pair{"olmo-2-1124-13b", "olmo-2-13b"},
+                                 std::pair{"olmo-2-0325-32b", "olmo-2-32b"},
+                                 std::pair{"flan-t5", "flan-t5-base"}};
 
 // "meta-llama/Meta-Llama-3-8B-Instruct": llama-3-8b.
 std::string name_of_shape(const std::string& name) {

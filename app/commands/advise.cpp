@@ -219,8 +219,7 @@ class Planner {
 
   schedule::Schedule make_schedule(const config::RunConfig& run) {
     if (!has_data()) {
-      const schedule::BatchShape batch =
-          schedule::whole_batch(run.per_device_train_batch_size, run.max_length, run.packing);
+      const schedule::BatchShape batch = schedule::largest_batch(run, inputs_.architecture.encoder.has_value());
       return schedule::imagined_schedule({schedule::StepShape(run.gradient_accumulation_steps, batch)}, {});
     }
     return schedule::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
@@ -333,6 +332,10 @@ void advise_techniques(Planner& planner, const plan::Question& question, const A
 int run_advise(const Advise& invocation) {
   const Session session = open_session(invocation);
   Planner planner(invocation, session, invocation.vary == plan::Vary::kLength);
+  if (planner.inputs().architecture.encoder && invocation.vary == plan::Vary::kLength) {
+    throw UsageError("--vary length: an encoder and decoder has two lengths, max_length and max_target_length",
+                     "ask `fathom estimate` with the lengths that you have in mind");
+  }
   warn_of_lost_updates(invocation.config, planner.inputs().architecture);
   const plan::Question question = planner.question();
   if (invocation.vary) {

@@ -32,8 +32,7 @@ namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const arch::Architecture& architecture) {
-  const schedule::BatchShape batch =
-      schedule::whole_batch(config.per_device_train_batch_size, config.max_length, config.packing);
+  const schedule::BatchShape batch = schedule::largest_batch(config, architecture.encoder.has_value());
   return plan::make_workload(
       config, architecture,
       schedule::imagined_schedule({schedule::StepShape(config.gradient_accumulation_steps, batch)}, {}));
@@ -101,6 +100,9 @@ int run_estimate(const Estimate& invocation) {
   const int64_t program_bytes = resident_bytes();
   const schedule::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   if (invocation.inference) return print_inference(invocation, inputs.architecture);
+  if (invocation.attention && inputs.architecture.relative) {
+    throw UsageError("--attention: the model's attention is by scores that carry a bias, and no other kernel takes it");
+  }
   if (invocation.attention) return print_attention(invocation, session, inputs.architecture);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);

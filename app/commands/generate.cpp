@@ -58,7 +58,8 @@ int run_generate(const Generate& invocation) {
     throw Error(config.model_name_or_path + " has no tokenizer",
                 "generate needs tokenizer.model, spiece.model or tokenizer.json");
   }
-  if (!config.dtype) config.dtype = inputs.architecture.dtype;  // nothing is trained: as the checkpoint stores it
+  if (!config.dtype)
+    config.dtype = inputs.architecture.dtype_in_use();  // nothing is trained: as the checkpoint stores it
   model::Decoder model(inputs.architecture,
                        options_for_use(invocation, config, inputs.architecture, session.placement));
   load_weights(model, invocation, *inputs.folder);

@@ -76,13 +76,16 @@ Batches batches_of(const config::RunConfig& config, const data::Dataset& dataset
   if (config.packing) batches.bins = data::pack(dataset, config.max_length).size();
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
     for (const std::vector<int64_t>& rows : order.next()) {
-      int64_t tokens = 0, longest = 0;
+      int64_t tokens = 0, longest = 0, longest_source = 0;
       for (const int64_t row : rows) {
         tokens += dataset.length(row);
-        longest = std::max(longest, dataset.length(row));
+        const int64_t source = dataset.decoder_start() ? dataset.source_length(row) : 0;
+        longest = std::max(longest, dataset.length(row) - source);
+        longest_source = std::max(longest_source, source);
       }
-      const int64_t padded = data::padded_length(longest, config.pad_to_multiple_of);
-      const int64_t positions = config.packing ? tokens : padded * static_cast<int64_t>(rows.size());
+      const auto padded = [&](int64_t length) { return data::padded_length(length, config.pad_to_multiple_of); };
+      const int64_t positions =
+          config.packing ? tokens : (padded(longest) + padded(longest_source)) * static_cast<int64_t>(rows.size());
       batches.tokens += tokens;
       batches.positions += positions;
       batches.longest = std::max(batches.longest, positions);

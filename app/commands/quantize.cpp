@@ -28,13 +28,19 @@ struct Losses {
   double change() const { return (after - before) / before * 100; }
 };
 
-// Of "model.layers.12.mlp.up_proj.weight": "12"; the rest is "mlp.up_proj".
+// Of "model.layers.12.mlp.up_proj.weight": "12"; the rest is "mlp.up_proj". An encoder's and a decoder's layers of one
+// number are told apart.
+std::pair<size_t, size_t> number_in(const std::string& matrix) {
+  const size_t first = matrix.find_first_of("0123456789");
+  return {first, matrix.find('.', first)};
+}
 std::string layer_of(const std::string& matrix) {
-  constexpr size_t kPrefix = std::string_view("model.layers.").size();
-  return matrix.substr(kPrefix, matrix.find('.', kPrefix) - kPrefix);
+  const auto [first, end] = number_in(matrix);
+  const bool named = !matrix.starts_with("model.layers.");
+  return (named ? matrix.substr(0, matrix.find('.')) + " " : "") + matrix.substr(first, end - first);
 }
 std::string module_in_layer(const std::string& matrix) {
-  const size_t begin = matrix.find('.', std::string_view("model.layers.").size()) + 1;
+  const size_t begin = number_in(matrix).second + 1;
   return matrix.substr(begin, matrix.rfind('.') - begin);
 }
 

@@ -243,7 +243,8 @@ void refuse_many_processes() {
 train::RunResult play(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
                       const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume, Recorder& recorder) {
   try {
-    train::Trainer trainer(config, inputs.architecture, plan.workload.capacity_tokens, session.placement);
+    train::Trainer trainer(config, inputs.architecture,
+                           {plan.workload.capacity_tokens, plan.workload.capacity_source_tokens}, session.placement);
     trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
     return train::run(config, inputs, trainer, resume, recorder.observer());
   } catch (const c10::Error& error) {

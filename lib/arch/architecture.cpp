@@ -2,6 +2,7 @@
 #include "arch/architecture.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -14,29 +15,94 @@ struct Linear {
   std::vector<int64_t> shape;
   bool bias;
   const char* norm = nullptr;  // of the output
+  int64_t products = 1;        // that scores are a sum of, where nothing else scales them
 };
 
-std::vector<Linear> linears_of(const Attention& attention, int64_t width) {
+std::vector<Linear> linears_of(const Attention& attention, const AttentionNames& names, int64_t width) {
   const int64_t queries = attention.queries(), keys = attention.keys();
   const bool bias = attention.input_bias, normed = attention.query_key_norm != QueryKeyNorm::kNone;
-  return {{"self_attn.q_proj", {queries, width}, bias, normed ? "self_attn.q_norm" : nullptr},
-          {"self_attn.k_proj", {keys, width}, bias, normed ? "self_attn.k_norm" : nullptr},
-          {"self_attn.v_proj", {keys, width}, bias},
-          {"self_attn.o_proj", {width, queries}, attention.output_bias}};
+  return {{names.query,
+           {queries, width},
+           bias,
+           normed ? names.query_norm : nullptr,
+           attention.scaled ? 1 : attention.head_dim},
+          {names.key, {keys, width}, bias, normed ? names.key_norm : nullptr},
+          {names.value, {keys, width}, bias},
+          {names.output, {width, queries}, attention.output_bias}};
 }
 
-std::vector<Linear> linears_of(const FeedForward& feed_forward, int64_t width) {
-  const auto [inner, bias] = feed_forward;
-  return {{"mlp.gate_proj", {inner, width}, bias},
-          {"mlp.up_proj", {inner, width}, bias},
-          {"mlp.down_proj", {width, inner}, bias}};
+std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width) {
+  const int64_t inner = feed_forward.width;
+  std::vector<Linear> linears;
+  if (feed_forward.gated) linears.push_back({names.gate, {inner, width}, feed_forward.bias});
+  linears.push_back({names.up, {inner, width}, feed_forward.bias});
+  linears.push_back({names.down, {width, inner}, feed_forward.bias});
+  return linears;
+}
+
+constexpr AttentionNames kSelfAttention = {"input_layernorm",  "self_attn",        "self_attn.q_proj",
+                                           "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                                           "self_attn.q_norm", "self_attn.k_norm"};
+constexpr FeedForwardNames kMlp = {
+    "post_attention_layernorm", "mlp", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "mlp.act_fn"};
+constexpr AttentionNames kT5Attention = {"layer.0.layer_norm",
+                                         "layer.0.SelfAttention",
+                                         "layer.0.SelfAttention.q",
+                                         "layer.0.SelfAttention.k",
+                                         "layer.0.SelfAttention.v",
+                                         "layer.0.SelfAttention.o",
+                                         nullptr,
+                                         nullptr};
+constexpr AttentionNames kT5Cross = {"layer.1.layer_norm",
+                                     "layer.1.EncDecAttention",
+                                     "layer.1.EncDecAttention.q",
+                                     "layer.1.EncDecAttention.k",
+                                     "layer.1.EncDecAttention.v",
+                                     "layer.1.EncDecAttention.o",
+                                     nullptr,
+                                     nullptr};
+
+// Behind self-attention in an encoder, behind cross-attention in a decoder.
+LayerNames t5_names(bool cross, bool gated) {
+  constexpr FeedForwardNames kGatedEncoder = {"layer.1.layer_norm",          "layer.1.DenseReluDense",
+                                              "layer.1.DenseReluDense.wi_0", "layer.1.DenseReluDense.wi_1",
+                                              "layer.1.DenseReluDense.wo",   "layer.1.DenseReluDense.act"};
+  constexpr FeedForwardNames kGatedDecoder = {"layer.2.layer_norm",          "layer.2.DenseReluDense",
+                                              "layer.2.DenseReluDense.wi_0", "layer.2.DenseReluDense.wi_1",
+                                              "layer.2.DenseReluDense.wo",   "layer.2.DenseReluDense.act"};
+  LayerNames names = {kT5Attention, kT5Cross, cross ? kGatedDecoder : kGatedEncoder};
+  if (gated) return names;
+  names.feed_forward.gate = nullptr;
+  names.feed_forward.up = cross ? "layer.2.DenseReluDense.wi" : "layer.1.DenseReluDense.wi";
+  return names;
 }
 
 }  // namespace
 
-NormNames LayerSpec::norm_names() const {
-  return norms_before() ? NormNames{"input_layernorm", "post_attention_layernorm"}
-                        : NormNames{"post_attention_layernorm", "post_feedforward_layernorm"};
+LayerNames LayerSpec::names() const {
+  if (naming == Naming::kT5) return t5_names(cross, feed_forward.gated);
+  LayerNames names = {kSelfAttention, {}, kMlp};
+  if (norms_before()) return names;
+  names.attention.norm = "post_attention_layernorm";
+  names.feed_forward.norm = "post_feedforward_layernorm";
+  return names;
+}
+
+ModelNames Architecture::names() const {
+  if (!encoder) return {"model.embed_tokens", "model.norm", "lm_head", "model.layers.", nullptr, nullptr, nullptr};
+  return {"shared",
+          "decoder.final_layer_norm",
+          "lm_head",
+          "decoder.block.",
+          "encoder.block.",
+          "encoder.final_layer_norm",
+          "layer.0.SelfAttention.relative_attention_bias"};
+}
+
+std::string Architecture::layer_prefix(int64_t layer) const {
+  const int64_t first = encoder_layers();
+  return (layer < first ? names().encoder_layers : names().layers) +
+         std::to_string(layer < first ? layer : layer - first) + ".";
 }
 
 int64_t Architecture::sliding_window() const {
@@ -57,39 +123,75 @@ int64_t ParameterSpec::elements() const {
   return count;
 }
 
-std::vector<ParameterSpec> parameter_specs(const Architecture& architecture) {
-  const std::vector<int64_t> width = {architecture.hidden_size};
-  const std::vector<int64_t> by_token = {architecture.vocab_size, architecture.hidden_size};
-  std::vector<ParameterSpec> specs;
-  specs.push_back({"model.embed_tokens.weight", by_token, Role::kEmbedding});
-  for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {
-    const LayerSpec& layer = architecture.layers[static_cast<size_t>(number)];
-    const std::string prefix = "model.layers." + std::to_string(number) + ".";
-    const auto add = [&](const std::string& name, std::vector<int64_t> sizes, Role role) {
-      specs.push_back({prefix + name, std::move(sizes), role, number});
-    };
-    const auto add_linears = [&](const std::vector<Linear>& linears) {
-      const bool each_head = layer.attention.query_key_norm == QueryKeyNorm::kEachHead;
-      for (const Linear& linear : linears) {
-        const std::string name = linear.name;
-        add(name + ".weight", linear.shape, Role::kProjection);
-        if (linear.bias) add(name + ".bias", {linear.shape[0]}, Role::kBias);
-        const int64_t normed = each_head ? layer.attention.head_dim : linear.shape[0];
-        if (linear.norm != nullptr) add(std::string(linear.norm) + ".weight", {normed}, Role::kNorm);
-      }
-    };
-    const auto add_branch = [&](const char* norm, const std::vector<Linear>& linears) {
-      const std::string name = std::string(norm) + ".weight";
-      if (layer.norms_before()) add(name, width, Role::kNorm);
-      add_linears(linears);
-      if (!layer.norms_before()) add(name, width, Role::kNorm);
-    };
-    add_branch(layer.norm_names().attention, linears_of(layer.attention, architecture.hidden_size));
-    add_branch(layer.norm_names().feed_forward, linears_of(layer.feed_forward, architecture.hidden_size));
+namespace {
+
+// Appends the parameters of a stack of layers, its norm behind them.
+class Specs {
+ public:
+  explicit Specs(const Architecture& architecture) : architecture_(architecture) {}
+
+  // products: as Linear has them.
+  void add(const std::string& module, std::vector<int64_t> shape, Role role, int64_t layer = ParameterSpec::kNoLayer,
+           int64_t products = 1) {
+    const double std = initial_std(role, shape.back() * products);
+    specs_.push_back({module + ".weight", std::move(shape), role, layer, std});
   }
-  specs.push_back({"model.norm.weight", width, Role::kNorm});
-  if (!architecture.tie_word_embeddings) specs.push_back({"lm_head.weight", by_token, Role::kHead});
-  return specs;
+  void add_layers(int64_t first, int64_t end, const char* norm) {
+    const std::vector<int64_t> width = {architecture_.hidden_size};
+    for (int64_t number = first; number < end; ++number) {
+      const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
+      const LayerNames names = layer.names();
+      const auto add_branch = [&](const char* its_norm, const std::vector<Linear>& linears) {
+        if (layer.norms_before()) add(architecture_.layer_prefix(number) + its_norm, width, Role::kNorm, number);
+        for (const Linear& linear : linears) add_linear(linear, layer, number);
+        if (!layer.norms_before()) add(architecture_.layer_prefix(number) + its_norm, width, Role::kNorm, number);
+      };
+      add_branch(names.attention.norm, linears_of(layer.attention, names.attention, architecture_.hidden_size));
+      if (number == first && architecture_.relative) {
+        add(architecture_.layer_prefix(number) + architecture_.names().relative_bias,
+            {architecture_.relative->buckets, layer.attention.heads}, Role::kRelativeBias);
+      }
+      if (layer.cross)
+        add_branch(names.cross.norm, linears_of(layer.attention, names.cross, architecture_.hidden_size));
+      add_branch(names.feed_forward.norm,
+                 linears_of(layer.feed_forward, names.feed_forward, architecture_.hidden_size));
+    }
+    add(norm, width, Role::kNorm);
+  }
+  std::vector<ParameterSpec> take() { return std::move(specs_); }
+
+ private:
+  // Where initializer_range is T5's initializer_factor, by the width that a matrix reads.
+  double initial_std(Role role, int64_t width) const {
+    const double range = architecture_.initializer_range;
+    if (!architecture_.encoder || role == Role::kEmbedding || role == Role::kHead) return range;
+    if (role == Role::kRelativeBias) width = architecture_.hidden_size;
+    return range / std::sqrt(static_cast<double>(width));
+  }
+  void add_linear(const Linear& linear, const LayerSpec& layer, int64_t number) {
+    const std::string prefix = architecture_.layer_prefix(number), name = prefix + linear.name;
+    add(name, linear.shape, Role::kProjection, number, linear.products);
+    if (linear.bias) specs_.push_back({name + ".bias", {linear.shape[0]}, Role::kBias, number});
+    if (linear.norm == nullptr) return;
+    const bool each_head = layer.attention.query_key_norm == QueryKeyNorm::kEachHead;
+    add(prefix + linear.norm, {each_head ? layer.attention.head_dim : linear.shape[0]}, Role::kNorm, number);
+  }
+
+  const Architecture& architecture_;
+  std::vector<ParameterSpec> specs_;
+};
+
+}  // namespace
+
+std::vector<ParameterSpec> parameter_specs(const Architecture& architecture) {
+  const std::vector<int64_t> by_token = {architecture.vocab_size, architecture.hidden_size};
+  const ModelNames names = architecture.names();
+  Specs specs(architecture);
+  specs.add(names.embedding, by_token, Role::kEmbedding);
+  if (architecture.encoder) specs.add_layers(0, architecture.encoder_layers(), names.encoder_norm);
+  specs.add_layers(architecture.encoder_layers(), architecture.num_hidden_layers(), names.norm);
+  if (!architecture.tie_word_embeddings) specs.add(names.head, by_token, Role::kHead);
+  return specs.take();
 }
 
 int64_t parameter_count(const Architecture& architecture) {

@@ -1,4 +1,4 @@
-// What a decoder is, as a value with a row for each layer; the names and shapes of its parameters.
+// What a model is, as a value with a row for each layer; the names and shapes of its parameters.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/layer_names.h"
 #include "arch/rope.h"
+#include "base/activation.h"
 #include "base/dtype.h"
 #include "base/json.h"
 #include "quant/folder_format.h"
@@ -27,6 +29,7 @@ struct Attention {
   int64_t window = 0;           // positions that a query sees, its own included; 0: all before it
   bool input_bias = false;      // of q_proj, k_proj and v_proj
   bool output_bias = false;     // of o_proj
+  bool scaled = true;           // scores by 1 / sqrt(E)
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
 
   int64_t queries() const { return heads * head_dim; }         // H * E
@@ -37,23 +40,38 @@ struct Attention {
 struct FeedForward {
   int64_t width = 0;  // F
   bool bias = false;  // of gate_proj, up_proj and down_proj
+  bool gated = true;  // activation(gate) * up, else activation(up)
+  Activation activation = Activation::kSilu;
   bool operator==(const FeedForward&) const = default;
-};
-
-// The modules of a layer's two norms: "input_layernorm".
-struct NormNames {
-  const char *attention, *feed_forward;
 };
 
 struct LayerSpec {
   NormPlacement norms = NormPlacement::kBefore;
   Attention attention;
+  bool cross = false;  // then attends, in the same way, to what the encoder made
   FeedForward feed_forward;
+  Naming naming = Naming::kLlama;
 
   bool norms_before() const { return norms == NormPlacement::kBefore; }
-  NormNames norm_names() const;
+  LayerNames names() const;
   bool has_bias() const { return attention.input_bias || attention.output_bias || feed_forward.bias; }
   bool operator==(const LayerSpec&) const = default;
+};
+
+// Positions as a bias of attention's scores, by how far a key lies from its query (Raffel et al. 2020, arXiv
+// 1910.10683): a number for each head and bucket of distances, shared by the layers of a stack. An encoder's buckets
+// tell before and after apart; a decoder's are all before.
+struct RelativePositions {
+  int64_t buckets = 0;
+  int64_t max_distance = 0;  // from which on all are in one bucket
+  bool operator==(const RelativePositions&) const = default;
+};
+
+// Of an encoder and decoder.
+struct Encoder {
+  int64_t layers = 0;  // the first ones of Architecture::layers, which see all of a source
+  int64_t decoder_start_token_id = 0;
+  bool operator==(const Encoder&) const = default;
 };
 
 struct Architecture {
@@ -62,6 +80,10 @@ struct Architecture {
   int64_t added_tokens = 0;  // of these, without a row in the stored weights: tokens added to the tokenizer
   int64_t hidden_size = 0;   // D
   std::vector<LayerSpec> layers;
+  std::optional<Encoder> encoder;
+  std::optional<RelativePositions> relative;  // instead of rotary positions
+  double dropout = 0;     // of what each branch adds, of embeddings, of feed-forward widths, of attention
+  double head_scale = 1;  // of what the head reads
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;
   std::optional<ScaledRope> rope_scaling;
@@ -74,6 +96,12 @@ struct Architecture {
   std::vector<int64_t> eos_token_ids;
 
   int64_t num_hidden_layers() const { return static_cast<int64_t>(layers.size()); }  // L
+  // In which a base is held where nobody says otherwise: as it is stored, but FP32 for FP16 of an encoder and decoder,
+  // whose feed-forward parts make more than FP16 holds.
+  DType dtype_in_use() const { return encoder && dtype == DType::kF16 ? DType::kF32 : dtype; }
+  int64_t encoder_layers() const { return encoder ? encoder->layers : 0; }
+  std::string layer_prefix(int64_t layer) const;  // "model.layers.3."
+  ModelNames names() const;
   // E of every layer: all rotate by one table of positions.
   int64_t head_dim() const { return layers.front().attention.head_dim; }
   // The window of the layers that have one, which is the same for all of these; 0: no layer has one.
@@ -94,6 +122,7 @@ enum class Role {
   kEmbedding,
   kHead,
   kNorm,
+  kRelativeBias,
   kProjection,  // the matrix of a linear layer within a block: what adapters, codes and fake quantization are for
   kBias,
   kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
@@ -107,8 +136,10 @@ struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;
   Role role = Role::kNorm;
-  int64_t layer = kNoLayer;                             // counted from 0
-  bool is_matrix() const { return shape.size() == 2; }  // takes weight decay
+  int64_t layer = kNoLayer;  // counted from 0
+  double initial_std = 0;    // of the normal distribution a matrix is drawn from
+  bool is_matrix() const { return shape.size() == 2; }
+  bool takes_decay() const { return is_matrix() && role != Role::kRelativeBias && role != Role::kStepSizes; }
   bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
   std::string module() const { return name.substr(0, name.rfind('.')); }  // "model.layers.0.self_attn.q_proj"
   int64_t elements() const;                                               // Throws Error where they leave int64.

@@ -44,6 +44,7 @@ const std::vector<Family>& families() {
        .max_position_embeddings = 2048,
        .rms_norm_eps = 1e-5,
        .eos_token_id = 50279},
+      {.name = "T5ForConditionalGeneration", .model_type = "t5", .is_encoder_decoder = true},
   };
   return table;
 }

@@ -28,6 +28,7 @@ struct Family {
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   NormPlacement norms = NormPlacement::kBefore;
   Windows windows = Windows::kNone;
+  bool is_encoder_decoder = false;  // its config.json has T5's keys (read_t5.cpp); the rest of the row says nothing
   // Where the key is absent, what transformers' configuration class says.
   int64_t max_position_embeddings = 0;
   int64_t num_key_value_heads = 0;  // 0: one for each query head

@@ -93,12 +93,30 @@ int64_t sum_of_elements(const std::vector<ParameterRow>& rows, const Counts& cou
   return sum;
 }
 
+std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+// "q_proj, k_proj, "
+std::string last_parts(const std::vector<std::string>& modules) {
+  std::set<std::string> seen;
+  std::string list;
+  for (const std::string& module : modules) {
+    if (seen.insert(last_part(module)).second) list += last_part(module) + ", ";
+  }
+  return list;
+}
+
+// PEFT's: queries and values, by what the family calls them.
+std::vector<std::string> default_targets(const std::vector<std::string>& modules) {
+  const bool short_names =
+      std::any_of(modules.begin(), modules.end(), [](const std::string& module) { return last_part(module) == "q"; });
+  return short_names ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
+}
+
 }  // namespace
 
 std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
                                       const std::vector<std::string>& targets) {
-  static const std::vector<std::string> kDefault = {"q_proj", "v_proj"};
-  const std::vector<std::string>& wanted = targets.empty() ? kDefault : targets;
+  const std::vector<std::string> wanted = targets.empty() ? default_targets(modules) : targets;
   const bool all = wanted.size() == 1 && wanted[0] == "all-linear";
   std::vector<bool> matched(wanted.size(), all);
   std::set<std::string> adapted;
@@ -113,7 +131,7 @@ std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
   for (size_t index = 0; index < wanted.size(); ++index) {
     if (matched[index]) continue;
     throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
-                     "name q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear alone");
+                     "name " + last_parts(modules) + "or all-linear alone");
   }
   return adapted;
 }

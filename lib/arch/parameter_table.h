@@ -20,7 +20,8 @@ struct LoraOptions {
   int64_t r = 8;
   double alpha = 8;
   double dropout = 0;
-  // Suffixes of module names as PEFT matches them; empty: q_proj and v_proj; {"all-linear"}: every projection.
+  // Suffixes of module names as PEFT matches them; empty: queries and values (q_proj and v_proj); {"all-linear"}: every
+  // projection.
   std::vector<std::string> target_modules;
   bool rank_stabilised = false;  // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
   // Of the base, trained whole: modules whose names end so, as PEFT matches them: "norm" is each norm of each layer
@@ -50,7 +51,7 @@ struct ParameterRow {
   std::optional<quant::Scheme> codes;  // that are stored in the place of the numbers
   bool trained = false;
   bool adapted = false;  // a projection with an adapter
-  bool decays() const { return spec.is_matrix() && spec.role != Role::kStepSizes; }
+  bool decays() const { return spec.takes_decay(); }
   bool of_base() const;         // neither step sizes nor of an adapter
   int64_t code_bytes() const;   // with the scales; 0 without codes
   int64_t value_bytes() const;  // of the numbers; 0 with codes

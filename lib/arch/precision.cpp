@@ -10,7 +10,8 @@ DType stored_type(const Architecture& architecture, const config::RunConfig& run
                   const std::optional<DType>& autocast) {
   if (run.dtype) return *run.dtype;
   if (run.method == config::Method::kFull) return DType::kF32;
-  return autocast && size_of(architecture.dtype) == size_of(*autocast) ? *autocast : architecture.dtype;
+  const DType held = architecture.dtype_in_use();
+  return autocast && size_of(held) == size_of(*autocast) ? *autocast : held;
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Reads the config.json of a decoder, refusing what this decoder would compute differently.
+// Reads the config.json of a model, refusing what this program would compute differently.
 #include <algorithm>
 
 #include "arch/architecture.h"
 #include "arch/config_json.h"
 #include "arch/families.h"
+#include "arch/read_t5.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -222,6 +223,7 @@ void read_token_ids(const ConfigJson& config, const Family& family, Architecture
   } else if (!eos->is_array()) {
     architecture.eos_token_ids = {check("eos_token_id", config.as_integer("eos_token_id", *eos))};
   } else {
+    architecture.eos_token_ids.clear();
     for (const Json& id : *eos) {
       architecture.eos_token_ids.push_back(check("eos_token_id", config.as_integer("eos_token_id", id)));
     }
@@ -244,13 +246,7 @@ DType read_dtype(const ConfigJson& config) {
   return type;
 }
 
-}  // namespace
-
-Architecture parse_architecture(const Json& json, std::string_view origin) {
-  const ConfigJson config(json, origin);
-  const Family& family = read_family(config);
-  Architecture architecture;
-  architecture.family = family.name;
+void read_decoder(const ConfigJson& config, const Family& family, Architecture& architecture) {
   refuse_other_models(config);
   architecture.vocab_size = config.size("vocab_size");
   architecture.hidden_size = config.size("hidden_size");
@@ -261,6 +257,20 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
   read_windows(config, family, architecture.layers);
   architecture.tie_word_embeddings = config.flag("tie_word_embeddings");
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
+}
+
+}  // namespace
+
+Architecture parse_architecture(const Json& json, std::string_view origin) {
+  const ConfigJson config(json, origin);
+  const Family& family = read_family(config);
+  Architecture architecture;
+  architecture.family = family.name;
+  if (family.is_encoder_decoder) {
+    read_t5(config, architecture);
+  } else {
+    read_decoder(config, family, architecture);
+  }
   architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.find("quantization_config")) {
     architecture.quantized = quant::parse_quantization_config(*quantization, origin);

@@ -32,7 +32,7 @@ void expect(const Json& config, const std::string& origin, const char* key, cons
 }
 
 constexpr const char* kTyingKey = "ensure_weight_tying";
-const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight";
+const std::string kHead = "lm_head.weight";
 const ModelFiles kAdapter{{}, arch::LoraOptions{}};
 
 weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
@@ -117,7 +117,8 @@ void refuse_untied(const std::filesystem::path& folder, const arch::Architecture
   if (!architecture.tie_word_embeddings) return;
   const std::string origin = (folder / "adapter_config.json").string();
   const Json adapter = read_json(origin);
-  if (!arch::parameter_table(architecture, with_adapter({}, folder)).trains(kEmbedding)) return;
+  const std::string embedding = architecture.names().embedding + std::string(".weight");
+  if (!arch::parameter_table(architecture, with_adapter({}, folder)).trains(embedding)) return;
   if (adapter.contains(kTyingKey) && adapter.at(kTyingKey) == true) return;
   throw Error(origin + ": modules_to_save holds the embedding or the head of a model that ties the two, without " +
                   kTyingKey + ": they were trained apart, which one matrix cannot hold",

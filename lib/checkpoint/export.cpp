@@ -1,6 +1,7 @@
 // Gathers the files of an export in a staging folder and renames it.
 #include "checkpoint/export.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -93,9 +94,12 @@ void write_whole_model(const ExportRequest& request, std::vector<weights::Tensor
   const weights::ModelFolder& model = learned.model;
   if (scheme) tensors = learned_sources(tensors, learned, *scheme);
   StagedFolder folder(request.out, "the export", bytes_of(tensors));
-  Json config = config_as_stored(model.config(), tensors.front().dtype);
+  // Codes are no type of a model: its embedding has one.
+  const auto embedding =
+      std::find_if(tensors.begin(), tensors.end(), [](const auto& tensor) { return arch::is_embedding(tensor.name); });
+  Json config = config_as_stored(model.config(), (embedding == tensors.end() ? tensors.begin() : embedding)->dtype);
   for (const weights::TensorSource& tensor : tensors) {
-    if (tensor.name == "model.embed_tokens.weight") config["vocab_size"] = tensor.shape.front();
+    if (arch::is_embedding(tensor.name)) config["vocab_size"] = tensor.shape.front();
   }
   if (scheme) config["quantization_config"] = quant::quantization_config(*scheme);
   folder.add("config.json", format_json(config));
@@ -106,11 +110,18 @@ void write_whole_model(const ExportRequest& request, std::vector<weights::Tensor
   folder.publish();
 }
 
+std::optional<weights::ModelFolder::Entry> find_embedding(const weights::ModelFolder& folder) {
+  for (const std::string& name : folder.names()) {
+    if (arch::is_embedding(name)) return folder.find(name);
+  }
+  return std::nullopt;
+}
+
 // Rows of embedding and head in training: those that the adapter brings, else one for each token at least.
 int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& trained,
                       const weights::ModelFolder& base) {
   if (const auto saved = saved_vocabulary(adapter)) return *saved;
-  const auto embedding = base.find("model.embed_tokens.weight");
+  const auto embedding = find_embedding(base);
   if (!embedding || embedding->info->shape.empty()) return 0;
   const int64_t stored = embedding->info->shape[0];
   for (const fs::path& folder : {trained, base.path()}) {

@@ -12,6 +12,7 @@
 #include "arch/parameter_table.h"
 #include "base/error.h"
 #include "model/added_rows.h"
+#include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::checkpoint {
@@ -23,9 +24,9 @@ using weights::TensorInfo;
 
 constexpr char kPrefix[] = "base_model.model.";
 constexpr int64_t kBlockElements = int64_t{1} << 22;
-constexpr char kEmbedding[] = "model.embed_tokens.weight", kHead[] = "lm_head.weight";
+constexpr char kHead[] = "lm_head.weight";
 
-bool is_of_vocabulary(const std::string& name) { return name == kEmbedding || name == kHead; }
+bool is_of_vocabulary(const std::string& name) { return arch::is_embedding(name) || name == kHead; }
 
 // What an adapter does to one tensor of the base.
 struct Change {
@@ -135,9 +136,9 @@ std::vector<weights::TensorSource> plain_sources(const ModelFolder& folder) {
 }
 
 std::optional<int64_t> saved_vocabulary(const SafetensorsFile& adapter) {
-  for (const char* name : {kEmbedding, kHead}) {
-    const TensorInfo* tensor = adapter.find(std::string(kPrefix) + name);
-    if (tensor != nullptr && !tensor->shape.empty()) return tensor->shape[0];
+  for (const TensorInfo& tensor : adapter.tensors()) {
+    if (!tensor.name.starts_with(kPrefix) || tensor.shape.empty()) continue;
+    if (is_of_vocabulary(tensor.name.substr(std::string_view(kPrefix).size()))) return tensor.shape[0];
   }
   return std::nullopt;
 }
@@ -147,7 +148,12 @@ std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const
   std::vector<weights::TensorSource> sources = plain_sources(base);
   std::map<std::string, Change> changes = changes_of(adapter);
   // Of a tied head PEFT writes the one matrix under both names.
-  if (!base.find(kHead) && changes.contains(kEmbedding)) changes.erase(kHead);
+  const bool embedding_changes =
+      std::any_of(changes.begin(), changes.end(), [](const auto& change) { return arch::is_embedding(change.first); });
+  if (!base.find(kHead) && embedding_changes) changes.erase(kHead);
+  if (embedding_changes) {  // under its other names it would stay as it was
+    std::erase_if(sources, [](const auto& source) { return model::is_embedding_again(source.name); });
+  }
   for (weights::TensorSource& source : sources) {
     const ModelFolder::Entry entry = *base.find(source.name);
     const std::vector<int64_t>& stored = entry.info->shape;

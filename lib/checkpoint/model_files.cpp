@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <set>
 
 #include "arch/parameter_table.h"
 #include "base/bytes.h"
@@ -12,6 +13,7 @@
 #include "base/json.h"
 #include "ops/scalar_type.h"
 #include "weights/companion.h"
+#include "weights/folder.h"
 #include "weights/hub.h"
 #include "weights/safetensors.h"
 
@@ -40,23 +42,42 @@ std::vector<std::string> copied_files(const ModelFiles& files) {
 }
 
 constexpr char kAdapterPrefix[] = "base_model.model.";
-constexpr char kEmbedding[] = "model.embed_tokens.weight", kHead[] = "lm_head.weight";
+constexpr char kHead[] = "lm_head.weight";
+
+const at::Tensor* find_embedding(const NamedTensors& tensors) {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [](const auto& each) { return arch::is_embedding(each.first); });
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+// T5 shares its embedding with its head where its config.json does not say otherwise.
+bool is_t5(const Json& config) { return config.contains("model_type") && config.at("model_type") == "t5"; }
 
 // PEFT trains an embedding apart from the head that is tied to it, unless it is told not to.
 bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& files) {
-  if (!files.lora || find_named(parameters, kEmbedding) == nullptr) return false;
-  const Json config = read_json(files.source / "config.json");
-  return config.contains("tie_word_embeddings") && config.at("tie_word_embeddings") == true;
+  if (!files.lora || find_embedding(parameters) == nullptr) return false;
+  const weights::ModelFolder source(files.source, /*weights_required=*/false);
+  constexpr char kTied[] = "tie_word_embeddings";
+  return source.config().contains(kTied) ? source.config().at(kTied) == true : is_t5(source.config());
+}
+
+// The last parts of the names of modules that have an adapter: "q_proj".
+std::vector<std::string> adapted_names(const NamedTensors& parameters) {
+  constexpr std::string_view kA = ".lora_A.weight";
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : parameters) {
+    if (!name.ends_with(kA)) continue;
+    const std::string module = name.substr(0, name.size() - kA.size());
+    names.insert(module.substr(module.rfind('.') + 1));
+  }
+  return {names.begin(), names.end()};
 }
 
 // What PEFT needs to rebuild the adapter, in its spelling (peft/tuners/lora/config.py); all else is its default.
 Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
   const arch::LoraOptions& lora = *files.lora;
   std::vector<std::string> targets = lora.target_modules;
-  if (targets.empty()) targets = {"q_proj", "v_proj"};
-  if (targets == std::vector<std::string>{"all-linear"}) {
-    targets = {"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"};
-  }
+  if (targets.empty() || targets == std::vector<std::string>{"all-linear"}) targets = adapted_names(parameters);
   const Json saved = lora.modules_to_save.empty() ? Json() : Json(lora.modules_to_save);
   return {{"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
           {"bias", "none"},
@@ -72,7 +93,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
           {"rank_pattern", Json::object()},
           {"alpha_pattern", Json::object()},
           {"target_modules", targets},
-          {"task_type", "CAUSAL_LM"},
+          {"task_type", is_t5(read_json(files.source / "config.json")) ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
           {"use_dora", false},
           {"use_rslora", lora.rank_stabilised}};
 }
@@ -87,14 +108,14 @@ FileText description_of(const NamedTensors& parameters, const ModelFiles& files)
     config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
   }
   for (const auto& [name, tensor] : parameters) {
-    if (name == kEmbedding) config["vocab_size"] = tensor.size(0);  // with tokens that were added
+    if (arch::is_embedding(name)) config["vocab_size"] = tensor.size(0);  // with tokens that were added
   }
   return {description_name(files), format_json(config)};
 }
 
 std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files) {
   NamedTensors stored = parameters;
-  if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_named(parameters, kEmbedding));
+  if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_embedding(parameters));
   return tensor_sources(stored, weights_prefix(files));
 }
 
@@ -130,7 +151,7 @@ std::string weights_file_name(const ModelFiles& files) {
 std::string weights_prefix(const ModelFiles& files) { return files.lora ? kAdapterPrefix : ""; }
 
 NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsFile& adapter) {
-  const at::Tensor* embedding = find_named(parameters, kEmbedding);
+  const at::Tensor* embedding = find_embedding(parameters);
   const bool twice = adapter.find(kAdapterPrefix + std::string(kHead)) != nullptr;
   if (twice && embedding != nullptr && find_named(parameters, kHead) == nullptr)
     parameters.emplace_back(kHead, *embedding);

@@ -113,7 +113,7 @@ Key modules_key() {
   Key key = make_key(
       "target_modules", "list of names, or all-linear", &RunConfig::target_modules,
       "The linear layers that get an adapter, by the last part of their names; all-linear leaves out the head.",
-      "q_proj and v_proj");
+      "queries and values: q_proj and v_proj");
   key.set = [](RunConfig& run, const Value& value) {
     return store(run, &RunConfig::target_modules, read_modules(value));
   };

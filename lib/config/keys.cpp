@@ -100,7 +100,10 @@ std::vector<Key> data_keys() {
              "Share of the training samples that is held out for evaluation, drawn by `seed`; 0: none."),
       choice("dataset_format", &RunConfig::dataset_format, kDatasetFormatNames,
              "What the objects are (docs/data.md); auto: seen from the keys of each file's first one."),
-      integer("max_length", &RunConfig::max_length, kAtLeastOne, "Longer samples are cut to so many tokens."),
+      integer("max_length", &RunConfig::max_length, kAtLeastOne,
+              "Longer samples are cut to so many tokens; of an encoder and decoder, longer sources."),
+      integer("max_target_length", &RunConfig::max_target_length, kAtLeastZero,
+              "Of an encoder and decoder: longer targets are cut to so many tokens; 0: as max_length."),
       flag("packing", &RunConfig::packing,
            "Samples laid end to end in rows of max_length tokens, as many as fit, without padding; none sees another. "
            "Batch sizes count such rows, in evaluations too."),

@@ -59,6 +59,7 @@ struct RunConfig {
   double validation_split = 0;               // share of the training examples that is held out; 0: none
   DatasetFormat dataset_format = DatasetFormat::kAuto;
   int64_t max_length = 1024;
+  int64_t max_target_length = 0;  // of what an encoder and decoder answers; 0: max_length
   bool packing = false;
   int64_t pad_to_multiple_of = 0;  // 0: to the longest of the batch
   bool group_by_length = false;
@@ -101,5 +102,10 @@ struct RunConfig {
 
   bool operator==(const RunConfig&) const = default;
 };
+
+// Of what an encoder and decoder answers, in tokens.
+inline int64_t target_length(const RunConfig& run) {
+  return run.max_target_length > 0 ? run.max_target_length : run.max_length;
+}
 
 }  // namespace fathom::config

@@ -39,11 +39,50 @@ void place(const Example& example, size_t start, Batch& batch) {
   }
 }
 
+// The target of one row for a decoder, and its source.
+void place_pair(const Example& example, size_t row, int32_t decoder_start, Batch& batch) {
+  const auto border =
+      std::find_if(example.labels.begin(), example.labels.end(), [](int32_t label) { return label != kIgnored; }) -
+      example.labels.begin();
+  const auto source_end = example.ids.begin() + border;
+  const auto at = [row](std::vector<int64_t>& ids, int64_t width) {
+    return ids.begin() + static_cast<std::ptrdiff_t>(row) * width;
+  };
+  std::copy(example.ids.begin(), source_end, at(batch.source_ids, batch.source_length));
+  batch.source_lengths.push_back(border);
+  std::copy(source_end, example.ids.end(), at(batch.targets, batch.length));
+  *at(batch.ids, batch.length) = decoder_start;
+  std::copy(source_end, example.ids.end() - 1, at(batch.ids, batch.length) + 1);
+  batch.token_count += std::ssize(example.ids);
+  batch.target_count += std::ssize(example.ids) - border;
+}
+
+Batch make_pair_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id,
+                      int64_t pad_to_multiple_of) {
+  Batch batch;
+  batch.rows = static_cast<int64_t>(rows.size());
+  for (int64_t row : rows) {
+    batch.length = std::max(batch.length, dataset.target_count(row));
+    batch.source_length = std::max(batch.source_length, dataset.source_length(row));
+  }
+  batch.length = padded_length(batch.length, pad_to_multiple_of);
+  batch.source_length = padded_length(batch.source_length, pad_to_multiple_of);
+  resize(batch, pad_id);
+  batch.source_ids.assign(static_cast<size_t>(checked_multiply(batch.rows, batch.source_length, "size of a batch")),
+                          pad_id);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    place_pair(dataset.example(rows[row]), row, *dataset.decoder_start(), batch);
+  }
+  return batch;
+}
+
 }  // namespace
 
 uint64_t shape_hash(const Batch& batch) {
   NumberHash hash;
-  for (const int64_t number : {batch.rows, batch.length, batch.target_count}) hash.add(static_cast<uint64_t>(number));
+  for (const int64_t number : {batch.rows, batch.length, batch.target_count, batch.source_length}) {
+    hash.add(static_cast<uint64_t>(number));
+  }
   for (const int64_t length : batch.document_lengths) hash.add(static_cast<uint64_t>(length));
   return hash.value();
 }
@@ -55,6 +94,7 @@ int64_t padded_length(int64_t longest, int64_t pad_to_multiple_of) {
 }
 
 Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id, int64_t pad_to_multiple_of) {
+  if (dataset.decoder_start()) return make_pair_batch(dataset, rows, pad_id, pad_to_multiple_of);
   Batch batch;
   batch.rows = static_cast<int64_t>(rows.size());
   for (int64_t row : rows) batch.length = std::max(batch.length, dataset.length(row));

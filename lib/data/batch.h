@@ -21,12 +21,17 @@ struct Batch {
   std::vector<int64_t> targets;
   // Packed: one row of documents end to end, of these lengths, none of which sees another. Empty: padded rows.
   std::vector<int64_t> document_lengths;
+  // For an encoder and decoder: rows x source_length, padded likewise; ids are then the targets, one place to the right
+  // behind the token that a decoder starts from.
+  int64_t source_length = 0;  // 0: there is no source
+  std::vector<int64_t> source_ids;
+  std::vector<int64_t> source_lengths;  // of each row, without padding
 };
 
 // Of all that shapes of tensors depend on.
 uint64_t shape_hash(const Batch& batch);
 
-// pad_to_multiple_of: rounds the length up; 0: the longest row's.
+// pad_to_multiple_of: rounds the lengths up; 0: the longest row's.
 Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32_t pad_id,
                  int64_t pad_to_multiple_of = 0);
 // One row with these examples end to end, as documents that do not see each other. No target crosses a border: the last

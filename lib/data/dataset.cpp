@@ -91,9 +91,10 @@ int64_t Dataset::target_count() const {
 
 Dataset Dataset::cut(int64_t max_length) const {
   Dataset result(tokens_, {}, truncation_);
+  result.decoder_start_ = decoder_start_;
   for (int64_t row = 0; row < size(); ++row) {
     Place kept = place(row);
-    if (kept.length > max_length) {
+    if (!decoder_start_ && kept.length > max_length) {
       std::vector<int32_t> labels = example(row).labels;
       labels.resize(static_cast<size_t>(max_length));
       kept.length = static_cast<int32_t>(max_length);
@@ -111,6 +112,7 @@ Dataset Dataset::cut(int64_t max_length) const {
 
 Dataset Dataset::select(const std::vector<int64_t>& rows) const {
   Dataset result(tokens_, {}, truncation_);
+  result.decoder_start_ = decoder_start_;
   result.places_.reserve(rows.size());
   for (int64_t row : rows) result.places_.push_back(place(row));
   return result;
@@ -123,6 +125,7 @@ Dataset Dataset::join(const std::vector<Dataset>& parts) {
   uint64_t start = 0;
   for (const Dataset& part : parts) {
     result.truncation_.add(part.truncation_);
+    result.decoder_start_ = part.decoder_start_;
     if (part.tokens_ == nullptr) continue;
     for (Place place : part.places_) {
       place.first += start;

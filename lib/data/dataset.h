@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace fathom::data {
 
 inline constexpr int64_t kIgnored = -100;  // a label that counts for no loss
 
+// For an encoder and decoder the source, without labels, and behind it the target, of which every token has one.
 struct Example {
   std::vector<int32_t> ids;
   std::vector<int32_t> labels;  // of the same length, unshifted; kIgnored where there is no loss
@@ -38,6 +40,7 @@ struct Place {
 struct Words {
   std::vector<int32_t> words;
   std::vector<Place> places;
+  Truncation truncation;  // of what was cut before it came here
   void append(const Example& example);
 };
 
@@ -58,8 +61,14 @@ class Dataset {
   int64_t token_count() const;   // of all examples
   int64_t target_count() const;  // of all examples
   const Truncation& truncation() const { return truncation_; }
+  // Set: of sources and targets, which a decoder reads from this token on; unset: of one stream.
+  const std::optional<int32_t>& decoder_start() const { return decoder_start_; }
+  void set_decoder_start(std::optional<int32_t> id) { decoder_start_ = id; }
+  // Of sources and targets. The first token of an example is never a target.
+  int64_t source_length(int64_t row) const { return length(row) - target_count(row); }
 
-  // The examples cut on the right to max_length tokens, without those that have no target then; may be left empty.
+  // The examples cut on the right to max_length tokens, without those that have no target then; may be left empty. Not
+  // for sources and targets, each of which was cut when it was read.
   Dataset cut(int64_t max_length) const;
   // The examples of these rows, in this order.
   Dataset select(const std::vector<int64_t>& rows) const;
@@ -75,6 +84,7 @@ class Dataset {
   std::shared_ptr<const Tokens> tokens_;
   std::vector<Place> places_;
   Truncation truncation_;
+  std::optional<int32_t> decoder_start_;
 };
 
 // Splits off a share in (0, 1) of the examples, at least one and never all, drawn by the seed; both parts keep the

@@ -103,6 +103,33 @@ Example encode_all(const Tokenizer& tokenizer, const std::string& text) {
   return example;
 }
 
+struct Pair {
+  std::vector<int32_t> source, target;
+};
+
+// labels that are padded end with kIgnored.
+Pair read_token_pair(const Line& line) {
+  if (!line.value.contains("labels")) line.fail("has input_ids but no labels, which are what the model shall answer");
+  Pair pair{read_integers(line, "input_ids"), read_integers(line, "labels")};
+  while (!pair.target.empty() && pair.target.back() == kIgnored) pair.target.pop_back();
+  if (pair.source.empty()) line.fail("input_ids is empty");
+  if (pair.target.empty()) line.fail("labels is empty");
+  if (std::find(pair.target.begin(), pair.target.end(), kIgnored) != pair.target.end()) {
+    line.fail("labels has -100 between tokens, but every token of a target is learned here");
+  }
+  return pair;
+}
+
+// Cut on the right; the token that ends a source stays, as tokenizers cut it.
+int64_t cut(std::vector<int32_t>& ids, int64_t length, const std::optional<int32_t>& end) {
+  const int64_t lost = std::max<int64_t>(0, std::ssize(ids) - length);
+  if (lost == 0) return 0;
+  const bool ended = end && ids.back() == *end;
+  ids.resize(static_cast<size_t>(length));
+  if (ended) ids.back() = *end;
+  return lost;
+}
+
 class LineEncoder {
  public:
   LineEncoder(const Line& line, const Encoders& encoders, const DatasetOptions& options)
@@ -131,7 +158,33 @@ class LineEncoder {
     throw Error("the format of " + line_.where + " is not known");
   }
 
+  Pair encode_pair(DatasetFormat format) const {
+    if (options_.completion_only_loss == false) {
+      line_.fail("completion_only_loss: false, but a decoder learns what answers the source alone", "remove it");
+    }
+    switch (format) {
+      case DatasetFormat::kTokenIds:
+        refuse_assistant_only();
+        return read_token_pair(line_);
+      case DatasetFormat::kAlpaca:
+        refuse_assistant_only();
+        return pair_of(alpaca_question(), line_.text("output"));
+      case DatasetFormat::kPromptCompletion:
+        if (!is_conversation(line_, format)) {
+          refuse_assistant_only();
+          return pair_of(line_.text("prompt"), line_.text("completion"));
+        }
+        [[fallthrough]];
+      default:
+        line_.fail("is " + std::string(describe(format)) + ", but an encoder and decoder learns sources and targets",
+                   "write prompt and completion as texts, or input_ids and labels");
+    }
+  }
+
  private:
+  Pair pair_of(const std::string& source, const std::string& target) const {
+    return {encode_text(tokenizer(), source).ids, encode_text(tokenizer(), target).ids};
+  }
   bool completion_only() const { return options_.completion_only_loss.value_or(true); }
   const Tokenizer& tokenizer() const {
     if (encoders_.tokenizer != nullptr) return *encoders_.tokenizer;
@@ -191,16 +244,18 @@ class LineEncoder {
     return encode_prompt_completion(tokenizer(), line_.text("prompt"), line_.text("completion"), completion_only());
   }
 
-  Example encode_alpaca() const {
-    refuse_assistant_only();
+  std::string alpaca_question() const {
     if (const auto history = line_.value.find("history"); history != line_.value.end() && !history->empty()) {
       line_.fail("history: alpaca's lines are single questions here", "write the turns as messages");
     }
     const auto input = line_.value.find("input");
     const bool has_input = input != line_.value.end() && !input->is_null();
-    return encode_prompt_completion(
-        tokenizer(), alpaca_prompt(line_.text("instruction"), has_input ? line_.text("input") : std::string()),
-        line_.text("output"), completion_only());
+    return alpaca_prompt(line_.text("instruction"), has_input ? line_.text("input") : std::string());
+  }
+
+  Example encode_alpaca() const {
+    refuse_assistant_only();
+    return encode_prompt_completion(tokenizer(), alpaca_question(), line_.text("output"), completion_only());
   }
 
   // What the template raises is told with the line.
@@ -243,6 +298,26 @@ bool is_conversation(const Line& line, DatasetFormat format) {
 
 Example encode_line(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options) {
   Example example = LineEncoder(line, encoders, options).encode(format);
+  check_ids(line, example, options.vocabulary_size);
+  return example;
+}
+
+Example encode_pair(const Line& line, DatasetFormat format, const Encoders& encoders, const DatasetOptions& options,
+                    Truncation& truncation) {
+  Pair pair = LineEncoder(line, encoders, options).encode_pair(format);
+  if (pair.source.empty() || pair.target.empty()) {
+    line.fail(std::string("its ") + (pair.source.empty() ? "source" : "target") + " has no token",
+              "write what is asked and what is to be answered");
+  }
+  const std::optional<int32_t> end = encoders.tokenizer != nullptr ? encoders.tokenizer->eos_id : std::nullopt;
+  const int64_t of_source = cut(pair.source, options.max_length, end);
+  const int64_t of_target = cut(pair.target, options.max_target_length, std::nullopt);
+  if (of_source + of_target > 0) truncation.add({1, of_source + of_target, of_target, 0});
+  Example example;
+  example.labels.assign(pair.source.size(), static_cast<int32_t>(kIgnored));
+  example.labels.insert(example.labels.end(), pair.target.begin(), pair.target.end());
+  example.ids = std::move(pair.source);
+  example.ids.insert(example.ids.end(), pair.target.begin(), pair.target.end());
   check_ids(line, example, options.vocabulary_size);
   return example;
 }

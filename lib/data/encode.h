@@ -21,6 +21,10 @@ struct Encoders {
 // or a chat template that is not there. Safe from several threads.
 Example encode_line(const Line& line, config::DatasetFormat format, const Encoders& encoders,
                     const DatasetOptions& options);
+// The same for an encoder and decoder (Example): prompt and completion, Alpaca's, or input_ids with labels, source and
+// target each ended by the tokenizer's token and cut to its length, which `truncation` counts.
+Example encode_pair(const Line& line, config::DatasetFormat format, const Encoders& encoders,
+                    const DatasetOptions& options, Truncation& truncation);
 bool is_conversation(const Line& line, config::DatasetFormat format);
 
 }  // namespace fathom::data

@@ -105,6 +105,7 @@ class FileReader {
   }
 
   std::vector<Place> take_places() { return std::move(places_); }
+  const Truncation& truncation() const { return truncation_; }
   int64_t duplicates() {
     std::sort(hashes_.begin(), hashes_.end());
     return hashes_.end() - std::unique(hashes_.begin(), hashes_.end());
@@ -137,7 +138,10 @@ class FileReader {
                     std::string(describe(format_)));
         }
         if (!converses_ && is_conversation(line, format)) line.fail("is a conversation, earlier lines are texts");
-        piece.examples.append(encode_line(line, format, {tokenizer_, chat_ ? &*chat_ : nullptr}, options_));
+        const Encoders encoders{tokenizer_, chat_ ? &*chat_ : nullptr};
+        piece.examples.append(options_.decoder_start
+                                  ? encode_pair(line, format, encoders, options_, piece.examples.truncation)
+                                  : encode_line(line, format, encoders, options_));
       } catch (const MissingFromModel&) {
         throw;
       } catch (const Error& error) {
@@ -153,6 +157,7 @@ class FileReader {
     }
     malformed_ += piece.malformed;
     if (malformed_ > 0) return;  // the file is refused: only the count goes on
+    truncation_.add(piece.examples.truncation);
     const std::vector<int32_t>& words = piece.examples.words;
     for (Place place : piece.examples.places) {
       const size_t count = static_cast<size_t>(place.length) * (place.paired ? 2 : 1);
@@ -189,6 +194,7 @@ class FileReader {
   bool converses_ = false;   // the first line is a conversation
   DatasetFormat format_;
   std::vector<Place> places_;
+  Truncation truncation_;
   std::vector<uint64_t> hashes_;  // of the examples
   uint64_t words_ = 0;
   std::vector<std::string> complaints_;
@@ -219,7 +225,7 @@ KeptTokens read_in_memory(const fs::path& file, const tokenizer::Tokenizer* toke
   reader.read([&](const std::vector<int32_t>& words) { all.insert(all.end(), words.begin(), words.end()); });
   all.shrink_to_fit();
   const int64_t duplicates = reader.duplicates();
-  return {tokens_in_memory(std::move(all)), reader.take_places(), duplicates};
+  return {tokens_in_memory(std::move(all)), reader.take_places(), duplicates, reader.truncation()};
 }
 
 KeptTokens read_through_file(const fs::path& file, const tokenizer::Tokenizer* tokenizer,
@@ -257,7 +263,7 @@ FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer
   if (options.max_length < 1) throw Error("max_length: expected at least 1");
   FileExamples result;
   KeptTokens kept = [&] {
-    if (options.cache_folder.empty()) return read_in_memory(file, tokenizer, options);
+    if (options.cache_folder.empty() || options.decoder_start) return read_in_memory(file, tokenizer, options);
     try {
       return read_through_file(file, tokenizer, options);
     } catch (const TokenFileError& error) {
@@ -267,7 +273,8 @@ FileExamples read_file_examples(const fs::path& file, const tokenizer::Tokenizer
   }();
   result.examples = std::ssize(kept.places);
   result.duplicates = kept.duplicates;
-  const Dataset whole(std::move(kept.tokens), std::move(kept.places));
+  Dataset whole(std::move(kept.tokens), std::move(kept.places), kept.truncation);
+  whole.set_decoder_start(options.decoder_start);
   result.empty = count_empty(whole, tokenizer);
   result.dataset = whole.cut(options.max_length);
   if (result.dataset.empty()) {

@@ -26,6 +26,7 @@ struct KeptTokens {
   std::shared_ptr<const Tokens> tokens;
   std::vector<Place> places;
   int64_t duplicates = 0;
+  Truncation truncation = {};  // of what was cut before it came here
 };
 
 // The file <folder>/<key>.tokens if it is there and whole, which takes reading it once; a damaged one counts as none.

@@ -52,4 +52,27 @@ Footprint swiglu_footprint(const StepSizes& step, int64_t width) {
                       {{tensors("gradients of the gated product, gate and up", kGradientSource, made)}}});
 }
 
+Footprint activation_footprint(const StepSizes& step, int64_t width, bool gated) {
+  constexpr const char* kSource = "an activation is made again from what it read; lib/ops/activation.cpp";
+  const auto tensors = [&](const char* what, const char* source, int64_t count) -> Bytes {
+    return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
+  };
+  if (!gated) {
+    return elementwise({{tensors("what an activation reads", kSource, 1)},
+                        {{tensors("before and after an activation", kSource, 2)}},
+                        {{tensors("gradients before and after an activation", kGradientSource, 2)}}});
+  }
+  return elementwise({{tensors("gate and up", kSource, 2)},
+                      {{tensors("gate, up and their product", kSource, 3)}},
+                      {{tensors("gradients of the gated product, gate and up", kGradientSource, 4)}}});
+}
+
+Footprint dropout_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "dropout keeps what it left out (Srivastava et al. 2014)";
+  const Product both = {{2, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}};
+  return elementwise({{{"what dropout left out", kSource, {{step.tokens, "tokens"}, {width, "bytes"}}}},
+                      {{{"before and after dropout", kSource, both}}},
+                      {{{"gradients before and after dropout", kGradientSource, both}}}});
+}
+
 }  // namespace fathom::footprint

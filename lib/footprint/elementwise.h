@@ -15,5 +15,9 @@ Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t group
 Footprint rotary_footprint(const StepSizes& step, int64_t width);
 
 Footprint swiglu_footprint(const StepSizes& step, int64_t width);
+// Of other activations than silu (ops/activation.h), with a gate or without.
+Footprint activation_footprint(const StepSizes& step, int64_t width, bool gated);
+// One byte for each number (ops/dropout.h).
+Footprint dropout_footprint(const StepSizes& step, int64_t width);
 
 }  // namespace fathom::footprint

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstring>
 #include <set>
 
 #include "arch/parameter_table.h"
@@ -38,6 +39,17 @@ void load_parameter(const BaseParameter& parameter, const arch::Architecture& ar
   entry->file->release(*entry->info);
 }
 
+// transformers would take embeddings that differ for several.
+void require_same(const weights::ModelFolder& folder, const std::string& name, const std::string& where) {
+  const auto again = folder.find(name), first = folder.find("shared.weight");
+  if (!first || (again->info->dtype == first->info->dtype && again->info->shape == first->info->shape &&
+                 std::memcmp(again->data(), first->data(), static_cast<size_t>(first->info->bytes)) == 0)) {
+    return;
+  }
+  throw Error(where + name + " differs from shared.weight, and one embedding is read for both",
+              "save the model again with transformers, whose embeddings are tied");
+}
+
 // Those of a run that went before, or where rounding would be.
 void load_steps(const BaseParameter& parameter, const weights::ModelFolder& folder, const std::string& where) {
   const std::string& name = parameter.name_of_step_sizes;
@@ -67,6 +79,7 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
     known.insert(parameter.name_of_step_sizes);
   }
   for (const std::string& name : folder.names()) {
+    if (architecture.encoder && is_embedding_again(name)) require_same(folder, name, where);
     if (known.contains(name) || is_ignored(name, architecture)) continue;
     if (arch::is_name_of_step_sizes(name)) {
       throw Error(where + name + " holds steps of quantization-aware training, which these weights need",
@@ -85,9 +98,9 @@ void initialise_base(const std::vector<BaseParameter>& base, const arch::Archite
       if (parameter.quantized->outer_scales.defined()) parameter.quantized->outer_scales.zero_();
     } else if (parameter.quantized) {
       ops::quantize(*parameter.quantized,
-                    [&](int64_t, const at::Tensor& part_RD) { part_RD.normal_(0, architecture.initializer_range); });
+                    [&](int64_t, const at::Tensor& part_RD) { part_RD.normal_(0, parameter.spec.initial_std); });
     } else if (parameter.spec.is_matrix()) {
-      parameter.tensor.normal_(0, architecture.initializer_range);
+      parameter.tensor.normal_(0, parameter.spec.initial_std);
     } else {
       parameter.tensor.fill_(parameter.spec.role == arch::Role::kBias ? 0 : 1);
     }

@@ -27,8 +27,8 @@ struct BaseParameter {
 // folder does not have begin where rounding would be.
 void load_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
                const weights::ModelFolder& folder);
-// Draws them as transformers would: matrices from a normal distribution of initializer_range, norms one, biases zero.
-// What a folder would store in codes becomes zeros: a plan's stand-in for reading them.
+// Draws them as transformers would: matrices from normal distributions (ParameterSpec::initial_std), norms one, biases
+// zero. What a folder would store in codes becomes zeros: a plan's stand-in for reading them.
 void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture);
 
 }  // namespace fathom::model

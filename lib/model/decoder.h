@@ -1,5 +1,5 @@
-// The decoder of every family (arch/families.h) on LibTorch: grouped queries, rotary positions, SwiGLU; with or
-// without LoRA adapters.
+// The model of every family (arch/families.h) on LibTorch: a decoder, with or without an encoder, with or without LoRA
+// adapters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,41 +9,35 @@
 #include <vector>
 
 #include "arch/architecture.h"
-#include "arch/parameter_table.h"
-#include "config/run_config.h"
-#include "ledger/ledger.h"
+#include "model/parameters.h"
 #include "ops/documents.h"
 #include "ops/head_loss.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
 
-struct ModelOptions {
-  at::Device device = at::kCPU;
-  arch::ParameterSettings parameters;
-  bool fake_activations = false;  // what fake-quantized projections read is rounded too, each token to INT8
-  bool int8_activations = false;  // for use alone: products of an INT8 base by ops/int8_linear.h
-  config::Attention attention = config::Attention::kFlash;
-  bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
-  bool gradient_checkpointing = false;
-  ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
-};
-
-struct Parameter {
-  std::string name;   // Hugging Face's; adapters as PEFT: "model.layers.0.self_attn.q_proj.lora_A.weight"; of a
-                      // quantized matrix its codes, and with ".scales" behind it their scales; step sizes as
-                      // arch/parameter_table.h names them
-  at::Tensor tensor;  // a leaf; requires_grad as `trained`
-  bool trained = true;
-  bool decays = false;  // matrices decay, norms, biases and steps do not
-};
-
-// Keys and values of the tokens so far, for generation: per layer [B, K, capacity, E], `length` of them in use.
+// Keys and values of the tokens so far, for generation: per layer of the decoder [B, K, capacity, E], `length` of them
+// in use; of a source, which the first pass is given, those of each layer's cross-attention, [B, S, K, E].
 struct KeyValueCache {
   KeyValueCache(const arch::Architecture& architecture, int64_t batch, int64_t capacity, at::Device device,
                 at::ScalarType dtype);
   std::vector<at::Tensor> keys_BKSE, values_BKSE;
+  std::vector<at::Tensor> source_keys_BSKE, source_values_BSKE;
+  at::Tensor source_hidden_BS;
   int64_t length = 0;
+};
+
+// What a pass reads, on the device.
+struct Inputs {
+  Inputs() = default;
+  Inputs(at::Tensor ids, std::shared_ptr<const ops::Documents> its = nullptr)  // NOLINT(google-explicit-constructor)
+      : ids_BS(std::move(ids)), documents(std::move(its)) {}
+
+  at::Tensor ids_BS;                                // int64, of the decoder
+  std::shared_ptr<const ops::Documents> documents;  // of one row, packed, none of which sees another; null: every row
+                                                    // is one
+  at::Tensor source_BS;                             // int64, of the encoder, for a model that has one
+  at::Tensor source_hidden_BS;                      // bool: padding of the source; undefined: it has none
 };
 
 class Decoder {
@@ -64,21 +58,18 @@ class Decoder {
   // what a run takes then does not depend on the order of its batches.
   void reserve_positions(int64_t length);
 
-  // ids_BS: int64 on the device. Returns logits_BSV in the type of the computation. Under autocast if the caller says
-  // so. documents: of one row, packed, none of which sees another; null: every row is one.
-  at::Tensor forward(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents = nullptr);
+  // Returns logits_BSV in the type of the computation. Under autocast if the caller says so.
+  at::Tensor forward(const Inputs& inputs);
   // The loss of the batch without its logits, an FP32 scalar: at most targets.chunk_rows of them are there at a time,
   // and the backward pass finds the gradients of the head ready.
-  at::Tensor loss(const at::Tensor& ids_BS, const ops::LossTargets& targets,
-                  const std::shared_ptr<const ops::Documents>& documents = nullptr);
+  at::Tensor loss(const Inputs& inputs, const ops::LossTargets& targets);
   // What a loss over sequences is made of (ops/token_logprobs.h): for each position the log-probability of its target,
   // [B, S] in FP32, 0 where that is kIgnoredTarget. targets_BS: int64, already shifted. chunk_rows: of logits at a
   // time.
-  at::Tensor token_logprobs(const at::Tensor& ids_BS, const at::Tensor& targets_BS, int64_t chunk_rows,
-                            const std::shared_ptr<const ops::Documents>& documents = nullptr);
-  // Logits again, of new tokens after those in the cache, which grows; no gradients. Returns those of the last
-  // position, [B, V].
-  at::Tensor forward(const at::Tensor& ids_BS, KeyValueCache& cache);
+  at::Tensor token_logprobs(const Inputs& inputs, const at::Tensor& targets_BS, int64_t chunk_rows);
+  // Logits again, of new tokens after those in the cache, which grows; no gradients. A source is given with the first
+  // ones. Returns those of the last position, [B, V].
+  at::Tensor forward(const Inputs& inputs, KeyValueCache& cache);
 
   const std::vector<Parameter>& parameters() const;  // in the order of arch::ParameterTable
   std::vector<Parameter> trained_parameters() const;
@@ -91,7 +82,7 @@ class Decoder {
     at::Tensor x_TD;     // after the last norm
     at::Tensor head_VD;  // what takes the head's gradient
   };
-  HiddenStates hidden_states(const at::Tensor& ids_BS, const std::shared_ptr<const ops::Documents>& documents);
+  HiddenStates hidden_states(const Inputs& inputs);
 
   struct State;
   std::shared_ptr<State> state_;

@@ -1,12 +1,15 @@
-// One layer of the decoder, as transformers computes it for each family.
+// One layer, as transformers computes it for each family.
 #include "model/decoder_layer.h"
 
 #include <ATen/ATen.h>
 
+#include <tuple>
+
+#include "ops/activation.h"
+#include "ops/dropout.h"
 #include "ops/fake_quantize.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
-#include "ops/swiglu.h"
 
 namespace fathom::model {
 namespace {
@@ -46,7 +49,7 @@ ops::LinearInput plain_input(const at::Tensor& x_TD, const LayerContext& context
   return {as_input(x_TD, true), [x_TD = x_TD.detach()] { return as_input(x_TD, true); }};
 }
 
-// What reads the stream and adds to it: "self_attn" or "mlp", with its norm.
+// What reads the stream and adds to it, with its norm.
 struct Branch {
   const char *module, *norm;
   const at::Tensor& norm_D;
@@ -59,78 +62,159 @@ ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, c
   return plain_input(stream_TD.to(compute.dtype()), context);
 }
 
-at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at::Tensor& added_TD,
+at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at::Tensor& made_TD,
                       const at::Tensor& stream_TD, const LayerContext& context) {
+  const at::Tensor added_TD = ops::dropout(made_TD, context.dropout);
   if (layer.spec.norms_before()) return add_to_stream(added_TD, stream_TD);
   layer.names.forward(branch.norm);
   return add_to_stream(ops::rms_norm(added_TD, branch.norm_D, context.norm_eps, added_TD.scalar_type()), stream_TD);
 }
 
-at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
-                     const ops::ComputeScope& compute, CachedLayer* cache) {
+// The projections of one attention, by their inputs.
+class Heads {
+ public:
+  Heads(const DecoderLayer& layer, const AttentionWeights& weights, const LayerContext& context,
+        const ops::ComputeScope& compute)
+      : layer_(layer), weights_(weights), context_(context), compute_(compute) {}
+
+  at::Tensor queries(const ops::LinearInput& x_TD) const {
+    return turned(project(x_TD, weights_.q, weights_.names.query, spec().heads), weights_.query_norm);
+  }
+  at::Tensor keys(const ops::LinearInput& x_TD) const {
+    return turned(project(x_TD, weights_.k, weights_.names.key, spec().key_value_heads), weights_.key_norm);
+  }
+  at::Tensor values(const ops::LinearInput& x_TD) const {
+    return project(x_TD, weights_.v, weights_.names.value, spec().key_value_heads);
+  }
+
+ private:
+  const arch::Attention& spec() const { return layer_.spec.attention; }
+  at::Tensor project(const ops::LinearInput& x_TD, const ops::Linear& projection, const char* name,
+                     int64_t heads) const {
+    layer_.names.forward(name);
+    return ops::linear(x_TD, projection, compute_, context_.training)
+        .view({context_.rows, x_TD.tensor().size(0) / context_.rows, heads, spec().head_dim});
+  }
+  at::Tensor turned(const at::Tensor& x_BSHE, const at::Tensor& norm) const {
+    const at::Tensor normed_BSHE = normed(x_BSHE, norm, context_);
+    return context_.cos_SE2.defined() ? ops::rotate(normed_BSHE, context_.cos_SE2, context_.sin_SE2) : normed_BSHE;
+  }
+
+  const DecoderLayer& layer_;
+  const AttentionWeights& weights_;
+  const LayerContext& context_;
+  const ops::ComputeScope& compute_;
+};
+
+// [T, H * E]
+at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const at::Tensor& by_distance_HN,
+                     const LayerContext& context, const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
   const arch::Attention& spec = layer.spec.attention;
-  auto heads_of = [&](const ops::Linear& projection, const char* name, int64_t heads) {
-    layer.names.forward(name);
-    return ops::linear(x_TD, projection, compute, context.training).view({context.rows, length, heads, spec.head_dim});
-  };
-  auto turned = [&](const at::Tensor& x_BSHE, const at::Tensor& norm) {
-    return ops::rotate(normed(x_BSHE, norm, context), context.cos_SE2, context.sin_SE2);
-  };
-  const at::Tensor q_BSHE = turned(heads_of(layer.q, "self_attn.q_proj", spec.heads), layer.query_norm);
-  const at::Tensor k_BSKE = turned(heads_of(layer.k, "self_attn.k_proj", spec.key_value_heads), layer.key_norm);
-  const at::Tensor v_BSKE = heads_of(layer.v, "self_attn.v_proj", spec.key_value_heads);
-  layer.names.forward("self_attn");
-  if (cache == nullptr) {
-    return ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel, context.documents.get(), spec.window)
-        .view({tokens, spec.queries()});
+  const Heads heads(layer, layer.attention, context, compute);
+  const at::Tensor q_BSHE = heads.queries(x_TD), k_BSKE = heads.keys(x_TD), v_BSKE = heads.values(x_TD);
+  layer.names.forward(layer.attention.names.module);
+  const ops::ScoreBias bias{by_distance_HN, context.hidden_BS};
+  at::Tensor attended_BSD;
+  if (cache != nullptr) {
+    cache->keys_BKSE.narrow(2, cache->length, length).copy_(k_BSKE.transpose(1, 2));
+    cache->values_BKSE.narrow(2, cache->length, length).copy_(v_BSKE.transpose(1, 2));
+    const int64_t positions = cache->length + length;
+    const at::Tensor keys_BKSE = cache->keys_BKSE.narrow(2, 0, positions);
+    const at::Tensor values_BKSE = cache->values_BKSE.narrow(2, 0, positions);
+    attended_BSD = context.biased ? ops::biased_attention(q_BSHE, keys_BKSE.transpose(1, 2),
+                                                          values_BKSE.transpose(1, 2), bias, context.dropout)
+                                  : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context.kernel, spec.window);
+  } else if (context.biased) {
+    attended_BSD = ops::biased_attention(q_BSHE, k_BSKE, v_BSKE, bias, context.dropout);
+  } else {
+    attended_BSD = ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel, context.documents.get(), spec.window);
   }
-  cache->keys_BKSE.narrow(2, cache->length, length).copy_(k_BSKE.transpose(1, 2));
-  cache->values_BKSE.narrow(2, cache->length, length).copy_(v_BSKE.transpose(1, 2));
-  const int64_t positions = cache->length + length;
-  return ops::cached_attention(q_BSHE, cache->keys_BKSE.narrow(2, 0, positions),
-                               cache->values_BKSE.narrow(2, 0, positions), context.kernel, spec.window)
-      .view({tokens, spec.queries()});
+  return attended_BSD.view({tokens, spec.queries()});
+}
+
+// The same with the keys and values of source_TD, or those that the cache has of it.
+at::Tensor cross_attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const at::Tensor& source_TD,
+                           const LayerContext& context, const ops::ComputeScope& compute, CachedLayer* cache) {
+  const Heads heads(layer, *layer.cross, context, compute);
+  const at::Tensor q_BTHE = heads.queries(x_TD);
+  at::Tensor k_BSHE, v_BSHE;
+  if (source_TD.defined()) {
+    const ops::LinearInput of_source = plain_input(source_TD, context);
+    k_BSHE = heads.keys(of_source);
+    v_BSHE = heads.values(of_source);
+    if (cache != nullptr) std::tie(*cache->source_keys_BSKE, *cache->source_values_BSKE) = std::tie(k_BSHE, v_BSHE);
+  } else {
+    std::tie(k_BSHE, v_BSHE) = std::tie(*cache->source_keys_BSKE, *cache->source_values_BSKE);
+  }
+  layer.names.forward(layer.cross->names.module);
+  return ops::biased_attention(q_BTHE, k_BSHE, v_BSHE, {{}, context.source_hidden_BS}, context.dropout)
+      .view({x_TD.tensor().size(0), layer.spec.attention.queries()});
+}
+
+// What the feed-forward part makes of its width, with how to make it again from what is kept.
+ops::LinearInput activated(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+                           const ops::ComputeScope& compute) {
+  const Activation activation = layer.spec.feed_forward.activation;
+  at::Tensor gate_TF;
+  if (layer.gate) {
+    layer.names.forward(layer.feed_forward_names.gate);
+    gate_TF = ops::linear(x_TD, *layer.gate, compute, context.training);
+  }
+  layer.names.forward(layer.feed_forward_names.up);
+  const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
+  layer.names.forward(layer.feed_forward_names.activation);
+  const auto make = [activation, rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
+    return as_input(gate.defined() ? ops::gated(activation, gate, up) : ops::activated(activation, up), rounds);
+  };
+  if (context.dropout > 0) return ops::LinearInput(ops::dropout(make(gate_TF, up_TF), context.dropout));
+  const auto detached = [](const at::Tensor& x) { return x.defined() ? x.detach() : x; };
+  return {make(gate_TF, up_TF), [make, gate = detached(gate_TF), up = detached(up_TF)] { return make(gate, up); }};
 }
 
 at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                         const ops::ComputeScope& compute) {
-  layer.names.forward("mlp.gate_proj");
-  const at::Tensor gate_TF = ops::linear(x_TD, layer.gate, compute, context.training);
-  layer.names.forward("mlp.up_proj");
-  const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
-  layer.names.forward("mlp.act_fn");
-  const auto multiply = [rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
-    return as_input(ops::swiglu(gate, up), rounds);
-  };
-  const ops::LinearInput gated_TF(multiply(gate_TF, up_TF), [multiply, gate = gate_TF.detach(), up = up_TF.detach()] {
-    return multiply(gate, up);  // of swiglu, which keeps both
-  });
-  layer.names.backward(gated_TF.tensor(), "mlp");
-  layer.names.forward("mlp.down_proj");
-  return ops::linear(gated_TF, layer.down, compute, context.training);
+  const ops::LinearInput activated_TF = activated(layer, x_TD, context, compute);
+  layer.names.backward(activated_TF.tensor(), layer.feed_forward_names.module);
+  layer.names.forward(layer.feed_forward_names.down);
+  return ops::linear(activated_TF, layer.down, compute, context.training);
+}
+
+// Adds what an attention, be it to the stream or to a source, makes of the stream.
+template <typename Attend>
+at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weights, const at::Tensor& stream_TD,
+                         const LayerContext& context, const ops::ComputeScope& compute, const Attend& attend) {
+  const arch::AttentionNames& names = weights.names;
+  const Branch branch{names.module, names.norm, weights.norm_D};
+  const ops::LinearInput x_TD = branch_input(layer, branch, stream_TD, context, compute);
+  const ops::LinearInput attended_TD = plain_input(attend(x_TD), context);
+  layer.names.backward(attended_TD.tensor(), names.module);
+  layer.names.forward(names.output);
+  at::Tensor sum_TD =
+      add_branch(layer, branch, ops::linear(attended_TD, weights.o, compute, context.training), stream_TD, context);
+  layer.names.backward(sum_TD, names.output);
+  return sum_TD;
 }
 
 }  // namespace
 
-at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
+at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context,
                      CachedLayer* cache) {
-  const ops::ComputeScope compute(stream_TD.device(), layer.attention_norm_D.scalar_type());
-  const Branch attends{"self_attn", layer.spec.norm_names().attention, layer.attention_norm_D};
-  const Branch feeds{"mlp", layer.spec.norm_names().feed_forward, layer.feed_forward_norm_D};
-  at::Tensor middle_TD;
-  {
-    const ops::LinearInput x_TD = branch_input(layer, attends, stream_TD, context, compute);
-    const ops::LinearInput attended_TD = plain_input(attention(layer, x_TD, context, compute, cache), context);
-    layer.names.backward(attended_TD.tensor(), "self_attn");
-    layer.names.forward("self_attn.o_proj");
-    middle_TD =
-        add_branch(layer, attends, ops::linear(attended_TD, layer.o, compute, context.training), stream_TD, context);
-    layer.names.backward(middle_TD, "self_attn.o_proj");
+  const ops::ComputeScope compute(inputs.stream_TD.device(), layer.attention.norm_D.scalar_type());
+  at::Tensor stream_TD =
+      add_attention(layer, layer.attention, inputs.stream_TD, context, compute, [&](const ops::LinearInput& x_TD) {
+        return attention(layer, x_TD, inputs.by_distance_HN, context, compute, cache);
+      });
+  if (layer.cross) {
+    stream_TD = add_attention(layer, *layer.cross, stream_TD, context, compute, [&](const ops::LinearInput& x_TD) {
+      return cross_attention(layer, x_TD, inputs.source_TD, context, compute, cache);
+    });
   }
-  const ops::LinearInput x_TD = branch_input(layer, feeds, middle_TD, context, compute);
-  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), middle_TD, context);
-  layer.names.backward(output_TD, "mlp.down_proj");
+  const arch::FeedForwardNames& names = layer.feed_forward_names;
+  const Branch feeds{names.module, names.norm, layer.feed_forward_norm_D};
+  const ops::LinearInput x_TD = branch_input(layer, feeds, stream_TD, context, compute);
+  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), stream_TD, context);
+  layer.names.backward(output_TD, names.down);
   return output_TD;
 }
 

@@ -1,47 +1,71 @@
-// One layer of the decoder: attention, then the feed-forward part, each with its norm and each added to the stream.
+// One layer of a stack: attention, in a decoder with an encoder attention to what that made, then the feed-forward
+// part, each with its norm and each added to the stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 #include "arch/architecture.h"
 #include "ops/attention.h"
+#include "ops/biased_attention.h"
 #include "ops/linear.h"
 #include "ops/module_names.h"
 
 namespace fathom::model {
 
+struct AttentionWeights {
+  arch::AttentionNames names;
+  at::Tensor norm_D;
+  ops::Linear q, k, v, o;
+  at::Tensor query_norm, key_norm;  // [E] of each head, or [H * E] and [K * E]; undefined: rotated as they come
+};
+
 struct DecoderLayer {
   ops::ModuleNames names;
   arch::LayerSpec spec;
-  at::Tensor attention_norm_D, feed_forward_norm_D;
-  ops::Linear q, k, v, o;
-  at::Tensor query_norm, key_norm;  // [E] of each head, or [H * E] and [K * E]; undefined: rotated as they come
-  ops::Linear gate, up, down;
+  AttentionWeights attention;
+  std::optional<AttentionWeights> cross;
+  arch::FeedForwardNames feed_forward_names;
+  at::Tensor feed_forward_norm_D;
+  std::optional<ops::Linear> gate;
+  ops::Linear up, down;
 };
 
-// A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use.
+// A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a
+// layer with cross-attention the source's keys and values too, [B, S, K, E], which the first pass makes.
 struct CachedLayer {
   at::Tensor keys_BKSE, values_BKSE;
   int64_t length = 0;
+  at::Tensor *source_keys_BSKE = nullptr, *source_values_BSKE = nullptr;
 };
 
-// What all layers of one forward pass share.
+// What all layers of one pass through a stack share.
 struct LayerContext {
   int64_t rows = 0;  // B; the stream is [T, D] with T = B * S
   double norm_eps = 0;
-  at::Tensor cos_SE2, sin_SE2;                      // of the positions of this pass
+  at::Tensor cos_SE2, sin_SE2;                      // of the positions of this pass; undefined: none are rotated
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
   footprint::AttentionKernel kernel = footprint::AttentionKernel::kFlash;
-  bool rounds_inputs = false;  // of linear layers, each token in INT8: ops/fake_quantize.h
+  bool biased = false;          // attention is ops/biased_attention.h
+  at::Tensor hidden_BS;         // bool: keys of self-attention that no query sees; undefined: none
+  at::Tensor source_hidden_BS;  // likewise of cross-attention
+  double dropout = 0;           // of this pass
+  bool rounds_inputs = false;   // of linear layers, each token in INT8: ops/fake_quantize.h
   bool training = false;
 };
 
-// stream_TD plus what attention and feed-forward add to it; a new tensor of the same type. Computes in the device's
-// autocast type, if autocast is on. cache: null in training; else the new keys and values are written behind the old
-// ones.
-at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& stream_TD, const LayerContext& context,
+// What differs from layer to layer, or needs a gradient.
+struct LayerInputs {
+  at::Tensor stream_TD;
+  at::Tensor source_TD;       // what the encoder made; undefined: there is none, or the cache has its keys and values
+  at::Tensor by_distance_HN;  // of self-attention, where it is biased
+};
+
+// stream_TD plus what each part adds to it; a new tensor of the same type. Computes in the device's autocast type, if
+// autocast is on. cache: null in training; else the new keys and values are written behind the old ones.
+at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context,
                      CachedLayer* cache = nullptr);
 
 }  // namespace fathom::model

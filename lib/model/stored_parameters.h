@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arch/architecture.h"
@@ -15,6 +16,11 @@ namespace fathom::model {
 
 // Whether checkpoints carry a tensor of this name although the decoder does not read it.
 bool is_ignored(const std::string& name, const arch::Architecture& architecture);
+
+// The embedding of an encoder and decoder once more, as old files have it.
+inline bool is_embedding_again(std::string_view tensor) {
+  return tensor == "encoder.embed_tokens.weight" || tensor == "decoder.embed_tokens.weight";
+}
 
 // The mapped file in place; the mapping is read-only, and so is every use of this tensor. added: rows at the end that
 // are not stored. Throws Error, beginning with `where`, for another shape or a type that is no wide floating one.

@@ -5,23 +5,25 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <vector>
 
 #include "ledger/ledger.h"
 
 namespace fathom::ops {
 
-using Segment = std::function<at::Tensor(const at::Tensor&)>;
+using Segment = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
 struct CheckpointOptions {
   ledger::Ledger* ledger = nullptr;  // told when recomputation and the segment's backward start; may be null
   bool random = false;               // the segment draws random numbers (dropout): repeat the same ones
 };
 
-// segment(input), whose intermediate tensors live only until it returns. Parameters that the segment captures get their
-// gradients by accumulation, as without checkpointing, bit for bit. Autocast is as it was at this call.
-// anchor: any tensor that requires grad (an empty one will do); without it an input that needs no gradient, as under
-// a frozen embedding, would cut the graph.
-at::Tensor checkpoint(const Segment& segment, const at::Tensor& input, const at::Tensor& anchor,
+// segment(inputs), all of them defined, whose intermediate tensors live only until it returns. Parameters that the
+// segment captures get their gradients by accumulation, as without checkpointing, bit for bit. Autocast is as it was at
+// this call. What segment captures besides must need no gradient, or be a parameter. anchor: any tensor that requires
+// grad (an empty one will do); without it inputs that need no gradient, as under a frozen embedding, would cut the
+// graph.
+at::Tensor checkpoint(const Segment& segment, const std::vector<at::Tensor>& inputs, const at::Tensor& anchor,
                       const CheckpointOptions& options);
 
 }  // namespace fathom::ops

@@ -2,6 +2,7 @@
 #include "ops/dropout.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <tuple>
 
@@ -29,5 +30,27 @@ at::Tensor Dropout::apply_to(at::Tensor x) const {
   if (x.is_cuda()) return at::native_dropout_backward(x, mask_, scale_);
   return x.masked_fill_(mask_, 0).mul_(scale_);
 }
+
+namespace {
+
+struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
+  struct Kept : torch::CustomClassHolder {
+    Dropout dropout;
+  };
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, double p) {
+    const auto kept = c10::make_intrusive<Kept>();
+    context->saved_data["kept"] = c10::IValue::make_capsule(kept);
+    return kept->dropout.draw(x, p);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto kept = c10::static_intrusive_pointer_cast<Kept>(context->saved_data["kept"].toCapsule());
+    return {kept->dropout.apply(gradients[0]), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor dropout(const at::Tensor& x, double p) { return p == 0 ? x : DropoutFunction::apply(x, p); }
 
 }  // namespace fathom::ops

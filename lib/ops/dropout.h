@@ -21,4 +21,7 @@ class Dropout {
   at::Tensor mask_;  // bool; on CUDA the elements that stay, as LibTorch's kernels take it, elsewhere those that do not
 };
 
+// One Dropout's draw in the forward pass, applied to the gradient in the backward pass; p = 0: x itself.
+at::Tensor dropout(const at::Tensor& x, double p);
+
 }  // namespace fathom::ops

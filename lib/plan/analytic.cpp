@@ -92,7 +92,7 @@ class Walk {
     for (int64_t layer = 1; layer <= layers; ++layer) {
       if (!batch.has_backward(layer)) continue;
       if (checkpoints_) {
-        begin(batch.checkpoint, layer);
+        begin(batch.stack_of(layer).checkpoint, layer);
       } else {
         for (const Operator& each : batch.of_layer(layer)) begin(each.footprint.kept, layer);
       }
@@ -119,17 +119,17 @@ class Walk {
       const Operators& operators = batch.of_layer(layer);
       if (checkpoints_) {
         end();
-        begin(batch.checkpoint, layer);  // the output, made again
+        begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
         for (const Operator& each : operators) begin(each.footprint.kept, layer);
       }
       for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-        backward(*each, layer, &batch.stream_gradient, later);
+        backward(*each, layer, &batch.stack_of(layer).stream_gradient, later);
       }
       if (checkpoints_) end();
     }
     if (batch.trains_embedding) {
       begin({}, 0);
-      backward(batch.embedding, 0, &batch.stream_gradient, later);
+      backward(batch.embedding, 0, &batch.stack_of(1).stream_gradient, later);
     }
     end();  // of the loss
     if (later) release(made_, made);
@@ -166,7 +166,7 @@ class Walk {
       const int64_t number = static_cast<int64_t>(layer) + 1;
       for (const Operator& each : batch.of_layer(number)) {
         for (const Tensors& moment : each.footprint.forward) {
-          instant({"evaluation", each.part, number}, {&moment, &each.waiting, &batch.checkpoint});
+          instant({"evaluation", each.part, number}, {&moment, &each.waiting, &batch.stack_of(number).checkpoint});
         }
       }
     }

@@ -13,12 +13,12 @@ namespace fathom::plan {
 namespace {
 
 Json to_json(const schedule::BatchShape& batch) {
-  return Json::array({batch.rows, batch.length, batch.targets, batch.document_lengths});
+  return Json::array({batch.rows, batch.length, batch.targets, batch.document_lengths, batch.source_length});
 }
 
 schedule::BatchShape batch_from_json(const Json& value) {
   return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>(),
-          value.at(3).get<std::vector<int64_t>>()};
+          value.at(3).get<std::vector<int64_t>>(), value.at(4).get<int64_t>()};
 }
 
 Json to_json(const std::vector<schedule::BatchShape>& batches) {

@@ -17,8 +17,9 @@ int64_t weight_bytes(int64_t parameters, const WeightFormat& format) {
 int64_t cache_bytes_per_token(const arch::Architecture& architecture) {
   constexpr int64_t kKeysAndValues = 2, kBytes = 2;
   int64_t elements = 0;
-  for (const arch::LayerSpec& layer : architecture.layers) {
-    elements = checked_add(elements, layer.attention.keys(), "cache of a token");
+  for (int64_t layer = architecture.encoder_layers(); layer < architecture.num_hidden_layers(); ++layer) {
+    elements =
+        checked_add(elements, architecture.layers[static_cast<size_t>(layer)].attention.keys(), "cache of a token");
   }
   return kKeysAndValues * kBytes * elements;
 }

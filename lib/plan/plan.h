@@ -40,7 +40,8 @@ struct Workload {
   schedule::Schedule schedule;                    // what the dry run plays
   std::vector<schedule::StepShape> steps;         // of it, the shapes that make the maxima (schedule::maximal_shapes)
   std::vector<schedule::BatchShape> evaluations;  // likewise for evaluation; empty: none
-  int64_t capacity_tokens = 0;        // of one slot of the ring of batches: rows x length of the largest batch of all
+  // Of one slot of the ring of batches: rows x length of the largest batch of all, and of the largest source.
+  int64_t capacity_tokens = 0, capacity_source_tokens = 0;
   int64_t parameters = 0;             // elements of all weights, adapters included
   int64_t trained_parameters = 0;     // of those, the ones with a gradient
   std::optional<quant::Scheme> base;  // how the frozen projections are stored; unset: as dtype says

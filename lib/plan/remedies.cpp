@@ -52,14 +52,22 @@ Workload workload_with(Workload workload, const RunConfig& to) {
   const auto cut = [&](schedule::BatchShape& batch, int64_t rows) {
     const schedule::BatchShape smaller =
         schedule::whole_batch(std::min(batch.rows, rows), std::min(batch.length, to.max_length));
-    if (!batch.document_lengths.empty()) {
+    if (batch.source_length > 0) {
+      const int64_t length = std::min(batch.length, config::target_length(to));
+      batch = {smaller.rows,
+               length,
+               std::min(batch.targets, smaller.rows * length),
+               {},
+               std::min(batch.source_length, to.max_length)};
+    } else if (!batch.document_lengths.empty()) {
       batch = cut_documents(batch, rows, to.max_length);
     } else if (smaller.rows < batch.rows || smaller.length < batch.length) {
       batch = {smaller.rows, smaller.length, std::min(batch.targets, smaller.targets)};
     }
     workload.capacity_tokens = std::max(workload.capacity_tokens, batch.rows * batch.length);
+    workload.capacity_source_tokens = std::max(workload.capacity_source_tokens, batch.rows * batch.source_length);
   };
-  workload.capacity_tokens = 0;
+  workload.capacity_tokens = workload.capacity_source_tokens = 0;
   for (schedule::StepShape& step : workload.steps) {
     for (schedule::BatchShape& batch : step) cut(batch, to.per_device_train_batch_size);
     if (step.size() == 1 && to.gradient_accumulation_steps > 1) step.push_back(step.front());
@@ -106,7 +114,7 @@ class Remedies {
  private:
   double operations(const RunConfig& run) const {
     const schedule::BatchShape batch =
-        schedule::whole_batch(run.per_device_train_batch_size, std::max<int64_t>(1, longest(workload_)), run.packing);
+        schedule::batch_of_longest(run.per_device_train_batch_size, workload_.steps, run.packing);
     const Arithmetic arithmetic =
         estimate_arithmetic(architecture_, run, schedule::StepShape(run.gradient_accumulation_steps, batch));
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);

@@ -93,7 +93,7 @@ class TechniqueSearch {
     result.run = run;
     result.change = update_change(question_.run.optim, run.optim);
     const schedule::BatchShape micro_batch =
-        schedule::whole_batch(run.per_device_train_batch_size, longest_sample(run), run.packing);
+        schedule::batch_of_longest(run.per_device_train_batch_size, longest_samples(run), run.packing);
     result.arithmetic = estimate_arithmetic(question_.architecture, run,
                                             schedule::StepShape(run.gradient_accumulation_steps, micro_batch));
     const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
@@ -105,11 +105,8 @@ class TechniqueSearch {
     return result;
   }
 
-  int64_t longest_sample(const RunConfig& run) {
-    if (longest_ > 0) return longest_;
-    for (const schedule::StepShape& step : question_.workload_of(run).steps) {
-      for (const schedule::BatchShape& batch : step) longest_ = std::max(longest_, schedule::longest_sequence(batch));
-    }
+  const std::vector<schedule::StepShape>& longest_samples(const RunConfig& run) {
+    if (longest_.empty()) longest_ = question_.workload_of(run).steps;
     return longest_;
   }
 
@@ -305,9 +302,9 @@ class TechniqueSearch {
   std::vector<Family> families_;
   Advice advice_;
   bool by_seconds_ = false;
-  int64_t longest_ = 0;
-  int64_t offset_ = 0;        // dry run less formula, at the last dry run that was to decide
-  bool proofs_only_ = false;  // the formula no longer lets anything in
+  std::vector<schedule::StepShape> longest_;  // that the data have
+  int64_t offset_ = 0;                        // dry run less formula, at the last dry run that was to decide
+  bool proofs_only_ = false;                  // the formula no longer lets anything in
 };
 
 }  // namespace

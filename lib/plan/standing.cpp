@@ -69,30 +69,38 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
   const int64_t step_sizes = parameters.count_of(arch::Role::kStepSizes);
   const int64_t tokens = workload.capacity_tokens;
   constexpr auto kOfModel = Component::kWeights;
-  Tensors moment = {
-      {"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOfModel},
-      {"quantized weights", kCodes, {{codes, "bytes"}}, kOfModel},
-      {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOfModel},
-      {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
-      {"learned step sizes",
-       "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
-       {{step_sizes, "step sizes"}, {4, "bytes"}},
-       kOfModel},
-      {"rotary tables",
-       "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
-       {{2, "of"}, {rotary_positions(workload), "positions"}, {architecture.head_dim() / 2, ""}, {4, "bytes"}},
-       kOfModel}};
+  Tensors moment = {{"weights", kWeights, {{plain, "parameters"}, {stored, "bytes"}}, kOfModel},
+                    {"quantized weights", kCodes, {{codes, "bytes"}}, kOfModel},
+                    {"scales of quantized weights", kCodes, {{scales, "bytes"}}, kOfModel},
+                    {"adapters", kWeights, {{parameters.adapter_count(), "parameters"}, {4, "bytes"}}, kOfModel},
+                    {"learned step sizes",
+                     "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
+                     {{step_sizes, "step sizes"}, {4, "bytes"}},
+                     kOfModel}};
+  if (!architecture.relative) {
+    moment.push_back(
+        {"rotary tables",
+         "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
+         {{2, "of"}, {rotary_positions(workload), "positions"}, {architecture.head_dim() / 2, ""}, {4, "bytes"}},
+         kOfModel});
+  }
   for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
   const auto functionality = [&](const char* what, const char* source, Product product) {
     moment.push_back({what, source, std::move(product), Component::kFunctionality});
   };
+  if (architecture.relative) {
+    functionality("buckets of relative positions",
+                  "a bucket for each distance, of both stacks; lib/model/relative_bias.h",
+                  {{2, "of"}, {std::max<int64_t>(0, 2 * longest_sequence(workload) - 1), "distances"}, {8, "bytes"}});
+  }
   const auto ring = [&](const char* what, int64_t count, int64_t bytes) {
     functionality(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});
   };
   ring("ring of batches, ids and targets", tokens, 16);
   if (run.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
   if (run.packing) ring("ring of batches, positions", tokens, 4);
+  if (architecture.encoder) ring("ring of batches, sources and their padding", workload.capacity_source_tokens, 9);
   if (!cuda) return moment;
   if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
   const auto scheme = arch::base_scheme(architecture, run);

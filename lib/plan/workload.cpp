@@ -26,8 +26,11 @@ Workload make_workload(const config::RunConfig& config, const arch::Architecture
   }
   workload.schedule = std::move(schedule);
   const auto widen = [&](const schedule::BatchShape& batch) {
-    workload.capacity_tokens =
-        std::max(workload.capacity_tokens, checked_multiply(batch.rows, batch.length, "batch size × length"));
+    const auto widen_to = [&](int64_t& capacity, int64_t length) {
+      capacity = std::max(capacity, checked_multiply(batch.rows, length, "batch size × length"));
+    };
+    widen_to(workload.capacity_tokens, batch.length);
+    widen_to(workload.capacity_source_tokens, batch.source_length);
   };
   for (const schedule::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);

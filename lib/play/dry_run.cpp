@@ -23,6 +23,7 @@ data::Batch shape_only(const schedule::BatchShape& shape) {
   batch.token_count = shape.rows * shape.length;
   batch.target_count = shape.targets;
   batch.document_lengths = shape.document_lengths;
+  batch.source_length = shape.source_length;
   return batch;
 }
 
@@ -145,7 +146,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
                const std::function<void()>& played, plan::Detail detail) {
   DryRun result;
-  train::Trainer trainer(config, architecture, workload.capacity_tokens, placement);
+  train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   if (folder != nullptr && folder->has_weights() && !config.random_init) {
     trainer.model().load(*folder, static_cast<uint64_t>(config.seed));

@@ -71,6 +71,7 @@ constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
                              at::Device device) {
+  if (architecture.relative) return "attention by scores, a few queries at a time";
   const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
   return footprint::kernel_name(
       ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));

@@ -80,7 +80,11 @@ Json workload_json(const plan::Plan& plan) {
   Json steps = Json::array();
   for (const schedule::StepShape& step : plan.workload.steps) {
     Json micro_batches = Json::array();
-    for (const schedule::BatchShape& batch : step) micro_batches.push_back({batch.rows, batch.length, batch.targets});
+    for (const schedule::BatchShape& batch : step) {
+      Json sizes = {batch.rows, batch.length, batch.targets};
+      if (batch.source_length > 0) sizes.push_back(batch.source_length);
+      micro_batches.push_back(std::move(sizes));
+    }
     steps.push_back(micro_batches);
   }
   return {{"parameters", plan.workload.parameters},

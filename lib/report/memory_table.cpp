@@ -147,16 +147,22 @@ std::string describe_run(const plan::Plan& plan) {
     text += ", " + format_count(workload.quantized_parameters) + " in ";
     text += quant::name_of(*workload.base);
   }
+  const auto tokens = [](const schedule::BatchShape& batch) {
+    return batch.rows * (batch.length + batch.source_length);
+  };
   const schedule::BatchShape* largest = nullptr;
   size_t micro_batches = 0;
   for (const schedule::StepShape& step : workload.steps) {
     for (const schedule::BatchShape& batch : step) {
-      if (!largest || batch.rows * batch.length > largest->rows * largest->length) largest = &batch;
+      if (!largest || tokens(batch) > tokens(*largest)) largest = &batch;
     }
     micro_batches = std::max(micro_batches, step.size());
   }
   if (largest) {
-    if (largest->document_lengths.empty()) {
+    if (largest->source_length > 0) {
+      text += "; batches of up to " + format_count(largest->rows) + " × " + format_count(largest->source_length) +
+              " source and " + format_count(largest->length) + " target tokens";
+    } else if (largest->document_lengths.empty()) {
       text += "; batches of up to " + format_count(largest->rows) + " × " + format_count(largest->length) + " tokens";
     } else {
       text += "; packed batches of up to " + format_count(largest->length) + " tokens";

@@ -30,16 +30,16 @@ Frontier::Documents::Documents(const std::vector<int64_t>& lengths) : count(stat
 bool Frontier::Candidate::covers(const Candidate& small) const {
   const BatchShape &large_shape = member.shape, &small_shape = small.member.shape;
   return large_shape.rows >= small_shape.rows && large_shape.length >= small_shape.length &&
-         large_shape.targets >= small_shape.targets && (gathers(large_shape) || !gathers(small_shape)) &&
-         documents.count >= small.documents.count && documents.longest >= small.documents.longest &&
-         documents.squares >= small.documents.squares;
+         large_shape.source_length >= small_shape.source_length && large_shape.targets >= small_shape.targets &&
+         (gathers(large_shape) || !gathers(small_shape)) && documents.count >= small.documents.count &&
+         documents.longest >= small.documents.longest && documents.squares >= small.documents.squares;
 }
 
 Frontier::Class Frontier::class_of(const BatchShape& shape) const {
   const bool beyond = window_ > 0 && longest_sequence(shape) > window_;
   if (within_ == Within::kAll) return {beyond, 0, 0, 0};
   if (within_ == Within::kRows) return {beyond, shape.rows, 0, 0};
-  return {beyond, shape.rows, size_class(shape.rows * shape.length), size_class(shape.targets)};
+  return {beyond, shape.rows, size_class(shape.rows * (shape.length + shape.source_length)), size_class(shape.targets)};
 }
 
 void Frontier::add(const BatchShape& shape, int64_t event) {

@@ -10,9 +10,9 @@
 
 namespace fathom::schedule {
 
-// Keeps the shapes that no other exceeds in rows, length and targets; of packed ones also in the number of documents,
-// the longest of them, and the sum of their squares: borders on the device and the flash kernel's padding follow the
-// number, temporaries the longest, math attention's probabilities the squares.
+// Keeps the shapes that no other exceeds in rows, length, source and targets; of packed ones also in the number of
+// documents, the longest of them, and the sum of their squares: borders on the device and the flash kernel's padding
+// follow the number, temporaries the longest, math attention's probabilities the squares.
 class Frontier {
  public:
   // Which others a shape may stand for.

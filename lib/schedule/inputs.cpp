@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -38,6 +39,7 @@ void warn_of_truncation(const std::string& file, const data::FileExamples& read,
   };
   if (lost.truncated > 0) {
     log_warning(of_all(lost.truncated) + "are longer than max_length " + std::to_string(max_length) +
+                (read.dataset.decoder_start() ? ", or their targets longer than max_target_length," : "") +
                 " and were cut: " + format_count(lost.cut_tokens) + " tokens, " + format_count(lost.cut_targets) +
                 " of them targets; raise max_length, or write what is longer in several lines");
   }
@@ -75,6 +77,10 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
                    TokenCache& cache) {
   data::DatasetOptions options;
   options.max_length = config.max_length;
+  options.max_target_length = config::target_length(config);
+  if (inputs.architecture.encoder) {
+    options.decoder_start = static_cast<int32_t>(inputs.architecture.encoder->decoder_start_token_id);
+  }
   options.completion_only_loss = config.completion_only_loss;
   options.vocabulary_size = inputs.architecture.vocab_size;
   options.format = config.dataset_format;
@@ -125,6 +131,7 @@ void warn_of_endless_answers(const RunInputs& inputs) {
 }
 
 void warn_of_positions_beyond_the_model(const RunInputs& inputs) {
+  if (inputs.architecture.relative) return;  // distances have no end
   const int64_t positions = inputs.architecture.max_position_embeddings;
   const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
   if (longest <= positions) return;
@@ -145,6 +152,18 @@ void cover_tokenizer(RunInputs& inputs) {
               " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: "
               "[embed_tokens, lm_head]");
   inputs.architecture = arch::with_added_tokens(inputs.architecture, tokens - rows);
+}
+
+void refuse_for_encoder(const arch::Architecture& architecture, const config::RunConfig& config) {
+  if (config.packing) {
+    throw UsageError("packing: true, but an encoder and decoder has no rows of documents end to end",
+                     "set packing: false; group_by_length: true saves padding");
+  }
+  const arch::Precision precision = arch::precision_of(architecture, config);
+  if (precision.computed == DType::kF16 || precision.stored == DType::kF16) {
+    throw UsageError("FP16: what T5's feed-forward parts make is larger than it holds",
+                     "set dtype: float32 or bfloat16, and bf16 instead of fp16");
+  }
 }
 
 }  // namespace
@@ -172,6 +191,12 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.architecture =
       arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  if (inputs.architecture.encoder) {
+    refuse_for_encoder(inputs.architecture, config);
+  } else if (config.max_target_length > 0) {
+    throw UsageError("max_target_length: the model is a decoder, which has no targets apart from its text",
+                     "set max_length");
+  }
   if (tokenizer::Tokenizer::is_in(inputs.folder->path())) {
     inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
   }

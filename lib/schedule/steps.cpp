@@ -12,13 +12,15 @@ namespace fathom::schedule {
 namespace {
 
 BatchShape shape_of(const config::RunConfig& config, const data::Dataset& dataset, const std::vector<int64_t>& rows) {
-  int64_t length = 0, targets = 0;
+  int64_t length = 0, source = 0, targets = 0;
   for (int64_t row : rows) {
-    length = std::max(length, dataset.length(row));
+    length = std::max(length, dataset.decoder_start() ? dataset.target_count(row) : dataset.length(row));
+    if (dataset.decoder_start()) source = std::max(source, dataset.source_length(row));
     targets += dataset.target_count(row);
   }
   if (!config.packing) {
-    return {static_cast<int64_t>(rows.size()), data::padded_length(length, config.pad_to_multiple_of), targets};
+    const auto padded = [&](int64_t longest) { return data::padded_length(longest, config.pad_to_multiple_of); };
+    return {static_cast<int64_t>(rows.size()), padded(length), targets, {}, padded(source)};
   }
   BatchShape shape{1, 0, targets};
   for (int64_t row : rows) {
@@ -44,8 +46,27 @@ BatchShape whole_batch(int64_t rows, int64_t length, bool packed) {
           std::vector<int64_t>(static_cast<size_t>(rows), length)};
 }
 
+BatchShape largest_batch(const config::RunConfig& config, bool has_encoder) {
+  const int64_t rows = config.per_device_train_batch_size;
+  if (!has_encoder) return whole_batch(rows, config.max_length, config.packing);
+  const int64_t length = config::target_length(config);
+  return {rows, length, checked_multiply(rows, length, "batch size × length"), {}, config.max_length};
+}
+
+BatchShape batch_of_longest(int64_t rows, const std::vector<StepShape>& steps, bool packed) {
+  int64_t length = 1, source = 0;
+  for (const StepShape& step : steps) {
+    for (const BatchShape& batch : step) {
+      source = std::max(source, batch.source_length);
+      length = std::max(length, batch.source_length > 0 ? batch.length : longest_sequence(batch));
+    }
+  }
+  if (source == 0) return whole_batch(rows, length, packed);
+  return {rows, length, checked_multiply(rows, length, "batch size × length"), {}, source};
+}
+
 int64_t longest_sequence(const BatchShape& batch) {
-  if (batch.document_lengths.empty()) return batch.length;
+  if (batch.document_lengths.empty()) return std::max(batch.length, batch.source_length);
   return *std::max_element(batch.document_lengths.begin(), batch.document_lengths.end());
 }
 

@@ -15,13 +15,19 @@ struct BatchShape {
   int64_t length = 0;
   int64_t targets = 0;                                  // tokens that count for the loss
   std::vector<int64_t> document_lengths = {};           // packed: of the documents in the one row; empty: padded rows
+  int64_t source_length = 0;                            // of what an encoder reads, in as many rows; 0: there is none
   auto operator<=>(const BatchShape&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
 };
 using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 
 // Rows of this length without padding, where every token that has a next one counts; packed: as documents of one row.
 BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
-// Tokens of the longest sequence in which tokens see each other: a row, or a document of a packed one.
+// Of a run without data: rows of max_length tokens; for an encoder and decoder of sources and targets as long as the
+// run takes them.
+BatchShape largest_batch(const config::RunConfig& config, bool has_encoder);
+// So many rows as long as the longest of these, each token of which counts that can.
+BatchShape batch_of_longest(int64_t rows, const std::vector<StepShape>& steps, bool packed);
+// Tokens of the longest sequence in which tokens see each other: a row, its source, or a document of a packed one.
 int64_t longest_sequence(const BatchShape& batch);
 
 // The shapes of the next step; moves the position.

@@ -12,7 +12,7 @@ void check_decoder(const Json& json, const std::string& file) {
   const Json* decoder = find_key(json, "decoder");
   if (decoder == nullptr) throw Error(where + ": expected ByteLevel");
   const std::string type = type_of(*decoder, where);
-  if (type != "ByteLevel") refuse_type(where, type, "ByteLevel");
+  if (type != "ByteLevel") reject_type(where, type, "ByteLevel");
 }
 
 class ByteLevelModel : public TextModel {

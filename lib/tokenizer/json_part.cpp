@@ -58,7 +58,7 @@ std::string read_pattern(const Json& part, const std::string& where) {
   throw Error(where + R"(.pattern: expected {"Regex": …} or {"String": …})");
 }
 
-void refuse_type(const std::string& where, const std::string& type, const std::string& supported) {
+void reject_type(const std::string& where, const std::string& type, const std::string& supported) {
   throw Error(where + ".type: '" + type.substr(0, 80) + "' is not supported", "those that are: " + supported);
 }
 

@@ -17,6 +17,6 @@ std::string read_text(const Json& part, const char* key, const std::string& wher
 const Json& list_of(const Json& part, const char* key, const std::string& where);
 // The regular expression of {"Regex": …} or {"String": …} under "pattern".
 std::string read_pattern(const Json& part, const std::string& where);
-[[noreturn]] void refuse_type(const std::string& where, const std::string& type, const std::string& supported);
+[[noreturn]] void reject_type(const std::string& where, const std::string& type, const std::string& supported);
 
 }  // namespace fathom::tokenizer

@@ -52,7 +52,7 @@ void MarkedWords::read(const Json& part, const std::string& where) {
       throw Error(where + ".prepend_scheme: 'first' is not supported behind WhitespaceSplit");
     }
   } else {
-    refuse_type(where, type, "Sequence, WhitespaceSplit, Metaspace");
+    reject_type(where, type, "Sequence, WhitespaceSplit, Metaspace");
   }
 }
 

@@ -103,7 +103,7 @@ void Normalizer::read(const Json& part, const std::string& where) {
     const Json& parts = list_of(part, "normalizers", where);
     for (size_t i = 0; i < parts.size(); ++i) read(parts[i], where + ".normalizers[" + std::to_string(i) + "]");
   } else {
-    refuse_type(where, type, "NFC, Precompiled, Replace, Strip, Sequence, none");
+    reject_type(where, type, "NFC, Precompiled, Replace, Strip, Sequence, none");
   }
 }
 

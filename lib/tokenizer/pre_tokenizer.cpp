@@ -34,7 +34,7 @@ void PreTokenizer::read(const Json& part, const std::string& where) {
   } else if (type == "Digits") {
     add(read_flag(part, "individual_digits", false, where) ? R"(\p{N})" : R"(\p{N}+)", Kept::kAll, where);
   } else {
-    refuse_type(where, type, "Sequence, Split, Digits, ByteLevel");
+    reject_type(where, type, "Sequence, Split, Digits, ByteLevel");
   }
 }
 

@@ -47,7 +47,7 @@ void read_affixes_part(const Json& part, const std::string& where, Affixes& affi
   const std::string type = type_of(part, where);
   if (type == "TemplateProcessing") return read_template(part, where, affixes);
   if (type == "ByteLevel") return;  // trims offsets, no more
-  if (type != "Sequence") refuse_type(where, type, "ByteLevel, TemplateProcessing, Sequence, none");
+  if (type != "Sequence") reject_type(where, type, "ByteLevel, TemplateProcessing, Sequence, none");
   const Json& parts = list_of(part, "processors", where);
   for (size_t i = 0; i < parts.size(); ++i) {
     read_affixes_part(parts[i], where + ".processors[" + std::to_string(i) + "]", affixes);

@@ -96,7 +96,7 @@ std::unique_ptr<TextModel> read_unigram_model(const Json& json, const std::strin
   const Json* decoder = find_key(json, "decoder");
   if (decoder == nullptr) throw Error(file + ": decoder: expected Metaspace");
   const std::string type = type_of(*decoder, file + ": decoder");
-  if (type != "Metaspace") refuse_type(file + ": decoder", type, "Metaspace");
+  if (type != "Metaspace") reject_type(file + ": decoder", type, "Metaspace");
   const Metaspace marks = read_metaspace(*decoder, file + ": decoder");
   return make_unigram_model(Unigram(read_vocabulary(model, where), where + ".vocab"), words,
                             marks.prepends != Metaspace::Prepends::kNever);

@@ -29,23 +29,40 @@ Counted counted(const data::Batch& batch) {
   return counted;
 }
 
+// One for each token of a source that is none.
+std::vector<uint8_t> padding_of(const data::Batch& batch) {
+  std::vector<uint8_t> padding;
+  for (const int64_t length : batch.source_lengths) {
+    padding.insert(padding.end(), static_cast<size_t>(length), 0);
+    padding.insert(padding.end(), static_cast<size_t>(batch.source_length - length), 1);
+  }
+  return padding;
+}
+
 }  // namespace
 
-BatchRing::BatchRing(int64_t capacity_tokens, const RingColumns& columns, at::Device device, ledger::Ledger& ledger) {
+BatchRing::BatchRing(const BatchCapacity& capacity, const RingColumns& columns, at::Device device,
+                     ledger::Ledger& ledger) {
   const auto options = at::TensorOptions().dtype(at::kLong).device(device);
-  ids_ = at::zeros({kSlots, capacity_tokens}, options);
-  targets_ = at::full({kSlots, capacity_tokens}, data::kIgnored, options);
+  ids_ = at::zeros({kSlots, capacity.tokens}, options);
+  targets_ = at::full({kSlots, capacity.tokens}, data::kIgnored, options);
   ledger.claim(ids_, memory::Component::kFunctionality, "batch ring: ids");
   ledger.claim(targets_, memory::Component::kFunctionality, "batch ring: targets");
+  if (capacity.source_tokens > 0) {
+    source_ = at::zeros({kSlots, capacity.source_tokens}, options);
+    hidden_ = at::zeros({kSlots, capacity.source_tokens}, options.dtype(at::kBool));
+    ledger.claim(source_, memory::Component::kFunctionality, "batch ring: sources");
+    ledger.claim(hidden_, memory::Component::kFunctionality, "batch ring: padding of sources");
+  }
   if (columns.rows) {
-    rows_ = at::zeros({kSlots, capacity_tokens}, options);
+    rows_ = at::zeros({kSlots, capacity.tokens}, options);
     ledger.claim(rows_, memory::Component::kFunctionality, "batch ring: rows that count");
   }
   if (!columns.documents) return;
-  positions_ = at::zeros({kSlots, capacity_tokens}, options.dtype(at::kInt));
+  positions_ = at::zeros({kSlots, capacity.tokens}, options.dtype(at::kInt));
   ledger.claim(positions_, memory::Component::kFunctionality, "batch ring: positions");
   if (!device.is_cuda()) return;  // elsewhere attention reads the lengths on the host
-  borders_ = at::zeros({kSlots, capacity_tokens + 1}, options.dtype(at::kInt));
+  borders_ = at::zeros({kSlots, capacity.tokens + 1}, options.dtype(at::kInt));
   ledger.claim(borders_, memory::Component::kFunctionality, "batch ring: borders of documents");
 }
 
@@ -77,8 +94,13 @@ DeviceBatch BatchRing::put(const data::Batch& batch) {
   DeviceBatch result;
   result.target_count = batch.target_count;
   result.token_count = batch.token_count;
-  result.documents = documents_of(batch, slot);
-  result.ids_BS = fill(ids_.select(0, slot), {batch.rows, batch.length}, batch.ids);
+  result.inputs.documents = documents_of(batch, slot);
+  result.inputs.ids_BS = fill(ids_.select(0, slot), {batch.rows, batch.length}, batch.ids);
+  if (batch.source_length > 0) {
+    const std::vector<int64_t> shape = {batch.rows, batch.source_length};
+    result.inputs.source_BS = fill(source_.select(0, slot), shape, batch.source_ids);
+    result.inputs.source_hidden_BS = fill(hidden_.select(0, slot), shape, padding_of(batch));
+  }
   if (!rows_.defined() || count == tokens) {
     result.targets_N = fill(targets_.select(0, slot), {tokens}, batch.targets);
   } else {

@@ -19,6 +19,23 @@ std::vector<float> to_host(const at::Tensor& logits_V) {
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
 }
 
+at::Tensor row_of(const std::vector<int64_t>& ids, at::Device device) {
+  return at::tensor(ids, at::kLong).view({1, -1}).to(device);
+}
+
+// The prompt; for an encoder and decoder the token that the decoder starts from, with the prompt as its source, ended
+// as sources are.
+model::Inputs first_inputs(const arch::Architecture& architecture, const std::vector<int32_t>& prompt,
+                           at::Device device) {
+  std::vector<int64_t> ids(prompt.begin(), prompt.end());
+  if (!architecture.encoder) return row_of(ids, device);
+  const std::vector<int64_t>& ends = architecture.eos_token_ids;
+  if (!ends.empty() && ids.back() != ends.front()) ids.push_back(ends.front());
+  model::Inputs inputs = row_of({architecture.encoder->decoder_start_token_id}, device);
+  inputs.source_BS = row_of(ids, device);
+  return inputs;
+}
+
 }  // namespace
 
 int32_t choose_token(const std::vector<float>& logits_V, const GenerationOptions& options, double uniform) {
@@ -51,9 +68,10 @@ std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>&
                               const GenerationOptions& options, const std::function<bool(int32_t)>& on_token) {
   const auto length = static_cast<int64_t>(prompt.size());
   if (prompt.empty()) throw Error("the prompt is empty and the tokenizer adds no BOS", "give a prompt");
-  if (options.max_new_tokens > model.architecture().max_position_embeddings - length) {
+  const arch::Architecture& architecture = model.architecture();
+  if (!architecture.relative && options.max_new_tokens > architecture.max_position_embeddings - length) {
     throw Error("the prompt of " + std::to_string(length) + " tokens and " + std::to_string(options.max_new_tokens) +
-                    " new ones exceed the model's " + std::to_string(model.architecture().max_position_embeddings) +
+                    " new ones exceed the model's " + std::to_string(architecture.max_position_embeddings) +
                     " positions",
                 "shorten the prompt or lower --max-new-tokens");
   }
@@ -61,18 +79,17 @@ std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>&
   model.set_training(false);
   const at::Device device = model.options().device;
   const at::ScalarType computed = ops::ComputeScope(device, model.parameters().front().tensor.scalar_type()).dtype();
-  model::KeyValueCache cache(model.architecture(), 1, length + options.max_new_tokens, device, computed);
-  std::vector<int64_t> input(prompt.begin(), prompt.end());
+  model::Inputs inputs = first_inputs(architecture, prompt, device);
+  model::KeyValueCache cache(architecture, 1, inputs.ids_BS.size(1) + options.max_new_tokens, device, computed);
   std::vector<int32_t> output;
   SplitMix64 random(options.seed);
   while (static_cast<int64_t>(output.size()) < options.max_new_tokens) {
-    const at::Tensor ids_BS = at::tensor(input, at::kLong).view({1, -1}).to(device);
-    const at::Tensor logits_BV = model.forward(ids_BS, cache);
+    const at::Tensor logits_BV = model.forward(inputs, cache);
     const int32_t id = choose_token(to_host(logits_BV.select(0, 0)), options, random.uniform());
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;
     output.push_back(id);
     if (on_token && !on_token(id)) break;
-    input = {id};
+    inputs = row_of({id}, device);
   }
   return output;
 }

@@ -18,8 +18,9 @@ struct GenerationOptions {
   std::vector<int64_t> stop_ids;
 };
 
-// Continues the prompt (at least one id) until a stop id, which is not returned, or max_new_tokens. The prompt and what
-// is added must fit the model's max_position_embeddings, else Error. on_token, if set, sees each id as it comes, and
+// Continues the prompt (at least one id) until a stop id, which is not returned, or max_new_tokens; an encoder reads
+// it, where there is one, and the decoder answers. The prompt and what is added must fit the model's
+// max_position_embeddings, else Error. on_token, if set, sees each id as it comes, and
 // ends the text there by saying false. Under autocast if the caller says so.
 std::vector<int32_t> generate(model::Decoder& model, const std::vector<int32_t>& prompt,
                               const GenerationOptions& options, const std::function<bool(int32_t)>& on_token = nullptr);

@@ -95,20 +95,19 @@ bool is_finite(const at::Tensor& tensor) {
 }  // namespace
 
 Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& architecture,
-                     const model::ModelOptions& options, int64_t capacity_tokens, const Placement& placement)
+                     const model::ModelOptions& options, const BatchCapacity& capacity, const Placement& placement)
     : placement_(placement),
       autocast_(autocast_type(config)),
       loss_chunk_(config.loss_chunk_size),
       model_(architecture, options),
-      ring_(capacity_tokens, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
+      ring_(capacity, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
             *placement.ledger) {
   ops::use_tf32(config.tf32, placement.device);
 }
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return model_.loss(batch.ids_BS, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale},
-                     batch.documents);
+  return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale});
 }
 
 Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
@@ -136,14 +135,14 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   return result;
 }
 
-Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& architecture, int64_t capacity_tokens,
+Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& architecture, const BatchCapacity& capacity,
                  const Placement& placement)
     : config_(config), placement_(placement) {
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(memory::Phase::kLoad);
   evaluator_ = std::make_unique<Evaluator>(config, architecture, model_options(config, architecture, placement),
-                                           capacity_tokens, placement);
+                                           capacity, placement);
   trained_ = model().trained_parameters();
   if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
   std::vector<optim::OptimizedParameter> optimized;

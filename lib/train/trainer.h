@@ -53,9 +53,9 @@ using BatchAt = std::function<data::Batch(int64_t index)>;
 class Evaluator {
  public:
   // Makes the model (uninitialised) and the batch ring on the device. options: model_options, or what the caller made
-  // of them. capacity_tokens: rows x length of the largest batch.
+  // of them.
   Evaluator(const config::RunConfig& config, const arch::Architecture& architecture, const model::ModelOptions& options,
-            int64_t capacity_tokens, const Placement& placement);
+            const BatchCapacity& capacity, const Placement& placement);
 
   model::Decoder& model() { return model_; }
   // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
@@ -82,8 +82,8 @@ std::string instead_of_fp16(const config::RunConfig& config);
 class Trainer {
  public:
   // Makes the model (uninitialised), the optimizer's states and the batch ring on the device, within the load phase,
-  // which stays open until `loaded`. capacity_tokens: rows x length of the largest batch that will be put.
-  Trainer(const config::RunConfig& config, const arch::Architecture& architecture, int64_t capacity_tokens,
+  // which stays open until `loaded`.
+  Trainer(const config::RunConfig& config, const arch::Architecture& architecture, const BatchCapacity& capacity,
           const Placement& placement);
   ~Trainer();
   Trainer(const Trainer&) = delete;

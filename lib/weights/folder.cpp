@@ -110,6 +110,10 @@ ModelFolder::ModelFolder(const std::filesystem::path& path, bool weights_require
     throw Error(path_.string() + ": holds neither " + kSingleFile + " nor " + kIndexFile,
                 "download the weights, or set random_init: true to train from config.json alone");
   }
+  // transformers 5 writes of every T5 that its head is the embedding: that one is not scaled says that it may have its
+  // own, and the weights whether it has.
+  const auto scaled = config_.find("scale_decoder_outputs");
+  if (scaled != config_.end() && *scaled == false && find("lm_head.weight")) config_["tie_word_embeddings"] = false;
 }
 
 std::optional<ModelFolder::Entry> ModelFolder::find(const std::string& name) const {

@@ -51,7 +51,7 @@ class AllocatorSettingsTest : public ProgramTest {
                                                     "--memory 8796093022208"});
   }
   // Every token that has a next one counts for the loss; no documents are packed.
-  static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
+  static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array(), 0}; }
   Json ask(phantom_gpu::Child& child, int64_t memory_bytes = int64_t{80} << 30, const std::string& setting = "",
            int64_t taken_bytes = 0) const {
     return child.ask({{"config", "model_name_or_path: " + (folder_ / "model").string() +

@@ -33,7 +33,7 @@ class PhantomChild : public ProgramTest {
                         "--memory 8796093022208"});
   }
   // Every token that has a next one counts for the loss; no documents are packed.
-  static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array()}; }
+  static Json batch(int64_t rows, int64_t length) { return {rows, length, rows * (length - 1), Json::array(), 0}; }
   Json question(const std::string& settings = "", int64_t rows = 4, int64_t length = 192) const {
     const Json micro_batch = batch(rows, length);
     return {{"config", "model_name_or_path: " + (folder_ / "model").string() + "\nrandom_init: true\n" + settings},

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 
 namespace fathom::arch {
@@ -308,6 +310,121 @@ TEST(Families, NameBiasesAndNormsAsHuggingFace) {
     EXPECT_THAT(spec.shape, ElementsAre(128)) << spec.name;
     EXPECT_FALSE(spec.is_matrix());
   }
+}
+
+// What T5's config.json says at least, and more.
+Json t5_with(const std::string& more) {
+  Json config = parse_json(R"({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"})", "config.json");
+  config.update(parse_json(more, "more"));
+  return config;
+}
+Architecture read_t5_with(const std::string& more) { return parse_architecture(t5_with(more), "config.json"); }
+
+TEST(T5, HasTheDefaultsOfTransformers) {
+  const Architecture t5 = read_t5_with("{}");
+  EXPECT_EQ(t5.family, "T5ForConditionalGeneration");
+  EXPECT_EQ(t5.vocab_size, 32128);
+  EXPECT_EQ(t5.hidden_size, 512);
+  LayerSpec layer{.attention = {.heads = 8, .key_value_heads = 8, .head_dim = 64, .scaled = false},
+                  .feed_forward = {.width = 2048, .gated = false, .activation = Activation::kRelu},
+                  .naming = Naming::kT5};
+  std::vector<LayerSpec> layers(6, layer);
+  layer.cross = true;
+  layers.insert(layers.end(), 6, layer);
+  EXPECT_EQ(t5.layers, layers);
+  EXPECT_EQ(t5.encoder, (Encoder{6, 0}));
+  EXPECT_EQ(t5.relative, (RelativePositions{32, 128}));
+  EXPECT_EQ(t5.dropout, 0.1);
+  EXPECT_EQ(t5.rms_norm_eps, 1e-6);
+  EXPECT_EQ(t5.initializer_range, 1);
+  EXPECT_EQ(t5.dtype, DType::kF32);
+  EXPECT_EQ(t5.pad_token_id, 0);
+  EXPECT_THAT(t5.eos_token_ids, ElementsAre(1));
+  EXPECT_FALSE(t5.bos_token_id);
+}
+
+TEST(T5, HasHeadsOfAnySizeAndTwoNumbersOfLayers) {
+  const Architecture t5 = read_t5_with(R"({"d_model": 24, "num_heads": 3, "d_kv": 5, "d_ff": 40, "num_layers": 2,
+      "num_decoder_layers": 3, "decoder_start_token_id": 7, "dropout_rate": 0, "vocab_size": 50})");
+  EXPECT_EQ(t5.num_hidden_layers(), 5);
+  EXPECT_EQ(t5.encoder, (Encoder{2, 7}));
+  EXPECT_EQ(t5.layers.back().attention.queries(), 15);
+  EXPECT_EQ(t5.dropout, 0);
+  EXPECT_EQ(t5.layer_prefix(1), "encoder.block.1.");
+  EXPECT_EQ(t5.layer_prefix(2), "decoder.block.0.");
+  EXPECT_EQ(read_t5_with(R"({"num_layers": 4, "num_decoder_layers": null})").num_hidden_layers(), 8);
+}
+
+TEST(T5, TellsATiedHeadFromAScaledOne) {
+  struct Form {
+    const char* says;
+    bool tied, scaled;
+  };
+  for (const Form& form : {Form{"{}", true, true}, Form{R"({"tie_word_embeddings": true})", true, true},
+                           Form{R"({"tie_word_embeddings": false})", false, false},
+                           Form{R"({"tie_word_embeddings": true, "scale_decoder_outputs": false})", true, false},
+                           Form{R"({"tie_word_embeddings": false, "scale_decoder_outputs": true})", false, true}}) {
+    const Architecture t5 = read_t5_with(form.says);
+    EXPECT_EQ(t5.tie_word_embeddings, form.tied) << form.says;
+    EXPECT_DOUBLE_EQ(t5.head_scale, form.scaled ? 1 / std::sqrt(512.0) : 1) << form.says;
+    EXPECT_EQ(parameter_specs(t5).back().name == "lm_head.weight", !form.tied) << form.says;
+  }
+}
+
+TEST(T5, ReadsActivationsWithAndWithoutAGate) {
+  const auto feed_forward = [](const std::string& more) { return read_t5_with(more).layers.back().feed_forward; };
+  const FeedForward gelu = feed_forward(R"({"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new"})");
+  EXPECT_TRUE(gelu.gated);
+  EXPECT_EQ(gelu.activation, Activation::kGelu);
+  EXPECT_EQ(feed_forward(R"({"feed_forward_proj": "gated-gelu"})"), gelu);
+  EXPECT_EQ(feed_forward(R"({"feed_forward_proj": "gated-gelu_new"})"), gelu);
+  EXPECT_EQ(feed_forward(R"({"feed_forward_proj": "gated-silu"})").activation, Activation::kSilu);
+  EXPECT_FALSE(feed_forward(R"({"feed_forward_proj": "gelu_new"})").gated);
+  EXPECT_EQ(feed_forward(R"({"feed_forward_proj": "relu", "dense_act_fn": "relu"})"), feed_forward("{}"));
+}
+
+TEST(T5, ReadsTokenIdsOverItsDefaults) {
+  EXPECT_THAT(read_t5_with(R"({"eos_token_id": 5})").eos_token_ids, ElementsAre(5));
+  EXPECT_THAT(read_t5_with(R"({"eos_token_id": [5, 6]})").eos_token_ids, ElementsAre(5, 6));
+  EXPECT_THAT(read_t5_with(R"({"eos_token_id": null})").eos_token_ids, testing::IsEmpty());
+  EXPECT_EQ(read_t5_with(R"({"pad_token_id": 3})").pad_token_id, 3);
+  EXPECT_FALSE(read_t5_with(R"({"pad_token_id": null})").pad_token_id);
+}
+
+TEST(T5, RefusesByKeyWhatItsModelCannotExpress) {
+  EXPECT_EQ(refusal(t5_with("{}")), "");
+  const std::vector<std::pair<const char*, const char*>> refused = {
+      {"model_type", R"("llama")"},
+      {"is_encoder_decoder", "false"},
+      {"is_encoder_decoder", "1"},
+      {"feed_forward_proj", R"("gelu")"},  // with erf
+      {"feed_forward_proj", R"("gated-relu")"},
+      {"feed_forward_proj", "5"},
+      {"dense_act_fn", R"("gelu_new")"},  // beside relu
+      {"relative_attention_num_buckets", "3"},
+      {"relative_attention_max_distance", "16"},  // of 32 buckets
+      {"dropout_rate", "1"},
+      {"dropout_rate", "-0.1"},
+      {"decoder_start_token_id", "32128"},
+      {"decoder_start_token_id", "-1"},
+      {"eos_token_id", "32128"},
+      {"num_layers", "10001"},
+      {"num_decoder_layers", "10001"},
+      {"num_heads", "0"},
+      {"d_model", "512.0"},
+      {"d_kv", "-64"},
+      {"d_ff", R"("2048")"},
+      {"layer_norm_epsilon", "-1e-6"},
+      {"tie_word_embeddings", "1"},
+      {"scale_decoder_outputs", R"("no")"},
+  };
+  for (const auto& [key, value] : refused) {
+    const std::string message = refusal(t5_with(std::string("{\"") + key + "\": " + value + "}"));
+    EXPECT_THAT(message, HasSubstr(std::string("config.json: ") + key)) << value;
+  }
+  EXPECT_THAT(refusal(t5_with(R"({"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu"})")),
+              HasSubstr("dense_act_fn: \"gelu\" is not what feed_forward_proj says"));
+  EXPECT_EQ(refusal(t5_with(R"({"relative_attention_num_buckets": 4, "relative_attention_max_distance": 3})")), "");
 }
 
 TEST(Architecture, RefusesSizesWhoseProductOverflows) {

@@ -32,6 +32,9 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"qwen3-14b", 14'768'307'200},        {"qwen3-32b", 32'762'123'264},
       {"olmo-2-1b", 1'484'916'736},         {"olmo-2-7b", 7'298'617'344},
       {"olmo-2-13b", 13'716'198'400},       {"olmo-2-32b", 32'234'279'936},
+      {"flan-t5-small", 76'961'152},        {"flan-t5-base", 247'577'856},
+      {"flan-t5-large", 783'150'080},       {"flan-t5-xl", 2'849'757'184},
+      {"flan-t5-xxl", 11'135'332'352},      {"t5-small", 60'506'624},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -56,6 +59,12 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(architecture_of("qwen3-0.6b").layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
   EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
   EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().norms, NormPlacement::kAfter);
+  const Architecture flan = architecture_of("flan-t5-xl"), first = architecture_of("t5-small");
+  EXPECT_EQ(flan.encoder, (Encoder{24, 0}));
+  EXPECT_EQ(flan.relative, (RelativePositions{32, 128}));
+  EXPECT_EQ(first.relative, flan.relative) << "whose config.json does not say where distances end";
+  EXPECT_TRUE(flan.layers.front().feed_forward.gated && !flan.tie_word_embeddings && flan.head_scale == 1);
+  EXPECT_TRUE(!first.layers.front().feed_forward.gated && first.tie_word_embeddings && first.head_scale < 1);
 }
 
 }  // namespace

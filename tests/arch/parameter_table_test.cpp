@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -166,6 +168,116 @@ TEST_F(ParameterTables, MatchTargetsAsPeft) {
                             {"model.layers.2.mlp.up_proj"}}) {
     EXPECT_THROW(table(none), UsageError) << none.back();
   }
+}
+
+// Two layers of an encoder and one of its decoder.
+Architecture tiny_t5(bool gated) {
+  Architecture architecture;
+  architecture.vocab_size = 11;
+  architecture.hidden_size = 6;
+  LayerSpec layer{.attention = {.heads = 2, .key_value_heads = 2, .head_dim = 4, .scaled = false},
+                  .feed_forward = {.width = 10, .gated = gated, .activation = Activation::kGelu},
+                  .naming = Naming::kT5};
+  architecture.layers.assign(2, layer);
+  layer.cross = true;
+  architecture.layers.push_back(layer);
+  architecture.encoder = Encoder{2, 0};
+  architecture.relative = RelativePositions{8, 20};
+  architecture.initializer_range = 3;
+  return architecture;
+}
+
+TEST_F(ParameterTables, NameAnEncoderAndItsDecoderAsHuggingFace) {
+  const auto names = [](const Architecture& architecture, const std::string& prefix) {
+    Names found;
+    for (const ParameterSpec& spec : parameter_specs(architecture)) {
+      if (spec.name.starts_with(prefix)) found.push_back(spec.name.substr(prefix.size()));
+    }
+    return found;
+  };
+  const Architecture t5 = tiny_t5(true);
+  EXPECT_THAT(names(t5, "encoder.block.0."),
+              ElementsAre("layer.0.layer_norm.weight", "layer.0.SelfAttention.q.weight",
+                          "layer.0.SelfAttention.k.weight", "layer.0.SelfAttention.v.weight",
+                          "layer.0.SelfAttention.o.weight", "layer.0.SelfAttention.relative_attention_bias.weight",
+                          "layer.1.layer_norm.weight", "layer.1.DenseReluDense.wi_0.weight",
+                          "layer.1.DenseReluDense.wi_1.weight", "layer.1.DenseReluDense.wo.weight"));
+  EXPECT_EQ(names(t5, "encoder.block.1.").size(), 9u) << "the first layer's positions are those of all";
+  EXPECT_THAT(
+      names(t5, "decoder.block.0."),
+      ElementsAre("layer.0.layer_norm.weight", "layer.0.SelfAttention.q.weight", "layer.0.SelfAttention.k.weight",
+                  "layer.0.SelfAttention.v.weight", "layer.0.SelfAttention.o.weight",
+                  "layer.0.SelfAttention.relative_attention_bias.weight", "layer.1.layer_norm.weight",
+                  "layer.1.EncDecAttention.q.weight", "layer.1.EncDecAttention.k.weight",
+                  "layer.1.EncDecAttention.v.weight", "layer.1.EncDecAttention.o.weight", "layer.2.layer_norm.weight",
+                  "layer.2.DenseReluDense.wi_0.weight", "layer.2.DenseReluDense.wi_1.weight",
+                  "layer.2.DenseReluDense.wo.weight"));
+  const std::vector<ParameterSpec> specs = parameter_specs(t5);
+  EXPECT_EQ(specs.front().name, "shared.weight");
+  EXPECT_THAT(names(t5, "encoder.final"), ElementsAre("_layer_norm.weight"));
+  EXPECT_EQ(specs[specs.size() - 2].name, "decoder.final_layer_norm.weight");
+  EXPECT_EQ(specs.back().name, "lm_head.weight");
+  EXPECT_THAT(names(tiny_t5(false), "encoder.block.1.layer.1.DenseReluDense."), ElementsAre("wi.weight", "wo.weight"));
+  EXPECT_THAT(names(tiny_t5(false), "decoder.block.0.layer.2.DenseReluDense."), ElementsAre("wi.weight", "wo.weight"));
+
+  constexpr int64_t kAttention = 4 * 6 * 8, kFeedForward = 3 * 6 * 10, kBuckets = 8 * 2;
+  constexpr int64_t kEncoder = 2 * (kAttention + kFeedForward + 2 * 6) + kBuckets + 6;
+  constexpr int64_t kDecoder = 2 * kAttention + kFeedForward + 3 * 6 + kBuckets + 6;
+  EXPECT_EQ(parameter_count(t5), kEncoder + kDecoder + 2 * 11 * 6);
+  EXPECT_EQ(parameter_count(tiny_t5(false)), parameter_count(t5) - 3 * 6 * 10);
+}
+
+TEST_F(ParameterTables, DrawAnEncoderAndItsDecoderAsTransformers) {
+  std::map<std::string, double> deviations;
+  for (const ParameterSpec& spec : parameter_specs(tiny_t5(true))) deviations[spec.module()] = spec.initial_std;
+  const std::string first = "decoder.block.0.layer.0.SelfAttention.", fed = "decoder.block.0.layer.2.DenseReluDense.";
+  EXPECT_DOUBLE_EQ(deviations.at("shared"), 3);
+  EXPECT_DOUBLE_EQ(deviations.at("lm_head"), 3);
+  EXPECT_DOUBLE_EQ(deviations.at(first + "q"), 3 / std::sqrt(6.0 * 4)) << "d_model * d_kv";
+  EXPECT_DOUBLE_EQ(deviations.at(first + "k"), 3 / std::sqrt(6.0));
+  EXPECT_DOUBLE_EQ(deviations.at(first + "v"), 3 / std::sqrt(6.0));
+  EXPECT_DOUBLE_EQ(deviations.at(first + "o"), 3 / std::sqrt(8.0));
+  EXPECT_DOUBLE_EQ(deviations.at(first + "relative_attention_bias"), 3 / std::sqrt(6.0));
+  EXPECT_DOUBLE_EQ(deviations.at(fed + "wi_1"), 3 / std::sqrt(6.0));
+  EXPECT_DOUBLE_EQ(deviations.at(fed + "wo"), 3 / std::sqrt(10.0));
+}
+
+TEST_F(ParameterTables, MatchTargetsOfAnEncoderAndItsDecoderAsPeft) {
+  architecture_ = tiny_t5(true);
+  EXPECT_THAT(adapted({}),
+              ElementsAre("encoder.block.0.layer.0.SelfAttention.q", "encoder.block.0.layer.0.SelfAttention.v",
+                          "encoder.block.1.layer.0.SelfAttention.q", "encoder.block.1.layer.0.SelfAttention.v",
+                          "decoder.block.0.layer.0.SelfAttention.q", "decoder.block.0.layer.0.SelfAttention.v",
+                          "decoder.block.0.layer.1.EncDecAttention.q", "decoder.block.0.layer.1.EncDecAttention.v"));
+  EXPECT_EQ(adapted({"q", "v"}), adapted({}));
+  EXPECT_THAT(adapted({"EncDecAttention.o"}), ElementsAre("decoder.block.0.layer.1.EncDecAttention.o"));
+  EXPECT_EQ(adapted({"o"}).size(), 4u) << "wo ends in it, but not behind a dot";
+  EXPECT_EQ(adapted({"all-linear"}).size(), 2u * 7 + 11);
+  for (const Names& none : {Names{"q_proj"}, {"shared"}, {"lm_head"}, {"relative_attention_bias"}, {"wi"}}) {
+    EXPECT_THROW(table(none), UsageError) << none.back();
+  }
+  try {
+    table({"q_proj"});
+    FAIL() << "a target that no module has";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("name q, k, v, o, wi_0, wi_1, wo, or all-linear alone"));
+  }
+  size_t norms = 0;
+  for (const ParameterRow& row : table({}, {"layer_norm"}).rows) norms += row.trained && row.of_base();
+  EXPECT_EQ(norms, 2u * 2 + 3 + 2) << "those behind the stacks too";
+}
+
+TEST_F(ParameterTables, DecayMatricesButNotRelativePositions) {
+  architecture_ = tiny_t5(true);
+  int without = 0;
+  for (const ParameterRow& row : parameter_table(architecture_, config::RunConfig()).rows) {
+    const bool relative = row.spec.role == Role::kRelativeBias;
+    EXPECT_EQ(relative, row.spec.name.ends_with("relative_attention_bias.weight"));
+    EXPECT_EQ(row.decays(), row.spec.is_matrix() && !relative) << row.spec.name;
+    EXPECT_EQ(row.spec.layer >= 0, row.spec.name.find(".block.") != std::string::npos && !relative) << row.spec.name;
+    without += relative;
+  }
+  EXPECT_EQ(without, 2) << "one for each stack";
 }
 
 }  // namespace

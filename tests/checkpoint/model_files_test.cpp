@@ -159,11 +159,17 @@ TEST_F(ModelFilesTest, NamesTheTargetsThatWereChosen) {
   fs::create_directories(root_ / "run");
   auto targets = [&](std::vector<std::string> given) {
     files_.lora = arch::LoraOptions{8, 8, 0, std::move(given)};
-    write_model(root_ / "run", {{"a", at::zeros({1})}}, files_);
+    write_model(root_ / "run",
+                {{"model.layers.0.self_attn.v_proj.lora_A.weight", at::zeros({1})},
+                 {"model.layers.0.self_attn.v_proj.lora_B.weight", at::zeros({1})},
+                 {"model.layers.0.self_attn.q_proj.lora_A.weight", at::zeros({1})},
+                 {"model.norm.weight", at::zeros({1})}},
+                files_);
     return read_json(root_ / "run/adapter_config.json")["target_modules"].get<std::vector<std::string>>();
   };
   EXPECT_THAT(targets({}), ElementsAre("q_proj", "v_proj"));
-  EXPECT_EQ(targets({"all-linear"}).size(), 7u);
+  EXPECT_THAT(targets({"all-linear"}), ElementsAre("q_proj", "v_proj"));
+  EXPECT_THAT(targets({"q_proj", "0.self_attn.v_proj"}), ElementsAre("q_proj", "0.self_attn.v_proj"));
 }
 
 TEST_F(ModelFilesTest, ReplacesAnOlderModelAndCleansUp) {

@@ -36,6 +36,59 @@ TEST(Batch, RoundsTheLengthUp) {
   EXPECT_EQ(make_batch(dataset, {0}, 0, 4).token_count, 3);
 }
 
+// Two sources, of three tokens and of one, with targets of two and of three, which a decoder reads behind token 9.
+Dataset pairs() {
+  Dataset dataset({{{5, 6, 1, 7, 1}, {-100, -100, -100, 7, 1}}, {{1, 8, 4, 1}, {-100, 8, 4, 1}}});
+  dataset.set_decoder_start(9);
+  return dataset;
+}
+
+TEST(PairBatch, HasSourcesAndTargetsPaddedApart) {
+  const Batch batch = make_batch(pairs(), {1, 0}, 0);
+  EXPECT_EQ(batch.rows, 2);
+  EXPECT_EQ(batch.length, 3);
+  EXPECT_EQ(batch.source_length, 3);
+  EXPECT_THAT(batch.source_ids, ElementsAre(1, 0, 0, 5, 6, 1));
+  EXPECT_THAT(batch.source_lengths, ElementsAre(1, 3));
+  EXPECT_THAT(batch.targets, ElementsAre(8, 4, 1, 7, 1, -100)) << "as they are: the decoder's ids are shifted";
+  EXPECT_THAT(batch.ids, ElementsAre(9, 8, 4, 9, 7, 0));
+  EXPECT_EQ(batch.target_count, 5);
+  EXPECT_EQ(batch.token_count, 9);
+  EXPECT_TRUE(batch.document_lengths.empty());
+}
+
+TEST(PairBatch, RoundsBothLengthsUp) {
+  const Batch batch = make_batch(pairs(), {0}, 3, 4);
+  EXPECT_EQ(batch.length, 4);
+  EXPECT_EQ(batch.source_length, 4);
+  EXPECT_THAT(batch.ids, ElementsAre(9, 7, 3, 3));
+  EXPECT_THAT(batch.targets, ElementsAre(7, 1, -100, -100));
+  EXPECT_THAT(batch.source_ids, ElementsAre(5, 6, 1, 3));
+  EXPECT_THAT(batch.source_lengths, ElementsAre(3));
+  EXPECT_EQ(batch.target_count, 2);
+  EXPECT_EQ(batch.token_count, 5);
+}
+
+TEST(PairBatch, OfOneTokenReadsNoMoreThanTheStart) {
+  const Example shortest{{5, 7}, {-100, 7}};
+  Dataset dataset({shortest});
+  dataset.set_decoder_start(0);
+  const Batch batch = make_batch(dataset, {0}, 2);
+  EXPECT_THAT(batch.ids, ElementsAre(0));
+  EXPECT_THAT(batch.targets, ElementsAre(7));
+  EXPECT_THAT(batch.source_ids, ElementsAre(5));
+}
+
+TEST(PairBatch, IsOfAnotherShapeWithAnotherSource) {
+  Dataset dataset({{{5, 7, 1}, {-100, 7, 1}}, {{5, 6, 7, 1}, {-100, -100, 7, 1}}});
+  dataset.set_decoder_start(0);
+  const Batch one = make_batch(dataset, {0}, 0), other = make_batch(dataset, {1}, 0);
+  EXPECT_EQ(one.length, other.length);
+  EXPECT_EQ(one.target_count, other.target_count);
+  EXPECT_NE(shape_hash(one), shape_hash(other));
+  EXPECT_EQ(shape_hash(one), shape_hash(make_batch(dataset, {0}, 2)));
+}
+
 TEST(GroupedByLength, SortsMegaBatchesAndPutsTheLongestFirst) {
   std::vector<int32_t> lengths;
   SplitMix64 random(8);

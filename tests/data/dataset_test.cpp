@@ -172,6 +172,43 @@ TEST_F(DatasetTest, IsCutAsItIsRead) {
   }
 }
 
+TEST(Pairs, StayPairsWhereverTheyGo) {
+  Dataset dataset({{{5, 6, 1, 7, 1}, {-100, -100, -100, 7, 1}},
+                   {{1, 8, 4, 1}, {-100, 8, 4, 1}},
+                   {{5, 1, 9, 1}, {-100, -100, 9, 1}}});
+  EXPECT_FALSE(dataset.decoder_start());
+  dataset.set_decoder_start(3);
+  EXPECT_EQ(dataset.source_length(0), 3);
+  EXPECT_EQ(dataset.source_length(1), 1);
+  EXPECT_EQ(dataset.target_count(1), 3);
+
+  const Dataset selected = dataset.select({2, 0});
+  EXPECT_EQ(selected.decoder_start(), 3);
+  EXPECT_EQ(selected.source_length(0), 2);
+  const Dataset joined = Dataset::join({dataset, selected});
+  EXPECT_EQ(joined.decoder_start(), 3);
+  ASSERT_EQ(joined.size(), 5);
+  EXPECT_EQ(joined.source_length(4), 3);
+  EXPECT_EQ(joined.example(3).labels, dataset.example(2).labels);
+  const Split parts = split(dataset, 0.3, 1);
+  EXPECT_EQ(parts.kept.decoder_start(), 3);
+  EXPECT_EQ(parts.held_out.decoder_start(), 3);
+  EXPECT_EQ(parts.kept.size() + parts.held_out.size(), 3);
+}
+
+// Each was cut when it was read: what is longer together than max_length is none of a pair's business.
+TEST(Pairs, AreNotCutTogether) {
+  const std::vector<Example> examples = {{{5, 6, 1, 7, 8, 1}, {-100, -100, -100, 7, 8, 1}}};
+  Dataset pair(examples);
+  pair.set_decoder_start(0);
+  const Dataset cut = pair.cut(3);
+  EXPECT_EQ(cut.decoder_start(), 0);
+  ASSERT_EQ(cut.size(), 1);
+  EXPECT_EQ(cut.example(0).ids, examples[0].ids);
+  EXPECT_EQ(cut.truncation().truncated, 0);
+  EXPECT_TRUE(Dataset(examples).cut(3).empty()) << "as one stream nothing to learn would be left";
+}
+
 TEST(Fingerprint, ChangesWithEveryIdLabelBorderAndOrder) {
   const auto of = [](const std::vector<Example>& examples) { return Dataset(examples).fingerprint(); };
   const std::string whole = of({{{1, 2}, {1, 2}}, {{3}, {3}}});

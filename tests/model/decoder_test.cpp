@@ -166,12 +166,12 @@ TEST(Lora, with_b_zero_equals_the_base) {
     const Golden golden(name);
     const at::NoGradGuard no_gradients;
     Decoder adapted = golden.make({}, true), base = golden.make({}, false);
-    const at::Tensor before = adapted.forward(golden.ids_BS);
-    EXPECT_FALSE(before.equal(base.forward(golden.ids_BS)));
+    const at::Tensor before = adapted.forward(golden.inputs);
+    EXPECT_FALSE(before.equal(base.forward(golden.inputs)));
     for (const Parameter& parameter : adapted.parameters()) {
       if (parameter.name.ends_with("lora_B.weight")) parameter.tensor.zero_();
     }
-    EXPECT_TRUE(adapted.forward(golden.ids_BS).equal(base.forward(golden.ids_BS))) << name;
+    EXPECT_TRUE(adapted.forward(golden.inputs).equal(base.forward(golden.inputs))) << name;
   }
 }
 
@@ -241,13 +241,16 @@ TEST(Cache, gives_the_logits_of_the_full_forward) {
       options.attention = attention;
       Decoder model = golden.make(options, true);
       const at::NoGradGuard no_gradients;
-      const at::Tensor all_BSV = model.forward(golden.ids_BS);
+      const at::Tensor all_BSV = model.forward(golden.inputs);
       const int64_t rows = golden.ids_BS.size(0), length = golden.ids_BS.size(1);
       KeyValueCache cache(golden.architecture, rows, length, at::kCPU, at::kFloat);
       // A prompt, then one by one, then several at once.
       int64_t done = 0;
       for (const int64_t count : {int64_t{3}, int64_t{1}, int64_t{1}, length - 5}) {
-        const at::Tensor logits_BV = model.forward(golden.ids_BS.narrow(1, done, count), cache);
+        Inputs inputs = golden.inputs;
+        inputs.ids_BS = golden.ids_BS.narrow(1, done, count);
+        if (done > 0) inputs.source_BS.reset();
+        const at::Tensor logits_BV = model.forward(inputs, cache);
         done += count;
         const at::Tensor expected_BV = all_BSV.select(1, done - 1);
         EXPECT_LE(relative_difference(logits_BV, expected_BV), 1e-5) << name << " at " << done;

@@ -22,22 +22,53 @@
 
 namespace fathom::model {
 
-inline const std::vector<std::string> kGoldenShapes = {
-    "grouped", "tied",         "multi_query",      "wide_heads",          "llama_stretched", "llama_biased",
-    "mistral", "mistral_tied", "mistral_windowed", "mistral_wide_window", "qwen2",           "qwen2_untied",
-    "qwen3",   "qwen3_biased", "qwen3_stretched",  "qwen2_stretched",     "qwen2_windowed",  "llama_stretched_biased",
-    "olmo2",   "olmo2_biased"};
+inline const std::vector<std::string> kGoldenShapes = {"grouped",
+                                                       "tied",
+                                                       "multi_query",
+                                                       "wide_heads",
+                                                       "llama_stretched",
+                                                       "llama_biased",
+                                                       "mistral",
+                                                       "mistral_tied",
+                                                       "mistral_windowed",
+                                                       "mistral_wide_window",
+                                                       "qwen2",
+                                                       "qwen2_untied",
+                                                       "qwen3",
+                                                       "qwen3_biased",
+                                                       "qwen3_stretched",
+                                                       "qwen2_stretched",
+                                                       "qwen2_windowed",
+                                                       "llama_stretched_biased",
+                                                       "olmo2",
+                                                       "olmo2_biased",
+                                                       "t5_flan",
+                                                       "t5_first",
+                                                       "t5_far",
+                                                       "t5_one"};
 
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {
     at::set_num_threads(1);  // the tensors are tiny: a second thread would only wait
     architecture = arch::parse_architecture(folder.config(), name);
     const Json expected = read_json(folder.path() / "expected.json");
-    ids_BS = integers(expected["ids"]);
+    const bool encodes = expected.contains("decoder_ids");
+    ids_BS = integers(expected[encodes ? "decoder_ids" : "ids"]);
+    inputs = model::Inputs(ids_BS);
+    if (encodes) {
+      inputs.source_BS = integers(expected["ids"]);
+      source_lengths = expected["lengths"].get<std::vector<int64_t>>();
+      const at::Tensor lengths_B1 = at::tensor(source_lengths, at::kLong).unsqueeze(1);
+      inputs.source_hidden_BS = at::arange(inputs.source_BS.size(1)).unsqueeze(0).ge(lengths_B1);
+    }
     targets_BS = integers(expected["targets"]);
     losses = expected["losses"].get<std::vector<double>>();
     lora_losses = expected["lora_losses"].get<std::vector<double>>();
-    continuation = expected["continuation"].get<std::vector<int64_t>>();
+    if (encodes) {
+      continuations = expected["continuations"].get<std::vector<std::vector<int64_t>>>();
+    } else {
+      continuation = expected["continuation"].get<std::vector<int64_t>>();
+    }
     target_count = (targets_BS != ops::kIgnoredTarget).sum().item<int64_t>();
     lora.r = expected["lora"]["r"];
     lora.alpha = expected["lora"]["alpha"];
@@ -77,15 +108,18 @@ struct Golden {
       targets.rows_N = (targets_T != ops::kIgnoredTarget).nonzero().view({-1});
       targets.targets_N = targets_T.index_select(0, targets.rows_N);
     }
-    return model.loss(ids_BS, targets);
+    return model.loss(inputs, targets);
   }
 
   weights::ModelFolder folder;
   arch::Architecture architecture;
-  at::Tensor ids_BS, targets_BS;
+  model::Inputs inputs;
+  at::Tensor ids_BS, targets_BS;        // of the decoder
+  std::vector<int64_t> source_lengths;  // of each row, of an encoder and decoder
   int64_t target_count = 0;
   std::vector<double> losses, lora_losses;
-  std::vector<int64_t> continuation;  // of the first row's first tokens
+  std::vector<int64_t> continuation;                // of the first row's first tokens
+  std::vector<std::vector<int64_t>> continuations;  // of each row's source, for an encoder and decoder
   arch::LoraOptions lora;
   std::map<std::string, at::Tensor> tensors;
 

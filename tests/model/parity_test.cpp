@@ -54,7 +54,7 @@ TEST_P(Parity, logits) {
   const at::NoGradGuard no_gradients;
   const at::Tensor& expected = golden_.tensors.at(prefix_ + "logits");
   ASSERT_GE(standard_deviation(expected), 1);
-  EXPECT_LE(logits_difference(model.forward(golden_.ids_BS), expected), kTolerance);
+  EXPECT_LE(logits_difference(model.forward(golden_.inputs), expected), kTolerance);
 }
 
 // Of all logits at once, and of chunks of those rows that count, the last not whole.
@@ -95,17 +95,28 @@ TEST_P(Continuation, is_the_same) {
   options.attention = std::get<1>(GetParam());
   Decoder model = golden.make(options, false);
   model.set_training(false);
-  constexpr int64_t kPrompt = 5;
-  const auto wanted = static_cast<int64_t>(golden.continuation.size());
-  ASSERT_EQ(wanted, 50);
-  KeyValueCache cache(golden.architecture, 1, kPrompt + wanted, at::kCPU, at::kFloat);
-  at::Tensor next_BS = golden.ids_BS.narrow(0, 0, 1).narrow(1, 0, kPrompt);
-  std::vector<int64_t> continuation;
-  while (static_cast<int64_t>(continuation.size()) < wanted) {
-    next_BS = model.forward(next_BS, cache).argmax(-1, true);
-    continuation.push_back(next_BS.item<int64_t>());
+  constexpr int64_t kPrompt = 5, kWanted = 50;
+  const auto continued = [&](Inputs inputs) {
+    KeyValueCache cache(golden.architecture, 1, kPrompt + kWanted, at::kCPU, at::kFloat);
+    std::vector<int64_t> ids;
+    while (std::ssize(ids) < kWanted) {
+      inputs = model.forward(inputs, cache).argmax(-1, true);
+      ids.push_back(inputs.ids_BS.item<int64_t>());
+    }
+    return ids;
+  };
+  if (golden.continuations.empty()) {
+    EXPECT_EQ(continued(golden.ids_BS.narrow(0, 0, 1).narrow(1, 0, kPrompt)), golden.continuation);
   }
-  EXPECT_EQ(continuation, golden.continuation);
+  for (size_t row = 0; row < golden.continuations.size(); ++row) {
+    const auto index = static_cast<int64_t>(row);
+    Inputs inputs(golden.ids_BS.narrow(0, index, 1).narrow(1, 0, 1));
+    inputs.source_BS = golden.inputs.source_BS.narrow(0, index, 1).narrow(1, 0, golden.source_lengths[row]);
+    EXPECT_EQ(continued(inputs), golden.continuations[row]) << "row " << row;
+    inputs.source_BS = golden.inputs.source_BS.narrow(0, index, 1);
+    inputs.source_hidden_BS = golden.inputs.source_hidden_BS.narrow(0, index, 1);
+    EXPECT_EQ(continued(inputs), golden.continuations[row]) << "row " << row << ", padded";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Continuation,
@@ -131,6 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
 TEST(ParityFailsWith, a_wrong_rope_theta) {
   for (const std::string& name : kGoldenShapes) {
     const Golden golden(name);
+    if (golden.architecture.relative) continue;
     arch::Architecture architecture = golden.architecture;
     architecture.rope_theta *= 1.1;
     Decoder model = golden.make({}, false, architecture);
@@ -148,6 +160,29 @@ TEST(ParityFailsWith, positions_that_are_not_stretched) {
     Decoder model = golden.make({}, false, architecture);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
+  }
+}
+
+TEST(ParityFailsWith, other_buckets_of_distances) {
+  for (const std::string name : {"t5_flan", "t5_far", "t5_one"}) {
+    const Golden golden(name);
+    arch::Architecture architecture = golden.architecture;
+    architecture.relative->max_distance /= 2;
+    architecture.relative->max_distance += 1;
+    Decoder model = golden.make({}, false, architecture);
+    const at::NoGradGuard no_gradients;
+    EXPECT_GT(logits_difference(model.forward(golden.inputs), golden.tensors.at("logits")), kTolerance) << name;
+  }
+}
+
+TEST(ParityFailsWith, padding_that_is_seen) {
+  for (const std::string name : {"t5_flan", "t5_first", "t5_one"}) {
+    const Golden golden(name);
+    Decoder model = golden.make({}, false);
+    const at::NoGradGuard no_gradients;
+    Inputs inputs = golden.inputs;
+    inputs.source_hidden_BS.reset();
+    EXPECT_GT(logits_difference(model.forward(inputs), golden.tensors.at("logits")), kTolerance) << name;
   }
 }
 

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/split_mix.h"
+#include "config/to_yaml.h"
+#include "plan/analytic.h"
+#include "play/make_plan.h"
 #include "tests/play/matrix_run.h"
 #include "tests/train/tiny.h"
 
@@ -29,7 +32,7 @@ memory::Memory measure(const config::RunConfig& config, const arch::Architecture
                        const data::Dataset& dataset, const plan::Workload& workload) {
   memory::Memory memory;
   train::testing::cpu_ledger().label();
-  train::Trainer trainer(config, architecture, workload.capacity_tokens,
+  train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens},
                          {at::kCPU, &train::testing::cpu_ledger(), nullptr});
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   trainer.model().initialise(1);
@@ -103,6 +106,57 @@ TEST(DryRun, FindsTheMostTargetsOfADatasetToTheByte) {
       EXPECT_THAT(testing::differences(dry.memory, measure(config, architecture, dataset, workload)),
                   ::testing::IsEmpty())
           << "chunks of " << chunk;
+    }
+  }
+}
+
+arch::Architecture tiny_encoder_decoder(const char* feed_forward, bool tied, double dropout) {
+  return arch::parse_architecture({{"model_type", "t5"},
+                                   {"vocab_size", 101},
+                                   {"d_model", 24},
+                                   {"d_kv", 6},
+                                   {"d_ff", 56},
+                                   {"num_heads", 3},
+                                   {"num_layers", 2},
+                                   {"num_decoder_layers", 3},
+                                   {"feed_forward_proj", feed_forward},
+                                   {"tie_word_embeddings", tied},
+                                   {"dropout_rate", dropout}},
+                                  "tiny");
+}
+
+// Ragged sources and targets; the estimate's weights, gradients and states exactly.
+TEST(DryRun, EqualsARunOfAnEncoderAndDecoderToTheByte) {
+  train::testing::cpu_ledger();
+  data::Dataset dataset = prompts_and_completions(23, 101);
+  dataset.set_decoder_start(0);
+  const config::RunConfig plain = accumulating_config();
+  config::RunConfig lora = plain, nf4 = plain, checkpoints = plain, narrow = plain, whole = plain;
+  lora.method = nf4.method = config::Method::kLora;
+  nf4.load_in_4bit = true;
+  nf4.target_modules = {"all-linear"};
+  nf4.gradient_checkpointing = true;
+  checkpoints.gradient_checkpointing = true;
+  narrow.bf16 = true;
+  whole.loss_chunk_size = 0;
+  for (const config::RunConfig& config : {plain, lora, nf4, checkpoints, narrow, whole}) {
+    for (const auto& architecture :
+         {tiny_encoder_decoder("gated-gelu", false, 0), tiny_encoder_decoder("relu", true, 0.1)}) {
+      SCOPED_TRACE(config::to_yaml(config) + architecture.family);
+      const plan::Workload workload = plan::make_workload(
+          config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kManyLayers));
+      const DryRun dry = dry_run_cpu(config, architecture, nullptr, workload);
+      const memory::Memory real = measure(config, architecture, dataset, workload);
+      EXPECT_THAT(testing::differences(dry.memory, real), ::testing::IsEmpty());
+      EXPECT_TRUE(dry.exact);
+      EXPECT_GT(real.peak, 0);
+      plan::Target target = cpu_target();
+      const plan::Analytic analytic = plan::estimate_analytic(architecture, config, target, workload);
+      for (const auto component :
+           {memory::Component::kWeights, memory::Component::kOptimizerStates, memory::Component::kGradients}) {
+        EXPECT_EQ(analytic.maximum[component], real.maximum[component]) << memory::component_name(component);
+      }
+      EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(real.peak), 1, 0.1);
     }
   }
 }

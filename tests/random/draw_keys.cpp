@@ -224,6 +224,10 @@ const std::vector<KeyDraw>& key_draws() {
          return Value(
              std::to_string(draft.dice.chance(0.8) ? draft.longest : std::max<int64_t>(3, draft.longest * 2 / 3)));
        }},
+      {"max_target_length",
+       [](Draft& draft) {
+         return maybe(draft, 0.05, {"0"});  // of an encoder and decoder alone
+       }},
       {"packing", [](Draft& draft) { return flag(draft, 0.2, true); }},
       {"pad_to_multiple_of",
        [](Draft& draft) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "config/run_config.h"
@@ -17,6 +18,20 @@ inline data::Dataset dataset_of(const std::vector<int64_t>& lengths) {
     examples.push_back({ids, ids});
   }
   return data::Dataset(examples);
+}
+
+// Sources and targets of these lengths.
+inline data::Dataset pairs_of(const std::vector<std::pair<int64_t, int64_t>>& lengths) {
+  std::vector<data::Example> examples;
+  for (const auto& [source, target] : lengths) {
+    const std::vector<int32_t> ids(static_cast<size_t>(source + target), 1);
+    std::vector<int32_t> labels(static_cast<size_t>(source), static_cast<int32_t>(data::kIgnored));
+    labels.insert(labels.end(), static_cast<size_t>(target), 1);
+    examples.push_back({ids, labels});
+  }
+  data::Dataset dataset(examples);
+  dataset.set_decoder_start(0);
+  return dataset;
 }
 
 inline config::RunConfig config_of(int64_t batch, int64_t accumulation, double epochs) {

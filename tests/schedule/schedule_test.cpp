@@ -175,5 +175,22 @@ TEST(Frontier, KnowsWhatCameFirstAndWhatCameAgain) {
   EXPECT_TRUE(members[1].again);
 }
 
+// Kernels are chosen by size, and an encoder's tokens count as a decoder's do.
+TEST(Frontier, TellsSizesApartBySourcesToo) {
+  Frontier all, by_size(0, Frontier::Within::kSize);
+  for (Frontier* frontier : {&all, &by_size}) {
+    frontier->add({1, 8, 8, {}, 16});
+    frontier->add({1, 8, 8, {}, 900});
+  }
+  EXPECT_EQ(all.members().size(), 1u);
+  EXPECT_EQ(by_size.members().size(), 2u);
+}
+
+TEST(Schedule, OfPairsKeepsTheirSources) {
+  const Schedule schedule =
+      make_schedule(in_order(1, 1), architecture_with(0), testing::pairs_of({{5, 2}, {3, 4}}), {}, {}, kAll);
+  EXPECT_EQ(schedule.steps, (std::vector<StepShape>{{{1, 2, 2, {}, 5}}, {{1, 4, 4, {}, 3}}}));
+}
+
 }  // namespace
 }  // namespace fathom::schedule

@@ -10,6 +10,7 @@ namespace {
 
 using testing::config_of;
 using testing::dataset_of;
+using testing::pairs_of;
 
 TEST(StepShapes, LengthsAreThoseOfTheLongestRow) {
   config::RunConfig config = config_of(2, 1, 1);
@@ -46,6 +47,43 @@ TEST(StepShapes, LengthsAreRoundedUpAndPackedOnesEndToEnd) {
   config.per_device_eval_batch_size = 1;
   EXPECT_EQ(evaluation_shapes(config, dataset),
             (std::vector<BatchShape>{{1, 7, 5, {3, 4}}, {1, 9, 8, {9}}, {1, 11, 9, {4, 7}}}));
+}
+
+TEST(StepShapes, OfPairsHaveTheLongestSourceAndTheLongestTarget) {
+  config::RunConfig config = config_of(2, 1, 1);
+  config.shuffle = false;
+  const data::Dataset pairs = pairs_of({{3, 9}, {8, 2}, {4, 1}});
+  EXPECT_EQ(step_shapes(config, pairs), (std::vector<StepShape>{{{2, 9, 11, {}, 8}}, {{1, 1, 1, {}, 4}}}));
+  config.per_device_eval_batch_size = 3;
+  EXPECT_EQ(evaluation_shapes(config, pairs), (std::vector<BatchShape>{{3, 9, 12, {}, 8}}));
+  config.pad_to_multiple_of = 4;
+  EXPECT_EQ(step_shapes(config, pairs), (std::vector<StepShape>{{{2, 12, 11, {}, 8}}, {{1, 4, 1, {}, 4}}}));
+}
+
+TEST(MaximalShapes, LetALargerSourceStandForASmallerOne) {
+  EXPECT_EQ(maximal_shapes({{{1, 5, 5, {}, 9}}, {{1, 5, 5, {}, 7}}, {{1, 4, 4, {}, 12}}, {{1, 4, 4, {}, 9}}}),
+            (std::vector<StepShape>{{{1, 5, 5, {}, 9}}, {{1, 4, 4, {}, 12}}}));
+}
+
+TEST(LargestBatch, IsAsLongAsTheRunTakesSamples) {
+  config::RunConfig config = config_of(3, 1, 1);
+  config.max_length = 20;
+  EXPECT_EQ(largest_batch(config, false), whole_batch(3, 20));
+  EXPECT_EQ(largest_batch(config, true), (BatchShape{3, 20, 60, {}, 20})) << "targets as long as sources";
+  config.max_target_length = 7;
+  EXPECT_EQ(largest_batch(config, true), (BatchShape{3, 7, 21, {}, 20}));
+  EXPECT_EQ(largest_batch(config, false), whole_batch(3, 20));
+  config.packing = true;
+  EXPECT_EQ(largest_batch(config, false), whole_batch(3, 20, true));
+}
+
+TEST(BatchOfLongest, HasTheLongestOfEach) {
+  EXPECT_EQ(batch_of_longest(2, {{{4, 5, 9, {}, 30}, {1, 3, 3, {}, 31}}, {{1, 8, 3, {}, 6}}}, false),
+            (BatchShape{2, 8, 16, {}, 31}));
+  EXPECT_EQ(batch_of_longest(2, {{{4, 5, 9}}, {{1, 8, 3}}}, false), whole_batch(2, 8));
+  EXPECT_EQ(batch_of_longest(2, {{{1, 16, 13, {3, 4, 9}}}}, true), whole_batch(2, 9, true));
+  EXPECT_EQ(longest_sequence({1, 5, 5, {}, 9}), 9);
+  EXPECT_EQ(longest_sequence({1, 10, 5, {}, 9}), 10);
 }
 
 }  // namespace

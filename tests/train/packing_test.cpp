@@ -142,11 +142,11 @@ TEST(Packing, AChangedDocumentLeavesTheOthersLogitsTheSameBits) {
   BatchRing ring(4096, {.rows = false, .documents = true}, at::kCPU, testing::cpu_ledger());
   data::Batch batch = data::make_packed_batch(dataset, all_rows(dataset));
   const DeviceBatch before = ring.put(batch);
-  const at::Tensor logits = trainer->model().forward(before.ids_BS, before.documents).clone();
+  const at::Tensor logits = trainer->model().forward(before.inputs).clone();
   const int64_t start = 4 + 40, length = 7;  // the third document
   batch.ids[static_cast<size_t>(start) + 2] = (batch.ids[static_cast<size_t>(start) + 2] + 1) % 101;
   const DeviceBatch after = ring.put(batch);
-  const at::Tensor changed = trainer->model().forward(after.ids_BS, after.documents);
+  const at::Tensor changed = trainer->model().forward(after.inputs);
   EXPECT_TRUE(at::equal(logits.narrow(1, 0, start), changed.narrow(1, 0, start)));
   EXPECT_FALSE(at::equal(logits.narrow(1, start, length), changed.narrow(1, start, length)));
   const int64_t rest = batch.length - start - length;

@@ -104,5 +104,23 @@ TEST_F(Folder, SaysWhatIsMissing) {
   EXPECT_THAT(refusal(), HasSubstr("not a folder"));
 }
 
+// transformers 5 writes that of every T5, and leaves it to the weights whether the head is the embedding.
+TEST_F(Folder, TakesAHeadThatIsNotScaledAndStoredForItsOwn) {
+  const auto is_tied = [&](const char* config) {
+    put("config.json", config);
+    return ModelFolder(folder_).config().value("tie_word_embeddings", true);
+  };
+  constexpr const char* kUnscaled = R"({"tie_word_embeddings": true, "scale_decoder_outputs": false})";
+  put_tensor("model.safetensors", "shared.weight", 5);
+  EXPECT_TRUE(is_tied(kUnscaled)) << "there is no other head";
+  put_tensor("model.safetensors", "lm_head.weight", 5);
+  EXPECT_FALSE(is_tied(kUnscaled));
+  EXPECT_TRUE(is_tied(R"({"tie_word_embeddings": true, "scale_decoder_outputs": true})"));
+  EXPECT_TRUE(is_tied(R"({"tie_word_embeddings": true})"));
+  put("config.json", kUnscaled);
+  EXPECT_TRUE(ModelFolder(folder_ / "config.json", false).config().value("tie_word_embeddings", true))
+      << "of config.json alone";
+}
+
 }  // namespace
 }  // namespace fathom::weights

@@ -1,0 +1,152 @@
+// Parameters as the table orders them, and layers by the names of their modules.
+#include "model/parameters.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "ops/scalar_type.h"
+
+namespace fathom::model {
+namespace {
+
+void seed_generator(at::Device device, uint64_t seed) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+}  // namespace
+
+ModelParameters::ModelParameters(const arch::Architecture& architecture, const ModelOptions& options)
+    : options_(options) {
+  const arch::ParameterTable table = arch::parameter_table(architecture, options_.parameters);
+  ops::QuantTables tables;
+  if (options_.parameters.base_scheme)
+    tables = ops::make_quant_tables(*options_.parameters.base_scheme, options_.device);
+  layer_trains_.resize(architecture.layers.size());
+  for (const arch::ParameterRow& row : table.rows) {
+    if (row.trained && row.spec.layer != arch::ParameterSpec::kNoLayer) {
+      layer_trains_[static_cast<size_t>(row.spec.layer)] = true;
+    }
+    if (row.spec.role == arch::Role::kStepSizes) {
+      base_.back().name_of_step_sizes = row.spec.name;
+      base_.back().quantizer = ops::FakeQuantizer{*options_.parameters.fake_scheme, add(row)};
+    } else if (!row.of_base()) {
+      adapters_[row.spec.name] = add(row);
+    } else {
+      places_[row.spec.name] = base_.size();
+      BaseParameter& parameter = base_.emplace_back(BaseParameter{row.spec});
+      if (row.codes) {
+        add_quantized(parameter, *row.codes, tables);
+      } else {
+        parameter.tensor = add(row);
+      }
+    }
+  }
+}
+
+at::Tensor ModelParameters::add(const arch::ParameterRow& row) {
+  at::Tensor tensor =
+      at::empty(row.spec.shape, at::TensorOptions().device(options_.device).dtype(ops::scalar_type(row.dtype)));
+  tensor.set_requires_grad(row.trained);
+  if (options_.ledger != nullptr) options_.ledger->claim(tensor, memory::Component::kWeights, row.spec.name);
+  all_.push_back({row.spec.name, tensor, row.trained, row.decays()});
+  return tensor;
+}
+
+void ModelParameters::add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables) {
+  const std::vector<int64_t>& sizes = parameter.spec.shape;
+  const ops::QuantizedMatrix matrix = ops::empty_quantized_matrix(scheme, sizes[0], sizes[1], options_.device, tables);
+  const auto add = [&](const char* part, const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const std::string name = parameter.spec.name + part;
+    if (options_.ledger != nullptr) options_.ledger->claim(tensor, memory::Component::kWeights, name);
+    all_.push_back({name, tensor, /*trained=*/false, /*decays=*/true});
+  };
+  add("", matrix.codes);
+  add(".scales", matrix.scales);
+  add(".outer_scales", matrix.outer_scales);
+  parameter.quantized = matrix;
+}
+
+ops::Linear ModelParameters::linear(const std::string& module) const {
+  const BaseParameter& weight = base_[places_.at(module + ".weight")];
+  const bool biased = places_.contains(module + ".bias");
+  ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
+  linear.quantizer = weight.quantizer;
+  linear.int8_activations = options_.int8_activations && weight.quantized;
+  const auto a = adapters_.find(module + ".lora_A.weight");
+  if (a == adapters_.end()) return linear;
+  const arch::LoraOptions& lora = *options_.parameters.lora;
+  ops::LoraAdapter adapter;
+  adapter.a_RD = a->second;
+  adapter.b_NR = adapters_.at(module + ".lora_B.weight");
+  adapter.scaling = lora.scaling();
+  adapter.dropout = lora.dropout;
+  linear.adapter = std::move(adapter);
+  return linear;
+}
+
+void ModelParameters::initialise_adapters() {
+  for (const Parameter& parameter : all_) {
+    if (!adapters_.contains(parameter.name)) continue;
+    if (parameter.name.ends_with(".lora_B.weight")) {
+      parameter.tensor.zero_();
+      continue;
+    }
+    // Kaiming-uniform with a = sqrt(5): bound = sqrt(6 / ((1 + a^2) fan_in)) = 1 / sqrt(fan_in).
+    const double bound = 1 / std::sqrt(static_cast<double>(parameter.tensor.size(1)));
+    parameter.tensor.uniform_(-bound, bound);
+  }
+}
+
+AttentionWeights ModelParameters::attention(const std::string& prefix, const arch::AttentionNames& its) const {
+  AttentionWeights weights;
+  weights.names = its;
+  weights.norm_D = tensor(prefix + its.norm + ".weight");
+  weights.q = linear(prefix + its.query);
+  weights.k = linear(prefix + its.key);
+  weights.v = linear(prefix + its.value);
+  weights.o = linear(prefix + its.output);
+  if (its.query_norm != nullptr && places_.contains(prefix + its.query_norm + ".weight")) {
+    weights.query_norm = tensor(prefix + its.query_norm + ".weight");
+    weights.key_norm = tensor(prefix + its.key_norm + ".weight");
+  }
+  return weights;
+}
+
+DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int64_t number) const {
+  const std::string prefix = architecture.layer_prefix(number);
+  const arch::LayerSpec& spec = architecture.layers[static_cast<size_t>(number)];
+  const arch::LayerNames its = spec.names();
+  DecoderLayer layer;
+  layer.names = ops::ModuleNames(options_.ledger, prefix);
+  layer.spec = spec;
+  layer.attention = attention(prefix, its.attention);
+  if (spec.cross) layer.cross = attention(prefix, its.cross);
+  layer.feed_forward_names = its.feed_forward;
+  layer.feed_forward_norm_D = tensor(prefix + its.feed_forward.norm + ".weight");
+  if (spec.feed_forward.gated) layer.gate = linear(prefix + its.feed_forward.gate);
+  layer.up = linear(prefix + its.feed_forward.up);
+  layer.down = linear(prefix + its.feed_forward.down);
+  return layer;
+}
+
+void ModelParameters::load(const arch::Architecture& architecture, const weights::ModelFolder& folder, uint64_t seed) {
+  const at::NoGradGuard no_gradients;
+  load_base(base_, architecture, folder);
+  seed_generator(options_.device, seed);
+  initialise_adapters();
+}
+
+void ModelParameters::initialise(const arch::Architecture& architecture, uint64_t seed) {
+  const at::NoGradGuard no_gradients;
+  seed_generator(options_.device, seed);
+  initialise_base(base_, architecture);
+  initialise_adapters();
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,327 @@
+// Operator by operator, with what of the stream and of its branches needs gradients.
+#include "plan/layer_operators.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "arch/precision.h"
+#include "arch/storage_schemes.h"
+#include "footprint/attention.h"
+#include "footprint/biased_attention.h"
+#include "footprint/elementwise.h"
+#include "footprint/linear.h"
+
+namespace fathom::plan {
+namespace {
+
+using arch::ParameterRow;
+using arch::Role;
+using footprint::Bytes;
+using footprint::StepSizes;
+using footprint::Tensors;
+
+constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
+constexpr const char* kGradient = "one gradient for each trained number, in its type";
+
+bool belongs_to(const ParameterRow& row, std::string_view module) {
+  const size_t at = row.spec.name.find(module);
+  const size_t end = at + module.size();
+  return at != std::string::npos && (at == 0 || row.spec.name[at - 1] == '.') && row.spec.name[end] == '.';
+}
+
+const char* name_of_gradient(Role role) {
+  switch (role) {
+    case Role::kEmbedding:
+      return "gradient of the embedding";
+    case Role::kHead:
+      return "gradient of the head";
+    case Role::kNorm:
+      return "gradients of norms";
+    case Role::kRelativeBias:
+      return "gradients of relative positions";
+    case Role::kProjection:
+      return "gradients of projections";
+    case Role::kBias:
+      return "gradients of biases";
+    case Role::kStepSizes:
+      return "gradients of step sizes";
+    case Role::kAdapterA:
+    case Role::kAdapterB:
+      return "gradients of adapters";
+  }
+  return "";
+}
+
+footprint::AttentionKernel kernel_of(const Target& target) {
+  for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient}) {
+    if (target.attention_kernel == footprint::kernel_name(kernel)) return kernel;
+  }
+  return footprint::AttentionKernel::kFlash;
+}
+
+class LayerOperators {
+ public:
+  explicit LayerOperators(const LayerSubject& subject)
+      : subject_(subject),
+        spec_(subject.spec),
+        step_(subject.step),
+        width_(subject.architecture.hidden_size),
+        before_(spec_.norms_before()),
+        biased_(subject.architecture.relative.has_value()),
+        drops_(subject.gradients && subject.architecture.dropout > 0),
+        fake_codes_(arch::fake_scheme(subject.architecture, subject.run)),
+        stream_needs_(subject.input_needs_gradient) {}
+
+  Operators take() {
+    const arch::LayerNames names = spec_.names();
+    attend(names.attention);
+    if (spec_.cross) attend_to_source(names.cross);
+    feed_forward(names.feed_forward);
+    return std::move(operators_);
+  }
+
+ private:
+  // ---- parts.
+
+  void attend(const arch::AttentionNames& names) {
+    constexpr const char* kHeads = "queries, keys and values";
+    const arch::Attention& attention = spec_.attention;
+    const int64_t queries = attention.queries(), keys = attention.keys();
+    begin_branch(kHeads, names.norm, {names.query, names.key, names.value});
+    const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Tensors& wait) {
+      linear(step_, kHeads, module, before_).waiting = wait;
+      if (attention.query_key_norm != arch::QueryKeyNorm::kNone) {
+        row_norm(kHeads, norm, numbers, attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
+      }
+      if (!biased_) operators_.push_back({kHeads, footprint::rotary_footprint(step_, numbers), {}, wait});
+    };
+    heads(names.query, names.query_norm, queries, attention.heads, of_input());
+    Tensors wait = of_input();
+    wait.push_back(waiting("gradient of queries", queries).front());
+    heads(names.key, names.key_norm, keys, attention.key_value_heads, wait);
+    linear(step_, kHeads, names.value, before_).waiting = waiting("gradients of queries and keys", queries + keys);
+    if (biased_) {
+      attention_by_scores(step_.tokens / subject_.batch.rows, /*by_distance=*/true, keeps_input(names.output));
+    } else {
+      fused_attention(names);
+    }
+    finish_attention("attention's output projection", names, {width_, queries, 2 * keys});
+  }
+
+  void attend_to_source(const arch::AttentionNames& names) {
+    constexpr const char* kHeads = "queries, and a source's keys and values";
+    const int64_t queries = spec_.attention.queries(), keys = spec_.attention.keys();
+    begin_branch(kHeads, names.norm, {names.query});
+    linear(step_, kHeads, names.query, before_);
+    const bool stream_reads = std::exchange(branch_needs_, subject_.source_needs_gradient);
+    linear(subject_.source, kHeads, names.key, false).waiting = waiting("gradient of queries", queries);
+    Tensors wait = waiting("gradient of queries", queries);
+    wait.push_back({"gradient of keys", footprint::kGradientSource, subject_.source.wide(keys, step_.compute_bytes)});
+    linear(subject_.source, kHeads, names.value, false).waiting = wait;
+    branch_needs_ = stream_reads || subject_.source_needs_gradient;
+    attention_by_scores(subject_.batch.source_length, /*by_distance=*/false, keeps_input(names.output));
+    finish_attention("cross-attention's output projection", names, {width_, queries});
+  }
+
+  void feed_forward(const arch::FeedForwardNames& names) {
+    constexpr const char *kGate = "gate and up", *kUp = "the up projection", *kDown = "the down projection";
+    const int64_t inner = spec_.feed_forward.width;
+    const bool gated = spec_.feed_forward.gated;
+    if (gated) {
+      begin_branch(kGate, names.norm, {names.gate, names.up});
+      linear(step_, kGate, names.gate, before_).waiting = of_input();
+      linear(step_, kGate, names.up, before_).waiting = waiting("gradient of the gate", inner);
+    } else {
+      begin_branch(kUp, names.norm, {names.up});
+      linear(step_, kUp, names.up, before_);
+    }
+    operators_.push_back({"the gate",
+                          gated && spec_.feed_forward.activation == Activation::kSilu
+                              ? footprint::swiglu_footprint(step_, inner)
+                              : footprint::activation_footprint(step_, inner, gated),
+                          {},
+                          {}});
+    if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});
+    alive({width_}, 1);
+    if (drops_) {
+      operators_.push_back({"dropout", footprint::dropout_footprint(step_, inner), {}, {}});
+      if (keeps_input(names.down)) {
+        operators_.back().footprint.kept.push_back(
+            {"what is left by dropout", kStream, step_.wide(inner, step_.compute_bytes)});
+      }
+    }
+    branch_needs_ = std::exchange(made_needs_, false);
+    linear(step_, kDown, names.down, !drops_);
+    alive({width_}, 1);
+    add_to_stream(kDown, names.norm);
+  }
+
+  // ---- operators.
+
+  Operator& linear(const StepSizes& step, const char* part, const char* module, bool again) {
+    footprint::LinearSizes sizes = sizes_of(module);
+    sizes.makes_input_again = again;
+    sizes.input_needs_gradient = branch_needs_;
+    made_needs_ = made_needs_ || branch_needs_ || sizes.keeps_input();
+    return operators_.emplace_back(
+        Operator{part, footprint::linear_footprint(step, sizes), gradients_of(subject_.rows, module), {}});
+  }
+
+  void row_norm(const char* part, const char* module, int64_t numbers, int64_t groups, Tensors wait) {
+    operators_.push_back({part, footprint::row_norm_footprint(step_, numbers, groups),
+                          gradients_of(subject_.rows, module), std::move(wait)});
+  }
+
+  // The stream as linear layers read it: through a norm, or as it is, which a layer that is trained keeps.
+  void begin_branch(const char* part, const char* norm, std::initializer_list<const char*> readers) {
+    made_needs_ = false;
+    branch_needs_ = stream_needs_;
+    if (before_) {
+      operators_.push_back({part, footprint::rms_norm_footprint(step_, width_), gradients_of(subject_.rows, norm), {}});
+      branch_needs_ = branch_needs_ || !operators_.back().gradients.empty();
+      if (!branch_needs_) keep_output_alone("output of a norm", width_, readers);
+      // The gradients of the readers' inputs add up.
+      const auto sums = branch_needs_ ? static_cast<int64_t>(readers.size()) - 1 : 0;
+      operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(step_.wide(width_, step_.compute_bytes));
+    } else if (std::any_of(readers.begin(), readers.end(), [&](const char* each) { return keeps_input(each); })) {
+      operators_.push_back(
+          {part,
+           {{{"residual stream, read by projections", kStream, step_.wide(width_, step_.compute_bytes)}}, {}, {}},
+           {},
+           {}});
+    }
+  }
+
+  // Of an operator that no gradient asks for, which its readers keep if they need it.
+  void keep_output_alone(const char* what, int64_t width, std::initializer_list<const char*> readers) {
+    const bool kept = std::any_of(readers.begin(), readers.end(), [&](const char* each) { return keeps_input(each); });
+    operators_.back().footprint.kept =
+        kept ? Tensors{{what, kStream, step_.wide(width, step_.compute_bytes)}} : Tensors();
+  }
+
+  void fused_attention(const arch::AttentionNames& names) {
+    footprint::AttentionSizes sizes = {kernel_of(subject_.target), subject_.batch.rows,
+                                       subject_.batch.document_lengths};
+    sizes.packed = !sizes.lengths.empty();
+    if (!sizes.packed) sizes.lengths.assign(static_cast<size_t>(subject_.batch.rows), subject_.batch.length);
+    sizes.heads = spec_.attention.heads;
+    sizes.key_heads = spec_.attention.key_value_heads;
+    sizes.head_size = spec_.attention.head_dim;
+    sizes.window = spec_.attention.window;
+    sizes.amx = subject_.target.amx && !step_.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
+                arch::precision_of(subject_.architecture, subject_.run).computed == DType::kBF16;
+    sizes.threads = subject_.target.threads;
+    sizes.wide_tiles = subject_.target.compute_capability == "8.0" || subject_.target.compute_capability == "9.0" ||
+                       subject_.target.compute_capability.starts_with("10.");
+    sizes.output_is_kept = keeps_input(names.output);
+    sizes.differentiated = made_needs_;
+    push_attention(footprint::attention_footprint(step_, sizes));
+  }
+
+  void attention_by_scores(int64_t keys, bool by_distance, bool output_is_kept) {
+    footprint::BiasedAttentionSizes sizes;
+    sizes.rows = subject_.batch.rows;
+    sizes.heads = spec_.attention.heads;
+    sizes.head_size = spec_.attention.head_dim;
+    sizes.queries = step_.tokens / subject_.batch.rows;
+    sizes.keys = keys;
+    sizes.by_distance = by_distance;
+    sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull;
+    sizes.dropout = drops_;
+    sizes.differentiated = made_needs_;
+    footprint::Footprint footprint = footprint::biased_attention_footprint(step_, sizes);
+    if (output_is_kept) {
+      footprint.kept.push_back(
+          {"output of attention", kStream, step_.wide(spec_.attention.queries(), step_.compute_bytes)});
+    }
+    push_attention(std::move(footprint));
+  }
+
+  void push_attention(footprint::Footprint footprint) {
+    operators_.push_back({"attention", std::move(footprint), {}, {}});
+    operators_.back().is_attention = true;
+    alive({width_}, 0);
+    branch_needs_ = std::exchange(made_needs_, false);
+  }
+
+  void finish_attention(const char* part, const arch::AttentionNames& names, std::initializer_list<int64_t> widths) {
+    linear(step_, part, names.output, false);
+    alive(widths, 0);
+    add_to_stream(part, names.norm);
+  }
+
+  void add_to_stream(const char* part, const char* norm) {
+    stream_needs_ = stream_needs_ || made_needs_;
+    operators_.back().takes_stream_gradient = before_ && !step_.casts() && !drops_;
+    if (drops_) operators_.push_back({part, footprint::dropout_footprint(step_, width_), {}, {}});
+    if (!before_) row_norm(part, norm, width_, 1, {});
+    const Product each =
+        step_.wide(width_, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + step_.stored_bytes : 0));
+    operators_.push_back({part, {{}, {{{"residual stream and what is added", kStream, each}}}, {}}, {}, {}});
+    operators_.back().footprint.forward_work.bytes = operators_.back().footprint.backward_work.bytes = value_of(each);
+  }
+
+  // Values of a branch, and the stream beside them, stay until it ends, also where no backward pass wants them.
+  void alive(std::initializer_list<int64_t> widths, int64_t streams) {
+    for (Tensors& moment : operators_.back().footprint.forward) {
+      for (const int64_t numbers : widths) {
+        moment.push_back({"values of a branch", kStream, step_.wide(numbers, step_.compute_bytes)});
+      }
+      if (streams > 0)
+        moment.push_back({"residual stream, after attention", kStream, step_.wide(width_, step_.stored_bytes)});
+    }
+  }
+
+  // ---- what they are made of.
+
+  footprint::LinearSizes sizes_of(std::string_view module) const {
+    footprint::LinearSizes sizes;
+    for (const ParameterRow* row : subject_.rows) {
+      if (row->spec.role != Role::kProjection || !belongs_to(*row, module)) continue;
+      sizes.out = row->spec.shape[0];
+      sizes.in = row->spec.shape[1];
+      sizes.trained = row->trained;
+      sizes.adapted = row->adapted;
+      sizes.codes = row->codes;
+      sizes.fake_codes = fake_codes_;
+    }
+    return sizes;
+  }
+  bool keeps_input(std::string_view module) const { return sizes_of(module).keeps_input(); }
+  Tensors waiting(const char* what, int64_t numbers) const {
+    return {{what, footprint::kGradientSource, step_.wide(numbers, step_.compute_bytes)}};
+  }
+  Tensors of_input() const { return waiting("gradient of the layers' input", width_); }
+
+  const LayerSubject& subject_;
+  const arch::LayerSpec& spec_;
+  const StepSizes& step_;
+  const int64_t width_;
+  const bool before_, biased_, drops_;
+  const std::optional<quant::Scheme> fake_codes_;
+  // Whether the stream, what linear layers read of it, and what they make of that need gradients.
+  bool stream_needs_, branch_needs_ = false, made_needs_ = false;
+  Operators operators_;
+};
+
+}  // namespace
+
+Bytes gradient_of(const ParameterRow& row) {
+  Product product;
+  for (const int64_t size : row.spec.shape) product.push_back({size, ""});
+  product.push_back({size_of(row.dtype), "bytes"});
+  return {name_of_gradient(row.spec.role), kGradient, std::move(product), memory::Component::kGradients};
+}
+
+Tensors gradients_of(const std::vector<const ParameterRow*>& rows, std::string_view module) {
+  Tensors gradients;
+  for (const ParameterRow* row : rows) {
+    if (row->trained && belongs_to(*row, module)) gradients.push_back(gradient_of(*row));
+  }
+  return gradients;
+}
+
+Operators layer_operators(const LayerSubject& subject) { return LayerOperators(subject).take(); }
+
+}  // namespace fathom::plan

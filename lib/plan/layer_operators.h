@@ -1,0 +1,35 @@
+// The operators of one layer, as lib/model/decoder_layer.cpp puts them together.
+#pragma once
+
+#include <vector>
+
+#include "arch/architecture.h"
+#include "arch/parameter_table.h"
+#include "config/run_config.h"
+#include "footprint/footprint.h"
+#include "plan/plan.h"
+#include "plan/step_operators.h"
+
+namespace fathom::plan {
+
+// One layer over one batch.
+struct LayerSubject {
+  const arch::Architecture& architecture;
+  const config::RunConfig& run;
+  const Target& target;
+  const arch::LayerSpec& spec;
+  const std::vector<const arch::ParameterRow*>& rows;  // the layer's
+  const schedule::BatchShape& batch;
+  footprint::StepSizes step;           // of the stream
+  footprint::StepSizes source;         // of what an encoder made, for a layer that attends to it
+  bool gradients = true;               // else an evaluation
+  bool input_needs_gradient = true;    // the stream's
+  bool source_needs_gradient = false;  // of what an encoder made
+};
+Operators layer_operators(const LayerSubject& subject);
+
+// The gradients of a module's trained parameters.
+footprint::Tensors gradients_of(const std::vector<const arch::ParameterRow*>& rows, std::string_view module);
+footprint::Bytes gradient_of(const arch::ParameterRow& row);
+
+}  // namespace fathom::plan

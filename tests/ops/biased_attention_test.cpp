@@ -1,0 +1,123 @@
+// Against the formula over all pairs at once, by autograd.
+#include "ops/biased_attention.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <limits>
+
+#include "footprint/biased_attention.h"
+
+namespace fathom::ops {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Shape {
+  int64_t rows, queries, keys, heads, size;
+  bool by_distance, causal, padded;
+};
+
+struct Inputs {
+  explicit Inputs(const Shape& shape) {
+    at::manual_seed(7);
+    q_BTHE = leaf({shape.rows, shape.queries, shape.heads, shape.size});
+    k_BSHE = leaf({shape.rows, shape.keys, shape.heads, shape.size});
+    v_BSHE = leaf({shape.rows, shape.keys, shape.heads, shape.size});
+    if (shape.by_distance) {
+      numbers_HN = leaf({shape.heads, shape.queries + shape.keys - 1});
+      bias.by_distance_HN = numbers_HN;
+      if (shape.causal) {
+        bias.by_distance_HN =
+            numbers_HN.masked_fill(at::arange(shape.queries + shape.keys - 1).ge(shape.keys), -kInfinity);
+      }
+    }
+    if (shape.padded) {
+      bias.hidden_BS = at::zeros({shape.rows, shape.keys}, at::kBool);
+      bias.hidden_BS.select(0, 0).narrow(0, shape.keys / 2, shape.keys - shape.keys / 2).fill_(true);
+    }
+  }
+  static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(); }
+
+  // Of all pairs: j - i + T - 1.
+  at::Tensor formula(const at::Tensor& left_out = {}, double dropout = 0) const {
+    const int64_t queries = q_BTHE.size(1), keys = k_BSHE.size(1);
+    at::Tensor scores_BHTS = at::einsum("bthe,bshe->bhts", {q_BTHE, k_BSHE});
+    if (bias.by_distance_HN.defined()) {
+      const at::Tensor places_TS = at::arange(keys).unsqueeze(0) - at::arange(queries).unsqueeze(1) + queries - 1;
+      scores_BHTS =
+          scores_BHTS +
+          bias.by_distance_HN.index_select(1, places_TS.flatten()).view({bias.by_distance_HN.size(0), queries, keys});
+    }
+    if (bias.hidden_BS.defined()) {
+      scores_BHTS = scores_BHTS.masked_fill(bias.hidden_BS.unsqueeze(1).unsqueeze(1), -kInfinity);
+    }
+    at::Tensor p_BHTS = scores_BHTS.softmax(-1);
+    if (left_out.defined()) p_BHTS = p_BHTS.masked_fill(left_out, 0) / (1 - dropout);
+    return at::einsum("bhts,bshe->bthe", {p_BHTS, v_BSHE}).flatten(2);
+  }
+
+  std::vector<at::Tensor> gradients(const at::Tensor& out) {
+    for (at::Tensor* leaf : {&q_BTHE, &k_BSHE, &v_BSHE, &numbers_HN}) {
+      if (leaf->defined()) leaf->mutable_grad().reset();
+    }
+    const at::Tensor weights = at::linspace(-1, 1, out.numel()).view(out.sizes());
+    torch::autograd::backward({(out * weights).sum()}, {}, /*retain_graph=*/true);
+    std::vector<at::Tensor> result = {q_BTHE.grad(), k_BSHE.grad(), v_BSHE.grad()};
+    if (numbers_HN.defined()) result.push_back(numbers_HN.grad());
+    for (at::Tensor& gradient : result) gradient = gradient.clone();
+    return result;
+  }
+
+  at::Tensor q_BTHE, k_BSHE, v_BSHE, numbers_HN;
+  ScoreBias bias;
+};
+
+void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
+  EXPECT_LE((actual - expected).norm().item<double>(), 3e-6 * expected.norm().item<double>() + 1e-12);
+}
+
+TEST(BiasedAttention, IsTheFormula) {
+  for (const Shape& shape :
+       {Shape{2, 5, 5, 3, 4, true, false, true}, Shape{2, 7, 7, 1, 6, true, true, false},
+        Shape{3, 4, 9, 2, 5, false, false, true}, Shape{1, 1, 6, 2, 3, true, false, false},
+        Shape{2, 3, 1, 2, 8, false, false, false}, Shape{2, 1500, 1501, 2, 3, true, false, true}}) {
+    SCOPED_TRACE(shape.queries);
+    Inputs inputs(shape);
+    const at::Tensor expected = inputs.formula();
+    const at::Tensor actual = biased_attention(inputs.q_BTHE, inputs.k_BSHE, inputs.v_BSHE, inputs.bias, 0);
+    EXPECT_TRUE(actual.is_contiguous());
+    expect_close(actual, expected);
+    const auto wanted = inputs.gradients(expected), made = inputs.gradients(actual);
+    for (size_t i = 0; i < wanted.size(); ++i) expect_close(made[i], wanted[i]);
+  }
+  EXPECT_LT(footprint::queries_at_once(2 * 2, 1500, 1501), 1500) << "the last case is of several stretches";
+}
+
+// What is left out in the forward pass is left out in the backward pass, and the generator goes on where it was.
+TEST(BiasedAttention, LeavesTheSameOutTwice) {
+  constexpr double kDropout = 0.3;
+  const Shape shape{2, 6, 8, 2, 4, false, false, true};
+  Inputs inputs(shape);
+  at::manual_seed(11);
+  const at::Tensor left_out = at::empty({4, 6, 8}, at::kBool).bernoulli_(kDropout).view({2, 2, 6, 8});
+  at::manual_seed(11);
+  const at::Tensor actual = biased_attention(inputs.q_BTHE, inputs.k_BSHE, inputs.v_BSHE, inputs.bias, kDropout);
+  const at::Tensor next = at::rand({3});
+  const at::Tensor expected = inputs.formula(left_out, kDropout);
+  expect_close(actual, expected);
+  at::manual_seed(12);
+  const auto made = inputs.gradients(actual);
+  const at::Tensor after = at::rand({3});
+  at::manual_seed(12);
+  EXPECT_TRUE(at::equal(after, at::rand({3})));
+  const auto wanted = inputs.gradients(expected);
+  for (size_t i = 0; i < wanted.size(); ++i) expect_close(made[i], wanted[i]);
+  at::manual_seed(11);
+  at::empty({4, 6, 8}, at::kBool).bernoulli_(kDropout);
+  EXPECT_TRUE(at::equal(next, at::rand({3})));
+}
+
+}  // namespace
+}  // namespace fathom::ops
