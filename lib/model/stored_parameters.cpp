@@ -25,8 +25,7 @@ bool is_ignored(const std::string& name, const arch::Architecture& architecture)
   if (architecture.tie_word_embeddings && name == "lm_head.weight") return true;
   if (!architecture.encoder) return false;
   // A table that T5's first code saved and never read.
-  return is_embedding_again(name) ||
-         name == "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
+  return is_embedding_again(name) || name == "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
 }
 
 at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const weights::ModelFolder::Entry& entry,
