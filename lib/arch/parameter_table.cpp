@@ -28,12 +28,14 @@ std::vector<std::string> projections(const std::vector<ParameterSpec>& specs) {
   return modules;
 }
 
+std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
 [[noreturn]] void refuse_unknown(const std::string& name, const std::vector<ParameterSpec>& specs) {
   std::string known = "name ";
   std::set<std::string> named = {"lm_head", "norm"};
   for (const ParameterSpec& spec : specs) {
     if (spec.role != Role::kEmbedding && spec.role != Role::kNorm) continue;
-    const std::string module = spec.module(), last = module.substr(module.rfind('.') + 1);
+    const std::string last = last_part(spec.module());
     if (named.insert(last).second) known += last + ", ";
   }
   throw UsageError("modules_to_save: '" + name + "' matches no module with weights of its own",
@@ -92,8 +94,6 @@ int64_t sum_of_elements(const std::vector<ParameterRow>& rows, const Counts& cou
   }
   return sum;
 }
-
-std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
 // "q_proj, k_proj, "
 std::string last_parts(const std::vector<std::string>& modules) {

@@ -98,9 +98,7 @@ void write_whole_model(const ExportRequest& request, std::vector<weights::Tensor
   const auto embedding =
       std::find_if(tensors.begin(), tensors.end(), [](const auto& tensor) { return arch::is_embedding(tensor.name); });
   Json config = config_as_stored(model.config(), (embedding == tensors.end() ? tensors.begin() : embedding)->dtype);
-  for (const weights::TensorSource& tensor : tensors) {
-    if (arch::is_embedding(tensor.name)) config["vocab_size"] = tensor.shape.front();
-  }
+  if (embedding != tensors.end()) config["vocab_size"] = embedding->shape.front();
   if (scheme) config["quantization_config"] = quant::quantization_config(*scheme);
   folder.add("config.json", format_json(config));
   folder.add_copies(trained, tokenizer_files(trained));

@@ -19,10 +19,9 @@ inline int64_t queries_at_once(int64_t groups, int64_t queries, int64_t keys) {
 struct BiasedAttentionSizes {
   int64_t rows = 1, heads = 0, head_size = 0;
   int64_t queries = 0, keys = 0;  // of a row
-  bool by_distance = false;       // else padding alone is hidden
-  bool trains_bias = false;
-  bool dropout = false;        // of probabilities
-  bool differentiated = true;  // queries, keys or values need gradients
+  bool trains_bias = false;       // by the distance of key and query
+  bool dropout = false;           // of probabilities
+  bool differentiated = true;     // queries, keys or values need gradients
 };
 // step.tokens: queries of all rows.
 Footprint biased_attention_footprint(const StepSizes& step, const BiasedAttentionSizes& sizes);

@@ -9,6 +9,18 @@ namespace {
 
 constexpr const char* kNorm = "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467)";
 
+// So many tensors of one width.
+Bytes several(const char* what, const char* source, const StepSizes& step, int64_t width, int64_t count) {
+  return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
+}
+
+// made: tensors of the backward pass, 4 where one is of the activation, made again.
+Footprint gate_footprint(const StepSizes& step, int64_t width, const char* source, int64_t made) {
+  return elementwise({{several("gate and up", source, step, width, 2)},
+                      {{several("gate, up and their product", source, step, width, 3)}},
+                      {{several("gradients of the gated product, gate and up", kGradientSource, step, width, made)}}});
+}
+
 }  // namespace
 
 Footprint rms_norm_footprint(const StepSizes& step, int64_t width) {
@@ -43,28 +55,15 @@ Footprint rotary_footprint(const StepSizes& step, int64_t width) {
 
 Footprint swiglu_footprint(const StepSizes& step, int64_t width) {
   constexpr const char* kSource = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
-  const auto tensors = [&](const char* what, const char* source, int64_t count) -> Bytes {
-    return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
-  };
-  const int64_t made = step.cuda && !step.own_kernels ? 4 : 3;  // of silu too
-  return elementwise({{tensors("gate and up", kSource, 2)},
-                      {{tensors("gate, up and their product", kSource, 3)}},
-                      {{tensors("gradients of the gated product, gate and up", kGradientSource, made)}}});
+  return gate_footprint(step, width, kSource, step.cuda && !step.own_kernels ? 4 : 3);
 }
 
 Footprint activation_footprint(const StepSizes& step, int64_t width, bool gated) {
   constexpr const char* kSource = "an activation is made again from what it read; lib/ops/activation.cpp";
-  const auto tensors = [&](const char* what, const char* source, int64_t count) -> Bytes {
-    return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
-  };
-  if (!gated) {
-    return elementwise({{tensors("what an activation reads", kSource, 1)},
-                        {{tensors("before and after an activation", kSource, 2)}},
-                        {{tensors("gradients before and after an activation", kGradientSource, 2)}}});
-  }
-  return elementwise({{tensors("gate and up", kSource, 2)},
-                      {{tensors("gate, up and their product", kSource, 3)}},
-                      {{tensors("gradients of the gated product, gate and up", kGradientSource, 4)}}});
+  if (gated) return gate_footprint(step, width, kSource, 4);
+  return elementwise({{several("what an activation reads", kSource, step, width, 1)},
+                      {{several("before and after an activation", kSource, step, width, 2)}},
+                      {{several("gradients before and after an activation", kGradientSource, step, width, 2)}}});
 }
 
 Footprint dropout_footprint(const StepSizes& step, int64_t width) {

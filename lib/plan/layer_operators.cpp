@@ -102,7 +102,7 @@ class LayerOperators {
     heads(names.key, names.key_norm, keys, attention.key_value_heads, wait);
     linear(step_, kHeads, names.value, before_).waiting = waiting("gradients of queries and keys", queries + keys);
     if (biased_) {
-      attention_by_scores(step_.tokens / subject_.batch.rows, /*by_distance=*/true, keeps_input(names.output));
+      attention_by_scores(names, queries_of_a_row(), /*by_distance=*/true);
     } else {
       fused_attention(names);
     }
@@ -120,7 +120,7 @@ class LayerOperators {
     wait.push_back({"gradient of keys", footprint::kGradientSource, subject_.source.wide(keys, step_.compute_bytes)});
     linear(subject_.source, kHeads, names.value, false).waiting = wait;
     branch_needs_ = stream_reads || subject_.source_needs_gradient;
-    attention_by_scores(subject_.batch.source_length, /*by_distance=*/false, keeps_input(names.output));
+    attention_by_scores(names, subject_.batch.source_length, /*by_distance=*/false);
     finish_attention("cross-attention's output projection", names, {width_, queries});
   }
 
@@ -184,7 +184,7 @@ class LayerOperators {
       // The gradients of the readers' inputs add up.
       const auto sums = branch_needs_ ? static_cast<int64_t>(readers.size()) - 1 : 0;
       operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(step_.wide(width_, step_.compute_bytes));
-    } else if (std::any_of(readers.begin(), readers.end(), [&](const char* each) { return keeps_input(each); })) {
+    } else if (any_keeps_input(readers)) {
       operators_.push_back(
           {part,
            {{{"residual stream, read by projections", kStream, step_.wide(width_, step_.compute_bytes)}}, {}, {}},
@@ -195,9 +195,8 @@ class LayerOperators {
 
   // Of an operator that no gradient asks for, which its readers keep if they need it.
   void keep_output_alone(const char* what, int64_t width, std::initializer_list<const char*> readers) {
-    const bool kept = std::any_of(readers.begin(), readers.end(), [&](const char* each) { return keeps_input(each); });
     operators_.back().footprint.kept =
-        kept ? Tensors{{what, kStream, step_.wide(width, step_.compute_bytes)}} : Tensors();
+        any_keeps_input(readers) ? Tensors{{what, kStream, step_.wide(width, step_.compute_bytes)}} : Tensors();
   }
 
   void fused_attention(const arch::AttentionNames& names) {
@@ -219,19 +218,20 @@ class LayerOperators {
     push_attention(footprint::attention_footprint(step_, sizes));
   }
 
-  void attention_by_scores(int64_t keys, bool by_distance, bool output_is_kept) {
+  int64_t queries_of_a_row() const { return step_.tokens / subject_.batch.rows; }
+
+  void attention_by_scores(const arch::AttentionNames& names, int64_t keys, bool by_distance) {
     footprint::BiasedAttentionSizes sizes;
     sizes.rows = subject_.batch.rows;
     sizes.heads = spec_.attention.heads;
     sizes.head_size = spec_.attention.head_dim;
-    sizes.queries = step_.tokens / subject_.batch.rows;
+    sizes.queries = queries_of_a_row();
     sizes.keys = keys;
-    sizes.by_distance = by_distance;
     sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull;
     sizes.dropout = drops_;
     sizes.differentiated = made_needs_;
     footprint::Footprint footprint = footprint::biased_attention_footprint(step_, sizes);
-    if (output_is_kept) {
+    if (keeps_input(names.output)) {
       footprint.kept.push_back(
           {"output of attention", kStream, step_.wide(spec_.attention.queries(), step_.compute_bytes)});
     }
@@ -289,6 +289,9 @@ class LayerOperators {
     return sizes;
   }
   bool keeps_input(std::string_view module) const { return sizes_of(module).keeps_input(); }
+  bool any_keeps_input(std::initializer_list<const char*> modules) const {
+    return std::any_of(modules.begin(), modules.end(), [this](const char* each) { return keeps_input(each); });
+  }
   Tensors waiting(const char* what, int64_t numbers) const {
     return {{what, footprint::kGradientSource, step_.wide(numbers, step_.compute_bytes)}};
   }

@@ -55,18 +55,31 @@ memory::Memory measure(const config::RunConfig& config, const arch::Architecture
 // Of a schedule: enough to play the whole run, too little for it.
 constexpr int64_t kManyLayers = 1'000'000, kFewLayers = 1;
 
+struct Compared {
+  plan::Workload workload;
+  DryRun dry;
+  memory::Memory real;
+};
+
+// The whole run, played and measured.
+Compared expect_equal_to_the_byte(const config::RunConfig& config, const arch::Architecture& architecture,
+                                  const data::Dataset& dataset) {
+  const plan::Workload workload = plan::make_workload(
+      config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kManyLayers));
+  Compared compared{workload, dry_run_cpu(config, architecture, nullptr, workload),
+                    measure(config, architecture, dataset, workload)};
+  EXPECT_THAT(testing::differences(compared.dry.memory, compared.real), ::testing::IsEmpty());
+  EXPECT_TRUE(compared.dry.exact);
+  EXPECT_GT(compared.real.peak, 0);
+  return compared;
+}
+
 TEST(DryRun, EqualsARunOverADatasetToTheByte) {
   const config::RunConfig config = accumulating_config();
   const arch::Architecture architecture = train::testing::tiny_architecture();
   train::testing::cpu_ledger();
   const data::Dataset dataset = train::testing::random_dataset(kRagged, architecture.vocab_size, 11);
-  const plan::Workload workload = plan::make_workload(
-      config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kManyLayers));
-  const DryRun dry = dry_run_cpu(config, architecture, nullptr, workload);
-  const memory::Memory real = measure(config, architecture, dataset, workload);
-  EXPECT_THAT(testing::differences(dry.memory, real), ::testing::IsEmpty());
-  EXPECT_TRUE(dry.exact);
-  EXPECT_GT(real.peak, 0);
+  const DryRun dry = expect_equal_to_the_byte(config, architecture, dataset).dry;
 
   const plan::Workload represented = plan::make_workload(
       config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kFewLayers));
@@ -143,13 +156,7 @@ TEST(DryRun, EqualsARunOfAnEncoderAndDecoderToTheByte) {
     for (const auto& architecture :
          {tiny_encoder_decoder("gated-gelu", false, 0), tiny_encoder_decoder("relu", true, 0.1)}) {
       SCOPED_TRACE(config::to_yaml(config) + architecture.family);
-      const plan::Workload workload = plan::make_workload(
-          config, architecture, schedule::make_schedule(config, architecture, dataset, dataset, {}, kManyLayers));
-      const DryRun dry = dry_run_cpu(config, architecture, nullptr, workload);
-      const memory::Memory real = measure(config, architecture, dataset, workload);
-      EXPECT_THAT(testing::differences(dry.memory, real), ::testing::IsEmpty());
-      EXPECT_TRUE(dry.exact);
-      EXPECT_GT(real.peak, 0);
+      const auto& [workload, dry, real] = expect_equal_to_the_byte(config, architecture, dataset);
       plan::Target target = cpu_target();
       const plan::Analytic analytic = plan::estimate_analytic(architecture, config, target, workload);
       for (const auto component :
