@@ -11,6 +11,9 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -145,6 +148,32 @@ TEST(KernelScratch, AsksWithoutMultiplying) {
   const auto start = std::chrono::steady_clock::now();
   matrix_product_scratch_bytes({0, 8192, 8192, 128256, false, true});  // 17 x 10^12 operations
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+// This process's threads, counted when none is about to end.
+int64_t lasting_threads() {
+  const auto count = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  int64_t last = count();
+  for (int unchanged = 0; unchanged < 20; ++unchanged) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const int64_t now = count();
+    if (now != last) unchanged = 0;
+    last = now;
+  }
+  return last;
+}
+
+// Without AMX the product of BF16 is not stopped: it is multiplied, by a team of threads.
+TEST(KernelScratch, LeavesNoThreadsToWhoAsks) {
+  const Threads threads(2);
+  std::thread([] {
+    at::init_num_threads();
+    const int64_t before = lasting_threads();
+    matrix_product_scratch_bytes({0, 300, 310, 320, false, true});
+    EXPECT_EQ(lasting_threads(), before);
+  }).join();
 }
 
 // Twice: a question that failed has no answer that could be remembered.
