@@ -19,6 +19,7 @@ enum class Windows {
   kNone,
   kEveryLayer,    // unless sliding_window is null
   kChosenLayers,  // where use_sliding_window is true: as layer_types says, else those from max_window_layers on
+  kNamedLayers,   // as layer_types says, else all but the first and each full_attention_every-th behind it
 };
 
 struct Family {
@@ -34,7 +35,12 @@ struct Family {
   int64_t num_key_value_heads = 0;  // 0: one for each query head
   int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
   double rms_norm_eps = 1e-6;
-  std::optional<int64_t> bos_token_id = std::nullopt, eos_token_id = std::nullopt;
+  double rope_theta = 10000;
+  std::optional<ScaledRope> rope_scaling = std::nullopt;
+  int64_t sliding_window = 4096;
+  int64_t full_attention_every = 0;  // 0: no layer attends to everything
+  std::optional<int64_t> bos_token_id = std::nullopt;
+  std::vector<int64_t> eos_token_ids = {};
 };
 
 const std::vector<Family>& families();

@@ -1,5 +1,6 @@
 // Reads the config.json of a model, refusing what this program would compute differently.
 #include <algorithm>
+#include <iterator>
 
 #include "arch/architecture.h"
 #include "arch/config_json.h"
@@ -137,7 +138,8 @@ std::optional<ScaledRope> read_scaled_rope(const ConfigJson& config, const std::
 }
 
 // transformers 5: rope_parameters {rope_theta, rope_type}; transformers 4: rope_theta beside rope_scaling.
-void read_rope(const ConfigJson& config, Architecture& architecture) {
+void read_rope(const ConfigJson& config, const Family& family, Architecture& architecture) {
+  architecture.rope_scaling = family.rope_scaling;
   const int64_t positions = architecture.max_position_embeddings;
   std::optional<double> theta;
   const Json* found = nullptr;
@@ -154,7 +156,7 @@ void read_rope(const ConfigJson& config, Architecture& architecture) {
     if (theta && *theta != said) config.refuse(path, "differs from rope_parameters.rope_theta");
     theta = said;
   }
-  architecture.rope_theta = config.number("rope_theta", theta.value_or(10000), 1);
+  architecture.rope_theta = config.number("rope_theta", theta.value_or(family.rope_theta), 1);
   if (theta && *theta != architecture.rope_theta) {
     config.refuse("rope_theta", "differs from rope_parameters.rope_theta");
   }
@@ -179,21 +181,25 @@ std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, size
 
 // As transformers' configuration classes decide it.
 void read_windows(const ConfigJson& config, const Family& family, std::vector<LayerSpec>& layers) {
-  constexpr int64_t kDefaultWindow = 4096, kDefaultFirstLayer = 28;
+  constexpr int64_t kDefaultFirstLayer = 28;
   const bool chosen = config.flag("use_sliding_window"), chooses = family.windows == Windows::kChosenLayers;
+  const bool named = family.windows == Windows::kNamedLayers;
   if (family.windows == Windows::kNone) {
     if (chosen) config.refuse("use_sliding_window", "this family has no sliding window");
     if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
   }
   int64_t window = 0, first = 0;
-  if ((family.windows == Windows::kEveryLayer || (chooses && chosen)) && !config.is_null("sliding_window")) {
-    window = config.size("sliding_window", kDefaultWindow);
+  if ((family.windows == Windows::kEveryLayer || named || (chooses && chosen)) && !config.is_null("sliding_window")) {
+    window = config.size("sliding_window", family.sliding_window);
   }
   if (chooses) first = config.integer("max_window_layers").value_or(kDefaultFirstLayer);
   std::vector<bool> slides;
-  for (int64_t layer = 0; layer < std::ssize(layers); ++layer) slides.push_back(window > 0 && layer >= first);
+  for (int64_t layer = 0; layer < std::ssize(layers); ++layer) {
+    const bool attends_to_all = family.full_attention_every > 0 && layer % family.full_attention_every == 0;
+    slides.push_back(window > 0 && layer >= first && !attends_to_all);
+  }
   if (const auto types = read_layer_types(config, layers.size())) {
-    if (!chooses && *types != slides) {
+    if (!chooses && !named && *types != slides) {
       config.refuse("layer_types", "does not say what every layer of " + std::string(family.name) + " does");
     }
     const bool slide = std::find(types->begin(), types->end(), true) != types->end();
@@ -210,16 +216,21 @@ void read_token_ids(const ConfigJson& config, const Family& family, Architecture
     }
     return id;
   };
-  const auto absent = [&](const char* key, std::optional<int64_t> fallback) {
-    return config.is_null(key) || (fallback && *fallback >= architecture.vocab_size) ? std::nullopt : fallback;
-  };
+  const auto has = [&](int64_t id) { return id < architecture.vocab_size; };
   const auto bos = config.integer("bos_token_id");
-  architecture.bos_token_id = bos ? check("bos_token_id", *bos) : absent("bos_token_id", family.bos_token_id);
+  if (bos) {
+    architecture.bos_token_id = check("bos_token_id", *bos);
+  } else if (!config.is_null("bos_token_id") && family.bos_token_id && has(*family.bos_token_id)) {
+    architecture.bos_token_id = family.bos_token_id;
+  }
   // Old folders write -1 for "none".
   if (auto id = config.integer("pad_token_id"); id && *id != -1) architecture.pad_token_id = check("pad_token_id", *id);
   const Json* eos = config.find("eos_token_id");
   if (eos == nullptr) {
-    if (const auto id = absent("eos_token_id", family.eos_token_id)) architecture.eos_token_ids = {*id};
+    if (!config.is_null("eos_token_id")) {
+      std::copy_if(family.eos_token_ids.begin(), family.eos_token_ids.end(),
+                   std::back_inserter(architecture.eos_token_ids), has);
+    }
   } else if (!eos->is_array()) {
     architecture.eos_token_ids = {check("eos_token_id", config.as_integer("eos_token_id", *eos))};
   } else {
@@ -253,7 +264,7 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   architecture.layers = read_layers(config, family, architecture.hidden_size);
   architecture.rms_norm_eps = config.number("rms_norm_eps", family.rms_norm_eps, 0);
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
-  read_rope(config, architecture);
+  read_rope(config, family, architecture);
   read_windows(config, family, architecture.layers);
   architecture.tie_word_embeddings = config.flag("tie_word_embeddings");
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);

@@ -112,6 +112,33 @@ SHAPES = {
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
                     num_key_value_heads=3, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
                     eos_token_id=1, attention_bias=True, rope_parameters=DEFAULT_ROPE)),
+    # The middle layer sees 6 positions.
+    "ministral": dict(
+        family="ministral", seed=171, dtype=torch.bfloat16, spread=0.45, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
+        alpha=40,
+        config=dict(vocab_size=57, hidden_size=24, intermediate_size=35, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=8, rms_norm_eps=1e-5, tie_word_embeddings=False, sliding_window=6,
+                    layer_types=["full_attention", "sliding_attention", "full_attention"],
+                    rope_parameters=DEFAULT_ROPE)),
+    "ministral_sliding": dict(
+        family="ministral", seed=72, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
+        alpha=64,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=True, sliding_window=9,
+                    head_dim=10, rope_parameters=DEFAULT_ROPE)),
+    # The first and the fifth layer see everything, as where layer_types is silent; positions are stretched likewise.
+    "cwm": dict(
+        family="cwm", seed=81, dtype=torch.bfloat16, spread=0.45, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=24,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=5, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, tie_word_embeddings=False, sliding_window=5,
+                    bos_token_id=1, eos_token_id=[2, 3])),
+    "cwm_biased": dict(
+        family="cwm", seed=282, dtype=torch.float16, spread=0.4, batch=(3, 13), targets="all-linear", r=2, alpha=16,
+        config=dict(vocab_size=61, hidden_size=30, intermediate_size=29, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-4, tie_word_embeddings=True, mlp_bias=True,
+                    sliding_window=7, bos_token_id=1, eos_token_id=[2, 3],
+                    rope_parameters=stretched(200.0, 8.0, 1.0, 4.0, 24))),
 }
 
 if __name__ == "__main__":

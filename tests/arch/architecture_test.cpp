@@ -267,6 +267,27 @@ TEST(Families, ChooseWindowedLayersAsTransformers) {
   EXPECT_THROW(architecture_with(mistral, "layer_types", R"(["full_attention"])"), Error);
 }
 
+TEST(Families, NameWindowedLayersAsTransformers) {
+  Json ministral = of_family("ministral");
+  ministral["num_hidden_layers"] = 3;
+  EXPECT_THAT(windows_of(parse_architecture(ministral, "config.json")), Each(4096));
+  EXPECT_THAT(windows_of(architecture_with(ministral, "sliding_window", "null")), Each(0));
+  const char* types = R"(["sliding_attention", "full_attention", "full_attention"])";
+  EXPECT_THAT(windows_of(architecture_with(ministral, "layer_types", types)), ElementsAre(4096, 0, 0));
+  ministral["sliding_window"] = nullptr;
+  EXPECT_THROW(architecture_with(ministral, "layer_types", types), Error) << "a window that is not there";
+
+  Json cwm = of_family("cwm");
+  cwm["num_hidden_layers"] = 6;
+  const Architecture silent = parse_architecture(cwm, "config.json");
+  EXPECT_THAT(windows_of(silent), ElementsAre(0, 8192, 8192, 8192, 0, 8192));
+  EXPECT_EQ(silent.rope_theta, 1e6);
+  EXPECT_EQ(silent.rope_scaling, (ScaledRope{16, 1, 4, 8192}));
+  EXPECT_THAT(silent.eos_token_ids, testing::IsEmpty()) << "beyond this vocabulary";
+  EXPECT_THAT(architecture_with(cwm, "vocab_size", "128256").eos_token_ids, ElementsAre(128001, 128008, 128009));
+  EXPECT_EQ(architecture_with(cwm, "rope_parameters", R"({"rope_type": "default"})").rope_scaling, std::nullopt);
+}
+
 TEST(Families, ReadStretchedPositionsInBothSpellings) {
   constexpr const char* kLlama3 =
       R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,

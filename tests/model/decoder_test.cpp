@@ -162,7 +162,7 @@ TEST(Lora, is_scaled_by_the_root_of_the_rank_where_asked) {
 }
 
 TEST(Lora, with_b_zero_equals_the_base) {
-  for (const std::string& name : kGoldenShapes) {
+  for (const std::string& name : golden_shapes()) {
     const Golden golden(name);
     const at::NoGradGuard no_gradients;
     Decoder adapted = golden.make({}, true), base = golden.make({}, false);
@@ -234,7 +234,7 @@ TEST(Lora, freezes_the_base_and_starts_as_peft_does) {
 }
 
 TEST(Cache, gives_the_logits_of_the_full_forward) {
-  for (const std::string& name : kGoldenShapes) {
+  for (const std::string& name : golden_shapes()) {
     for (const auto attention : {config::Attention::kFlash, config::Attention::kMath}) {
       const Golden golden(name);
       ModelOptions options;

@@ -7,7 +7,9 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,30 +24,15 @@
 
 namespace fathom::model {
 
-inline const std::vector<std::string> kGoldenShapes = {"grouped",
-                                                       "tied",
-                                                       "multi_query",
-                                                       "wide_heads",
-                                                       "llama_stretched",
-                                                       "llama_biased",
-                                                       "mistral",
-                                                       "mistral_tied",
-                                                       "mistral_windowed",
-                                                       "mistral_wide_window",
-                                                       "qwen2",
-                                                       "qwen2_untied",
-                                                       "qwen3",
-                                                       "qwen3_biased",
-                                                       "qwen3_stretched",
-                                                       "qwen2_stretched",
-                                                       "qwen2_windowed",
-                                                       "llama_stretched_biased",
-                                                       "olmo2",
-                                                       "olmo2_biased",
-                                                       "t5_flan",
-                                                       "t5_first",
-                                                       "t5_far",
-                                                       "t5_one"};
+// Every folder that there is.
+inline std::vector<std::string> golden_shapes() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(FATHOM_SOURCE_DIR "/tests/model/golden")) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 struct Golden {
   explicit Golden(const std::string& name) : folder(std::string(FATHOM_SOURCE_DIR) + "/tests/model/golden/" + name) {

@@ -120,7 +120,7 @@ TEST_P(Continuation, is_the_same) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Continuation,
-                         testing::Combine(testing::ValuesIn(kGoldenShapes),
+                         testing::Combine(testing::ValuesIn(golden_shapes()),
                                           testing::Values(config::Attention::kFlash, config::Attention::kMath)),
                          [](const auto& info) {
                            return std::get<0>(info.param) +
@@ -134,13 +134,13 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Parity,
-                         testing::Combine(testing::ValuesIn(kGoldenShapes), testing::Bool(),
+                         testing::Combine(testing::ValuesIn(golden_shapes()), testing::Bool(),
                                           testing::Values(config::Attention::kFlash, config::Attention::kMath),
                                           testing::Bool()),
                          case_name);
 
 TEST(ParityFailsWith, a_wrong_rope_theta) {
-  for (const std::string& name : kGoldenShapes) {
+  for (const std::string& name : golden_shapes()) {
     const Golden golden(name);
     if (golden.architecture.relative) continue;
     arch::Architecture architecture = golden.architecture;

@@ -2,7 +2,11 @@
 #include "tests/random/draw_model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <vector>
+
+#include "arch/families.h"
 
 namespace fathom::random {
 namespace {
@@ -40,11 +44,11 @@ void draw_usual_size(Json& model, Dice& dice) {
   model["num_hidden_layers"] = 1;
 }
 
-void draw_window(Json& model, const std::string& family, Dice& dice) {
+void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t window = dice.one_of<int64_t>({1, 7, 16, 17, 64, 90, 256});
-  if (family == "mistral") {
+  if (family.windows == arch::Windows::kEveryLayer || family.windows == arch::Windows::kNamedLayers) {
     model["sliding_window"] = dice.chance(0.2) ? Json(nullptr) : Json(window);
-  } else if (family.starts_with("qwen") && dice.chance(0.5)) {
+  } else if (family.windows == arch::Windows::kChosenLayers && dice.chance(0.5)) {
     model["use_sliding_window"] = true;
     model["sliding_window"] = window;
     model["max_window_layers"] = dice.between(0, model["num_hidden_layers"].get<int64_t>());
@@ -54,20 +58,18 @@ void draw_window(Json& model, const std::string& family, Dice& dice) {
 }  // namespace
 
 Json draw_model(Dice& dice) {
-  const auto [family, architecture] =
-      dice.one_of<std::pair<std::string, std::string>>({{"llama", "LlamaForCausalLM"},
-                                                        {"mistral", "MistralForCausalLM"},
-                                                        {"qwen2", "Qwen2ForCausalLM"},
-                                                        {"qwen3", "Qwen3ForCausalLM"},
-                                                        {"olmo2", "Olmo2ForCausalLM"}});
-  Json model = {{"architectures", {architecture}}, {"model_type", family}};
+  std::vector<arch::Family> decoders;
+  std::copy_if(arch::families().begin(), arch::families().end(), std::back_inserter(decoders),
+               [](const arch::Family& family) { return !family.is_encoder_decoder; });
+  const arch::Family family = dice.one_of(decoders);
+  Json model = {{"architectures", {family.name}}, {"model_type", family.model_type}};
   model["vocab_size"] = dice.one_of<int64_t>({101, 256, 301, 301, 512, 1013, 2048});
   model["num_hidden_layers"] = dice.between(1, 4);
   draw_heads(model, dice);
   if (dice.chance(0.05)) draw_usual_size(model, dice);
-  if (family == "qwen3" && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
-  if (family == "llama" || family == "olmo2") model["attention_bias"] = dice.chance(0.2);
-  if (family == "llama") model["mlp_bias"] = dice.chance(0.2);
+  if (family.head_dim != 0 && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
+  if (family.input_bias == arch::Bias::kByKey) model["attention_bias"] = dice.chance(0.2);
+  if (family.feed_forward_bias == arch::Bias::kByKey) model["mlp_bias"] = dice.chance(0.2);
   draw_window(model, family, dice);
   if (dice.chance(0.1)) {
     model["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
