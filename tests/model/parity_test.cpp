@@ -81,6 +81,7 @@ TEST_P(Parity, ten_losses) {
     EXPECT_NEAR(loss.item<double>(), expected[step], kTolerance) << "step " << step + 1;
     torch::autograd::backward({loss}, {});
     std::vector<at::Tensor> gradients;
+    gradients.reserve(parameters.size());
     for (const auto& parameter : parameters) gradients.push_back(parameter.tensor.grad());
     optimizer.step(1e-3, optim::gradient_norm(gradients, 1).factor);
     for (const auto& parameter : parameters) parameter.tensor.mutable_grad().reset();
