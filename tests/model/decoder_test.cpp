@@ -312,7 +312,7 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
       EXPECT_TRUE(parameter.tensor.equal(stored.to(at::kFloat)));
     }
   }
-  auto failure = [&](arch::Architecture architecture) {
+  const auto failure = [&golden](const arch::Architecture& architecture) {
     try {
       Decoder(architecture, {}).load(golden.folder, 1);
     } catch (const Error& error) {
