@@ -8,7 +8,7 @@ A folder is a run's, or one of `fathom export`, merged or not. The same ids go t
 `fathom logits`: the largest difference is given as a share of the largest logit, and at each of the 50 places fathom's
 most likely token has to be the one that transformers took. The exit status is 1 where a folder fails.
 
---families trains tiny random models of every family with a tokenizer that has more tokens than the model: all of it,
+--families trains tiny random models of every family of decoders with a tokenizer that has more tokens than the model: all of it,
 adapters, and adapters with modules_to_save; then it exports and compares each.
 
 --quantized makes a small random model in every format of `fathom quantize` and compares each: what bitsandbytes and
@@ -32,7 +32,7 @@ CONTINUATION = 50  # tokens
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=pathlib.Path, help="of runs, models or adapters")
-    parser.add_argument("--families", action="store_true", help="make, train, export and compare models of every family")
+    parser.add_argument("--families", action="store_true", help="make, train, export and compare models of every decoder")
     parser.add_argument("--quantized", action="store_true", help="quantize a model in every format and compare")
     parser.add_argument("--ids", default="1,5,9,2,7,7,3,11,30,4", help="token ids (default %(default)s)")
     parser.add_argument("--tolerance", type=float, default=1e-4)
@@ -150,6 +150,8 @@ FAMILIES = {
     "qwen2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True),
     "qwen3": dict(hidden_size=44, num_key_value_heads=4, tie_word_embeddings=True, head_dim=22),
     "olmo2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False),
+    "ministral": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, sliding_window=17),
+    "cwm": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, head_dim=10, sliding_window=9, bos_token_id=1),
 }
 ADDED = 7  # tokens that the tokenizer has beyond the model
 
@@ -165,9 +167,8 @@ def make_model(family, settings, folder, intermediate_size=74):
         num_hidden_layers=2,
         num_attention_heads=4,
         max_position_embeddings=128,
-        bos_token_id=None,
         eos_token_id=2,
-        **settings,
+        **{"bos_token_id": None} | settings,
     )
     torch.manual_seed(len(family))
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
