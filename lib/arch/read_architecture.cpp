@@ -183,13 +183,14 @@ std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, size
 void read_windows(const ConfigJson& config, const Family& family, std::vector<LayerSpec>& layers) {
   constexpr int64_t kDefaultFirstLayer = 28;
   const bool chosen = config.flag("use_sliding_window"), chooses = family.windows == Windows::kChosenLayers;
-  const bool named = family.windows == Windows::kNamedLayers;
+  const bool reads_types = chooses || family.windows == Windows::kNamedLayers;
   if (family.windows == Windows::kNone) {
     if (chosen) config.refuse("use_sliding_window", "this family has no sliding window");
     if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
   }
   int64_t window = 0, first = 0;
-  if ((family.windows == Windows::kEveryLayer || named || (chooses && chosen)) && !config.is_null("sliding_window")) {
+  const bool has_window = family.windows != Windows::kNone && (chosen || !chooses);
+  if (has_window && !config.is_null("sliding_window")) {
     window = config.size("sliding_window", family.sliding_window);
   }
   if (chooses) first = config.integer("max_window_layers").value_or(kDefaultFirstLayer);
@@ -199,7 +200,7 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
     slides.push_back(window > 0 && layer >= first && !attends_to_all);
   }
   if (const auto types = read_layer_types(config, layers.size())) {
-    if (!chooses && !named && *types != slides) {
+    if (!reads_types && *types != slides) {
       config.refuse("layer_types", "does not say what every layer of " + std::string(family.name) + " does");
     }
     const bool slide = std::find(types->begin(), types->end(), true) != types->end();
