@@ -153,6 +153,7 @@ std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const
   if (!base.find(kHead) && embedding_changes) changes.erase(kHead);
   if (embedding_changes) {  // under its other names it would stay as it was
     std::erase_if(sources, [](const auto& source) { return model::is_embedding_again(source.name); });
+    std::erase_if(changes, [](const auto& change) { return model::is_embedding_again(change.first); });
   }
   for (weights::TensorSource& source : sources) {
     const ModelFolder::Entry entry = *base.find(source.name);
