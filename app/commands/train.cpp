@@ -135,10 +135,11 @@ class Recorder {
   }
 
   void evaluation(const train::EvaluationReport& report) {
-    if (for_tensorboard_) events().append(report.step, {{"eval/loss", report.loss}});
-    metrics().append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
-    log_info("evaluation at step " + format_count(report.step) + ": loss " + format_decimal(report.loss, 4) + " over " +
-             format_count(report.tokens) + " tokens");
+    const report::EvaluationMetrics line{report.step,    report.epoch,       report.loss,   report.tokens,
+                                         report.seconds, report.exact_match, report.rouge_l};
+    if (for_tensorboard_) events().append(report.step, report::scalars_of(line));
+    metrics().append(line);
+    log_info("evaluation at step " + format_count(report.step) + ": " + report::describe(line));
   }
 
   static void saved(const train::CheckpointReport& report) {
