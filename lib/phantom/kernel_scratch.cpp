@@ -62,6 +62,11 @@ int64_t number_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes == 0 ? 0 : bytes + itemsize;
 }
 
+// A gradient that lies in memory otherwise is copied, like that of T5's distances, whose table is read by columns.
+int64_t copied_gradient_bytes(const at::Tensor& gradient) {
+  return gradient.is_contiguous() ? 0 : static_cast<int64_t>(gradient.nbytes());
+}
+
 // Rows of queries and of keys that flash attention works on at once.
 struct Blocks {
   int64_t queries, keys;
@@ -103,6 +108,8 @@ bool kernel_scratch_was_measured_here() {
 }
 
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  static const c10::OperatorName kEmbeddingBackward("aten::embedding_dense_backward", "");
+  if (op.operator_name() == kEmbeddingBackward) return copied_gradient_bytes(arguments[0].toTensor());
   const auto found = matrix_products().find(op.operator_name());
   if (found == matrix_products().end()) return number_bytes(arguments);
   const bool adds = found->second > 0;

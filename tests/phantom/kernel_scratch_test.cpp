@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/CPUBlas.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -57,10 +58,22 @@ at::Tensor matrices(int64_t batch, int64_t rows, int64_t columns, bool transpose
   return batch == 1 ? seen[0] : seen;
 }
 
+// As T5's table of distances gets it, whose rows are read as columns.
+TEST(KernelScratch, OfAnEmbeddingsGradientIsItsCopy) {
+  const at::Tensor ids_N = at::zeros({393}, at::kLong), gradient_HN = at::ones({5, 393});
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::embedding_dense_backward", "");
+  for (const at::Tensor& gradient_NH : {gradient_HN.t(), gradient_HN.t().contiguous()}) {
+    const int64_t taken = measured([&] { at::embedding_dense_backward(gradient_NH, ids_N, 32, -1, false); });
+    EXPECT_EQ(taken, gradient_NH.is_contiguous() ? 0 : 5 * 393 * 4);
+    const std::vector<c10::IValue> arguments = {gradient_NH, ids_N, 32, -1, false};
+    EXPECT_EQ(kernel_scratch_bytes(op, arguments), taken);
+  }
+}
+
 TEST(KernelScratch, OfAProductIsWhatOneDnnTakes) {
   if (!kernel_scratch_was_measured_here()) GTEST_SKIP() << kNotMeasured;
   ledger::install_cpu();
-  for (const int count : {1, 2}) {
+  for (const int count : {1, 2, 3}) {
     const Threads threads(count);
     for (const auto& [batch, m, k, n] : std::vector<std::array<int64_t, 4>>{{1, 64, 96, 200},
                                                                             {1, 5, 95, 96},
