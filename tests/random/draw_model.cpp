@@ -2,7 +2,6 @@
 #include "tests/random/draw_model.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -55,15 +54,45 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   }
 }
 
+// As T5 has it: two stacks, heads whose sum need not be the width, distances in the place of positions.
+void draw_encoder_decoder(Json& model, Dice& dice) {
+  const bool groups = dice.chance(0.3);  // whole groups of 32, as INT4 has them
+  model["d_model"] = groups ? 32 * dice.between(1, 6) : dice.between(9, 200);
+  model["d_kv"] = groups ? 32 : dice.one_of<int64_t>({1, 3, 4, 6, 8, 16, 20, 32, 64, 64});
+  model["d_ff"] = groups ? 32 * dice.between(1, 12) : dice.between(9, 500);
+  model["num_heads"] = dice.between(1, 6);
+  model["num_layers"] = dice.between(1, 3);
+  if (dice.chance(0.05)) {  // everyday width
+    model.update({{"d_model", 512}, {"d_kv", 64}, {"d_ff", 1024}, {"num_heads", 6}, {"num_layers", 1}});
+    model["vocab_size"] = dice.one_of<int64_t>({2048, 8192, 32128});
+  }
+  if (dice.chance(0.6)) model["num_decoder_layers"] = dice.between(1, 3);
+  if (dice.chance(0.8)) {
+    model["feed_forward_proj"] =
+        dice.one_of<std::string>({"relu", "gelu_new", "gated-gelu", "gated-gelu", "gated-gelu_new", "gated-silu"});
+  }
+  if (dice.chance(0.5)) {
+    model["relative_attention_num_buckets"] = dice.one_of<int64_t>({4, 7, 8, 11, 32});
+    model["relative_attention_max_distance"] = dice.one_of<int64_t>({20, 23, 128});
+  }
+  if (dice.chance(0.7)) model["dropout_rate"] = dice.one_of<double>({0, 0, 0.1, 0.3});
+  if (dice.chance(0.2)) model["scale_decoder_outputs"] = dice.chance(0.5);
+  if (dice.chance(0.5)) model["decoder_start_token_id"] = dice.between(0, 4);
+}
+
 }  // namespace
 
 Json draw_model(Dice& dice) {
-  std::vector<arch::Family> decoders;
-  std::copy_if(arch::families().begin(), arch::families().end(), std::back_inserter(decoders),
-               [](const arch::Family& family) { return !family.is_encoder_decoder; });
-  const arch::Family family = dice.one_of(decoders);
+  const arch::Family family = dice.one_of(arch::families());
   Json model = {{"architectures", {family.name}}, {"model_type", family.model_type}};
   model["vocab_size"] = dice.one_of<int64_t>({101, 256, 301, 301, 512, 1013, 2048});
+  model["tie_word_embeddings"] = dice.chance(0.5);
+  model["eos_token_id"] = dice.chance(0.5) ? Json(2) : Json(nullptr);
+  model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  if (family.is_encoder_decoder) {
+    draw_encoder_decoder(model, dice);
+    return model;
+  }
   model["num_hidden_layers"] = dice.between(1, 4);
   draw_heads(model, dice);
   if (dice.chance(0.05)) draw_usual_size(model, dice);
@@ -77,10 +106,7 @@ Json draw_model(Dice& dice) {
                                 {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 64}};
   }
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
-  model["tie_word_embeddings"] = dice.chance(0.5);
   model["bos_token_id"] = nullptr;
-  model["eos_token_id"] = dice.chance(0.5) ? Json(2) : Json(nullptr);
-  model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
   return model;
 }
 
