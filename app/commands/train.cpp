@@ -28,7 +28,6 @@
 #include "ledger/out_of_memory.h"
 #include "plan/remedies.h"
 #include "play/attention_curve.h"
-#include "play/dry_run.h"
 #include "report/derivation.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
