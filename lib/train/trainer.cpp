@@ -140,8 +140,9 @@ Answers Evaluator::answer(int64_t count, const PromptsAt& prompts_at, const std:
   Answers result;
   placement_.ledger->begin_phase(memory::Phase::kEvaluation);
   EvaluationProgress progress("answering", count);
-  const ops::AutocastScope autocast(placement_.device.type(), autocast_);
   for (int64_t index = 0; index < count && result.complete; ++index) {
+    // Of each batch, so that none finds the copies of weights that the one before it made.
+    const ops::AutocastScope autocast(placement_.device.type(), autocast_);
     for (std::vector<int32_t>& ids : continue_greedily(model_, prompts_at(index))) result.ids.push_back(std::move(ids));
     progress.done(index + 1);
     result.complete = !stop || !stop();
