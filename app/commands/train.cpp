@@ -1,8 +1,6 @@
 // `fathom train`: plan, run, and set what was measured beside what was predicted.
 #include "app/commands/train.h"
 
-#include <ATen/Parallel.h>
-
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -27,6 +25,7 @@
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"
 #include "plan/remedies.h"
+#include "plan/workload.h"
 #include "play/attention_curve.h"
 #include "report/derivation.h"
 #include "report/memory_json.h"
