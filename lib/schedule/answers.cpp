@@ -17,7 +17,7 @@ namespace {
 }
 
 bool covers(const AnswerShape& large, const AnswerShape& small) {
-  return large.rows >= small.rows && large.first >= small.first && large.positions >= small.positions &&
+  return large.rows == small.rows && large.first >= small.first && large.positions >= small.positions &&
          large.source_length >= small.source_length;
 }
 

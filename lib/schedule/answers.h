@@ -37,7 +37,8 @@ struct AnswerBatch {
 std::vector<AnswerBatch> answer_batches(const config::RunConfig& config, const data::Dataset& validation, int64_t most);
 // Tokens after which an answer ends: generation_max_length, else those of the longest answer of these data.
 int64_t longest_answer(const config::RunConfig& config, const data::Dataset& validation);
-// Those that no other exceeds in anything; none where the config asks for no answers.
+// Of each number of rows (kernels differ by it: one row has products of one token) those that no other exceeds; none
+// where the config asks for no answers.
 std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation);
 
 }  // namespace fathom::schedule

@@ -60,13 +60,27 @@ at::Tensor matrices(int64_t batch, int64_t rows, int64_t columns, bool transpose
 
 // As T5's table of distances gets it, whose rows are read as columns.
 TEST(KernelScratch, OfAnEmbeddingsGradientIsItsCopy) {
-  const at::Tensor ids_N = at::zeros({393}, at::kLong), gradient_HN = at::ones({5, 393});
+  const at::Tensor ids_N = at::zeros({920}, at::kLong);
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::embedding_dense_backward", "");
-  for (const at::Tensor& gradient_NH : {gradient_HN.t(), gradient_HN.t().contiguous()}) {
-    const int64_t taken = measured([&] { at::embedding_dense_backward(gradient_NH, ids_N, 32, -1, false); });
-    EXPECT_EQ(taken, gradient_NH.is_contiguous() ? 0 : 5 * 393 * 4);
-    const std::vector<c10::IValue> arguments = {gradient_NH, ids_N, 32, -1, false};
-    EXPECT_EQ(kernel_scratch_bytes(op, arguments), taken);
+  for (const int64_t length : {393, 920}) {  // the longer one is copied through a square
+    for (const at::Tensor& gradient_NH :
+         {at::ones({5, length}).t(), at::ones({5, length + 3}).narrow(1, 0, length).t(), at::ones({length, 5})}) {
+      const at::Tensor of_length = ids_N.narrow(0, 0, length);
+      const int64_t taken = measured([&] { at::embedding_dense_backward(gradient_NH, of_length, 32, -1, false); });
+      EXPECT_EQ(taken > 0, !gradient_NH.is_contiguous());
+      const std::vector<c10::IValue> arguments = {gradient_NH, of_length, 32, -1, false};
+      EXPECT_EQ(kernel_scratch_bytes(op, arguments), taken);
+    }
+  }
+}
+
+TEST(KernelScratch, OfATransposedCopyIsItsSquare) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kByte}) {
+    for (const auto& [rows, columns] : {std::pair{60, 60}, {59, 61}, {900, 4}, {5, 700}}) {
+      const at::Tensor matrix = at::ones({rows, columns}, type), out = at::empty({columns, rows}, type);
+      EXPECT_EQ(copy_scratch_bytes(matrix.t(), out), measured([&] { at::Tensor(out).copy_(matrix.t()); }))
+          << rows << " x " << columns << " of " << type;
+    }
   }
 }
 

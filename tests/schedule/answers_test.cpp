@@ -65,6 +65,9 @@ TEST(AnswerBatches, AreOfSimilarPrompts) {
   EXPECT_EQ(batches[1].shape, (AnswerShape{2, 1, 5, 8}));
   EXPECT_EQ(batches[2].shape, (AnswerShape{1, 1, 5, 9}));
   EXPECT_THAT(answer_shapes(asking(2), pairs), ElementsAre(AnswerShape{2, 1, 5, 8}, AnswerShape{1, 1, 5, 9}));
+  EXPECT_THAT(answer_shapes(asking(2), pairs_of({{4, 1}, {4, 1}, {4, 1}})),
+              ElementsAre(AnswerShape{2, 1, 1, 4}, AnswerShape{1, 1, 1, 4}))
+      << "one row has kernels of its own";
 }
 
 TEST(AnswerBatches, OfADecoderBeginWithTheShortestPrompt) {
