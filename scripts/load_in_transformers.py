@@ -152,6 +152,19 @@ FAMILIES = {
     "olmo2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False),
     "ministral": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, sliding_window=17),
     "cwm": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, head_dim=10, sliding_window=9, bos_token_id=1),
+    "smollm3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, no_rope_layers=[1, 0], pad_token_id=0),
+    "olmo3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, sliding_window=9, pad_token_id=0,
+                  layer_types=["sliding_attention", "full_attention"]),
+    "ministral3": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, pad_token_id=0,
+                       rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=8.0, llama_4_scaling_beta=0.2,
+                                            original_max_position_embeddings=16)),
+    "granite": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, embedding_multiplier=3.0,
+                    attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=2.0, pad_token_id=0),
+    "gemma3_text": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, sliding_window=9, query_pre_attn_scalar=30,
+                        layer_types=["sliding_attention", "full_attention"], pad_token_id=0),
+    "phi3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, pad_token_id=0,
+                 rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.8)),
+    "glm4": dict(hidden_size=44, num_key_value_heads=2, tie_word_embeddings=False, head_dim=12, pad_token_id=0),
 }
 ADDED = 7  # tokens that the tokenizer has beyond the model
 

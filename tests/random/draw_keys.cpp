@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tests/random/draw_model.h"
+
 namespace fathom::random {
 namespace {
 
@@ -27,8 +29,6 @@ Value maybe(Draft& draft, double share, const Words& words) {
   return draft.dice.chance(share) ? Value(draft.dice.one_of(words)) : std::nullopt;
 }
 
-const Words kProjections = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
-
 Words some_of(const Words& words, double share, Dice& dice) {
   Words some;
   for (const std::string& word : words) {
@@ -40,7 +40,7 @@ Words some_of(const Words& words, double share, Dice& dice) {
 Value draw_target_modules(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.35)) return std::nullopt;
   if (draft.dice.chance(0.4)) return "all-linear";
-  const Words some = some_of(kProjections, 0.4, draft.dice);
+  const Words some = some_of(projections_of(draft.run.model), 0.4, draft.dice);
   return some.empty() ? std::nullopt : Value(list_of(some));
 }
 
@@ -53,9 +53,9 @@ Value draw_modules_to_save(Draft& draft) {
   Words some = some_of({"embed_tokens", "lm_head", "norm"}, 0.5, draft.dice);
   const std::string& targets = draft.run.value("target_modules");
   if (!draft.quantized() && targets != "all-linear") {
-    for (const std::string& name : some_of(kProjections, 0.15, draft.dice)) {
-      const bool adapted =
-          targets == "null" ? name == "q_proj" || name == "v_proj" : targets.find(name) != std::string::npos;
+    for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
+      const bool by_default = name == "q_proj" || name == "v_proj" || name == "qkv_proj";
+      const bool adapted = targets == "null" ? by_default : targets.find(name) != std::string::npos;
       if (!adapted) some.push_back(name);
     }
   }
