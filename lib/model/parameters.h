@@ -57,7 +57,10 @@ class ModelParameters {
   at::Tensor add(const arch::ParameterRow& row);
   void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables);
   ops::Linear linear(const std::string& module) const;
-  AttentionWeights attention(const std::string& prefix, const arch::AttentionNames& names) const;
+  BranchNorms norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
+                    const char* after) const;
+  AttentionWeights attention(const std::string& prefix, const arch::LayerSpec& spec,
+                             const arch::AttentionNames& its) const;
   void initialise_adapters();
 
   ModelOptions options_;

@@ -250,6 +250,7 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   const auto vocabulary = int64_t{100} << random.below(6);
   architecture.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
   if (levels[kQat] >= kInt4Qat) fit_groups(architecture, layer);
+  attention.rotary = arch::Rotary{.width = attention.head_dim};
   architecture.layers.assign(static_cast<size_t>(number_of(levels, kLayers)), layer);
   architecture.tie_word_embeddings = is_on(levels, kTied);
   if (encodes(levels)) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tests/random/draw_model.h"
+
 namespace fathom::random {
 namespace {
 
@@ -27,14 +29,6 @@ Value maybe(Draft& draft, double share, const Words& words) {
   return draft.dice.chance(share) ? Value(draft.dice.one_of(words)) : std::nullopt;
 }
 
-Words projections(const Draft& draft) {
-  if (!draft.encodes()) return {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
-  if (draft.run.model.value("feed_forward_proj", "relu").starts_with("gated")) {
-    return {"q", "k", "v", "o", "wi_0", "wi_1", "wo"};
-  }
-  return {"q", "k", "v", "o", "wi", "wo"};
-}
-
 Words some_of(const Words& words, double share, Dice& dice) {
   Words some;
   for (const std::string& word : words) {
@@ -46,7 +40,7 @@ Words some_of(const Words& words, double share, Dice& dice) {
 Value draw_target_modules(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.35)) return std::nullopt;
   if (draft.dice.chance(0.4)) return "all-linear";
-  const Words some = some_of(projections(draft), 0.4, draft.dice);
+  const Words some = some_of(projections_of(draft.run.model), 0.4, draft.dice);
   return some.empty() ? std::nullopt : Value(list_of(some));
 }
 
@@ -62,8 +56,9 @@ Value draw_modules_to_save(Draft& draft) {
                        0.5, draft.dice);
   const std::string& targets = draft.run.value("target_modules");
   if (!draft.quantized() && targets != "all-linear") {
-    const std::string adapted = targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj]") : targets;
-    for (const std::string& name : some_of(projections(draft), 0.15, draft.dice)) {
+    const std::string adapted =
+        targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj, qkv_proj]") : targets;
+    for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
       const bool is_adapted =
           adapted.find("[" + name) != std::string::npos || adapted.find(" " + name) != std::string::npos;
       if (!is_adapted) some.push_back(name);

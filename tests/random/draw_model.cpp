@@ -47,6 +47,7 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t window = dice.one_of<int64_t>({1, 7, 16, 17, 64, 90, 256});
   if (family.windows == arch::Windows::kEveryLayer || family.windows == arch::Windows::kNamedLayers) {
     model["sliding_window"] = dice.chance(0.2) ? Json(nullptr) : Json(window);
+    if (family.full_attention_every > 0 && dice.chance(0.5)) model["sliding_window_pattern"] = dice.between(1, 3);
   } else if (family.windows == arch::Windows::kChosenLayers && dice.chance(0.5)) {
     model["use_sliding_window"] = true;
     model["sliding_window"] = window;
@@ -80,6 +81,37 @@ void draw_encoder_decoder(Json& model, Dice& dice) {
   if (dice.chance(0.5)) model["decoder_start_token_id"] = dice.between(0, 4);
 }
 
+// How positions are stretched, and how many numbers of a head they turn.
+void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
+  const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
+                           : family.head_dim != 0
+                               ? family.head_dim
+                               : model["hidden_size"].get<int64_t>() / model["num_attention_heads"].get<int64_t>();
+  const bool half = family.rotary.width_share && head_dim % 4 == 0 && dice.chance(0.6);
+  if (family.rotary.width_share) model["partial_rotary_factor"] = half ? 0.5 : 1.0;
+  if (family.rotary.unturned_every > 0 && dice.chance(0.5)) model["no_rope_layer_interval"] = dice.between(1, 3);
+  if (!dice.chance(0.25)) return;
+  Json rope = {{"rope_theta", 500000.0}, {"factor", 8.0}, {"original_max_position_embeddings", 64}};
+  rope["rope_type"] = dice.one_of<std::string>({"llama3", "linear", "yarn", "longrope"});
+  if (family.rotary.longrope_by_any_name && rope["rope_type"] == "yarn") rope["rope_type"] = "longrope";
+  if (rope["rope_type"] == "llama3") rope.update({{"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}});
+  if (rope["rope_type"] == "longrope") {
+    const auto pairs = static_cast<size_t>(head_dim / (half ? 4 : 2));
+    rope["short_factor"] = std::vector<double>(pairs, 1.5);
+    rope["long_factor"] = std::vector<double>(pairs, 6.0);
+  }
+  if (family.rotary.query_growth != 0) rope["llama_4_scaling_beta"] = 0.2;
+  model[family.rotary.sliding_theta ? "rope_scaling" : "rope_parameters"] = rope;
+}
+
+void draw_scales(Json& model, const arch::Family& family, Dice& dice) {
+  if (family.query_pre_attn_scalar != 0 && dice.chance(0.7)) model["query_pre_attn_scalar"] = dice.between(1, 64);
+  if (!family.multipliers) return;
+  for (const char* key : {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}) {
+    if (dice.chance(0.7)) model[key] = dice.one_of<double>({0.25, 0.7, 3.0});
+  }
+}
+
 }  // namespace
 
 Json draw_model(Dice& dice) {
@@ -97,17 +129,25 @@ Json draw_model(Dice& dice) {
   draw_heads(model, dice);
   if (dice.chance(0.05)) draw_usual_size(model, dice);
   if (family.head_dim != 0 && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
-  if (family.input_bias == arch::Bias::kByKey) model["attention_bias"] = dice.chance(0.2);
+  if (family.input_bias == arch::Bias::kByKey || family.input_bias == arch::Bias::kByKeyElseTrue)
+    model["attention_bias"] = dice.chance(0.2);
   if (family.feed_forward_bias == arch::Bias::kByKey) model["mlp_bias"] = dice.chance(0.2);
   draw_window(model, family, dice);
-  if (dice.chance(0.1)) {
-    model["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
-                                {"factor", 8.0},           {"low_freq_factor", 1.0},
-                                {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 64}};
-  }
+  draw_positions(model, family, dice);
+  draw_scales(model, family, dice);
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
-  model["bos_token_id"] = nullptr;
+  model["bos_token_id"] = model["pad_token_id"] = nullptr;
   return model;
+}
+
+std::vector<std::string> projections_of(const Json& model) {
+  std::vector<std::string> names;
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(arch::parse_architecture(model, "config.json"))) {
+    if (spec.role != arch::Role::kProjection || spec.layer != 0) continue;
+    const std::string module = spec.module();
+    names.push_back(module.substr(module.rfind('.') + 1));
+  }
+  return names;
 }
 
 std::vector<Sample> draw_samples(int64_t count, int64_t longest, Dice& dice) {
