@@ -103,8 +103,8 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   ops::TiedEmbedding embed(const at::Tensor& ids_BS) const;
   // Layers [first, end), each checkpointed where that saves anything.
   at::Tensor run_stack(int64_t first, int64_t end, LayerInputs inputs, const LayerContext& context);
-  // The new tokens; where LongRoPE turns those in the cache otherwise than before, these as well: the cache is empty then.
-  // empty.
+  // The new tokens; where LongRoPE turns those in the cache otherwise than before, these as well: the cache is empty
+  // then.
   at::Tensor ids_to_read(const at::Tensor& ids_BS, KeyValueCache& cache) const;
   // What the encoder makes of its stream, [B * S, D].
   at::Tensor encode(at::Tensor stream_TD, const Inputs& inputs);

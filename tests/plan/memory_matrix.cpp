@@ -224,6 +224,7 @@ void set_encoder(arch::Architecture& architecture, arch::LayerSpec layer, const 
   architecture.relative = arch::RelativePositions{32, 128};
   layer.naming = arch::Naming::kT5;
   layer.attention.scaled = false;
+  layer.attention.rotary.reset();
   layer.feed_forward.gated = levels[kFamily] == kFlanT5;
   layer.feed_forward.activation = layer.feed_forward.gated ? Activation::kGelu : Activation::kRelu;
   if (levels[kFamily] == kFlanT5) architecture.dropout = 0.1;
