@@ -26,17 +26,24 @@ constexpr const char* kRing = "ids and targets of the batch in work and of the n
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
 
-// Numbers of ops::RotaryTable, which has a power of two of positions, and at least 64: cosines and sines, of queries
-// apart where these are scaled, and of passes beyond LongRoPE's original positions.
-int64_t rotary_numbers(const arch::Rotary& rotary, int64_t longest) {
-  const auto table = [&](int64_t length) {
-    if (length == 0) return int64_t{0};
-    const auto positions = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
-    return std::max<int64_t>(64, positions) * rotary.width / 2 * (rotary.scales_queries() ? 4 : 2);
-  };
-  const int64_t original = arch::original_positions(rotary);
-  if (original == 0 || longest <= original) return table(longest);
-  return table(original) + table(longest);
+// ops::RotaryTable has a power of two of positions, and at least 64: cosines and sines, of queries apart where these
+// are scaled.
+footprint::Bytes rotary_table(const arch::Rotary& rotary, int64_t length) {
+  const auto positions =
+      length == 0 ? 0 : std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
+  return {"rotary tables",
+          "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
+          {{rotary.scales_queries() ? 4 : 2, "of"}, {positions, "positions"}, {rotary.width / 2, ""}, {4, "bytes"}},
+          Component::kWeights};
+}
+
+// Of every way of turning heads; of LongRoPE one more where a sequence reaches beyond its original positions.
+void add_rotary_tables(const arch::Architecture& architecture, int64_t longest, Tensors& moment) {
+  for (const arch::Rotary& rotary : architecture.rotaries()) {
+    const int64_t original = arch::original_positions(rotary);
+    if (original > 0 && longest > original) moment.push_back(rotary_table(rotary, original));
+    moment.push_back(rotary_table(rotary, longest));
+  }
 }
 
 bool has_one_token(const Workload& workload) {
@@ -84,12 +91,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                      "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
                      {{step_sizes, "step sizes"}, {4, "bytes"}},
                      kOfModel}};
-  for (const arch::Rotary& rotary : architecture.rotaries()) {
-    moment.push_back({"rotary tables",
-                      "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
-                      {{rotary_numbers(rotary, longest_sequence(workload)), "numbers"}, {4, "bytes"}},
-                      kOfModel});
-  }
+  add_rotary_tables(architecture, longest_sequence(workload), moment);
   for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
   const auto functionality = [&](const char* what, const char* source, Product product) {
