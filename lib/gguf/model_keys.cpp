@@ -27,16 +27,18 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
 // Of a module within a layer; empty where it has none.
 std::string_view module_name(const LayerSpec& layer, std::string_view module) {
   const arch::LayerNames names = layer.names();
-  const bool before = layer.norms_before();
+  const auto there = [](bool has, const char* name) { return std::string_view(has ? name : ""); };
   const std::pair<std::string_view, std::string_view> table[] = {
-      {names.attention.norm, before ? "attn_norm" : "post_attention_norm"},
+      {there(layer.norms_before(), names.attention.norm_before), "attn_norm"},
+      {there(layer.norms_after(), names.attention.norm_after), "post_attention_norm"},
       {names.attention.query, "attn_q"},
       {names.attention.key, "attn_k"},
       {names.attention.value, "attn_v"},
       {names.attention.output, "attn_output"},
       {names.attention.query_norm, "attn_q_norm"},
       {names.attention.key_norm, "attn_k_norm"},
-      {names.feed_forward.norm, before ? "ffn_norm" : "post_ffw_norm"},
+      {there(layer.norms_before(), names.feed_forward.norm_before), "ffn_norm"},
+      {there(layer.norms_after(), names.feed_forward.norm_after), "post_ffw_norm"},
       {names.feed_forward.gate, "ffn_gate"},
       {names.feed_forward.up, "ffn_up"},
       {names.feed_forward.down, "ffn_down"},
@@ -45,6 +47,9 @@ std::string_view module_name(const LayerSpec& layer, std::string_view module) {
       std::find_if(std::begin(table), std::end(table), [&](const auto& row) { return row.first == module; });
   return found == std::end(table) ? "" : found->second;
 }
+
+// Of every layer: the families here have one way of turning heads.
+const arch::Rotary& rotary_of(const Architecture& model) { return *model.layers.front().attention.rotary; }
 
 uint32_t number(int64_t value) { return static_cast<uint32_t>(value); }
 
@@ -76,7 +81,14 @@ const LlamaCppArchitecture& llama_cpp_architecture(const Architecture& model, co
     for (const LlamaCppArchitecture& row : kArchitectures) known.append(known.empty() ? "" : ", ").append(row.family);
     throw Error(where + ": " + model.family + " cannot be written as GGUF", "the families that can: " + known);
   }
-  if (model.rope_scaling && !target->stretches) refuse(*target, where, "rotary positions are stretched as Llama 3's");
+  const arch::RopeScaling& scaling = rotary_of(model).scaling;
+  if (std::holds_alternative<arch::Llama3Rope>(scaling) && !target->stretches) {
+    refuse(*target, where, "rotary positions are stretched as Llama 3's");
+  } else if (!std::holds_alternative<arch::Llama3Rope>(scaling) && !std::holds_alternative<std::monostate>(scaling)) {
+    throw Error(
+        where + ": its rotary positions are stretched otherwise than Llama 3's, which is not written as GGUF yet",
+        "export a folder for transformers: leave out --format gguf");
+  }
   for (const LayerSpec& layer : model.layers) check_layer(layer, model, *target, where);
   if (model.sliding_window() > 0) {
     log_warning(where + ": llama.cpp's '" + std::string(target->name) +
@@ -99,7 +111,7 @@ weights::GgufKeys model_keys(const Architecture& model, const LlamaCppArchitectu
       {name + ".attention.key_length", number(model.head_dim())},
       {name + ".attention.value_length", number(model.head_dim())},
       {name + ".attention.layer_norm_rms_epsilon", static_cast<float>(model.rms_norm_eps)},
-      {name + ".rope.freq_base", static_cast<float>(model.rope_theta)},
+      {name + ".rope.freq_base", static_cast<float>(rotary_of(model).theta)},
       {name + ".rope.dimension_count", number(model.head_dim())},
       {name + ".vocab_size", number(vocabulary)},
   };
@@ -138,11 +150,14 @@ int64_t row_in_pairs(int64_t row, int64_t rows, int64_t heads) {
 }
 
 std::vector<float> rope_factors(const Architecture& model) {
-  if (!model.rope_scaling) return {};
-  const arch::ScaledRope& scaling = *model.rope_scaling;
+  arch::Rotary plain = rotary_of(model);
+  const auto* llama3 = std::get_if<arch::Llama3Rope>(&plain.scaling);
+  if (llama3 == nullptr) return {};
+  const arch::Llama3Rope scaling = *llama3;
+  plain.scaling = std::monostate();
   const auto original = static_cast<double>(scaling.original_positions);
   std::vector<float> factors;
-  for (const float frequency : arch::rotary_frequencies(model.rope_theta, model.head_dim(), std::nullopt)) {
+  for (const float frequency : arch::rotary_frequencies(plain)) {
     const double wavelength = 2 * std::numbers::pi / double{frequency};
     const double blend = std::clamp((original / wavelength - scaling.low_frequency_factor) /
                                         (scaling.high_frequency_factor - scaling.low_frequency_factor),

@@ -90,7 +90,8 @@ TEST(ModelKeys, DescribeAModel) {
   EXPECT_EQ(count("attention.key_length"), model.head_dim());
   EXPECT_EQ(count("rope.dimension_count"), model.head_dim());
   EXPECT_EQ(count("vocab_size"), 77);
-  EXPECT_EQ(std::get<float>(by_name.at("llama.rope.freq_base")), static_cast<float>(model.rope_theta));
+  EXPECT_EQ(std::get<float>(by_name.at("llama.rope.freq_base")),
+            static_cast<float>(model.layers.front().attention.rotary->theta));
   EXPECT_EQ(std::get<float>(by_name.at("llama.attention.layer_norm_rms_epsilon")),
             static_cast<float>(model.rms_norm_eps));
 }
@@ -108,10 +109,18 @@ TEST(ModelKeys, TellOfWindows) {
   EXPECT_EQ(std::get<std::vector<bool>>(by_name.at("qwen2.attention.sliding_window_pattern")), windowed);
 }
 
+TEST(ModelKeys, RefuseOtherStretches) {
+  Architecture model = golden("llama_stretched");
+  for (arch::LayerSpec& layer : model.layers) layer.attention.rotary->scaling = arch::LinearRope{2};
+  EXPECT_THROW(llama_cpp_architecture(model, "model"), Error);
+}
+
 TEST(ModelKeys, DivideFrequenciesAsTheyAreStretched) {
   const Architecture model = golden("llama_stretched");
-  const auto plain = arch::rotary_frequencies(model.rope_theta, model.head_dim(), std::nullopt);
-  const auto stretched = arch::rotary_frequencies(model.rope_theta, model.head_dim(), model.rope_scaling);
+  arch::Rotary rotary = *model.layers.front().attention.rotary;
+  const auto stretched = arch::rotary_frequencies(rotary);
+  rotary.scaling = std::monostate();
+  const auto plain = arch::rotary_frequencies(rotary);
   const auto factors = rope_factors(model);
   ASSERT_EQ(factors.size(), plain.size());
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i] / factors[i], stretched[i], 1e-6 * stretched[i]) << i;
