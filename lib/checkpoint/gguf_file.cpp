@@ -93,11 +93,14 @@ class ModelContents {
     if (const std::vector<float> factors = gguf::rope_factors(architecture_); !factors.empty()) {
       contents.add("rope_freqs.weight", GgufType::kF32, GgufRows::of(factors));
     }
-    const bool tied = architecture_.tie_word_embeddings;
+    // What the head reads is scaled in T5, which llama.cpp leaves to the head.
+    const double scale = architecture_.head_scale;
+    const bool tied = architecture_.tie_word_embeddings, apart = tied && (target_.needs_head || scale != 1);
     for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture_)) {
-      const bool is_head = spec.role == arch::Role::kHead || (tied && spec.role == arch::Role::kEmbedding);
-      add(contents, spec, gguf::tensor_name(spec, architecture_), type, is_head);
-      if (tied && target_.needs_head && is_head) add(contents, spec, "output.weight", type, is_head);
+      const bool is_embedding = spec.role == arch::Role::kEmbedding, is_head = spec.role == arch::Role::kHead;
+      add(contents, spec, gguf::tensor_name(spec, architecture_), type, is_head || (tied && !apart && is_embedding),
+          is_head ? scale : 1);
+      if (apart && is_embedding) add(contents, spec, "output.weight", type, /*is_head=*/true, scale);
     }
     refuse_leftovers();
     return contents;
@@ -105,7 +108,7 @@ class ModelContents {
 
  private:
   void add(Contents& contents, const arch::ParameterSpec& spec, std::string name, const gguf::FileType& type,
-           bool is_head) {
+           bool is_head, double scale) {
     const TensorSource& from = source(spec.name);
     std::vector<int64_t> expected = spec.shape;
     if (spec.has_row_per_token()) expected[0] = embedding().shape.front();
@@ -115,7 +118,7 @@ class ModelContents {
     }
     used_.insert(spec.name);
     contents.add(std::move(name), gguf::tensor_type(type, from.shape, is_head),
-                 {from, gguf::heads_in_pairs(spec, architecture_, target_)});
+                 {from, gguf::heads_in_pairs(spec, architecture_, target_), scale});
   }
 
   void refuse_leftovers() const {

@@ -97,7 +97,9 @@ void write_rows(const GgufRows& rows, const GgufTensor& tensor, const std::strin
       at::from_blob(const_cast<std::byte*>(data), {count, columns}, at::TensorOptions(ops::scalar_type(source.dtype)));
   const int64_t step = std::max<int64_t>(1, kBlockElements / columns);
   for (int64_t first = 0; first < count; first += step) {
-    const at::Tensor block = rounded(widened(stored_ND, first, std::min(step, count - first), rows.heads), tensor.type);
+    at::Tensor wide_ND = widened(stored_ND, first, std::min(step, count - first), rows.heads);
+    if (rows.scale != 1) wide_ND = wide_ND.mul(rows.scale);
+    const at::Tensor block = rounded(wide_ND, tensor.type);
     if (!block.defined()) {
       throw Error(where + ": tensor " + source.name + " holds numbers that are not finite in the file's type",
                   "choose --outtype bf16 or f32, whose range is wider, or export another checkpoint");

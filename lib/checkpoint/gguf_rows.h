@@ -13,6 +13,7 @@ namespace fathom::checkpoint {
 struct GgufRows {
   weights::TensorSource source;
   int64_t heads = 0;  // above 0: rows change places as gguf::row_in_pairs says
+  double scale = 1;   // of all numbers
 
   // Numbers that no file has.
   static GgufRows of(const std::vector<float>& values);

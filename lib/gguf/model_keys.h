@@ -19,7 +19,7 @@ struct LlamaCppArchitecture {
   bool stretches;           // it reads rope_freqs.weight
   bool output_bias;         // of attention's output and of the feed-forward part
   bool free_head_size;      // queries may be wider or narrower than the stream
-  bool needs_head;          // a tied head stands in the file as a tensor of its own
+  bool needs_head;          // a tied head stands in the file as a tensor of its own, as scaled ones do everywhere
 };
 
 // Throws Error, beginning with `where`, for a family that llama.cpp has no architecture for, naming those that it has,

@@ -37,12 +37,7 @@ void check(const SentencePieceModel& model, const std::string& file) {
   }
 }
 
-}  // namespace
-
-weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenLists& lists) {
-  const std::string file = (folder / "tokenizer.model").string();
-  const SentencePieceModel model = tokenizer::read_sentencepiece_model(file);
-  check(model, file);
+void add_pieces(const SentencePieceModel& model, const std::string& file, TokenLists& lists) {
   lists.scores.assign(lists.texts.size(), kUnusedScore);
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const auto kind = static_cast<TokenKind>(model.types[id]);
@@ -50,6 +45,15 @@ weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenL
     lists.set(static_cast<int64_t>(id), is_text ? with_blanks(model.pieces[id]) : model.pieces[id], kind, file);
     lists.scores[id] = model.scores[id];
   }
+}
+
+}  // namespace
+
+weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenLists& lists) {
+  const std::string file = (folder / "tokenizer.model").string();
+  const SentencePieceModel model = tokenizer::read_sentencepiece_model(file);
+  check(model, file);
+  add_pieces(model, file, lists);
   const tokenizer::TokenizerFiles files = tokenizer::read_tokenizer_files(folder, /*only_plain=*/true);
   for (const auto& [id, token] : files.added) {
     const TokenKind kind = kind_of_added(token.text, token.special);
@@ -58,6 +62,25 @@ weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenL
   }
   return {{"tokenizer.ggml.pre", std::string("default")},
           {"tokenizer.ggml.add_space_prefix", files.adds_prefix_space.value_or(true)}};
+}
+
+weights::GgufKeys spiece_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
+                              TokenLists& lists) {
+  const std::string file = (folder / "spiece.model").string();
+  const SentencePieceModel model = tokenizer::read_sentencepiece_model(file);
+  add_pieces(model, file, lists);
+  for (auto id = std::ssize(model.pieces); id < tokenizer.vocabulary_size(); ++id) {  // T5's sentinels
+    lists.set(id, tokenizer.piece(static_cast<int32_t>(id)), TokenKind::kControl, file);
+    lists.scores[static_cast<size_t>(id)] = kAddedScore;
+  }
+  weights::GgufKeys keys = {{"tokenizer.ggml.pre", std::string("default")},
+                            {"tokenizer.ggml.add_space_prefix", model.adds_prefix},
+                            {"tokenizer.ggml.remove_extra_whitespaces", model.joins_blanks}};
+  if (!model.characters.empty()) {
+    keys.emplace_back("tokenizer.ggml.precompiled_charsmap",
+                      std::vector<uint8_t>(model.characters.begin(), model.characters.end()));
+  }
+  return keys;
 }
 
 }  // namespace fathom::gguf

@@ -70,15 +70,13 @@ weights::GgufKeys tokenizer_keys(const std::filesystem::path& folder, const arch
   const std::string model_key = std::string(kPrefix) + "model";
   const Source source = tokenizer::Tokenizer::source_in(folder);
   if (source == Source::kNone) return {{model_key, std::string("none")}};
-  if (source == Source::kSpieceModel) {
-    throw Error((folder / "spiece.model").string() + ": is T5's, and cannot be written as GGUF",
-                "export a folder for transformers: leave out --format gguf");
-  }
   const std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::open(folder);
-  const bool byte_level = source == Source::kTokenizerJson;
+  const bool byte_level = source == Source::kTokenizerJson, unigram = source == Source::kSpieceModel;
   TokenLists lists(vocabulary);
-  weights::GgufKeys own = byte_level ? byte_level_keys(folder, *tokenizer, lists) : sentencepiece_keys(folder, lists);
-  weights::GgufKeys keys = {{model_key, std::string(byte_level ? "gpt2" : "llama")}};
+  const weights::GgufKeys own = byte_level ? byte_level_keys(folder, *tokenizer, lists)
+                                : unigram  ? spiece_keys(folder, *tokenizer, lists)
+                                           : sentencepiece_keys(folder, lists);
+  weights::GgufKeys keys = {{model_key, std::string(byte_level ? "gpt2" : unigram ? "t5" : "llama")}};
   keys.insert(keys.end(), own.begin(), own.end());
   keys.emplace_back(std::string(kPrefix) + "tokens", std::move(lists.texts));
   if (!lists.scores.empty()) keys.emplace_back(std::string(kPrefix) + "scores", std::move(lists.scores));

@@ -40,12 +40,14 @@ TokenKind kind_of_added(std::string_view text, bool special);
 // for.
 std::string pre_tokenizer_name(const Json& tokenizer_json, const std::string& file);
 
-// Of a folder whose tokenizer is byte-level BPE in tokenizer.json, or SentencePiece's BPE in tokenizer.model; both fill
-// lists and return the keys that only they have. Throw Error naming what llama.cpp does otherwise, and warn where that
-// is a matter of single texts.
+// Of a folder whose tokenizer is byte-level BPE in tokenizer.json, SentencePiece's BPE in tokenizer.model, or T5's
+// Unigram in spiece.model; all fill lists and return the keys that only they have. Throw Error naming what llama.cpp
+// does otherwise, and warn where that is a matter of single texts.
 weights::GgufKeys byte_level_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
                                   TokenLists& lists);
 weights::GgufKeys sentencepiece_keys(const std::filesystem::path& folder, TokenLists& lists);
+weights::GgufKeys spiece_keys(const std::filesystem::path& folder, const tokenizer::Tokenizer& tokenizer,
+                              TokenLists& lists);
 
 // All of them. vocabulary: rows of the embedding. Of a folder without a tokenizer: the one key that says so.
 weights::GgufKeys tokenizer_keys(const std::filesystem::path& folder, const arch::Architecture& model,

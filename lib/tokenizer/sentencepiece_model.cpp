@@ -46,6 +46,7 @@ SentencePieceModel read_sentencepiece_model(const std::filesystem::path& path) {
       if (part.number == 2 && field.number == 3) model.algorithm = field.value;  // trainer_spec.model_type
       if (part.number != 3) return;                                              // normalizer_spec
       if (field.number == 2) model.characters = field.bytes;
+      if (field.number == 3) model.adds_prefix = field.value != 0;
       if (field.number == 4) model.joins_blanks = field.value != 0;
     });
   });

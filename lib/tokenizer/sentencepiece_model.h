@@ -17,6 +17,7 @@ struct SentencePieceModel {
   std::vector<float> scores;
   std::vector<uint64_t> types;
   std::string characters;    // precompiled_charsmap: how characters are rewritten first
+  bool adds_prefix = true;   // add_dummy_prefix
   bool joins_blanks = true;  // remove_extra_whitespaces
   uint64_t algorithm = kUnigram;
 };

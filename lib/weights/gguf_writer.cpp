@@ -29,6 +29,8 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 template <typename T>
 constexpr uint32_t kKind = 0;
 template <>
+constexpr uint32_t kKind<uint8_t> = 0;
+template <>
 constexpr uint32_t kKind<uint32_t> = 4;
 template <>
 constexpr uint32_t kKind<int32_t> = 5;

@@ -22,8 +22,8 @@ bool is_quantized(GgufType type);
 // Of a row of so many values, which are whole blocks where the type is quantized.
 int64_t gguf_row_bytes(GgufType type, int64_t columns);
 
-using GgufValue = std::variant<uint32_t, float, bool, std::string, std::vector<int32_t>, std::vector<float>,
-                               std::vector<bool>, std::vector<std::string>>;
+using GgufValue = std::variant<uint32_t, float, bool, std::string, std::vector<uint8_t>, std::vector<int32_t>,
+                               std::vector<float>, std::vector<bool>, std::vector<std::string>>;
 using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;  // in the order of the file
 
 struct GgufTensor {

@@ -52,6 +52,7 @@ def write_file(path):
     writer.add_bool("a.other", False)
     writer.add_string("a.text", "▁Übung")
     writer.add_array("a.texts", ["<s>", "a", "Ġb"])
+    writer.add_array("a.bytes", b"\x00\x7f\xff")
     writer.add_array("a.numbers", [1, -1, 6])
     writer.add_array("a.scores", [-1.5, 0.0, 1000.25])
     writer.add_array("a.flags", [True, False, True])

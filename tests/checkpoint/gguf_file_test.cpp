@@ -204,6 +204,22 @@ TEST_F(GgufFileTest, LeavesATiedHeadOut) {
   EXPECT_THAT(export_model(request_), HasSubstr("11 tensors"));
 }
 
+// T5's first models scale what the head reads, and share the head with the embedding.
+TEST_F(GgufFileTest, ScalesAHeadByItself) {
+  request_.source = FATHOM_SOURCE_DIR "/tests/model/golden/t5_first";
+  request_.gguf_type = "f32";
+  export_model(request_);
+  const weights::ModelFolder folder(request_.source);
+  const auto entry = folder.find("shared.weight");
+  const at::Tensor embedding =
+      at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kHalf).to(at::kFloat);
+  const std::string content = read_file(request_.out);
+  for (const at::Tensor& part : {embedding, embedding.mul(1 / std::sqrt(18.0))}) {
+    const std::string bytes(static_cast<const char*>(part.const_data_ptr()), part.nbytes());
+    EXPECT_NE(content.find(bytes), std::string::npos);
+  }
+}
+
 TEST_F(GgufFileTest, MergesAnAdapter) {
   save_adapter();
   request_.merge = true;

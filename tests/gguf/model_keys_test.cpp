@@ -54,6 +54,27 @@ TEST(ModelKeys, NameTensorsAsLlamaCppDoes) {
   EXPECT_EQ(olmo2.at("model.layers.0.post_feedforward_layernorm.weight"), "blk.0.post_ffw_norm.weight");
 }
 
+TEST(ModelKeys, NameTheStacksOfAnEncoderAndDecoder) {
+  const auto t5 = names_of(golden("t5_flan"));
+  EXPECT_EQ(t5.at("shared.weight"), "token_embd.weight");
+  EXPECT_EQ(t5.at("encoder.block.1.layer.0.SelfAttention.q.weight"), "enc.blk.1.attn_q.weight");
+  EXPECT_EQ(t5.at("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+            "enc.blk.0.attn_rel_b.weight");
+  EXPECT_EQ(t5.at("encoder.block.0.layer.1.DenseReluDense.wi_0.weight"), "enc.blk.0.ffn_gate.weight");
+  EXPECT_EQ(t5.at("encoder.block.0.layer.1.layer_norm.weight"), "enc.blk.0.ffn_norm.weight");
+  EXPECT_EQ(t5.at("encoder.final_layer_norm.weight"), "enc.output_norm.weight");
+  EXPECT_EQ(t5.at("decoder.block.2.layer.0.SelfAttention.o.weight"), "dec.blk.2.attn_o.weight");
+  EXPECT_EQ(t5.at("decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"),
+            "dec.blk.0.attn_rel_b.weight");
+  EXPECT_EQ(t5.at("decoder.block.2.layer.1.EncDecAttention.v.weight"), "dec.blk.2.cross_attn_v.weight");
+  EXPECT_EQ(t5.at("decoder.block.2.layer.1.layer_norm.weight"), "dec.blk.2.cross_attn_norm.weight");
+  EXPECT_EQ(t5.at("decoder.block.0.layer.2.DenseReluDense.wo.weight"), "dec.blk.0.ffn_down.weight");
+  EXPECT_EQ(t5.at("decoder.final_layer_norm.weight"), "dec.output_norm.weight");
+  EXPECT_EQ(t5.at("lm_head.weight"), "output.weight");
+  EXPECT_EQ(names_of(golden("t5_first")).at("encoder.block.0.layer.1.DenseReluDense.wi.weight"),
+            "enc.blk.0.ffn_up.weight");
+}
+
 TEST(ModelKeys, LetHalvesOfHeadsTakeTurns) {
   std::vector<int64_t> order;
   for (int64_t row = 0; row < 12; ++row) order.push_back(row_in_pairs(row, 12, 2));
@@ -96,6 +117,21 @@ TEST(ModelKeys, DescribeAModel) {
             static_cast<float>(model.rms_norm_eps));
 }
 
+TEST(ModelKeys, DescribeAnEncoderAndDecoder) {
+  const Architecture model = golden("t5_flan", {{"num_layers", 4}});
+  const auto keys = model_keys(model, llama_cpp_architecture(model, "folder"), 61);
+  const std::map<std::string, weights::GgufValue> by_name(keys.begin(), keys.end());
+  const auto count = [&](const char* key) { return std::get<uint32_t>(by_name.at(std::string("t5.") + key)); };
+  EXPECT_EQ(count("block_count"), 4);
+  EXPECT_EQ(count("decoder_block_count"), 3);
+  EXPECT_EQ(count("context_length"), 512);
+  EXPECT_EQ(count("attention.head_count"), 3);
+  EXPECT_EQ(count("attention.key_length"), 6);
+  EXPECT_EQ(count("attention.relative_buckets_count"), 32);
+  EXPECT_EQ(count("decoder_start_token_id"), 0);
+  EXPECT_FALSE(by_name.contains("t5.rope.freq_base"));
+}
+
 TEST(ModelKeys, TellOfWindows) {
   const Architecture model = golden("qwen2_windowed");
   testing::internal::CaptureStderr();
@@ -134,7 +170,11 @@ TEST(ModelKeys, RefuseByNameWhatLlamaCppDoesNotHave) {
   EXPECT_THAT(refusal(golden("ministral")), AllOf(HasSubstr("MinistralForCausalLM cannot be written as GGUF"),
                                                   HasSubstr("LlamaForCausalLM, MistralForCausalLM")));
   EXPECT_THAT(refusal(golden("cwm")), HasSubstr("CwmForCausalLM cannot be written as GGUF"));
-  EXPECT_THAT(refusal(golden("t5_flan")), HasSubstr("T5ForConditionalGeneration cannot be written as GGUF"));
+  EXPECT_EQ(refusal(golden("t5_first")), "");
+  EXPECT_THAT(refusal(golden("t5_flan")), HasSubstr("the decoder has more layers than the encoder"));
+  EXPECT_THAT(refusal(golden("t5_far")), HasSubstr("relative_attention_max_distance is 23"));
+  EXPECT_THAT(refusal(golden("t5_first", {{"feed_forward_proj", "gelu_new"}})),
+              HasSubstr("feed_forward_proj is neither relu nor gated-gelu"));
   EXPECT_THAT(refusal(golden("qwen3_biased")), HasSubstr("biases to outputs, which llama.cpp's 'qwen3' does not have"));
   EXPECT_THAT(refusal(golden("olmo2_biased")), HasSubstr("biases to outputs"));
   EXPECT_THAT(refusal(golden("qwen2_stretched")), HasSubstr("stretched"));

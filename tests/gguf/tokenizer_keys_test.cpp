@@ -163,8 +163,27 @@ TEST_F(TokenizerKeysTest, RefuseMoreTokensThanRows) {
   EXPECT_THAT(refusal(kTests / "qwen2", 760), HasSubstr("has the id 760, but the embedding has 760 rows"));
 }
 
-TEST_F(TokenizerKeysTest, RefuseUnigram) {
-  EXPECT_THAT(refusal(kTests / "t5"), HasSubstr("cannot be written as GGUF"));
+TEST_F(TokenizerKeysTest, ListT5sPiecesAndSentinels) {
+  const std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::open(kTests / "t5");
+  const int64_t size = tokenizer->vocabulary_size(), pieces = size - 100;
+  read(kTests / "t5", size + 4);
+  EXPECT_EQ(at<std::string>("tokenizer.ggml.model"), "t5");
+  EXPECT_EQ(token(2), "<unk>");
+  EXPECT_EQ(kind(2), TokenKind::kUnknown);
+  EXPECT_EQ(kind(1), TokenKind::kControl);
+  EXPECT_EQ(kind(pieces - 1), TokenKind::kNormal);
+  EXPECT_EQ(token(pieces), "<extra_id_99>");
+  EXPECT_EQ(kind(size - 1), TokenKind::kControl);
+  EXPECT_EQ(kind(size), TokenKind::kUnused);
+  EXPECT_FALSE(at<std::vector<uint8_t>>("tokenizer.ggml.precompiled_charsmap").empty());
+  EXPECT_TRUE(at<bool>("tokenizer.ggml.add_space_prefix"));
+  EXPECT_TRUE(at<bool>("tokenizer.ggml.remove_extra_whitespaces"));
+  EXPECT_TRUE(at<bool>("tokenizer.ggml.add_eos_token"));
+  EXPECT_FALSE(at<bool>("tokenizer.ggml.add_bos_token"));
+  EXPECT_EQ(at<uint32_t>("tokenizer.ggml.eos_token_id"), 1);
+}
+
+TEST_F(TokenizerKeysTest, RefuseUnigramUnderAnotherName) {
   fs::copy_file(kTests / "t5" / "spiece.model", folder_ / "tokenizer.model");
   put("tokenizer_config.json", R"({"add_bos_token": false})");
   EXPECT_THAT(refusal(folder_), HasSubstr("model_type"));

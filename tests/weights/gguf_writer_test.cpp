@@ -32,6 +32,7 @@ GgufKeys golden_keys() {
           {"a.other", false},
           {"a.text", std::string("▁Übung")},
           {"a.texts", std::vector<std::string>{"<s>", "a", "Ġb"}},
+          {"a.bytes", std::vector<uint8_t>{0, 0x7F, 0xFF}},
           {"a.numbers", std::vector<int32_t>{1, -1, 6}},
           {"a.scores", std::vector<float>{-1.5f, 0, 1000.25f}},
           {"a.flags", std::vector<bool>{true, false, true}}};
