@@ -66,7 +66,9 @@ void check_index(int32_t index, int32_t least, size_t count) {
 schedule::Schedule schedule_from_json(const Json& value) {
   schedule::Schedule schedule;
   for (const Json& step : value.at("steps")) schedule.steps.push_back(batches_from_json(step));
-  for (const Json& answers : value.at("answers")) schedule.answers.push_back(answers_from_json(answers));
+  for (const Json& answers : value.value("answers", Json::array())) {
+    schedule.answers.push_back(answers_from_json(answers));
+  }
   schedule.evaluation = batches_from_json(value.at("evaluation"));
   schedule.evaluation_order = value.at("evaluation_order").get<std::vector<int32_t>>();
   schedule.events = value.at("events").get<std::vector<int32_t>>();
