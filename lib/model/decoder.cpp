@@ -207,7 +207,7 @@ at::Tensor Decoder::State::ids_to_read(const at::Tensor& ids_BS, KeyValueCache& 
     turns_anew = turns_anew || (original > 0 && cache.length > 0 && cache.length <= original && end > original);
   }
   if (!keeps_ids) return ids_BS;
-  cache.ids_BS = cache.length > 0 ? at::cat({cache.ids_BS, ids_BS}, 1) : ids_BS;
+  cache.ids_BS = cache.length > 0 ? at::cat({cache.ids_BS, ids_BS}, 1) : ids_BS.clone();
   if (!turns_anew) return ids_BS;
   cache.length = 0;
   return cache.ids_BS;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "arch/rotary_frequencies.h"
 #include "base/error.h"
 
 namespace fathom::schedule {
@@ -80,6 +81,19 @@ std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const da
     largest.push_back(batch.shape);
   }
   return largest;
+}
+
+void refuse_answers_read_anew(const arch::Architecture& architecture, const std::vector<AnswerShape>& shapes) {
+  for (const arch::Rotary& rotary : architecture.rotaries()) {
+    const int64_t border = arch::original_positions(rotary);
+    if (border == 0) continue;
+    for (const AnswerShape& shape : shapes) {
+      if (shape.first > border || shape.positions <= border) continue;
+      throw UsageError("predict_with_generate: answers reach beyond " + std::to_string(border) +
+                           " tokens, from where on this model's positions (longrope) are others for all of them",
+                       "lower max_length or generation_max_length, or remove predict_with_generate");
+    }
+  }
 }
 
 }  // namespace fathom::schedule

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "data/dataset.h"
 
@@ -40,5 +41,9 @@ int64_t longest_answer(const config::RunConfig& config, const data::Dataset& val
 // Of each number of rows (kernels differ by it: one row has products of one token) those that no other exceeds; none
 // where the config asks for no answers.
 std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation);
+
+// Throws UsageError for answers that cross the border from which on LongRoPE turns every token otherwise: they would be
+// read anew there, in a pass that no plan has.
+void refuse_answers_read_anew(const arch::Architecture& architecture, const std::vector<AnswerShape>& shapes);
 
 }  // namespace fathom::schedule

@@ -11,6 +11,7 @@
 #include "data/files.h"
 #include "data/read.h"
 #include "data/token_file.h"
+#include "schedule/answers.h"
 #include "schedule/run_date.h"
 #include "schedule/tokens_identity.h"
 
@@ -213,6 +214,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
     inputs.train = std::move(split.kept);
     inputs.validation = std::move(split.held_out);
   }
+  refuse_answers_read_anew(inputs.architecture, answer_shapes(config, inputs.validation));
   warn_of_positions_beyond_the_model(inputs);
   warn_of_endless_answers(inputs);
   inputs.longest_train = inputs.train.longest();

@@ -98,5 +98,16 @@ TEST(AnswerBatches, NeedPrompts) {
   }
 }
 
+TEST(Answers, AreRefusedWhereLongropeTurnsThemAnew) {
+  arch::Architecture architecture;
+  architecture.layers.resize(1);
+  architecture.layers.front().attention.rotary = arch::Rotary{.width = 2, .scaling = arch::LongRope{{1}, {2}, 16}};
+  EXPECT_NO_THROW(refuse_answers_read_anew(architecture, {{2, 5, 16, 0}, {2, 17, 40, 0}}));
+  EXPECT_THROW(refuse_answers_read_anew(architecture, {{2, 5, 17, 0}}), UsageError);
+  EXPECT_THROW(refuse_answers_read_anew(architecture, {{2, 16, 17, 0}}), UsageError);
+  architecture.layers.front().attention.rotary->scaling = arch::LinearRope{2};
+  EXPECT_NO_THROW(refuse_answers_read_anew(architecture, {{2, 5, 17, 0}}));
+}
+
 }  // namespace
 }  // namespace fathom::schedule
