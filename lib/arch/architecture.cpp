@@ -34,6 +34,7 @@ std::vector<Linear> linears_of(const Attention& attention, const AttentionNames&
 std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width) {
   const int64_t inner = feed_forward.width;
   std::vector<Linear> linears;
+  if (feed_forward.experts) return linears;
   if (feed_forward.gated) linears.push_back({names.gate, {inner, width}, feed_forward.bias});
   linears.push_back({names.up, {inner, width}, feed_forward.bias});
   linears.push_back({names.down, {width, inner}, feed_forward.bias});
@@ -43,8 +44,14 @@ std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwar
 constexpr AttentionNames kSelfAttention = {"input_layernorm",  "self_attn",        "self_attn.q_proj",
                                            "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
                                            "self_attn.q_norm", "self_attn.k_norm"};
-constexpr FeedForwardNames kMlp = {
-    "post_attention_layernorm", "mlp", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "mlp.act_fn"};
+constexpr FeedForwardNames kMlp = {"post_attention_layernorm",
+                                   "mlp",
+                                   "mlp.gate_proj",
+                                   "mlp.up_proj",
+                                   "mlp.down_proj",
+                                   "mlp.act_fn",
+                                   "mlp.gate",
+                                   "mlp.experts"};
 constexpr AttentionNames kT5Attention = {"layer.0.layer_norm",
                                          "layer.0.SelfAttention",
                                          "layer.0.SelfAttention.q",
@@ -64,12 +71,22 @@ constexpr AttentionNames kT5Cross = {"layer.1.layer_norm",
 
 // Behind self-attention in an encoder, behind cross-attention in a decoder.
 LayerNames t5_names(bool cross, bool gated) {
-  constexpr FeedForwardNames kGatedEncoder = {"layer.1.layer_norm",          "layer.1.DenseReluDense",
-                                              "layer.1.DenseReluDense.wi_0", "layer.1.DenseReluDense.wi_1",
-                                              "layer.1.DenseReluDense.wo",   "layer.1.DenseReluDense.act"};
-  constexpr FeedForwardNames kGatedDecoder = {"layer.2.layer_norm",          "layer.2.DenseReluDense",
-                                              "layer.2.DenseReluDense.wi_0", "layer.2.DenseReluDense.wi_1",
-                                              "layer.2.DenseReluDense.wo",   "layer.2.DenseReluDense.act"};
+  constexpr FeedForwardNames kGatedEncoder = {"layer.1.layer_norm",
+                                              "layer.1.DenseReluDense",
+                                              "layer.1.DenseReluDense.wi_0",
+                                              "layer.1.DenseReluDense.wi_1",
+                                              "layer.1.DenseReluDense.wo",
+                                              "layer.1.DenseReluDense.act",
+                                              nullptr,
+                                              nullptr};
+  constexpr FeedForwardNames kGatedDecoder = {"layer.2.layer_norm",
+                                              "layer.2.DenseReluDense",
+                                              "layer.2.DenseReluDense.wi_0",
+                                              "layer.2.DenseReluDense.wi_1",
+                                              "layer.2.DenseReluDense.wo",
+                                              "layer.2.DenseReluDense.act",
+                                              nullptr,
+                                              nullptr};
   LayerNames names = {kT5Attention, kT5Cross, cross ? kGatedDecoder : kGatedEncoder};
   if (gated) return names;
   names.feed_forward.gate = nullptr;
@@ -103,6 +120,13 @@ std::string Architecture::layer_prefix(int64_t layer) const {
   const int64_t first = encoder_layers();
   return (layer < first ? names().encoder_layers : names().layers) +
          std::to_string(layer < first ? layer : layer - first) + ".";
+}
+
+const Experts* Architecture::experts() const {
+  for (const LayerSpec& layer : layers) {
+    if (layer.feed_forward.experts) return &*layer.feed_forward.experts;
+  }
+  return nullptr;
 }
 
 int64_t Architecture::sliding_window() const {
@@ -144,6 +168,7 @@ class Specs {
       const auto add_branch = [&](const char* its_norm, const std::vector<Linear>& linears) {
         if (layer.norms_before()) add(architecture_.layer_prefix(number) + its_norm, width, Role::kNorm, number);
         for (const Linear& linear : linears) add_linear(linear, layer, number);
+        if (linears.empty()) add_experts(layer.feed_forward, names.feed_forward, number);
         if (!layer.norms_before()) add(architecture_.layer_prefix(number) + its_norm, width, Role::kNorm, number);
       };
       add_branch(names.attention.norm, linears_of(layer.attention, names.attention, architecture_.hidden_size));
@@ -177,6 +202,20 @@ class Specs {
     add(prefix + linear.norm, {each_head ? layer.attention.head_dim : linear.shape[0]}, Role::kNorm, number);
   }
 
+  void add_experts(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t number) {
+    const std::string prefix = architecture_.layer_prefix(number);
+    const int64_t count = feed_forward.experts->count, width = architecture_.hidden_size, inner = feed_forward.width;
+    add(prefix + names.router, {count, width}, Role::kRouter, number);
+    const auto add_stack = [&](const char* its, int64_t rows, int64_t columns) {
+      const std::string name = prefix + names.experts + its;
+      rows = checked_multiply(count, rows, name);
+      specs_.push_back(
+          {name, {rows, columns}, Role::kExperts, number, initial_std(Role::kExperts, columns), /*experts=*/count});
+    };
+    add_stack(".gate_up_proj", checked_multiply(2, inner, prefix), width);
+    add_stack(".down_proj", width, inner);
+  }
+
   const Architecture& architecture_;
   std::vector<ParameterSpec> specs_;
 };
@@ -198,6 +237,19 @@ int64_t parameter_count(const Architecture& architecture) {
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(architecture)) {
     count = checked_add(count, spec.elements(), "number of parameters");
+  }
+  return count;
+}
+
+int64_t active_parameter_count(const Architecture& architecture) {
+  int64_t count = 0;
+  for (const ParameterSpec& spec : parameter_specs(architecture)) {
+    int64_t elements = spec.elements();
+    if (spec.role == Role::kExperts) {
+      const Experts& experts = *architecture.layers[static_cast<size_t>(spec.layer)].feed_forward.experts;
+      elements = elements / experts.count * experts.per_token;
+    }
+    count = checked_add(count, elements, "number of active parameters");
   }
   return count;
 }

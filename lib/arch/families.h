@@ -19,8 +19,12 @@ enum class Windows {
   kNone,
   kEveryLayer,    // unless sliding_window is null
   kChosenLayers,  // where use_sliding_window is true: as layer_types says, else those from max_window_layers on
+  kEveryIfAsked,  // where use_sliding_window is true, unless sliding_window is null
   kNamedLayers,   // as layer_types says, else all but the first and each full_attention_every-th behind it
 };
+
+// Whose keys say what experts there are (read_experts.cpp).
+enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
@@ -29,6 +33,7 @@ struct Family {
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   NormPlacement norms = NormPlacement::kBefore;
   Windows windows = Windows::kNone;
+  ExpertKeys experts = ExpertKeys::kNone;
   bool is_encoder_decoder = false;  // its config.json has T5's keys (read_t5.cpp); the rest of the row says nothing
   // Where the key is absent, what transformers' configuration class says.
   int64_t max_position_embeddings = 0;

@@ -17,6 +17,7 @@ struct FeedForwardNames {
   const char *norm, *module;     // "post_attention_layernorm", "mlp"
   const char *gate, *up, *down;  // "mlp.gate_proj"; gate: null where the layer has none
   const char* activation;        // "mlp.act_fn"
+  const char *router, *experts;  // "mlp.gate", "mlp.experts"; null: no family of this naming has them
 };
 
 struct LayerNames {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "arch/architecture.h"
+#include "model/expert_layer.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"
 #include "ops/linear.h"
@@ -31,6 +32,7 @@ struct DecoderLayer {
   at::Tensor feed_forward_norm_D;
   std::optional<ops::Linear> gate;
   ops::Linear up, down;
+  std::optional<ExpertWeights> experts;  // in the place of these three
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a
@@ -54,6 +56,7 @@ struct LayerContext {
   double dropout = 0;           // of this pass
   bool rounds_inputs = false;   // of linear layers, each token in INT8: ops/fake_quantize.h
   bool training = false;
+  std::shared_ptr<ops::Balance> balance;  // of this pass's routers; null: they add nothing to the loss
 };
 
 // What differs from layer to layer, or needs a gradient.

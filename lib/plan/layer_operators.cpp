@@ -10,6 +10,7 @@
 #include "footprint/attention.h"
 #include "footprint/biased_attention.h"
 #include "footprint/elementwise.h"
+#include "footprint/experts.h"
 #include "footprint/linear.h"
 
 namespace fathom::plan {
@@ -42,6 +43,10 @@ const char* name_of_gradient(Role role) {
       return "gradients of relative positions";
     case Role::kProjection:
       return "gradients of projections";
+    case Role::kRouter:
+      return "gradients of routers";
+    case Role::kExperts:
+      return "gradients of experts";
     case Role::kBias:
       return "gradients of biases";
     case Role::kStepSizes:
@@ -125,6 +130,7 @@ class LayerOperators {
   }
 
   void feed_forward(const arch::FeedForwardNames& names) {
+    if (spec_.feed_forward.experts) return experts(names);
     constexpr const char *kGate = "gate and up", *kUp = "the up projection", *kDown = "the down projection";
     const int64_t inner = spec_.feed_forward.width;
     const bool gated = spec_.feed_forward.gated;
@@ -155,6 +161,57 @@ class LayerOperators {
     linear(step_, kDown, names.down, !drops_);
     alive({width_}, 1);
     add_to_stream(kDown, names.norm);
+  }
+
+  // The rows of both stacks are read by their module's name; what reads the norm is the first.
+  void experts(const arch::FeedForwardNames& names) {
+    constexpr const char *kRouting = "the router", *kExperts = "the experts";
+    begin_branch(kRouting, names.norm, {names.router, names.experts});
+    linear(step_, kRouting, names.router, before_).waiting = of_input();
+    alive({width_}, 1);
+    const footprint::ExpertSizes sizes = expert_sizes(names.experts);
+    const bool differentiated = made_needs_ || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
+    const auto push = [&](const char* part, footprint::Footprint footprint, Tensors gradients, bool keeps) {
+      if (!keeps) footprint.kept.clear();
+      operators_.push_back({part, std::move(footprint), std::move(gradients), {}});
+      alive({width_}, 1);
+    };
+    const auto stack = [&](const char* which) { return gradients_of_parameter(std::string(names.experts) + which); };
+    push(kRouting, footprint::routing_footprint(step_, sizes), {}, differentiated);
+    operators_.back().waiting = of_input();
+    push(kExperts, footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"), differentiated);
+    push(kExperts, footprint::expert_down_footprint(step_, sizes), stack(".down_proj"), differentiated);
+    made_needs_ = differentiated;
+    add_to_stream(kExperts, names.norm);
+  }
+
+  footprint::ExpertSizes expert_sizes(const char* module) const {
+    footprint::ExpertSizes sizes;
+    sizes.count = spec_.feed_forward.experts->count;
+    sizes.per_token = spec_.feed_forward.experts->per_token;
+    sizes.width = width_;
+    sizes.inner = spec_.feed_forward.width;
+    sizes.makes_input_again = before_;
+    sizes.input_needs_gradient = branch_needs_;
+    for (const ParameterRow* row : subject_.rows) {
+      if (row->spec.role != Role::kExperts || !belongs_to(*row, module)) continue;
+      footprint::StackSizes& stack = row->spec.name.ends_with(".down_proj") ? sizes.down : sizes.gate_up;
+      stack = {row->trained, row->adapter_rank, row->codes};
+    }
+    return sizes;
+  }
+
+  // Of one of the stacks, "mlp.experts.down_proj", or of its adapter.
+  Tensors gradients_of_parameter(const std::string& name) const {
+    Tensors gradients;
+    std::string adapter;
+    for (const ParameterRow* row : subject_.rows) {
+      const bool is_stack = row->spec.name.ends_with("." + name);
+      if (is_stack) adapter = row->adapter;
+      const bool of_adapter = !row->of_base() && !adapter.empty() && row->spec.name.starts_with(adapter + ".lora_");
+      if (row->trained && (is_stack || of_adapter)) gradients.push_back(gradient_of(*row));
+    }
+    return gradients;
   }
 
   // ---- operators.
@@ -278,11 +335,14 @@ class LayerOperators {
   footprint::LinearSizes sizes_of(std::string_view module) const {
     footprint::LinearSizes sizes;
     for (const ParameterRow* row : subject_.rows) {
-      if (row->spec.role != Role::kProjection || !belongs_to(*row, module)) continue;
+      const Role role = row->spec.role;
+      const bool reads = role == Role::kProjection || role == Role::kRouter ||
+                         (role == Role::kExperts && row->spec.name.ends_with(".gate_up_proj"));
+      if (!reads || !belongs_to(*row, module)) continue;
       sizes.out = row->spec.shape[0];
       sizes.in = row->spec.shape[1];
       sizes.trained = row->trained;
-      sizes.adapted = row->adapted;
+      sizes.adapted = row->adapted();
       sizes.codes = row->codes;
       sizes.fake_codes = fake_codes_;
     }

@@ -49,12 +49,14 @@ using Levels = std::vector<size_t>;
 int64_t number_of(const Levels& levels, AxisIndex axis) { return std::stoll(matrix_axes()[axis].levels[levels[axis]]); }
 bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
 
+constexpr size_t kWithExperts = 5;  // of kFamily
+
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
 
 // Levels that mean nothing beside the others, turned into what holds then, so that a level which a run has is one that
 // its memory shows: only LoRA has a frozen base, weights in FP16 and modules trained beside it (which FP16 cannot be);
 // only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
-// which cannot be merged first.
+// which cannot be merged first; neither are experts rounded, nor is there dropout before them.
 Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
@@ -64,7 +66,9 @@ Levels in_effect(Levels levels) {
   const bool trains_bf16 = full && (levels[kPrecision] == 2 || levels[kPrecision] == 3);
   const bool is_adamw = levels[kOptimizer] == 0 || levels[kOptimizer] >= 4;
   if (!trains_bf16 || !is_adamw) levels[kMasters] = 0;
-  if (levels[kBase] > 0 || has_dropout(levels)) levels[kQat] = 0;
+  const bool experts = levels[kFamily] == kWithExperts;
+  if (experts && levels[kMethod] == 4) levels[kMethod] = 3;
+  if (levels[kBase] > 0 || has_dropout(levels) || experts) levels[kQat] = 0;
   return levels;
 }
 
@@ -180,14 +184,17 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 5> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
-                                                    "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
+  constexpr std::array<const char*, 6> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
+                                                    "Qwen3ForCausalLM", "Olmo2ForCausalLM", "Qwen3MoeForCausalLM"};
   architecture.family = kFamilies[level];
   layer.attention.input_bias = level == 1 || level == 2;
   layer.attention.output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  if (level == 3 || level == kWithExperts) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
+  if (level != kWithExperts) return;
+  layer.feed_forward.experts = arch::Experts{.count = 5, .per_token = 2, .normalised = true};
+  architecture.router_aux_loss_coef = 0.01;
 }
 
 // As Mistral, or as Qwen2 has it: from some layer on.
@@ -324,7 +331,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2"}},
+      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "qwen3_moe"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

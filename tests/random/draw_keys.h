@@ -21,6 +21,7 @@ struct Draft {
 
   bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
   bool lora() const { return is("method", "lora"); }
+  bool has_experts() const { return run.model.contains("num_experts_per_tok"); }
   bool on_gpu() const { return !run.gpu.empty(); }
   bool quantized() const {
     return is("load_in_8bit", "true") || is("load_in_4bit", "true") || is("load_in_fp8", "true") ||
