@@ -58,21 +58,31 @@ def tokens_of(folder):
     return len(AutoTokenizer.from_pretrained(folder))
 
 
+def config_of(folder):
+    path = folder / "config.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def eager(config):
+    """LibTorch's grouped products, which transformers takes for experts, want rows of whole 16 bytes."""
+    return {"experts_implementation": "eager"} if "num_experts_per_tok" in config else {}
+
+
 def load(folder):
     """The model as its user would load it, what it is, and what `fathom logits` is told."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    config = json.loads((folder / "config.json").read_text()) if (folder / "config.json").exists() else {}
+    config = config_of(folder)
     if quantization := config.get("quantization_config"):
         return load_quantized(folder, quantization), f"{quantization['quant_method']} model", [folder]
     if not (folder / "adapter_config.json").exists():
-        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), "model", [folder]
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **eager(config)), "model", [folder]
     from peft import PeftModel
 
     settings = json.loads((folder / "adapter_config.json").read_text())
     base = pathlib.Path(settings["base_model_name_or_path"])
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, **eager(config_of(base)))
     added = tokens_of(folder) - model.config.vocab_size
     if added > 0:
         model.resize_token_embeddings(tokens_of(folder))  # new rows lie around the mean of the others
@@ -152,6 +162,11 @@ FAMILIES = {
     "olmo2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False),
     "ministral": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, sliding_window=17),
     "cwm": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, head_dim=10, sliding_window=9, bos_token_id=1),
+    "qwen3_moe": dict(hidden_size=44, num_key_value_heads=2, tie_word_embeddings=False, head_dim=10, moe_intermediate_size=27,
+                      num_experts=5, num_experts_per_tok=2, mlp_only_layers=[0]),
+    "mixtral": dict(hidden_size=40, num_key_value_heads=1, tie_word_embeddings=False, num_local_experts=3,
+                    num_experts_per_tok=2),
+    "olmoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_experts=7, num_experts_per_tok=3),
 }
 ADDED = 7  # tokens that the tokenizer has beyond the model
 
