@@ -7,6 +7,7 @@
 #include "app/model.h"
 #include "schedule/steps.h"
 #include "train/inputs.h"
+#include "train/score.h"
 
 namespace fathom::app {
 
@@ -26,8 +27,13 @@ MeasuredEvaluation evaluate(const config::RunConfig& config, const ModelUse& inv
   train::Evaluator evaluator(config, inputs.architecture, options, capacity, session.placement);
   load_weights(evaluator.model(), invocation, *inputs.folder);
   const auto start = std::chrono::steady_clock::now();
-  MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at), inputs.validation.size()};
+  MeasuredEvaluation measured{evaluator.evaluate(std::ssize(rows), batch_at), std::nullopt, inputs.validation.size()};
   measured.taken = std::chrono::steady_clock::now() - start;
+  if (config.predict_with_generate) {
+    const train::ScoredAnswers scored = train::score_answers(config, inputs, evaluator);
+    measured.answers = scored.scores;
+    measured.evaluation.memory.merge(scored.memory);
+  }
   return measured;
 }
 

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "app/session.h"
 #include "app/shared_options.h"
+#include "train/answer_scores.h"
 #include "train/trainer.h"
 
 namespace fathom::app {
 
 struct MeasuredEvaluation {
   train::Evaluation evaluation;
+  std::optional<train::AnswerScores> answers;  // where the config asks for them
   int64_t samples = 0;
   std::chrono::duration<double> taken{};  // by the evaluation alone: data and weights were read before
 };

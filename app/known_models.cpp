@@ -26,6 +26,8 @@ constexpr std::array kOtherNames{std::pair{"tinyllama-1.1b-v1.0", "tinyllama-1.1
                                  std::pair{"olmo-2-1124-7b", "olmo-2-7b"},
                                  std::pair{"olmo-2-1124-13b", "olmo-2-13b"},
                                  std::pair{"olmo-2-0325-32b", "olmo-2-32b"},
+                                 std::pair{"olmo-3-1025-7b", "olmo-3-7b"},
+                                 std::pair{"olmo-3-1125-32b", "olmo-3-32b"},
                                  std::pair{"flan-t5", "flan-t5-base"}};
 
 // "meta-llama/Meta-Llama-3-8B-Instruct": llama-3-8b.

@@ -57,6 +57,9 @@ void tell_of_the_trained(const Eval& invocation, const config::RunConfig& config
 Json as_json(const config::RunConfig& config, const MeasuredEvaluation& measured, double tokens_per_second) {
   const train::Evaluation& evaluation = measured.evaluation;
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  const auto share = [&](double (train::AnswerScores::*of)() const) {
+    return measured.answers ? Json((*measured.answers.*of)()) : Json(nullptr);
+  };
   return {{"model", config.model_name_or_path},
           {"adapter", config.adapter_name_or_path.empty() ? Json(nullptr) : Json(config.adapter_name_or_path)},
           {"data", config.validation_split == 0 ? config.validation_file : config.train_file},
@@ -65,6 +68,8 @@ Json as_json(const config::RunConfig& config, const MeasuredEvaluation& measured
           {"target_tokens", evaluation.target_count},
           {"loss", number(evaluation.loss)},
           {"perplexity", number(std::exp(evaluation.loss))},
+          {"exact_match", share(&train::AnswerScores::exact_match)},
+          {"rougeL", share(&train::AnswerScores::rouge_l)},
           {"tokens_per_second", number(tokens_per_second)},
           {"peak_bytes", evaluation.memory.peak}};
 }
@@ -87,6 +92,11 @@ int run_eval(const Eval& invocation) {
   std::snprintf(result.data(), result.size(), "loss %.6f\nperplexity %.4f\n", evaluation.loss,
                 std::exp(evaluation.loss));
   print(result.data() + ("target tokens " + format_count(evaluation.target_count) + "\n"));
+  if (measured.answers) {
+    std::snprintf(result.data(), result.size(), "exact match %.4f\nROUGE-L %.4f\n", measured.answers->exact_match(),
+                  measured.answers->rouge_l());
+    print(result.data());
+  }
   log_info(format_count(measured.samples) + " samples, " + format_count(std::llround(tokens_per_second)) +
            " target tokens per second, peak " + format_bytes(evaluation.memory.peak));
   return 0;

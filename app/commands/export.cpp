@@ -1,4 +1,4 @@
-// `fathom export`: a run, a checkpoint or an adapter as a folder for transformers or PEFT.
+// `fathom export`: a run, a checkpoint or an adapter as a folder for transformers or PEFT, or as a GGUF file.
 #include "app/commands/export.h"
 
 #include "app/engine.h"
@@ -14,6 +14,8 @@ int run_export(const Export& invocation) {
   request.out = invocation.out;
   request.merge = invocation.merge;
   request.base = invocation.base;
+  request.gguf = invocation.format == "gguf";
+  request.gguf_type = invocation.type;
   const std::string what = checkpoint::export_model(request);
   print(invocation.out.string() + ": " + what + "\n");
   return 0;

@@ -1,8 +1,6 @@
 // `fathom train`: plan, run, and set what was measured beside what was predicted.
 #include "app/commands/train.h"
 
-#include <ATen/Parallel.h>
-
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -27,8 +25,8 @@
 #include "base/system_error.h"
 #include "ledger/out_of_memory.h"
 #include "plan/remedies.h"
+#include "plan/workload.h"
 #include "play/attention_curve.h"
-#include "play/dry_run.h"
 #include "report/derivation.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
@@ -135,10 +133,11 @@ class Recorder {
   }
 
   void evaluation(const train::EvaluationReport& report) {
-    if (for_tensorboard_) events().append(report.step, {{"eval/loss", report.loss}});
-    metrics().append(report::EvaluationMetrics{report.step, report.epoch, report.loss, report.tokens, report.seconds});
-    log_info("evaluation at step " + format_count(report.step) + ": loss " + format_decimal(report.loss, 4) + " over " +
-             format_count(report.tokens) + " tokens");
+    const report::EvaluationMetrics line{report.step,    report.epoch,       report.loss,   report.tokens,
+                                         report.seconds, report.exact_match, report.rouge_l};
+    if (for_tensorboard_) events().append(report.step, report::scalars_of(line));
+    metrics().append(line);
+    log_info("evaluation at step " + format_count(report.step) + ": " + report::describe(line));
   }
 
   static void saved(const train::CheckpointReport& report) {

@@ -39,12 +39,17 @@ bool stays_linear(const ParameterSpec& spec, bool has_experts) {
   return !has_experts || !expert_targets().contains(module.substr(module.rfind('.') + 1));
 }
 
+// Whether PEFT takes names of linear layers for what experts and routers are now.
+bool had_linear_experts(const Architecture& architecture) {
+  return architecture.experts() != nullptr && architecture.experts()->files != ExpertFiles::kStacked;
+}
+
 }  // namespace
 
 AdapterTargets adapter_targets(const Architecture& architecture, const LoraOptions& lora) {
   AdapterTargets targets{lora.target_modules, {}};
   for (const std::string& name : lora.target_parameters) targets.parameters[name] = 1;
-  if (architecture.experts() == nullptr) return targets;
+  if (!had_linear_experts(architecture)) return targets;
   const std::map<std::string, std::string>& known = expert_targets();
   std::set<std::string> named;
   if (is_all(lora.target_modules)) {
@@ -77,7 +82,7 @@ std::map<std::string, int64_t> adapter_ranks(const Architecture& architecture, c
   std::map<std::string, int64_t> ranks;
   std::vector<std::string> modules;
   for (const ParameterSpec& spec : specs) {
-    if (stays_linear(spec, architecture.experts() != nullptr)) modules.push_back(spec.module());
+    if (stays_linear(spec, had_linear_experts(architecture))) modules.push_back(spec.module());
   }
   // PEFT's own modules where nothing is named; none where parameters are.
   if (!targets.modules.empty() || targets.parameters.empty()) {

@@ -21,6 +21,8 @@ struct Linear {
 std::vector<Linear> linears_of(const Attention& attention, const AttentionNames& names, int64_t width) {
   const int64_t queries = attention.queries(), keys = attention.keys();
   const bool bias = attention.input_bias, normed = attention.query_key_norm != QueryKeyNorm::kNone;
+  const Linear output = {names.output, {width, queries}, attention.output_bias};
+  if (attention.fused) return {{names.fused, {queries + 2 * keys, width}, bias}, output};
   return {{names.query,
            {queries, width},
            bias,
@@ -28,65 +30,68 @@ std::vector<Linear> linears_of(const Attention& attention, const AttentionNames&
            attention.scaled ? 1 : attention.head_dim},
           {names.key, {keys, width}, bias, normed ? names.key_norm : nullptr},
           {names.value, {keys, width}, bias},
-          {names.output, {width, queries}, attention.output_bias}};
+          output};
 }
 
 std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width) {
   const int64_t inner = feed_forward.width;
   std::vector<Linear> linears;
   if (feed_forward.experts) return linears;
-  if (feed_forward.gated) linears.push_back({names.gate, {inner, width}, feed_forward.bias});
-  linears.push_back({names.up, {inner, width}, feed_forward.bias});
+  if (feed_forward.fused) {
+    linears.push_back({names.fused, {2 * inner, width}, feed_forward.bias});
+  } else {
+    if (feed_forward.gated) linears.push_back({names.gate, {inner, width}, feed_forward.bias});
+    linears.push_back({names.up, {inner, width}, feed_forward.bias});
+  }
   linears.push_back({names.down, {width, inner}, feed_forward.bias});
   return linears;
 }
 
-constexpr AttentionNames kSelfAttention = {"input_layernorm",  "self_attn",        "self_attn.q_proj",
-                                           "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-                                           "self_attn.q_norm", "self_attn.k_norm"};
-constexpr FeedForwardNames kMlp = {"post_attention_layernorm",
-                                   "mlp",
-                                   "mlp.gate_proj",
-                                   "mlp.up_proj",
-                                   "mlp.down_proj",
-                                   "mlp.act_fn",
-                                   "mlp.gate",
-                                   "mlp.experts"};
-constexpr AttentionNames kT5Attention = {"layer.0.layer_norm",
-                                         "layer.0.SelfAttention",
-                                         "layer.0.SelfAttention.q",
-                                         "layer.0.SelfAttention.k",
-                                         "layer.0.SelfAttention.v",
-                                         "layer.0.SelfAttention.o",
-                                         nullptr,
-                                         nullptr};
-constexpr AttentionNames kT5Cross = {"layer.1.layer_norm",
-                                     "layer.1.EncDecAttention",
-                                     "layer.1.EncDecAttention.q",
-                                     "layer.1.EncDecAttention.k",
-                                     "layer.1.EncDecAttention.v",
-                                     "layer.1.EncDecAttention.o",
-                                     nullptr,
-                                     nullptr};
+constexpr AttentionNames kSelfAttention = {.norm_before = "input_layernorm",
+                                           .norm_after = "post_attention_layernorm",
+                                           .module = "self_attn",
+                                           .fused = "self_attn.qkv_proj",
+                                           .query = "self_attn.q_proj",
+                                           .key = "self_attn.k_proj",
+                                           .value = "self_attn.v_proj",
+                                           .output = "self_attn.o_proj",
+                                           .query_norm = "self_attn.q_norm",
+                                           .key_norm = "self_attn.k_norm"};
+constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
+                                   .norm_after = "post_feedforward_layernorm",
+                                   .module = "mlp",
+                                   .fused = "mlp.gate_up_proj",
+                                   .gate = "mlp.gate_proj",
+                                   .up = "mlp.up_proj",
+                                   .down = "mlp.down_proj",
+                                   .activation = "mlp.act_fn"};
+constexpr AttentionNames kT5Attention = {.norm_before = "layer.0.layer_norm",
+                                         .module = "layer.0.SelfAttention",
+                                         .query = "layer.0.SelfAttention.q",
+                                         .key = "layer.0.SelfAttention.k",
+                                         .value = "layer.0.SelfAttention.v",
+                                         .output = "layer.0.SelfAttention.o"};
+constexpr AttentionNames kT5Cross = {.norm_before = "layer.1.layer_norm",
+                                     .module = "layer.1.EncDecAttention",
+                                     .query = "layer.1.EncDecAttention.q",
+                                     .key = "layer.1.EncDecAttention.k",
+                                     .value = "layer.1.EncDecAttention.v",
+                                     .output = "layer.1.EncDecAttention.o"};
 
 // Behind self-attention in an encoder, behind cross-attention in a decoder.
 LayerNames t5_names(bool cross, bool gated) {
-  constexpr FeedForwardNames kGatedEncoder = {"layer.1.layer_norm",
-                                              "layer.1.DenseReluDense",
-                                              "layer.1.DenseReluDense.wi_0",
-                                              "layer.1.DenseReluDense.wi_1",
-                                              "layer.1.DenseReluDense.wo",
-                                              "layer.1.DenseReluDense.act",
-                                              nullptr,
-                                              nullptr};
-  constexpr FeedForwardNames kGatedDecoder = {"layer.2.layer_norm",
-                                              "layer.2.DenseReluDense",
-                                              "layer.2.DenseReluDense.wi_0",
-                                              "layer.2.DenseReluDense.wi_1",
-                                              "layer.2.DenseReluDense.wo",
-                                              "layer.2.DenseReluDense.act",
-                                              nullptr,
-                                              nullptr};
+  constexpr FeedForwardNames kGatedEncoder = {.norm_before = "layer.1.layer_norm",
+                                              .module = "layer.1.DenseReluDense",
+                                              .gate = "layer.1.DenseReluDense.wi_0",
+                                              .up = "layer.1.DenseReluDense.wi_1",
+                                              .down = "layer.1.DenseReluDense.wo",
+                                              .activation = "layer.1.DenseReluDense.act"};
+  constexpr FeedForwardNames kGatedDecoder = {.norm_before = "layer.2.layer_norm",
+                                              .module = "layer.2.DenseReluDense",
+                                              .gate = "layer.2.DenseReluDense.wi_0",
+                                              .up = "layer.2.DenseReluDense.wi_1",
+                                              .down = "layer.2.DenseReluDense.wo",
+                                              .activation = "layer.2.DenseReluDense.act"};
   LayerNames names = {kT5Attention, kT5Cross, cross ? kGatedDecoder : kGatedEncoder};
   if (gated) return names;
   names.feed_forward.gate = nullptr;
@@ -99,9 +104,17 @@ LayerNames t5_names(bool cross, bool gated) {
 LayerNames LayerSpec::names() const {
   if (naming == Naming::kT5) return t5_names(cross, feed_forward.gated);
   LayerNames names = {kSelfAttention, {}, kMlp};
-  if (norms_before()) return names;
-  names.attention.norm = "post_attention_layernorm";
-  names.feed_forward.norm = "post_feedforward_layernorm";
+  if (naming == Naming::kGlm4) {
+    names.attention.norm_after = "post_self_attn_layernorm";
+    names.feed_forward.norm_before = "post_attention_layernorm";
+    names.feed_forward.norm_after = "post_mlp_layernorm";
+  }
+  if (naming == Naming::kGraniteMoe) {
+    names.feed_forward.module = "block_sparse_moe";
+    names.feed_forward.router = "block_sparse_moe.router";
+    names.feed_forward.experts = "block_sparse_moe.experts";
+  }
+  if (norms == NormPlacement::kBefore) names.feed_forward.norm_before = "post_attention_layernorm";
   return names;
 }
 
@@ -135,6 +148,15 @@ int64_t Architecture::sliding_window() const {
   return window;
 }
 
+std::vector<Rotary> Architecture::rotaries() const {
+  std::vector<Rotary> found;
+  for (const LayerSpec& layer : layers) {
+    const std::optional<Rotary>& rotary = layer.attention.rotary;
+    if (rotary && std::find(found.begin(), found.end(), *rotary) == found.end()) found.push_back(*rotary);
+  }
+  return found;
+}
+
 Architecture with_added_tokens(Architecture architecture, int64_t tokens) {
   architecture.added_tokens = checked_add(architecture.added_tokens, tokens, "added tokens");
   architecture.vocab_size = checked_add(architecture.vocab_size, tokens, "vocab_size");
@@ -165,21 +187,20 @@ class Specs {
     for (int64_t number = first; number < end; ++number) {
       const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
       const LayerNames names = layer.names();
-      const auto add_branch = [&](const char* its_norm, const std::vector<Linear>& linears) {
-        if (layer.norms_before()) add(architecture_.layer_prefix(number) + its_norm, width, Role::kNorm, number);
+      const auto add_branch = [&](const auto& its, const std::vector<Linear>& linears) {
+        const std::string prefix = architecture_.layer_prefix(number);
+        if (layer.norms_before()) add(prefix + its.norm_before, width, Role::kNorm, number);
         for (const Linear& linear : linears) add_linear(linear, layer, number);
         if (linears.empty()) add_experts(layer.feed_forward, names.feed_forward, number);
-        if (!layer.norms_before()) add(architecture_.layer_prefix(number) + its_norm, width, Role::kNorm, number);
+        if (layer.norms_after()) add(prefix + its.norm_after, width, Role::kNorm, number);
       };
-      add_branch(names.attention.norm, linears_of(layer.attention, names.attention, architecture_.hidden_size));
+      add_branch(names.attention, linears_of(layer.attention, names.attention, architecture_.hidden_size));
       if (number == first && architecture_.relative) {
         add(architecture_.layer_prefix(number) + architecture_.names().relative_bias,
             {architecture_.relative->buckets, layer.attention.heads}, Role::kRelativeBias);
       }
-      if (layer.cross)
-        add_branch(names.cross.norm, linears_of(layer.attention, names.cross, architecture_.hidden_size));
-      add_branch(names.feed_forward.norm,
-                 linears_of(layer.feed_forward, names.feed_forward, architecture_.hidden_size));
+      if (layer.cross) add_branch(names.cross, linears_of(layer.attention, names.cross, architecture_.hidden_size));
+      add_branch(names.feed_forward, linears_of(layer.feed_forward, names.feed_forward, architecture_.hidden_size));
     }
     add(norm, width, Role::kNorm);
   }

@@ -16,9 +16,9 @@
 
 namespace fathom::arch {
 
-// Where the two norms of a layer stand: before attention and before the feed-forward part, in front of what reads the
-// stream; or after them, on what is added to it.
-enum class NormPlacement { kBefore, kAfter };
+// Where the norms of a layer stand: before attention and before the feed-forward part, in front of what reads the
+// stream; after them, on what is added to it; or both.
+enum class NormPlacement { kBefore, kAfter, kBoth };
 // What is normalised of queries and keys before they are rotated: each head by itself, or all heads of a token as one.
 enum class QueryKeyNorm { kNone, kEachHead, kAllHeads };
 
@@ -30,7 +30,9 @@ struct Attention {
   bool input_bias = false;      // of q_proj, k_proj and v_proj
   bool output_bias = false;     // of o_proj
   bool scaled = true;           // scores by 1 / sqrt(E)
+  bool fused = false;           // one projection makes queries, keys and values, in this order
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
+  std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
 
   int64_t queries() const { return heads * head_dim; }         // H * E
   int64_t keys() const { return key_value_heads * head_dim; }  // K * E
@@ -41,6 +43,7 @@ struct Attention {
 enum class ExpertFiles {
   kProjections,  // "mlp.experts.3.gate_proj.weight"
   kMixtral,      // "block_sparse_moe.experts.3.w1.weight"
+  kStacked,      // "block_sparse_moe.input_linear.weight", of all experts
 };
 
 // Feed-forward parts of one shape, of which a router chooses some for each token and adds what they make, weighed by
@@ -54,9 +57,10 @@ struct Experts {
 };
 
 struct FeedForward {
-  int64_t width = 0;  // F; of each expert, where there are some
-  bool bias = false;  // of gate_proj, up_proj and down_proj
-  bool gated = true;  // activation(gate) * up, else activation(up)
+  int64_t width = 0;   // F; of each expert, where there are some
+  bool bias = false;   // of gate_proj, up_proj and down_proj
+  bool gated = true;   // activation(gate) * up, else activation(up)
+  bool fused = false;  // one projection makes gate and up, in this order
   Activation activation = Activation::kSilu;
   std::optional<Experts> experts = std::nullopt;  // always gated, without biases
   bool operator==(const FeedForward&) const = default;
@@ -67,9 +71,11 @@ struct LayerSpec {
   Attention attention;
   bool cross = false;  // then attends, in the same way, to what the encoder made
   FeedForward feed_forward;
+  double added_scale = 1;  // of what attention and the feed-forward part add to the stream
   Naming naming = Naming::kLlama;
 
-  bool norms_before() const { return norms == NormPlacement::kBefore; }
+  bool norms_before() const { return norms != NormPlacement::kAfter; }
+  bool norms_after() const { return norms != NormPlacement::kBefore; }
   LayerNames names() const;
   bool has_bias() const { return attention.input_bias || attention.output_bias || feed_forward.bias; }
   bool operator==(const LayerSpec&) const = default;
@@ -99,13 +105,13 @@ struct Architecture {
   std::vector<LayerSpec> layers;
   std::optional<Encoder> encoder;
   std::optional<RelativePositions> relative;  // instead of rotary positions
-  double dropout = 0;     // of what each branch adds, of embeddings, of feed-forward widths, of attention
-  double head_scale = 1;  // of what the head reads
+  double dropout = 0;          // of what each branch adds, of embeddings, of feed-forward widths, of attention
+  double embedding_scale = 1;  // of the embedding's rows, rounded to their type
+  double head_scale = 1;       // of what the head reads
   // Of what is added to the loss where routers prefer some experts (ops/balance.h); 0: nothing is.
   double router_aux_loss_coef = 0;
   double rms_norm_eps = 1e-6;
-  double rope_theta = 10000;
-  std::optional<ScaledRope> rope_scaling;
+  double norm_offset = 0;  // added to the weights of norms
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
@@ -122,8 +128,10 @@ struct Architecture {
   int64_t encoder_layers() const { return encoder ? encoder->layers : 0; }
   std::string layer_prefix(int64_t layer) const;  // "model.layers.3."
   ModelNames names() const;
-  // E of every layer: all rotate by one table of positions.
+  // E of every layer.
   int64_t head_dim() const { return layers.front().attention.head_dim; }
+  // Every way of turning heads that a layer has, once.
+  std::vector<Rotary> rotaries() const;
   // The window of the layers that have one, which is the same for all of these; 0: no layer has one.
   int64_t sliding_window() const;
   bool operator==(const Architecture&) const = default;
@@ -131,7 +139,7 @@ struct Architecture {
 
 // Reads the spellings of transformers 4 (rope_theta, rope_scaling, torch_dtype) and 5 (rope_parameters, dtype), and
 // takes its defaults for absent keys. Throws Error naming the key for what this decoder cannot express (other
-// architectures, other stretched positions than llama3) and for absurd numbers.
+// architectures, other kinds of positions) and for absurd numbers.
 Architecture parse_architecture(const Json& config, std::string_view origin);
 
 // The architecture with rows of embedding and head for so many tokens more, which the tokenizer has beyond vocab_size.

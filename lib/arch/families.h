@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "arch/architecture.h"
@@ -12,7 +13,7 @@
 namespace fathom::arch {
 
 // Whether linear layers add a bias: never, as a key of config.json says (attention_bias, mlp_bias), or always.
-enum class Bias { kNever, kByKey, kAlways };
+enum class Bias { kNever, kByKey, kByKeyElseTrue, kAlways };
 
 // Which layers see a sliding window of config.json's size instead of everything before them.
 enum class Windows {
@@ -20,11 +21,25 @@ enum class Windows {
   kEveryLayer,    // unless sliding_window is null
   kChosenLayers,  // where use_sliding_window is true: as layer_types says, else those from max_window_layers on
   kEveryIfAsked,  // where use_sliding_window is true, unless sliding_window is null
-  kNamedLayers,   // as layer_types says, else all but the first and each full_attention_every-th behind it
+  kNamedLayers,   // as layer_types says, else all but one in full_attention_every
+};
+
+// How the rotary positions of a family differ from those of Llama.
+struct FamilyRotary {
+  double theta = 10000;                                                           // where the key is absent
+  std::variant<std::monostate, Llama3Rope, YarnRope> scaling = std::monostate();  // likewise
+  bool interleaved = false;
+  std::optional<double> width_share =
+      std::nullopt;  // of each head is turned, where partial_rotary_factor is absent; unset: all
+  std::optional<double> sliding_theta =
+      std::nullopt;                   // layers with a window have positions of their own, never stretched
+  int64_t unturned_every = 0;         // no_rope_layers, else the last of so many layers; 0: every layer is turned
+  double query_growth = 0;            // llama_4_scaling_beta, where rope_parameters are absent
+  bool longrope_by_any_name = false;  // "su" and "yarn" are longrope
 };
 
 // Whose keys say what experts there are (read_experts.cpp).
-enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe };
+enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
@@ -32,19 +47,27 @@ struct Family {
   Bias input_bias = Bias::kNever, output_bias = Bias::kNever, feed_forward_bias = Bias::kNever;
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   NormPlacement norms = NormPlacement::kBefore;
+  double norm_offset = 0;
+  Naming naming = Naming::kLlama;
+  bool fused_attention = false, fused_feed_forward = false;
+  Activation activation = Activation::kSilu;
   Windows windows = Windows::kNone;
   ExpertKeys experts = ExpertKeys::kNone;
+  FamilyRotary rotary = {};
+  bool multipliers = false;         // Granite's four keys
+  bool scales_embedding = false;    // by sqrt(hidden_size)
   bool is_encoder_decoder = false;  // its config.json has T5's keys (read_t5.cpp); the rest of the row says nothing
   // Where the key is absent, what transformers' configuration class says.
   int64_t max_position_embeddings = 0;
   int64_t num_key_value_heads = 0;  // 0: one for each query head
   int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
   double rms_norm_eps = 1e-6;
-  double rope_theta = 10000;
-  std::optional<ScaledRope> rope_scaling = std::nullopt;
-  int64_t sliding_window = 4096;
-  int64_t full_attention_every = 0;  // 0: no layer attends to everything
-  std::optional<int64_t> bos_token_id = std::nullopt;
+  int64_t query_pre_attn_scalar = 0;  // scores by 1 / sqrt of it; 0: there is no such key
+  int64_t sliding_window = 4096;      // 0: none
+  int64_t full_attention_every = 0;   // 0: no layer attends to everything
+  bool full_attention_first = false;  // of each group of so many; else its last
+  bool tie_word_embeddings = false;
+  std::optional<int64_t> bos_token_id = std::nullopt, pad_token_id = std::nullopt;
   std::vector<int64_t> eos_token_ids = {};
 };
 

@@ -5,19 +5,25 @@
 
 namespace fathom::arch {
 
-enum class Naming { kLlama, kT5 };
+// By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5 };
 
+// Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
-  const char *norm, *module;                 // "input_layernorm", "self_attn"
-  const char *query, *key, *value, *output;  // "self_attn.q_proj"
-  const char *query_norm, *key_norm;         // null: no family of this naming has them
+  const char *norm_before = nullptr, *norm_after = nullptr;                          // "input_layernorm"
+  const char* module = nullptr;                                                      // "self_attn"
+  const char* fused = nullptr;                                                       // "self_attn.qkv_proj"
+  const char *query = nullptr, *key = nullptr, *value = nullptr, *output = nullptr;  // "self_attn.q_proj"
+  const char *query_norm = nullptr, *key_norm = nullptr;
 };
 
 struct FeedForwardNames {
-  const char *norm, *module;     // "post_attention_layernorm", "mlp"
-  const char *gate, *up, *down;  // "mlp.gate_proj"; gate: null where the layer has none
-  const char* activation;        // "mlp.act_fn"
-  const char *router, *experts;  // "mlp.gate", "mlp.experts"; null: no family of this naming has them
+  const char *norm_before = nullptr, *norm_after = nullptr;    // "post_attention_layernorm"
+  const char* module = nullptr;                                // "mlp"
+  const char* fused = nullptr;                                 // "mlp.gate_up_proj"
+  const char *gate = nullptr, *up = nullptr, *down = nullptr;  // "mlp.gate_proj"
+  const char* activation = nullptr;                            // "mlp.act_fn"
+  const char *router = nullptr, *experts = nullptr;            // "mlp.gate", "mlp.experts"
 };
 
 struct LayerNames {

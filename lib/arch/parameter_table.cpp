@@ -105,9 +105,11 @@ std::string last_parts(const std::vector<std::string>& modules) {
 
 // PEFT's: queries and values, by what the family calls them.
 std::vector<std::string> default_targets(const std::vector<std::string>& modules) {
-  const bool short_names =
-      std::any_of(modules.begin(), modules.end(), [](const std::string& module) { return last_part(module) == "q"; });
-  return short_names ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
+  const auto has = [&](const char* last) {
+    return std::any_of(modules.begin(), modules.end(), [&](const auto& module) { return last_part(module) == last; });
+  };
+  if (has("qkv_proj")) return {"qkv_proj"};
+  return has("q") ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Reads the config.json of a model, refusing what this program would compute differently.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "arch/architecture.h"
 #include "arch/config_json.h"
 #include "arch/families.h"
 #include "arch/read_experts.h"
+#include "arch/read_rope.h"
 #include "arch/read_t5.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -46,11 +48,21 @@ const Family& read_family(const ConfigJson& config) {
 // Keys that change the computation in ways this decoder does not have.
 void refuse_other_models(const ConfigJson& config) {
   if (config.flag("is_encoder_decoder")) config.refuse("is_encoder_decoder", "true is not supported");
-  if (config.number("attention_dropout", 0, 0) != 0) config.refuse("attention_dropout", "only 0 is supported");
-  if (config.number("partial_rotary_factor", 1, 0) != 1) config.refuse("partial_rotary_factor", "only 1 is supported");
-  const Json* activation = config.find("hidden_act");
-  if (activation != nullptr && *activation != "silu") {
-    config.refuse("hidden_act", activation->dump() + " is not supported (only silu)");
+  for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
+    if (config.number(key, 0, 0) != 0) config.refuse(key, "only 0 is supported");
+  }
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
+  }
+  if (config.flag("use_bidirectional_attention")) config.refuse("use_bidirectional_attention", "true is not supported");
+}
+
+void check_activation(const ConfigJson& config, const Family& family) {
+  const char* name = family.activation == Activation::kGelu ? "gelu_pytorch_tanh" : "silu";
+  for (const char* key : {"hidden_act", "hidden_activation"}) {
+    const Json* value = config.find(key);
+    if (value == nullptr || *value == name) continue;
+    config.refuse(key, value->dump().substr(0, 80) + " is not supported (only " + name + ")");
   }
 }
 
@@ -76,7 +88,8 @@ void read_heads(const ConfigJson& config, const Family& family, int64_t hidden_s
 
 void read_biases(const ConfigJson& config, const Family& family, LayerSpec& layer) {
   const auto has = [&](Bias bias, const char* key) {
-    return bias == Bias::kAlways || (bias == Bias::kByKey && config.flag(key));
+    if (bias == Bias::kByKeyElseTrue && !config.find(key)) return true;
+    return bias == Bias::kAlways || (bias != Bias::kNever && config.flag(key));
   };
   layer.attention.input_bias = has(family.input_bias, "attention_bias");
   layer.attention.output_bias = has(family.output_bias, "attention_bias");
@@ -87,7 +100,11 @@ void read_biases(const ConfigJson& config, const Family& family, LayerSpec& laye
 std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& family, int64_t hidden_size) {
   LayerSpec layer;
   layer.norms = family.norms;
+  layer.naming = family.naming;
   layer.attention.query_key_norm = family.query_key_norm;
+  layer.attention.fused = family.fused_attention;
+  layer.feed_forward.fused = family.fused_feed_forward;
+  layer.feed_forward.activation = family.activation;
   layer.feed_forward.width = config.size("intermediate_size");
   const int64_t layers = config.size("num_hidden_layers");
   if (layers > kMaxLayers) config.refuse("num_hidden_layers", "expected at most 10000");
@@ -96,67 +113,29 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
   return std::vector<LayerSpec>(static_cast<size_t>(layers), layer);
 }
 
-// The entries of rope_parameters or rope_scaling, whose key is `key`.
-std::optional<ScaledRope> read_scaled_rope(const ConfigJson& config, const std::string& key, const Json& rope,
-                                           int64_t max_positions) {
-  if (!rope.is_object()) config.refuse(key, "expected an object, got " + rope.dump().substr(0, 80));
-  const auto find = [&](const char* name) {
-    const auto found = rope.find(name);
-    return found == rope.end() || found->is_null() ? nullptr : &*found;
+// What rounds and what scales in a family's layers and around them, beside norms.
+void read_scales(const ConfigJson& config, const Family& family, Architecture& architecture, RotaryOfLayers& rotaries) {
+  const auto factor = [&](const char* key) {
+    const double value = config.number(key, 1, 0);
+    if (value == 0) config.refuse(key, "expected more than 0");
+    return value;
   };
-  const auto number = [&](const char* name, double least) {
-    const std::string path = key + "." + name;
-    const Json* value = find(name);
-    if (value == nullptr) config.refuse(path, "is missing");
-    return config.as_number(path, *value, least);
-  };
-  if (find("partial_rotary_factor") != nullptr && number("partial_rotary_factor", 0) != 1) {
-    config.refuse(key + ".partial_rotary_factor", "only 1 is supported");
+  const auto width = static_cast<double>(architecture.layers.front().attention.head_dim);
+  double of_scores = 1 / std::sqrt(width);
+  if (family.query_pre_attn_scalar != 0) {
+    of_scores = 1 / std::sqrt(static_cast<double>(config.size("query_pre_attn_scalar", family.query_pre_attn_scalar)));
   }
-  const char* type_key = find("rope_type") != nullptr ? "rope_type" : "type";
-  const Json* type = find(type_key);
-  if (type == nullptr || *type == "default") return std::nullopt;
-  if (*type != "llama3") {
-    config.refuse(key + "." + type_key, type->dump().substr(0, 80) + " is not supported (default and llama3 are)");
+  if (family.scales_embedding) architecture.embedding_scale = std::sqrt(static_cast<double>(architecture.hidden_size));
+  if (family.multipliers) {
+    of_scores = factor("attention_multiplier");
+    architecture.embedding_scale = factor("embedding_multiplier");
+    architecture.head_scale = 1 / factor("logits_scaling");
+    for (LayerSpec& layer : architecture.layers) layer.added_scale = factor("residual_multiplier");
   }
-  ScaledRope scaled;
-  scaled.factor = number("factor", 1);
-  scaled.low_frequency_factor = number("low_freq_factor", 1e-6);
-  scaled.high_frequency_factor = number("high_freq_factor", 1e-6);
-  if (scaled.high_frequency_factor <= scaled.low_frequency_factor) {
-    config.refuse(key + ".high_freq_factor", "is not above low_freq_factor");
-  }
-  // A key beside rope_parameters comes first, as in transformers.
-  scaled.original_positions = max_positions;
-  if (const Json* value = find("original_max_position_embeddings")) {
-    scaled.original_positions = config.as_size(key + ".original_max_position_embeddings", *value);
-  }
-  scaled.original_positions = config.size("original_max_position_embeddings", scaled.original_positions);
-  return scaled;
-}
-
-// transformers 5: rope_parameters {rope_theta, rope_type}; transformers 4: rope_theta beside rope_scaling.
-void read_rope(const ConfigJson& config, const Family& family, Architecture& architecture) {
-  architecture.rope_scaling = family.rope_scaling;
-  const int64_t positions = architecture.max_position_embeddings;
-  std::optional<double> theta;
-  const Json* found = nullptr;
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    const Json* rope = config.find(key);
-    if (rope == nullptr) continue;
-    const auto scaling = read_scaled_rope(config, key, *rope, positions);
-    if (found != nullptr && scaling != architecture.rope_scaling) config.refuse(key, "differs from rope_parameters");
-    architecture.rope_scaling = scaling;
-    found = rope;
-    const std::string path = std::string(key) + ".rope_theta";
-    if (!rope->contains("rope_theta") || (*rope)["rope_theta"].is_null()) continue;
-    const double said = config.as_number(path, (*rope)["rope_theta"], 1);
-    if (theta && *theta != said) config.refuse(path, "differs from rope_parameters.rope_theta");
-    theta = said;
-  }
-  architecture.rope_theta = config.number("rope_theta", theta.value_or(family.rope_theta), 1);
-  if (theta && *theta != architecture.rope_theta) {
-    config.refuse("rope_theta", "differs from rope_parameters.rope_theta");
+  // A power of two stays one: no rounding where the usual scale is meant.
+  const double beside_usual = of_scores * std::sqrt(width);
+  for (Rotary* rotary : {&rotaries.full, &rotaries.windowed}) {
+    rotary->query_scale = std::abs(beside_usual - 1) < 1e-12 ? 1 : beside_usual;
   }
 }
 
@@ -177,6 +156,13 @@ std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, size
   return slides;
 }
 
+// Whether a layer sees everything where layer_types is silent.
+bool attends_to_all(const ConfigJson& config, const Family& family, int64_t layer) {
+  if (family.full_attention_every == 0) return false;
+  const int64_t every = config.size("sliding_window_pattern", family.full_attention_every);
+  return (family.full_attention_first ? layer : layer + 1) % every == 0;
+}
+
 // As transformers' configuration classes decide it.
 void read_windows(const ConfigJson& config, const Family& family, std::vector<LayerSpec>& layers) {
   constexpr int64_t kDefaultFirstLayer = 28;
@@ -190,13 +176,12 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
   const bool asks = chooses || family.windows == Windows::kEveryIfAsked;
   const bool has_window = family.windows != Windows::kNone && (chosen || !asks);
   if (has_window && !config.is_null("sliding_window")) {
-    window = config.size("sliding_window", family.sliding_window);
+    window = config.find("sliding_window") != nullptr ? config.size("sliding_window") : family.sliding_window;
   }
   if (chooses) first = config.integer("max_window_layers").value_or(kDefaultFirstLayer);
   std::vector<bool> slides;
   for (int64_t layer = 0; layer < std::ssize(layers); ++layer) {
-    const bool attends_to_all = family.full_attention_every > 0 && layer % family.full_attention_every == 0;
-    slides.push_back(window > 0 && layer >= first && !attends_to_all);
+    slides.push_back(window > 0 && layer >= first && !attends_to_all(config, family, layer));
   }
   if (const auto types = read_layer_types(config, layers.size())) {
     if (!reads_types && *types != slides) {
@@ -207,6 +192,16 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
     slides = *types;
   }
   for (size_t layer = 0; layer < layers.size(); ++layer) layers[layer].attention.window = slides[layer] ? window : 0;
+}
+
+void read_positions(const ConfigJson& config, const Family& family, Architecture& architecture) {
+  RotaryOfLayers rotaries = read_rope(config, family, architecture.head_dim(), architecture.max_position_embeddings);
+  read_scales(config, family, architecture, rotaries);
+  const std::vector<bool> turned = read_turned_layers(config, family, architecture.layers.size());
+  for (size_t layer = 0; layer < turned.size(); ++layer) {
+    Attention& attention = architecture.layers[layer].attention;
+    if (turned[layer]) attention.rotary = attention.window > 0 ? rotaries.windowed : rotaries.full;
+  }
 }
 
 void read_token_ids(const ConfigJson& config, const Family& family, Architecture& architecture) {
@@ -224,7 +219,11 @@ void read_token_ids(const ConfigJson& config, const Family& family, Architecture
     architecture.bos_token_id = family.bos_token_id;
   }
   // Old folders write -1 for "none".
-  if (auto id = config.integer("pad_token_id"); id && *id != -1) architecture.pad_token_id = check("pad_token_id", *id);
+  if (auto id = config.integer("pad_token_id"); id && *id != -1) {
+    architecture.pad_token_id = check("pad_token_id", *id);
+  } else if (!id && !config.is_null("pad_token_id") && family.pad_token_id && has(*family.pad_token_id)) {
+    architecture.pad_token_id = family.pad_token_id;
+  }
   const Json* eos = config.find("eos_token_id");
   if (eos == nullptr) {
     if (!config.is_null("eos_token_id")) {
@@ -259,15 +258,18 @@ DType read_dtype(const ConfigJson& config) {
 
 void read_decoder(const ConfigJson& config, const Family& family, Architecture& architecture) {
   refuse_other_models(config);
+  check_activation(config, family);
   architecture.vocab_size = config.size("vocab_size");
   architecture.hidden_size = config.size("hidden_size");
   architecture.layers = read_layers(config, family, architecture.hidden_size);
   architecture.rms_norm_eps = config.number("rms_norm_eps", family.rms_norm_eps, 0);
+  architecture.norm_offset = family.norm_offset;
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
-  read_rope(config, family, architecture);
   read_windows(config, family, architecture.layers);
   read_experts(config, family, architecture);
-  architecture.tie_word_embeddings = config.flag("tie_word_embeddings");
+  read_positions(config, family, architecture);
+  const bool tied = config.find("tie_word_embeddings") == nullptr && family.tie_word_embeddings;
+  architecture.tie_word_embeddings = tied || config.flag("tie_word_embeddings");
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
 }
 

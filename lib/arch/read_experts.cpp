@@ -16,6 +16,7 @@ struct Defaults {
 Defaults defaults_of(ExpertKeys keys) {
   switch (keys) {
     case ExpertKeys::kMixtral:
+    case ExpertKeys::kGraniteMoe:
       return {8, 2, 0.001};
     case ExpertKeys::kOlmoe:
       return {64, 8, 0.01};
@@ -42,7 +43,7 @@ void refuse_other_routers(const ConfigJson& config) {
     const Json* value = config.find(key);
     if (value == nullptr) continue;
     config.refuse(key, value->dump().substr(0, 80) + " asks for another router than a softmax over all experts",
-                  "take a model whose router is Mixtral's, Qwen3-MoE's or OLMoE's");
+                  "take a model whose router is Mixtral's, Qwen3-MoE's, OLMoE's or Granite MoE's");
   }
   if (config.number("router_jitter_noise", 0, 0) != 0) config.refuse("router_jitter_noise", "only 0 is supported");
   if (config.find("clip_qkv") != nullptr) config.refuse("clip_qkv", "only null is supported");
@@ -80,8 +81,11 @@ void read_experts(const ConfigJson& config, const Family& family, Architecture& 
     config.refuse("num_experts_per_tok", std::to_string(experts.per_token) + " is more than the " +
                                              std::to_string(experts.count) + " experts that there are");
   }
-  experts.normalised = family.experts == ExpertKeys::kMixtral || config.flag("norm_topk_prob");
-  if (family.experts == ExpertKeys::kMixtral) experts.files = ExpertFiles::kMixtral;
+  // Granite's softmax over the chosen alone is that over all, divided by the sum of the chosen.
+  const bool mixtral = family.experts == ExpertKeys::kMixtral, granite = family.experts == ExpertKeys::kGraniteMoe;
+  experts.normalised = mixtral || granite || config.flag("norm_topk_prob");
+  if (mixtral) experts.files = ExpertFiles::kMixtral;
+  if (granite) experts.files = ExpertFiles::kStacked;
   const int64_t every = qwen ? config.size("decoder_sparse_step", 1) : 1;
   const std::set<int64_t> dense = qwen ? read_dense_layers(config) : std::set<int64_t>();
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {

@@ -10,13 +10,30 @@ const FeedForward& feed_forward_of(const Architecture& architecture, const Param
   return architecture.layers[static_cast<size_t>(spec.layer)].feed_forward;
 }
 
-bool is_mixtral(const Architecture& architecture, const ParameterSpec& spec) {
+bool has_files(const Architecture& architecture, const ParameterSpec& spec, ExpertFiles files) {
   return (spec.role == Role::kRouter || spec.role == Role::kExperts) &&
-         feed_forward_of(architecture, spec).experts->files == ExpertFiles::kMixtral;
+         feed_forward_of(architecture, spec).experts->files == files;
+}
+bool is_mixtral(const Architecture& architecture, const ParameterSpec& spec) {
+  return has_files(architecture, spec, ExpertFiles::kMixtral);
+}
+bool is_granite(const Architecture& architecture, const ParameterSpec& spec) {
+  return has_files(architecture, spec, ExpertFiles::kStacked);
 }
 
 std::vector<StoredPart> whole(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), spec.shape, 0, spec.shape[0]}};
+}
+
+// All experts in one tensor.
+std::vector<StoredPart> stacked(const ParameterSpec& spec, std::string name) {
+  return {{std::move(name), {spec.experts, spec.shape[0] / spec.experts, spec.shape[1]}, 0, spec.shape[0]}};
+}
+
+std::vector<StoredPart> of_granite(const Architecture& architecture, const ParameterSpec& spec) {
+  const std::string prefix = architecture.layer_prefix(spec.layer) + kMixtralModule;
+  if (spec.role == Role::kRouter) return whole(spec, prefix + "router.layer.weight");
+  return stacked(spec, prefix + (spec.name.ends_with(".down_proj") ? "output_linear.weight" : "input_linear.weight"));
 }
 
 // A matrix for each expert, or two where the gate lies above the up projection.
@@ -42,6 +59,7 @@ std::vector<StoredPart> by_expert(const Architecture& architecture, const Parame
 }  // namespace
 
 std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec) {
+  if (is_granite(architecture, spec)) return of_granite(architecture, spec);
   const bool mixtral = is_mixtral(architecture, spec);
   const std::string module = mixtral ? kMixtralModule : kModule;
   if (spec.role == Role::kExperts) return by_expert(architecture, spec, module, mixtral);
@@ -51,11 +69,12 @@ std::vector<StoredPart> stored_parts(const Architecture& architecture, const Par
 
 std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec) {
   std::vector<std::vector<StoredPart>> spellings = {stored_parts(architecture, spec)};
-  if (is_mixtral(architecture, spec) && spec.role == Role::kRouter) spellings.push_back(whole(spec, spec.name));
+  if (spec.role == Role::kRouter && spellings.front().front().name != spec.name) {
+    spellings.push_back(whole(spec, spec.name));
+  }
   if (spec.role != Role::kExperts) return spellings;
   if (is_mixtral(architecture, spec)) spellings.push_back(by_expert(architecture, spec, kModule, /*mixtral=*/true));
-  const int64_t rows = spec.shape[0] / spec.experts;
-  spellings.push_back({{spec.name, {spec.experts, rows, spec.shape[1]}, 0, spec.shape[0]}});
+  spellings.push_back(stacked(spec, spec.name));
   return spellings;
 }
 

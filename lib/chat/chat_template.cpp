@@ -154,6 +154,15 @@ struct ChatTemplate::State {
   }
 };
 
+std::map<std::string, std::string> template_texts(const fs::path& folder) {
+  Sources sources = read_files(folder);
+  const fs::path config = folder / "tokenizer_config.json";
+  if (sources.empty()) sources = read_config(read_object(config), config.string() + ": chat_template");
+  std::map<std::string, std::string> texts;
+  for (auto& [name, source] : sources) texts[name] = std::move(source.text);
+  return texts;
+}
+
 std::optional<ChatTemplate> ChatTemplate::open(const fs::path& folder) {
   const fs::path config_path = folder / "tokenizer_config.json";
   const Json config = read_object(config_path);

@@ -20,6 +20,9 @@ struct RenderedChat {
   std::vector<ByteRange> assistant;  // what the assistant says, its end token included where the template puts one
 };
 
+// The folder's templates as texts by their names, from where ChatTemplate::open takes them, unread.
+std::map<std::string, std::string> template_texts(const std::filesystem::path& folder);
+
 class ChatTemplate {
  public:
   // The folder's chat_template.jinja and additional_chat_templates/tool_use.jinja, else chat_template of

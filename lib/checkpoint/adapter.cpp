@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "arch/adapter_targets.h"
@@ -14,6 +16,7 @@
 #include "base/path.h"
 #include "checkpoint/model_files.h"
 #include "config/keys.h"
+#include "model/stored_parameters.h"
 #include "ops/scalar_type.h"
 #include "weights/folder.h"
 #include "weights/hub.h"
@@ -46,6 +49,22 @@ weights::SafetensorsFile open_weights(const std::filesystem::path& folder) {
               "leave qat as it was when the adapter was trained, or train a new one");
 }
 
+// T5's embedding under the name that one of its stacks reads it by. Throws Error where it was trained apart.
+bool is_embedding_again(const weights::SafetensorsFile& file, const weights::TensorInfo& info) {
+  const std::string prefix = weights_prefix(kAdapter);
+  const weights::TensorInfo* shared = file.find(prefix + "shared.weight");
+  if (shared == nullptr || !model::is_embedding_again(info.name.substr(std::min(info.name.size(), prefix.size())))) {
+    return false;
+  }
+  if (info.dtype == shared->dtype && info.shape == shared->shape &&
+      std::memcmp(file.data(info), file.data(*shared), static_cast<size_t>(info.bytes)) == 0) {
+    return true;
+  }
+  throw Error(file.path().string() + ": '" + info.name + "' differs from '" + shared->name +
+                  "', and one embedding is read for both",
+              "train the adapter with fathom, or without the embedding");
+}
+
 // Throws Error unless the file holds what the model trains, and nothing else.
 void require_tensors(const weights::SafetensorsFile& file, const model::Decoder& model) {
   const std::string origin = file.path().string(), prefix = weights_prefix(kAdapter);
@@ -68,6 +87,7 @@ void require_tensors(const weights::SafetensorsFile& file, const model::Decoder&
     }
   }
   for (const weights::TensorInfo& info : file.tensors()) {
+    if (is_embedding_again(file, info)) continue;
     if (!known.contains(info.name) && arch::is_name_of_step_sizes(info.name)) {
       throw Error(origin + ": '" + info.name + "' holds steps of quantization-aware training, which these weights need",
                   "set qat to the type in its name, or name what `fathom export --merge` makes of the folder");
@@ -129,6 +149,10 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   read_target_parameters(adapter, fused, config);
   const Json saved = adapter.value("modules_to_save", Json());
   config.modules_to_save = saved.is_null() ? std::vector<std::string>() : saved.get<std::vector<std::string>>();
+  std::vector<std::string>& modules = config.modules_to_save;
+  if (std::find(modules.begin(), modules.end(), "shared") != modules.end()) {  // of which PEFT names every use
+    std::erase_if(modules, [](const std::string& name) { return model::is_embedding_again(name + ".weight"); });
+  }
   if (config.lora_r < 1 || config.lora_r > 65536) throw Error(origin + ": r is " + std::to_string(config.lora_r));
   return config;
 } catch (const nlohmann::json::exception& error) {

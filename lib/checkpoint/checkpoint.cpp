@@ -203,7 +203,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
 void Checkpoint::copy_into(const NamedTensors& parameters) const {
   const ModelFiles& files = is_adapter_ ? kAdapter : kWhole;
   const weights::SafetensorsFile file(folder_ / weights_file_name(files));
-  copy_tensors(file, is_adapter_ ? with_tied_head(parameters, file) : as_stored(parameters, folder_),
+  copy_tensors(file, is_adapter_ ? with_repeated_embedding(parameters, file) : as_stored(parameters, folder_),
                weights_prefix(files));
 }
 

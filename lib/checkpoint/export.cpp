@@ -10,8 +10,10 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "checkpoint/adapter.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/gguf_file.h"
 #include "checkpoint/learned_codes.h"
 #include "checkpoint/merge.h"
 #include "checkpoint/model_files.h"
@@ -86,10 +88,34 @@ std::string in_codes(const std::optional<quant::Scheme>& scheme) {
   return scheme ? ", projections in " + std::string(quant::name_of(*scheme)) + " with learned steps" : "";
 }
 
-// scheme: of learned steps, by which projections are written in codes.
-void write_whole_model(const ExportRequest& request, std::vector<weights::TensorSource> tensors,
+GgufRequest gguf_request(const ExportRequest& request) {
+  if (request.out.extension() != ".gguf") {
+    throw UsageError(request.out.string() + " does not end in .gguf, and a GGUF file is made", "name such a file");
+  }
+  fs::path source = tidy_path(fs::absolute(request.source));
+  if (source.filename().string().starts_with("checkpoint-")) source = source.parent_path();
+  return {request.out, request.gguf_type, source.filename().string()};
+}
+
+// Returns what the file holds.
+std::string write_gguf(const ExportRequest& request, const std::vector<weights::TensorSource>& tensors,
                        const LearnedWeights& learned, const std::optional<quant::Scheme>& scheme,
                        const fs::path& trained) {
+  const GgufRequest file = gguf_request(request);
+  const fs::path& model = learned.model.path();
+  if (scheme) {
+    throw Error(trained.string() + " holds the learned steps of quantization-aware training, which no GGUF type has",
+                "export a folder, read it back with `fathom quantize FOLDER --format bf16 --out DIR`, and export that");
+  }
+  return " as GGUF, " +
+         write_gguf_model(file, tensors, learned.model, tokenizer::Tokenizer::is_in(trained) ? trained : model);
+}
+
+// scheme: of learned steps, by which projections are written in codes. Returns what else there is to tell.
+std::string write_whole_model(const ExportRequest& request, std::vector<weights::TensorSource> tensors,
+                              const LearnedWeights& learned, const std::optional<quant::Scheme>& scheme,
+                              const fs::path& trained) {
+  if (request.gguf) return write_gguf(request, tensors, learned, scheme, trained);
   const weights::ModelFolder& model = learned.model;
   if (scheme) tensors = learned_sources(tensors, learned, *scheme);
   StagedFolder folder(request.out, "the export", bytes_of(tensors));
@@ -105,6 +131,7 @@ void write_whole_model(const ExportRequest& request, std::vector<weights::Tensor
   folder.add_copies(model.path(), tokenizer_files(model.path()));
   add_model_weights(folder, tensors, request.shard_bytes);
   folder.publish();
+  return in_codes(scheme);
 }
 
 std::optional<weights::ModelFolder::Entry> find_embedding(const weights::ModelFolder& folder) {
@@ -147,14 +174,18 @@ void require_targets(const fs::path& adapter, const weights::ModelFolder& base,
   }
 }
 
-std::string export_merged(const ExportRequest& request, const fs::path& source) {
-  const config::RunConfig settings = with_adapter({}, source);
+// The folder of the model that an adapter is for.
+fs::path find_base(const ExportRequest& request, const fs::path& source) {
   fs::path base = request.base;
   if (base.empty()) base = read_json(source / kAdapterConfig).value("base_model_name_or_path", std::string());
   if (!base.empty()) base = weights::find_model(base);
-  if (!fs::is_directory(base)) {
-    throw Error("the adapter's base model, '" + base.string() + "', is not a folder", "name it with --base");
-  }
+  if (fs::is_directory(base)) return base;
+  throw Error("the adapter's base model, '" + base.string() + "', is not a folder", "name it with --base");
+}
+
+std::string export_merged(const ExportRequest& request, const fs::path& source) {
+  const config::RunConfig settings = with_adapter({}, source);
+  const fs::path base = find_base(request, source);
   const weights::ModelFolder model(base);
   refuse_inside(request.out, model.path());
   if (model.config().contains("quantization_config")) {
@@ -172,9 +203,9 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
       .r = settings.lora_r, .alpha = settings.lora_alpha, .rank_stabilised = settings.use_rslora};
   const LearnedWeights learned{model, &adapter, lora.scaling(lora.r)};
   const std::optional<quant::Scheme> scheme = learned_scheme(learned);
-  write_whole_model(request, merged_sources(model, adapter, lora, vocabulary_of(adapter, source, model)), learned,
-                    scheme, source);
-  return "the adapter of " + source.string() + " merged into " + base.string() + in_codes(scheme);
+  const std::string told = write_whole_model(
+      request, merged_sources(model, adapter, lora, vocabulary_of(adapter, source, model)), learned, scheme, source);
+  return "the adapter of " + source.string() + " merged into " + base.string() + told;
 }
 
 // Of a name on the hub not even the cache is asked: whoever loads the adapter may download it.
@@ -188,6 +219,11 @@ std::string named_base(const fs::path& base) {
 
 std::string export_adapter(const ExportRequest& request, const fs::path& source) {
   const weights::SafetensorsFile adapter(source / kAdapterWeights);
+  if (request.gguf) {
+    const weights::ModelFolder base(find_base(request, source), /*weights_required=*/false);
+    return "the adapter of " + source.string() + " as GGUF, " +
+           write_gguf_adapter(gguf_request(request), adapter, with_adapter({}, source), base);
+  }
   std::vector<weights::TensorSource> tensors;
   for (const weights::TensorInfo& tensor : adapter.tensors()) {
     tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}, adapter.data(tensor)});
@@ -216,8 +252,7 @@ std::string export_model(const ExportRequest& request) {
   const weights::ModelFolder model(source);
   const LearnedWeights learned{model};
   const std::optional<quant::Scheme> scheme = learned_scheme(learned);
-  write_whole_model(request, plain_sources(model), learned, scheme, source);
-  return "the model of " + source.string() + in_codes(scheme);
+  return "the model of " + source.string() + write_whole_model(request, plain_sources(model), learned, scheme, source);
 }
 
 }  // namespace fathom::checkpoint

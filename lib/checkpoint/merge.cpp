@@ -35,8 +35,8 @@ struct Change {
   const TensorInfo* b_NR = nullptr;
   const TensorInfo* whole = nullptr;
   // Of a matrix of an expert: how many experts the adapter is for, which one this is, and where in its rows it begins.
+  bool is_part = false;
   int64_t experts = 1, expert = 0, first_row = 0;
-  bool is_part() const { return experts > 1; }
 };
 
 at::Tensor view(const std::byte* bytes, const std::vector<int64_t>& shape, DType dtype) {
@@ -53,10 +53,9 @@ at::Tensor view(const SafetensorsFile& file, const TensorInfo& tensor) {
 
 // An adapter of a layer's experts changes the matrices of each. Those of the base are named by its folder.
 void divide_among_experts(const ModelFolder& base, std::map<std::string, Change>& changes) {
-  constexpr std::string_view kExperts = ".experts.weight", kTwice = ".experts.base_layer.weight",
-                             kRouter = ".gate.weight";
   const bool any = std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
-    return change.first.find(".experts.") != std::string::npos || change.first.ends_with(kRouter);
+    return change.first.find(".experts.") != std::string::npos || change.first.ends_with(".gate.weight") ||
+           change.first.ends_with(".router.weight");
   });
   if (!any) return;
   const arch::Architecture architecture =
@@ -70,22 +69,22 @@ void divide_among_experts(const ModelFolder& base, std::map<std::string, Change>
   std::map<std::string, Change> divided;
   for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
     if (spec.role != arch::Role::kExperts && spec.role != arch::Role::kRouter) continue;
-    const std::string module = spec.module().substr(0, spec.module().rfind('.'));
-    const bool gate_up = spec.name.ends_with(".gate_up_proj"), twice = changes.contains(module + std::string(kTwice));
-    std::string key = module + std::string(spec.role == arch::Role::kRouter ? kRouter
-                                           : gate_up && twice               ? kTwice
-                                                                            : kExperts);
+    const bool is_router = spec.role == arch::Role::kRouter;
+    const std::string twice = spec.module() + ".base_layer.weight";
+    const bool wrapped = changes.contains(twice), first = wrapped && spec.name.ends_with(".gate_up_proj");
+    const std::string key = is_router ? spec.name : first ? twice : spec.module() + ".weight";
     const auto found = changes.find(key);
     if (found == changes.end()) continue;
     Change change = found->second;
     // The only adapter of a layer's experts is of the one or the other.
     const bool fits =
-        spec.role == arch::Role::kRouter || twice || change.b_NR == nullptr || change.a_RD == nullptr ||
+        is_router || wrapped || change.b_NR == nullptr || change.a_RD == nullptr ||
         (change.b_NR->shape.front() == spec.shape[0] / spec.experts && change.a_RD->shape.back() == spec.shape[1]);
     if (!fits) continue;
     changes.erase(found);
     const std::vector<arch::StoredPart> parts = parts_in(spec);
     for (const arch::StoredPart& part : parts) {
+      change.is_part = !is_router;
       change.experts = spec.experts;
       change.expert = part.first_row / (spec.shape[0] / spec.experts);
       change.first_row = part.first_row % (spec.shape[0] / spec.experts);
@@ -132,7 +131,7 @@ void check(const SafetensorsFile& adapter, const Change& change, const TensorInf
   std::vector<int64_t> weight = weight_ND.shape;
   const bool all_experts = weight.size() == 3 && weight[0] == change.experts;
   if (all_experts) weight.erase(weight.begin());
-  const bool rows_fit = change.is_part() && !all_experts
+  const bool rows_fit = change.is_part && !all_experts
                             ? b.size() == 2 && weight.size() == 2 && change.first_row + weight[0] <= b[0]
                             : b.size() == 2 && weight.size() == 2 && b[0] == weight[0];
   const bool fit = a.size() == 2 && rows_fit && a[0] == b[1] && a[0] % change.experts == 0 && a[1] == weight[1];
@@ -162,7 +161,7 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
   const at::Tensor a_RD = view(adapter, *change.a_RD).to(at::kFloat), b_NR = view(adapter, *change.b_NR).to(at::kFloat);
   const int64_t rank = a_RD.size(0) / change.experts;
   const double scaling = lora.scaling(rank);
-  if (!change.is_part()) return add_adapter(out_ND, weight_ND, a_RD, b_NR, scaling);
+  if (!change.is_part) return add_adapter(out_ND, weight_ND, a_RD, b_NR, scaling);
   const at::Tensor b_ORN = b_NR.view({-1, rank, change.experts});
   const auto add = [&](int64_t expert, const at::Tensor& out, const at::Tensor& stored) {
     add_adapter(out, stored, a_RD.narrow(0, expert * rank, rank),
@@ -223,6 +222,7 @@ std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const
   if (!base.find(kHead) && embedding_changes) changes.erase(kHead);
   if (embedding_changes) {  // under its other names it would stay as it was
     std::erase_if(sources, [](const auto& source) { return model::is_embedding_again(source.name); });
+    std::erase_if(changes, [](const auto& change) { return model::is_embedding_again(change.first); });
   }
   for (weights::TensorSource& source : sources) {
     const ModelFolder::Entry entry = *base.find(source.name);

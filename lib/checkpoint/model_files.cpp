@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "arch/adapter_targets.h"
@@ -63,6 +64,13 @@ bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& file
   return source.config().contains(kTied) ? source.config().at(kTied) == true : is_t5(source.config());
 }
 
+// PEFT wraps each module for itself: T5's embedding has to be there under the names that its stacks read it by, as
+// `shared` alone would change nothing. With a head that is tied to it PEFT ties these as well.
+constexpr const char* kOfStacks[] = {"encoder.embed_tokens", "decoder.embed_tokens"};
+bool repeats_embedding(const NamedTensors& parameters, const ModelFiles& files) {
+  return files.lora && find_named(parameters, "shared.weight") != nullptr && !holds_tied_embedding(parameters, files);
+}
+
 // The last parts of the names of modules that have an adapter: "q_proj".
 std::vector<std::string> adapted_names(const NamedTensors& parameters) {
   constexpr std::string_view kA = ".lora_A.weight";
@@ -97,7 +105,8 @@ SavedTargets saved_targets(const NamedTensors& parameters, const ModelFiles& fil
   if (targets.modules == std::vector<std::string>{"all-linear"}) {
     saved.modules.clear();
     for (const std::string& name : adapted_names(parameters)) {
-      if (name != "experts" && name != "base_layer" && name != "gate") saved.modules.push_back(name);
+      if (name != "experts" && name != "base_layer" && name != "gate" && name != "router")
+        saved.modules.push_back(name);
     }
   } else {
     saved.modules = targets.modules;
@@ -117,7 +126,8 @@ SavedTargets saved_targets(const NamedTensors& parameters, const ModelFiles& fil
 Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
   const arch::LoraOptions& lora = *files.lora;
   const SavedTargets targets = saved_targets(parameters, files);
-  const Json saved = lora.modules_to_save.empty() ? Json() : Json(lora.modules_to_save);
+  std::vector<std::string> saved = lora.modules_to_save;
+  if (repeats_embedding(parameters, files)) saved.insert(saved.end(), std::begin(kOfStacks), std::end(kOfStacks));
   Json config = {
       {"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
       {"bias", "none"},
@@ -127,7 +137,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
       {"init_lora_weights", true},
       {"lora_alpha", lora.alpha},
       {"lora_dropout", lora.dropout},
-      {"modules_to_save", saved},
+      {"modules_to_save", saved.empty() ? Json() : Json(saved)},
       {"peft_type", "LORA"},
       {"r", lora.r},
       {"rank_pattern", targets.rank_pattern},
@@ -158,6 +168,9 @@ FileText description_of(const NamedTensors& parameters, const ModelFiles& files)
 std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files) {
   NamedTensors stored = files.lora ? parameters : as_stored(parameters, files.source);
   if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_embedding(parameters));
+  if (repeats_embedding(parameters, files)) {
+    for (const std::string name : kOfStacks) stored.emplace_back(name + ".weight", *find_embedding(parameters));
+  }
   return tensor_sources(stored, weights_prefix(files));
 }
 
@@ -192,11 +205,15 @@ std::string weights_file_name(const ModelFiles& files) {
 
 std::string weights_prefix(const ModelFiles& files) { return files.lora ? kAdapterPrefix : ""; }
 
-NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsFile& adapter) {
-  const at::Tensor* embedding = find_embedding(parameters);
-  const bool twice = adapter.find(kAdapterPrefix + std::string(kHead)) != nullptr;
-  if (twice && embedding != nullptr && find_named(parameters, kHead) == nullptr)
-    parameters.emplace_back(kHead, *embedding);
+NamedTensors with_repeated_embedding(NamedTensors parameters, const weights::SafetensorsFile& adapter) {
+  if (find_embedding(parameters) == nullptr) return parameters;
+  const at::Tensor embedding = *find_embedding(parameters);
+  std::vector<std::string> names = {kHead};
+  for (const std::string module : kOfStacks) names.push_back(module + ".weight");
+  for (const std::string& name : names) {
+    const bool repeated = adapter.find(kAdapterPrefix + name) != nullptr && find_named(parameters, name) == nullptr;
+    if (repeated) parameters.emplace_back(name, embedding);
+  }
   return parameters;
 }
 

@@ -32,9 +32,9 @@ std::string weights_file_name(const ModelFiles& files);
 // What PEFT puts in front of an adapter's tensor names: "base_model.model."; empty for a whole model.
 std::string weights_prefix(const ModelFiles& files);
 
-// Of an adapter, PEFT holds an embedding that is tied to the head under both names: the parameters with the head's name
-// for the embedding too, where the file has it.
-NamedTensors with_tied_head(NamedTensors parameters, const weights::SafetensorsFile& adapter);
+// Of an adapter, PEFT holds an embedding that is tied to the head under both names, and T5's under those of its stacks
+// as well: the parameters with these names for the embedding too, where the file has them.
+NamedTensors with_repeated_embedding(NamedTensors parameters, const weights::SafetensorsFile& adapter);
 
 // Writes into an existing folder, without sync, and returns what was written, the weights last: config.json (dtype as
 // stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own dtypes.

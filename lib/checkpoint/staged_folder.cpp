@@ -20,8 +20,8 @@ constexpr const char* kNameAnother = "name another folder";
 // "model.gguf" would become a folder of that name.
 void refuse_name_of_file(const fs::path& out) {
   const std::string ending = out.extension().string();
-  const std::string remedy = std::string("name a folder") +
-                             (ending == ".gguf" ? "; llama.cpp's convert_hf_to_gguf.py makes that file of it" : "");
+  const std::string remedy =
+      std::string("name a folder") + (ending == ".gguf" ? "; `fathom export --format gguf` makes such a file" : "");
   for (const char* of_file : {".gguf", ".safetensors", ".bin", ".pt", ".pth", ".onnx", ".zip", ".tar", ".gz"}) {
     if (ending == of_file) throw UsageError(out.string() + " is the name of a file, and a folder is made", remedy);
   }

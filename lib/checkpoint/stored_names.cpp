@@ -28,7 +28,13 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
   for (const auto& [name, tensor] : parameters) {
     const auto found = parts.find(name);
     if (found == parts.end() || found->second.size() == 1) {
-      stored.emplace_back(found == parts.end() ? name : found->second.front().name, tensor);
+      if (found == parts.end()) {
+        stored.emplace_back(name, tensor);
+        continue;
+      }
+      const arch::StoredPart& part = found->second.front();
+      const bool stacked = std::ssize(part.shape) != tensor.dim();
+      stored.emplace_back(part.name, stacked ? tensor.detach().view(part.shape) : tensor);
       continue;
     }
     for (const arch::StoredPart& part : found->second) {

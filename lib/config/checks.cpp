@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "config/keys.h"
 #include "config/names.h"
@@ -29,6 +30,7 @@ constexpr auto kIsFull = [](const RunConfig& run) { return run.method == Method:
 constexpr auto kStoresBf16 = [](const RunConfig& run) { return run.dtype == DType::kBF16; };
 constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
 constexpr auto kEvaluates = [](const RunConfig& run) { return run.eval_strategy != Cadence::kNo; };
+constexpr auto kWritesAnswers = [](const RunConfig& run) { return run.predict_with_generate; };
 constexpr auto kSavesBySteps = [](const RunConfig& run) { return run.save_strategy == Cadence::kSteps; };
 constexpr auto kSaves = [](const RunConfig& run) {
   return run.save_strategy != Cadence::kNo || run.load_best_model_at_end;
@@ -66,6 +68,7 @@ const Condition kConditions[] = {
     {"adam_beta2", "optim", kWithBetas, kReadsBetas},
     {"adam_epsilon", "optim", kAdamWs, kIsAdamW},
     {"eval_steps", "eval_strategy", "eval_strategy: steps", kEvaluatesBySteps},
+    {"generation_max_length", "predict_with_generate", "predict_with_generate: true", kWritesAnswers},
     {"save_steps", "save_strategy", "save_strategy: steps", kSavesBySteps},
     {"save_total_limit", "save_strategy", "save_strategy: steps or epoch", kSaves},
     {"load_best_model_at_end", "eval_strategy", "eval_strategy: steps or epoch", kEvaluates},
@@ -133,9 +136,10 @@ void check_evaluation(const RunConfig& run, Purpose purpose, Checker& checker) {
     checker.refuse("eval_strategy", {"no without a validation_file", std::string(name_of(run.eval_strategy)),
                                      "add validation_file: … or validation_split: …"});
   }
-  if (run.eval_on_start && checker.sound("eval_on_start")) {
-    checker.refuse("eval_on_start",
-                   {"false without a validation_file", "true", "add validation_file: … or validation_split: …"});
+  for (const auto& [key, given] :
+       {std::pair{"eval_on_start", run.eval_on_start}, std::pair{"predict_with_generate", run.predict_with_generate}}) {
+    if (!given || !checker.sound(key)) continue;
+    checker.refuse(key, {"false without a validation_file", "true", "add validation_file: … or validation_split: …"});
   }
 }
 

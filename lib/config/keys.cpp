@@ -173,6 +173,12 @@ std::vector<Key> cadence_keys() {
       integer("eval_steps", &RunConfig::eval_steps, kAtLeastZero,
               "For eval_strategy steps: every so many; 0: every logging_steps."),
       flag("eval_on_start", &RunConfig::eval_on_start, "Evaluates before the first step too."),
+      flag("predict_with_generate", &RunConfig::predict_with_generate,
+           "Evaluations also write each sample's answer, greedily, from its prompt or source: `eval_exact_match` and "
+           "`eval_rougeL` tell how near these come to the data's (docs/metrics.md)."),
+      integer("generation_max_length", &RunConfig::generation_max_length, kAtLeastZero,
+              "Such an answer ends after so many tokens, its prompt and the token that a decoder starts from not "
+              "counted; 0: as many as the longest answer of the data has."),
       choice("save_strategy", &RunConfig::save_strategy, kCadenceNames,
              "When a checkpoint is saved. The final model is saved in any case."),
       integer("save_steps", &RunConfig::save_steps, kAtLeastOne, "For save_strategy steps: every so many."),

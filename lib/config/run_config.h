@@ -90,6 +90,8 @@ struct RunConfig {
   Cadence eval_strategy = Cadence::kNo;
   int64_t eval_steps = 0;  // 0: logging_steps
   bool eval_on_start = false;
+  bool predict_with_generate = false;  // answers beside the loss
+  int64_t generation_max_length = 0;   // of these, in tokens; 0: as the longest of the data
   Cadence save_strategy = Cadence::kSteps;
   int64_t save_steps = 500;
   int64_t save_total_limit = 0;  // 0: keep all

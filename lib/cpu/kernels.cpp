@@ -72,6 +72,16 @@ FATHOM_CLONES void rotate_head(const float* x, const float* cos, const float* si
   }
 }
 
+FATHOM_CLONES void rotate_interleaved(const float* x, const float* cos, const float* sin, float direction, float* out,
+                                      int64_t half) {
+#pragma omp simd
+  for (int64_t i = 0; i < half; ++i) {
+    const float low = x[2 * i], high = x[2 * i + 1], turn = sin[i] * direction;
+    out[2 * i] = low * cos[i] - high * turn;
+    out[2 * i + 1] = high * cos[i] + low * turn;
+  }
+}
+
 FATHOM_CLONES void swiglu_block(const float* gate, const float* up, float* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + exponential(-gate[i])) * up[i];
@@ -108,11 +118,21 @@ FATHOM_CLONES void scaled_exponentials(const float* x, float shift, float scale,
   for (int64_t i = 0; i < n; ++i) out[i] = exponential(x[i] - shift) * scale;
 }
 
+// A row as long as the buffer, with `offset` added to it.
+const float* read_with_offset(Rows row, double offset, std::vector<float>& buffer) {
+  const auto width = static_cast<int64_t>(buffer.size());
+  const float* x = read(row, 0, width, buffer.data());
+  if (offset == 0) return x;
+  for (int64_t i = 0; i < width; ++i) buffer[i] = x[i] + static_cast<float>(offset);
+  return buffer.data();
+}
+
 }  // namespace
 
-void rms_norm(Rows in, Rows weight, double eps, Rows out, float* rstd, int64_t first, int64_t last, int64_t width) {
+void rms_norm(Rows in, Rows weight, double offset, double eps, Rows out, float* rstd, int64_t first, int64_t last,
+              int64_t width) {
   std::vector<float> weight_buffer(width), in_buffer(width), out_buffer(width);
-  const float* w = read(weight, 0, width, weight_buffer.data());
+  const float* w = read_with_offset(weight, offset, weight_buffer);
   for (int64_t row = first; row < last; ++row) {
     const float* x = read(in, row * width, width, in_buffer.data());
     rstd[row] = 1.0f / std::sqrt(squares(x, width) / static_cast<float>(width) + static_cast<float>(eps));
@@ -122,10 +142,10 @@ void rms_norm(Rows in, Rows weight, double eps, Rows out, float* rstd, int64_t f
   }
 }
 
-void rms_norm_backward(Rows grad_out, Rows in, Rows weight, const float* rstd, Rows grad_in, float* grad_weight,
-                       int64_t first, int64_t last, int64_t width) {
+void rms_norm_backward(Rows grad_out, Rows in, Rows weight, double offset, const float* rstd, Rows grad_in,
+                       float* grad_weight, int64_t first, int64_t last, int64_t width) {
   std::vector<float> weight_buffer(width), grad_buffer(width), in_buffer(width), out_buffer(width);
-  const float* w = read(weight, 0, width, weight_buffer.data());
+  const float* w = read_with_offset(weight, offset, weight_buffer);
   for (int64_t row = first; row < last; ++row) {
     const float* grad = read(grad_out, row * width, width, grad_buffer.data());
     const float* x = read(in, row * width, width, in_buffer.data());
@@ -137,16 +157,18 @@ void rms_norm_backward(Rows grad_out, Rows in, Rows weight, const float* rstd, R
   }
 }
 
-void rotate(Rows in, const float* cos, const float* sin, Rows out, int64_t heads, int64_t positions, int64_t head_size,
+void rotate(Rows in, const float* cos, const float* sin, Rows out, const TurnedHeads& turned, int64_t positions,
             float direction, int64_t first, int64_t last) {
-  std::vector<float> in_buffer(head_size), out_buffer(head_size);
-  const int64_t half = head_size / 2;
+  const int64_t size = turned.size, half = turned.width / 2;
+  std::vector<float> in_buffer(size), out_buffer(size);
+  const auto turn = turned.interleaved ? &rotate_interleaved : &rotate_head;
   for (int64_t row = first; row < last; ++row) {
-    const int64_t angle = row / heads % positions * half;
-    const float* x = read(in, row * head_size, head_size, in_buffer.data());
-    float* y = target(out, row * head_size, out_buffer.data());
-    rotate_head(x, cos + angle, sin + angle, direction, y, half);
-    write(y, out, row * head_size, head_size);
+    const int64_t angle = row / turned.heads % positions * half;
+    const float* x = read(in, row * size, size, in_buffer.data());
+    float* y = target(out, row * size, out_buffer.data());
+    turn(x, cos + angle, sin + angle, direction, y, half);
+    std::copy(x + turned.width, x + size, y + turned.width);
+    write(y, out, row * size, size);
   }
 }
 

@@ -16,15 +16,22 @@ struct Rows {
   RowType type = RowType::kF32;
 };
 
-// out[t] = in[t] * rstd[t] * weight, rstd[t] = 1 / sqrt(mean(in[t]^2) + eps), for rows [first, last) of `width`.
-void rms_norm(Rows in, Rows weight, double eps, Rows out, float* rstd, int64_t first, int64_t last, int64_t width);
-// With g = grad_out * weight and n = in * rstd:  grad_in = rstd * (g - n * mean(g * n));  grad_weight += grad_out * n.
-// grad_weight: FP32, or null where the weight is frozen.
-void rms_norm_backward(Rows grad_out, Rows in, Rows weight, const float* rstd, Rows grad_in, float* grad_weight,
-                       int64_t first, int64_t last, int64_t width);
+// out[t] = in[t] * rstd[t] * (weight + offset), rstd[t] = 1 / sqrt(mean(in[t]^2) + eps), for rows [first, last) of
+// `width`.
+void rms_norm(Rows in, Rows weight, double offset, double eps, Rows out, float* rstd, int64_t first, int64_t last,
+              int64_t width);
+// With g = grad_out * (weight + offset) and n = in * rstd:  grad_in = rstd * (g - n * mean(g * n));  grad_weight +=
+// grad_out * n. grad_weight: FP32, or null where the weight is frozen.
+void rms_norm_backward(Rows grad_out, Rows in, Rows weight, double offset, const float* rstd, Rows grad_in,
+                       float* grad_weight, int64_t first, int64_t last, int64_t width);
 
+// How heads of `size` numbers are turned: the first `width` of them, in pairs (2i, 2i + 1) or (i, i + width / 2).
+struct TurnedHeads {
+  int64_t heads = 0, size = 0, width = 0;
+  bool interleaved = false;
+};
 // Rows [first, last) of [B*S*H, E]: position of row r is (r / heads) % positions. direction: 1 turns, -1 turns back.
-void rotate(Rows in, const float* cos, const float* sin, Rows out, int64_t heads, int64_t positions, int64_t head_size,
+void rotate(Rows in, const float* cos, const float* sin, Rows out, const TurnedHeads& turned, int64_t positions,
             float direction, int64_t first, int64_t last);
 
 // Elements [first, last): out = gate * sigmoid(gate) * up.

@@ -31,7 +31,7 @@ class Attention {
     add_work(footprint);
     if (!sizes_.differentiated) return footprint;
     const Tensors gradients = {heads("gradients of queries, keys, values and output", 2, 2)};
-    const int64_t mask = sizes_.dropout ? 5 : 0;  // and the probabilities that are left
+    const int64_t mask = sizes_.dropout ? 1 : 0;  // the probabilities that are left go before their gradients come
     footprint.backward = {with(gradients, {scores("probabilities and their gradients", 8 + narrow() + mask)}),
                           with(gradients, {scores("probabilities, gradients of them and of scores", 12 + mask)}),
                           with(gradients, {scores("probabilities and gradients of scores", 8 + narrow() + mask)})};

@@ -53,6 +53,19 @@ Footprint rotary_footprint(const StepSizes& step, int64_t width) {
       {{}, {{{"heads, before and after", kSource, both}}}, {{{"gradients of heads", kGradientSource, both}}}});
 }
 
+Footprint split_footprint(const StepSizes& step, int64_t width) {
+  constexpr const char* kSource = "what a fused projection made, and its parts; lib/ops/split_columns.cpp";
+  return elementwise({{},
+                      {{several("a fused output and its parts", kSource, step, width, 2)}},
+                      {{several("gradients of a fused output and its parts", kGradientSource, step, width, 2)}}});
+}
+
+Footprint scale_footprint(const StepSizes& step, int64_t width) {
+  return elementwise({{},
+                      {{several("what is scaled", "in place; lib/model/decoder_layer.cpp", step, width, 1)}},
+                      {{several("gradients before and after a scale", kGradientSource, step, width, 2)}}});
+}
+
 Footprint swiglu_footprint(const StepSizes& step, int64_t width) {
   constexpr const char* kSource = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
   return gate_footprint(step, width, kSource, step.cuda && !step.own_kernels ? 4 : 3);

@@ -14,6 +14,11 @@ Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t group
 
 Footprint rotary_footprint(const StepSizes& step, int64_t width);
 
+// A fused projection's output and the tensors of its parts.
+Footprint split_footprint(const StepSizes& step, int64_t width);
+// In place on its way forwards.
+Footprint scale_footprint(const StepSizes& step, int64_t width);
+
 Footprint swiglu_footprint(const StepSizes& step, int64_t width);
 // Of other activations than silu (ops/activation.h), with a gate or without.
 Footprint activation_footprint(const StepSizes& step, int64_t width, bool gated);

@@ -151,7 +151,7 @@ void initialise_base(const std::vector<BaseParameter>& base, const arch::Archite
     } else if (parameter.spec.is_matrix()) {
       parameter.tensor.normal_(0, parameter.spec.initial_std);
     } else {
-      parameter.tensor.fill_(parameter.spec.role == arch::Role::kBias ? 0 : 1);
+      parameter.tensor.fill_(parameter.spec.role == arch::Role::kBias ? 0 : 1 - architecture.norm_offset);
     }
     if (parameter.quantizer) ops::initialise_steps(parameter.tensor, *parameter.quantizer);
   }

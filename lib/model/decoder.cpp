@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "arch/rotary_frequencies.h"
 #include "base/error.h"
 #include "model/relative_bias.h"
 #include "ops/activation_checkpoint.h"
@@ -38,11 +39,17 @@ const ModelOptions& prepared(const ModelOptions& options) {
   return options;
 }
 
-std::optional<ops::RotaryTable> rotary_table(const arch::Architecture& architecture, const ModelOptions& options) {
-  if (architecture.relative) return std::nullopt;
-  return ops::RotaryTable(
-      arch::rotary_frequencies(architecture.rope_theta, architecture.head_dim(), architecture.rope_scaling),
-      options.device, options.ledger);
+std::vector<ops::RotaryTable> rotary_tables(const arch::Architecture& architecture, const ModelOptions& options) {
+  std::vector<ops::RotaryTable> tables;
+  for (const arch::Rotary& rotary : architecture.rotaries())
+    tables.emplace_back(rotary, options.device, options.ledger);
+  return tables;
+}
+
+double rounded(double value, at::ScalarType type) {
+  const auto wide = static_cast<float>(value);
+  if (type == at::kBFloat16) return static_cast<float>(c10::BFloat16(wide));
+  return type == at::kHalf ? static_cast<float>(c10::Half(wide)) : wide;
 }
 
 }  // namespace
@@ -67,7 +74,7 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
         options(prepared(options_in)),
         names(options.ledger, ""),
         module_names(architecture.names()),
-        rotary(rotary_table(architecture, options)),
+        rotary(rotary_tables(architecture, options)),
         parameters(architecture, options),
         anchor(at::empty({0}, at::TensorOptions().device(options.device)).set_requires_grad(true)) {}
 
@@ -75,10 +82,11 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   ModelOptions options;
   ops::ModuleNames names;
   arch::ModelNames module_names;
-  std::optional<ops::RotaryTable> rotary;  // unset: positions are relative
+  std::vector<ops::RotaryTable> rotary;  // for each of the architecture's rotaries()
   ModelParameters parameters;
   bool training = false;
   at::Tensor embedding_VD, encoder_norm_D, norm_D, head_VD;
+  double embedding_scale = 1;  // as the embedding's type holds it
   std::vector<DecoderLayer> layers;
   std::optional<RelativeBias> encoder_bias, decoder_bias;  // where positions are relative
   at::Tensor anchor;
@@ -97,26 +105,34 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   ops::TiedEmbedding embed(const at::Tensor& ids_BS) const;
   // Layers [first, end), each checkpointed where that saves anything.
   at::Tensor run_stack(int64_t first, int64_t end, LayerInputs inputs, const LayerContext& context);
+  // The new tokens; where LongRoPE turns those in the cache otherwise than before, these as well: the cache is empty
+  // then.
+  at::Tensor ids_to_read(const at::Tensor& ids_BS, KeyValueCache& cache) const;
   // What the encoder makes of its stream, [B * S, D].
   at::Tensor encode(at::Tensor stream_TD, const Inputs& inputs);
   at::Tensor norm(const at::Tensor& stream_TD, const at::Tensor& weight_D, const char* name) const;
   // What the head reads.
   at::Tensor last_norm(const at::Tensor& stream_TD) const;
   at::Tensor head(const at::Tensor& x_TD) const;
+  ops::NormSettings norm_settings() const { return {architecture.rms_norm_eps, architecture.norm_offset}; }
   double dropout() const { return training ? architecture.dropout : 0; }
 };
 
 // Of weights that are read by products of INT8 alone, once they are there.
 void Decoder::State::order_codes() {
   for (DecoderLayer& layer : layers) {
-    std::vector<ops::Linear*> linears = {&layer.up, &layer.down};
-    if (layer.gate) linears.push_back(&*layer.gate);
+    const auto order = [](ops::Linear* linear) {
+      if (linear->int8_activations) ops::order_in_tiles(*linear->quantized_ND);
+    };
+    const auto order_if_there = [&](std::optional<ops::Linear>& linear) {
+      if (linear) order(&*linear);
+    };
+    for (std::optional<ops::Linear>* linear : {&layer.fused, &layer.gate}) order_if_there(*linear);
+    for (ops::Linear* linear : {&layer.up, &layer.down}) order(linear);
     for (AttentionWeights* attention : {&layer.attention, layer.cross ? &*layer.cross : nullptr}) {
       if (attention == nullptr) continue;
-      linears.insert(linears.end(), {&attention->q, &attention->k, &attention->v, &attention->o});
-    }
-    for (ops::Linear* linear : linears) {
-      if (linear->int8_activations) ops::order_in_tiles(*linear->quantized_ND);
+      order_if_there(attention->fused);
+      for (ops::Linear* linear : {&attention->q, &attention->k, &attention->v, &attention->o}) order(linear);
     }
   }
 }
@@ -134,12 +150,10 @@ footprint::AttentionKernel Decoder::State::kernel(at::ScalarType dtype) {
 LayerContext Decoder::State::context(int64_t rows, int64_t first, int64_t length) {
   LayerContext context;
   context.rows = rows;
-  context.norm_eps = architecture.rms_norm_eps;
-  context.biased = !rotary.has_value();
-  if (rotary) {
-    std::tie(context.cos_SE2, context.sin_SE2) = rotary->rows(first, length);
-    context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
-  }
+  context.norm = norm_settings();
+  context.biased = architecture.relative.has_value();
+  for (ops::RotaryTable& table : rotary) context.turns.push_back(table.rows(first, length));
+  if (!context.biased) context.kernel = kernel(ops::ComputeScope(options.device, embedding_VD.scalar_type()).dtype());
   context.dropout = dropout();
   context.rounds_inputs = options.fake_activations;
   context.training = training;
@@ -150,8 +164,7 @@ LayerContext Decoder::State::context(int64_t rows, int64_t first, int64_t length
 LayerContext Decoder::State::packed_context(const std::shared_ptr<const ops::Documents>& documents) {
   LayerContext packed = context(1, 0, documents->longest);
   packed.documents = documents;
-  packed.cos_SE2 = packed.cos_SE2.index_select(0, documents->positions_T);
-  packed.sin_SE2 = packed.sin_SE2.index_select(0, documents->positions_T);
+  for (ops::Turns& turns : packed.turns) turns = ops::at_positions(turns, documents->positions_T);
   return packed;
 }
 
@@ -159,11 +172,10 @@ ops::TiedEmbedding Decoder::State::embed(const at::Tensor& ids_BS) const {
   names.forward(module_names.embedding);
   const bool both_trained =
       architecture.tie_word_embeddings && embedding_VD.requires_grad() && at::GradMode::is_enabled();
-  ops::TiedEmbedding embedded =
-      both_trained
-          ? ops::embed_tied(embedding_VD, ids_BS)
-          : ops::TiedEmbedding{at::embedding(embedding_VD, ids_BS).view({-1, architecture.hidden_size}), head_VD};
-  embedded.stream_TD = ops::dropout(embedded.stream_TD, dropout());
+  ops::TiedEmbedding embedded = both_trained ? ops::embed_tied(embedding_VD, ids_BS)
+                                             : ops::TiedEmbedding{at::embedding(embedding_VD, ids_BS), head_VD};
+  if (embedding_scale != 1) embedded.stream_TD.mul_(embedding_scale);
+  embedded.stream_TD = ops::dropout(embedded.stream_TD, dropout()).view({-1, architecture.hidden_size});
   names.backward(embedded.stream_TD, module_names.embedding);
   return embedded;
 }
@@ -171,7 +183,7 @@ ops::TiedEmbedding Decoder::State::embed(const at::Tensor& ids_BS) const {
 at::Tensor Decoder::State::norm(const at::Tensor& stream_TD, const at::Tensor& weight_D, const char* name) const {
   const ops::ComputeScope compute(options.device, head_VD.scalar_type());
   names.forward(name);
-  at::Tensor x_TD = ops::rms_norm(stream_TD, weight_D, architecture.rms_norm_eps, compute.dtype());
+  at::Tensor x_TD = ops::rms_norm(stream_TD, weight_D, norm_settings(), compute.dtype());
   names.backward(x_TD, name);
   return x_TD;
 }
@@ -189,12 +201,27 @@ at::Tensor Decoder::State::head(const at::Tensor& x_TD) const {
   return logits_TV;
 }
 
+at::Tensor Decoder::State::ids_to_read(const at::Tensor& ids_BS, KeyValueCache& cache) const {
+  bool keeps_ids = false, turns_anew = false;
+  for (const arch::Rotary& rotary : architecture.rotaries()) {
+    const int64_t original = arch::original_positions(rotary), end = cache.length + ids_BS.size(1);
+    keeps_ids = keeps_ids || original > 0;
+    turns_anew = turns_anew || (original > 0 && cache.length > 0 && cache.length <= original && end > original);
+  }
+  if (!keeps_ids) return ids_BS;
+  cache.ids_BS = cache.length > 0 ? at::cat({cache.ids_BS, ids_BS}, 1) : ids_BS;
+  if (!turns_anew) return ids_BS;
+  cache.length = 0;
+  return cache.ids_BS;
+}
+
 Decoder::Decoder(const arch::Architecture& architecture, const ModelOptions& options)
     : state_(std::make_shared<State>(architecture, options)) {
   State& state = *state_;
   const arch::ModelNames& names = state.module_names;
   const auto weight = [&](const std::string& module) { return state.parameters.tensor(module + ".weight"); };
   state.embedding_VD = weight(names.embedding);
+  state.embedding_scale = rounded(architecture.embedding_scale, state.embedding_VD.scalar_type());
   state.norm_D = weight(names.norm);
   state.head_VD = architecture.tie_word_embeddings ? state.embedding_VD : weight(names.head);
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {
@@ -221,7 +248,7 @@ void Decoder::initialise(uint64_t seed) {
 }
 
 void Decoder::reserve_positions(int64_t length) {
-  if (state_->rotary) state_->rotary->reserve(length);
+  for (ops::RotaryTable& table : state_->rotary) table.reserve(length);
   for (auto* bias : {&state_->encoder_bias, &state_->decoder_bias}) {
     if (*bias) (*bias)->reserve(length);
   }
@@ -323,7 +350,8 @@ at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targe
 
 at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
   const at::NoGradGuard no_gradients;
-  const int64_t rows = inputs.ids_BS.size(0), length = inputs.ids_BS.size(1);
+  const at::Tensor ids_BS = state_->ids_to_read(inputs.ids_BS, cache);
+  const int64_t rows = ids_BS.size(0), length = ids_BS.size(1);
   const int64_t capacity = cache.keys_BKSE.front().size(2);
   if (cache.length + length > capacity) {
     throw Error("the key and value cache holds " + std::to_string(capacity) + " positions, but " +
@@ -340,7 +368,7 @@ at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
   if (state_->decoder_bias) {
     layer_inputs.by_distance_HN = state_->decoder_bias->by_distance(length, cache.length + length);
   }
-  layer_inputs.stream_TD = state_->embed(inputs.ids_BS).stream_TD;
+  layer_inputs.stream_TD = state_->embed(ids_BS).stream_TD;
   const auto first = static_cast<size_t>(state_->architecture.encoder_layers());
   for (size_t i = 0; i < cache.keys_BKSE.size(); ++i) {
     CachedLayer layer{cache.keys_BKSE[i], cache.values_BKSE[i], cache.length, &cache.source_keys_BSKE[i],

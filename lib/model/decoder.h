@@ -24,6 +24,7 @@ struct KeyValueCache {
   std::vector<at::Tensor> keys_BKSE, values_BKSE;
   std::vector<at::Tensor> source_keys_BSKE, source_values_BSKE;
   at::Tensor source_hidden_BS;
+  at::Tensor ids_BS;  // of the positions in use, of a model that may have to turn them anew (LongRoPE)
   int64_t length = 0;
 };
 

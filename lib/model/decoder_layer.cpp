@@ -4,12 +4,15 @@
 #include <ATen/ATen.h>
 
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "ops/activation.h"
 #include "ops/dropout.h"
 #include "ops/fake_quantize.h"
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
+#include "ops/split_columns.h"
 
 namespace fathom::model {
 namespace {
@@ -26,7 +29,7 @@ at::Tensor add_to_stream(const at::Tensor& branch_TD, const at::Tensor& stream_T
 at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight, const LayerContext& context) {
   if (!weight.defined()) return x_BSHE;
   const at::Tensor rows = x_BSHE.view({-1, weight.size(0)});
-  return ops::rms_norm(rows, weight, context.norm_eps, x_BSHE.scalar_type()).view(x_BSHE.sizes());
+  return ops::rms_norm(rows, weight, context.norm, x_BSHE.scalar_type()).view(x_BSHE.sizes());
 }
 
 // What linear layers read of x.
@@ -35,9 +38,9 @@ at::Tensor as_input(const at::Tensor& x_TD, bool rounds) { return rounds ? ops::
 // The norm of the stream for the layers that read it, which have it computed again: the norm keeps the stream anyway.
 ops::LinearInput normed_input(const at::Tensor& stream_TD, const at::Tensor& weight_D, const LayerContext& context,
                               const ops::ComputeScope& compute) {
-  const auto norm = [eps = context.norm_eps, dtype = compute.dtype(), rounds = context.rounds_inputs](
+  const auto norm = [settings = context.norm, dtype = compute.dtype(), rounds = context.rounds_inputs](
                         const at::Tensor& x_TD, const at::Tensor& weight) {
-    return as_input(ops::rms_norm(x_TD, weight, eps, dtype), rounds);
+    return as_input(ops::rms_norm(x_TD, weight, settings, dtype), rounds);
   };
   return {norm(stream_TD, weight_D),
           [norm, x_TD = stream_TD.detach(), weight = weight_D.detach()] { return norm(x_TD, weight); }};
@@ -49,61 +52,88 @@ ops::LinearInput plain_input(const at::Tensor& x_TD, const LayerContext& context
   return {as_input(x_TD, true), [x_TD = x_TD.detach()] { return as_input(x_TD, true); }};
 }
 
-// What reads the stream and adds to it, with its norm.
+// What reads the stream and adds to it, with its norms.
 struct Branch {
-  const char *module, *norm;
-  const at::Tensor& norm_D;
+  const char *module, *norm_before, *norm_after;
+  const BranchNorms& norms;
 };
 
 ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, const at::Tensor& stream_TD,
                               const LayerContext& context, const ops::ComputeScope& compute) {
-  layer.names.forward(layer.spec.norms_before() ? branch.norm : branch.module);
-  if (layer.spec.norms_before()) return normed_input(stream_TD, branch.norm_D, context, compute);
+  const bool normed = branch.norms.before_D.defined();
+  layer.names.forward(normed ? branch.norm_before : branch.module);
+  if (normed) return normed_input(stream_TD, branch.norms.before_D, context, compute);
   return plain_input(stream_TD.to(compute.dtype()), context);
 }
 
 at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at::Tensor& made_TD,
                       const at::Tensor& stream_TD, const LayerContext& context) {
-  const at::Tensor added_TD = ops::dropout(made_TD, context.dropout);
-  if (layer.spec.norms_before()) return add_to_stream(added_TD, stream_TD);
-  layer.names.forward(branch.norm);
-  return add_to_stream(ops::rms_norm(added_TD, branch.norm_D, context.norm_eps, added_TD.scalar_type()), stream_TD);
+  at::Tensor added_TD = ops::dropout(made_TD, context.dropout);
+  if (branch.norms.after_D.defined()) {
+    layer.names.forward(branch.norm_after);
+    added_TD = ops::rms_norm(added_TD, branch.norms.after_D, context.norm, added_TD.scalar_type());
+  }
+  if (layer.spec.added_scale != 1) added_TD.mul_(layer.spec.added_scale);
+  return add_to_stream(added_TD, stream_TD);
 }
+
+struct QueriesKeysValues {
+  at::Tensor q_BSHE, k_BSKE, v_BSKE;
+};
 
 // The projections of one attention, by their inputs.
 class Heads {
  public:
   Heads(const DecoderLayer& layer, const AttentionWeights& weights, const LayerContext& context,
         const ops::ComputeScope& compute)
-      : layer_(layer), weights_(weights), context_(context), compute_(compute) {}
+      : layer_(layer),
+        weights_(weights),
+        context_(context),
+        compute_(compute),
+        turns_(layer.rotary ? &context.turns.at(*layer.rotary) : nullptr) {}
 
+  QueriesKeysValues all(const ops::LinearInput& x_TD) const {
+    if (!weights_.fused) {
+      at::Tensor q_BSHE = queries(x_TD), k_BSKE = keys(x_TD);
+      return {std::move(q_BSHE), std::move(k_BSKE), values(x_TD)};
+    }
+    const std::vector<at::Tensor> parts = ops::split_columns(project(x_TD, *weights_.fused, weights_.names.fused),
+                                                             {spec().queries(), spec().keys(), spec().keys()});
+    return {turned_queries(heads_of(parts[0])), turned_keys(heads_of(parts[1])), heads_of(parts[2])};
+  }
   at::Tensor queries(const ops::LinearInput& x_TD) const {
-    return turned(project(x_TD, weights_.q, weights_.names.query, spec().heads), weights_.query_norm);
+    return turned_queries(heads_of(project(x_TD, weights_.q, weights_.names.query)));
   }
   at::Tensor keys(const ops::LinearInput& x_TD) const {
-    return turned(project(x_TD, weights_.k, weights_.names.key, spec().key_value_heads), weights_.key_norm);
+    return turned_keys(heads_of(project(x_TD, weights_.k, weights_.names.key)));
   }
   at::Tensor values(const ops::LinearInput& x_TD) const {
-    return project(x_TD, weights_.v, weights_.names.value, spec().key_value_heads);
+    return heads_of(project(x_TD, weights_.v, weights_.names.value));
   }
 
  private:
   const arch::Attention& spec() const { return layer_.spec.attention; }
-  at::Tensor project(const ops::LinearInput& x_TD, const ops::Linear& projection, const char* name,
-                     int64_t heads) const {
+  at::Tensor project(const ops::LinearInput& x_TD, const ops::Linear& projection, const char* name) const {
     layer_.names.forward(name);
-    return ops::linear(x_TD, projection, compute_, context_.training)
-        .view({context_.rows, x_TD.tensor().size(0) / context_.rows, heads, spec().head_dim});
+    return ops::linear(x_TD, projection, compute_, context_.training);
   }
-  at::Tensor turned(const at::Tensor& x_BSHE, const at::Tensor& norm) const {
-    const at::Tensor normed_BSHE = normed(x_BSHE, norm, context_);
-    return context_.cos_SE2.defined() ? ops::rotate(normed_BSHE, context_.cos_SE2, context_.sin_SE2) : normed_BSHE;
+  at::Tensor heads_of(const at::Tensor& x_TN) const {
+    return x_TN.view({context_.rows, x_TN.size(0) / context_.rows, -1, spec().head_dim});
+  }
+  at::Tensor turned_queries(const at::Tensor& x_BSHE) const {
+    const at::Tensor normed_BSHE = normed(x_BSHE, weights_.query_norm, context_);
+    return turns_ != nullptr ? ops::rotate(normed_BSHE, turns_->queries, turns_->interleaved) : normed_BSHE;
+  }
+  at::Tensor turned_keys(const at::Tensor& x_BSKE) const {
+    const at::Tensor normed_BSKE = normed(x_BSKE, weights_.key_norm, context_);
+    return turns_ != nullptr ? ops::rotate(normed_BSKE, turns_->keys, turns_->interleaved) : normed_BSKE;
   }
 
   const DecoderLayer& layer_;
   const AttentionWeights& weights_;
   const LayerContext& context_;
   const ops::ComputeScope& compute_;
+  const ops::Turns* turns_;  // null: heads are not turned
 };
 
 // [T, H * E]
@@ -111,8 +141,7 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
                      const LayerContext& context, const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
   const arch::Attention& spec = layer.spec.attention;
-  const Heads heads(layer, layer.attention, context, compute);
-  const at::Tensor q_BSHE = heads.queries(x_TD), k_BSKE = heads.keys(x_TD), v_BSKE = heads.values(x_TD);
+  const auto [q_BSHE, k_BSKE, v_BSKE] = Heads(layer, layer.attention, context, compute).all(x_TD);
   layer.names.forward(layer.attention.names.module);
   const ops::ScoreBias bias{by_distance_HN, context.hidden_BS};
   at::Tensor attended_BSD;
@@ -152,17 +181,31 @@ at::Tensor cross_attention(const DecoderLayer& layer, const ops::LinearInput& x_
       .view({x_TD.tensor().size(0), layer.spec.attention.queries()});
 }
 
+struct GateAndUp {
+  at::Tensor gate_TF, up_TF;  // gate_TF: undefined where the layer has none
+};
+
+GateAndUp gate_and_up(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+                      const ops::ComputeScope& compute) {
+  const auto project = [&](const ops::Linear& projection, const char* name) {
+    layer.names.forward(name);
+    return ops::linear(x_TD, projection, compute, context.training);
+  };
+  const arch::FeedForwardNames& names = layer.feed_forward_names;
+  if (layer.fused) {
+    const int64_t width = layer.spec.feed_forward.width;
+    std::vector<at::Tensor> parts = ops::split_columns(project(*layer.fused, names.fused), {width, width});
+    return {std::move(parts[0]), std::move(parts[1])};
+  }
+  at::Tensor gate_TF = layer.gate ? project(*layer.gate, names.gate) : at::Tensor();
+  return {std::move(gate_TF), project(layer.up, names.up)};
+}
+
 // What the feed-forward part makes of its width, with how to make it again from what is kept.
 ops::LinearInput activated(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                            const ops::ComputeScope& compute) {
   const Activation activation = layer.spec.feed_forward.activation;
-  at::Tensor gate_TF;
-  if (layer.gate) {
-    layer.names.forward(layer.feed_forward_names.gate);
-    gate_TF = ops::linear(x_TD, *layer.gate, compute, context.training);
-  }
-  layer.names.forward(layer.feed_forward_names.up);
-  const at::Tensor up_TF = ops::linear(x_TD, layer.up, compute, context.training);
+  const auto [gate_TF, up_TF] = gate_and_up(layer, x_TD, context, compute);
   layer.names.forward(layer.feed_forward_names.activation);
   const auto make = [activation, rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
     return as_input(gate.defined() ? ops::gated(activation, gate, up) : ops::activated(activation, up), rounds);
@@ -187,7 +230,7 @@ template <typename Attend>
 at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weights, const at::Tensor& stream_TD,
                          const LayerContext& context, const ops::ComputeScope& compute, const Attend& attend) {
   const arch::AttentionNames& names = weights.names;
-  const Branch branch{names.module, names.norm, weights.norm_D};
+  const Branch branch{names.module, names.norm_before, names.norm_after, weights.norms};
   const ops::LinearInput x_TD = branch_input(layer, branch, stream_TD, context, compute);
   const ops::LinearInput attended_TD = plain_input(attend(x_TD), context);
   layer.names.backward(attended_TD.tensor(), names.module);
@@ -202,7 +245,9 @@ at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weig
 
 at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context,
                      CachedLayer* cache) {
-  const ops::ComputeScope compute(inputs.stream_TD.device(), layer.attention.norm_D.scalar_type());
+  const BranchNorms& norms = layer.attention.norms;
+  const at::Tensor& norm_D = norms.before_D.defined() ? norms.before_D : norms.after_D;
+  const ops::ComputeScope compute(inputs.stream_TD.device(), norm_D.scalar_type());
   at::Tensor stream_TD =
       add_attention(layer, layer.attention, inputs.stream_TD, context, compute, [&](const ops::LinearInput& x_TD) {
         return attention(layer, x_TD, inputs.by_distance_HN, context, compute, cache);
@@ -213,7 +258,7 @@ at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const
     });
   }
   const arch::FeedForwardNames& names = layer.feed_forward_names;
-  const Branch feeds{names.module, names.norm, layer.feed_forward_norm_D};
+  const Branch feeds{names.module, names.norm_before, names.norm_after, layer.feed_forward_norms};
   const ops::LinearInput x_TD = branch_input(layer, feeds, stream_TD, context, compute);
   at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), stream_TD, context);
   layer.names.backward(output_TD, layer.experts ? names.experts : names.down);

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "arch/architecture.h"
 #include "model/expert_layer.h"
@@ -13,12 +14,20 @@
 #include "ops/biased_attention.h"
 #include "ops/linear.h"
 #include "ops/module_names.h"
+#include "ops/rms_norm.h"
+#include "ops/rotary.h"
 
 namespace fathom::model {
 
+// What reads the stream and adds to it has a norm before or after it, or both; undefined: it has none there.
+struct BranchNorms {
+  at::Tensor before_D, after_D;
+};
+
 struct AttentionWeights {
   arch::AttentionNames names;
-  at::Tensor norm_D;
+  BranchNorms norms;
+  std::optional<ops::Linear> fused;  // else q, k and v
   ops::Linear q, k, v, o;
   at::Tensor query_norm, key_norm;  // [E] of each head, or [H * E] and [K * E]; undefined: rotated as they come
 };
@@ -29,10 +38,12 @@ struct DecoderLayer {
   AttentionWeights attention;
   std::optional<AttentionWeights> cross;
   arch::FeedForwardNames feed_forward_names;
-  at::Tensor feed_forward_norm_D;
+  BranchNorms feed_forward_norms;
+  std::optional<ops::Linear> fused;  // gate and up; else each by itself
   std::optional<ops::Linear> gate;
   ops::Linear up, down;
   std::optional<ExpertWeights> experts;  // in the place of these three
+  std::optional<size_t> rotary;          // which of LayerContext::turns; unset: heads are not turned
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a
@@ -46,8 +57,8 @@ struct CachedLayer {
 // What all layers of one pass through a stack share.
 struct LayerContext {
   int64_t rows = 0;  // B; the stream is [T, D] with T = B * S
-  double norm_eps = 0;
-  at::Tensor cos_SE2, sin_SE2;                      // of the positions of this pass; undefined: none are rotated
+  ops::NormSettings norm;
+  std::vector<ops::Turns> turns;                    // of the positions of this pass, for each of rotaries()
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
   footprint::AttentionKernel kernel = footprint::AttentionKernel::kFlash;
   bool biased = false;          // attention is ops/biased_attention.h

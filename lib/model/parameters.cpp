@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
@@ -118,13 +119,26 @@ void ModelParameters::initialise_adapters() {
   }
 }
 
-AttentionWeights ModelParameters::attention(const std::string& prefix, const arch::AttentionNames& its) const {
+BranchNorms ModelParameters::norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
+                                   const char* after) const {
+  const auto weight = [&](bool has, const char* name) {
+    return has ? tensor(prefix + name + ".weight") : at::Tensor();
+  };
+  return {weight(spec.norms_before(), before), weight(spec.norms_after(), after)};
+}
+
+AttentionWeights ModelParameters::attention(const std::string& prefix, const arch::LayerSpec& spec,
+                                            const arch::AttentionNames& its) const {
   AttentionWeights weights;
   weights.names = its;
-  weights.norm_D = tensor(prefix + its.norm + ".weight");
-  weights.q = linear(prefix + its.query);
-  weights.k = linear(prefix + its.key);
-  weights.v = linear(prefix + its.value);
+  weights.norms = norms(prefix, spec, its.norm_before, its.norm_after);
+  if (spec.attention.fused) {
+    weights.fused = linear(prefix + its.fused);
+  } else {
+    weights.q = linear(prefix + its.query);
+    weights.k = linear(prefix + its.key);
+    weights.v = linear(prefix + its.value);
+  }
   weights.o = linear(prefix + its.output);
   if (its.query_norm != nullptr && places_.contains(prefix + its.query_norm + ".weight")) {
     weights.query_norm = tensor(prefix + its.query_norm + ".weight");
@@ -140,17 +154,23 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
   DecoderLayer layer;
   layer.names = ops::ModuleNames(options_.ledger, prefix);
   layer.spec = spec;
-  layer.attention = attention(prefix, its.attention);
-  if (spec.cross) layer.cross = attention(prefix, its.cross);
+  layer.attention = attention(prefix, spec, its.attention);
+  if (spec.cross) layer.cross = attention(prefix, spec, its.cross);
   layer.feed_forward_names = its.feed_forward;
-  layer.feed_forward_norm_D = tensor(prefix + its.feed_forward.norm + ".weight");
+  layer.feed_forward_norms = norms(prefix, spec, its.feed_forward.norm_before, its.feed_forward.norm_after);
   if (spec.feed_forward.experts) {
     layer.experts = experts(prefix, its.feed_forward, *spec.feed_forward.experts);
-    return layer;
+  } else if (spec.feed_forward.fused) {
+    layer.fused = linear(prefix + its.feed_forward.fused);
+  } else {
+    if (spec.feed_forward.gated) layer.gate = linear(prefix + its.feed_forward.gate);
+    layer.up = linear(prefix + its.feed_forward.up);
   }
-  if (spec.feed_forward.gated) layer.gate = linear(prefix + its.feed_forward.gate);
-  layer.up = linear(prefix + its.feed_forward.up);
-  layer.down = linear(prefix + its.feed_forward.down);
+  if (!layer.experts) layer.down = linear(prefix + its.feed_forward.down);
+  if (spec.attention.rotary) {
+    const std::vector<arch::Rotary> all = architecture.rotaries();
+    layer.rotary = static_cast<size_t>(std::find(all.begin(), all.end(), *spec.attention.rotary) - all.begin());
+  }
   return layer;
 }
 

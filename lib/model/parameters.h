@@ -60,7 +60,10 @@ class ModelParameters {
   ExpertWeights experts(const std::string& prefix, const arch::FeedForwardNames& names,
                         const arch::Experts& spec) const;
   std::optional<ops::LoraAdapter> adapter(const std::string& parameter) const;
-  AttentionWeights attention(const std::string& prefix, const arch::AttentionNames& names) const;
+  BranchNorms norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
+                    const char* after) const;
+  AttentionWeights attention(const std::string& prefix, const arch::LayerSpec& spec,
+                             const arch::AttentionNames& its) const;
   void initialise_adapters();
 
   ModelOptions options_;

@@ -154,7 +154,8 @@ at::Tensor biased_attention(const at::Tensor& q_BTHE, const at::Tensor& k_BSHE, 
   const at::Tensor out_GTE = BiasedAttention::apply(grouped(reverses ? q_BTHE.flip(1) : q_BTHE), grouped(k_BSHE),
                                                     grouped(v_BSHE), by_distance_HN, kept);
   const at::Tensor out_BTHE = out_GTE.view({rows, heads, queries, size}).transpose(1, 2);
-  return (reverses ? out_BTHE.flip(1) : out_BTHE).reshape({rows, queries, heads * size});
+  // Heads of one number need no copy to lie side by side, and would be left as they lie.
+  return (reverses ? out_BTHE.flip(1) : out_BTHE).reshape({rows, queries, heads * size}).contiguous();
 }
 
 }  // namespace fathom::ops

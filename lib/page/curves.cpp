@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/numbers.h"
@@ -136,6 +137,30 @@ std::string loss_figure(const RunRecord& record) {
   return figure.format();
 }
 
+// How near answers come to the data's, from 0 to 1; empty where evaluations wrote none.
+std::string answers_figure(const RunRecord& record) {
+  const auto of = [&](std::optional<double> report::EvaluationMetrics::*share) {
+    return points_of(record.evaluations, [share](const report::EvaluationMetrics& metrics) {
+      return (metrics.*share).value_or(std::numeric_limits<double>::quiet_NaN());
+    });
+  };
+  const Points exact = of(&report::EvaluationMetrics::eval_exact_match);
+  const Points rouge_l = of(&report::EvaluationMetrics::eval_rouge_l);
+  if (exact.empty() || rouge_l.empty()) return "";
+  LineFigure figure;
+  figure.title = "Answers";
+  figure.x_title = "step";
+  figure.value = loss_text;
+  figure.position = step_text;
+  figure.series.push_back({"exact match", "s0", thinned(exact, kPoints), LineFigure::Marks::kBoth});
+  figure.series.push_back({"ROUGE-L", "s1", thinned(rouge_l, kPoints), LineFigure::Marks::kBoth});
+  figure.x = step_axis(figure.series);
+  figure.y = linear_axis(0, 1, 5);
+  figure.label = "Answers of evaluations over steps: at the end " + loss_text(exact.back().second) +
+                 " exact, ROUGE-L " + loss_text(rouge_l.back().second);
+  return figure.format();
+}
+
 // One figure of the logged steps; empty where none of them has it.
 std::string step_figure(const RunRecord& record, const char* title, double report::StepMetrics::*figure_of,
                         std::string (*text)(double), bool may_be_logarithmic) {
@@ -217,7 +242,7 @@ std::string attention_figure(LineFigure figure, double base, std::string (*tick)
 std::string training_section(const RunRecord& record) {
   using report::StepMetrics;
   const std::string figures =
-      loss_figure(record) +
+      loss_figure(record) + answers_figure(record) +
       step_figure(record, "Throughput in tokens per second", &StepMetrics::tokens_per_second, speed_text, false) +
       step_figure(record, "Learning rate", &StepMetrics::learning_rate, rate_text, false) +
       step_figure(record, "Norm of the gradients", &StepMetrics::grad_norm, short_text, true);

@@ -84,8 +84,10 @@ void read_metrics_line(const Json& line, RunRecord& record) {
   };
   const auto step = line.at("step").get<int64_t>();
   if (line.contains("eval_loss")) {
+    const auto share = [&](const char* key) { return line.contains(key) ? std::optional(number(key)) : std::nullopt; };
     record.evaluations.push_back({step, number("epoch"), number_of(line.at("eval_loss")),
-                                  line.value("eval_tokens", int64_t{0}), number("eval_seconds")});
+                                  line.value("eval_tokens", int64_t{0}), number("eval_seconds"),
+                                  share("eval_exact_match"), share("eval_rougeL")});
     return;
   }
   report::StepMetrics metrics;

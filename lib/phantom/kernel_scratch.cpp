@@ -62,6 +62,22 @@ int64_t number_bytes(c10::ArrayRef<c10::IValue> arguments) {
   return bytes == 0 ? 0 : bytes + itemsize;
 }
 
+// Of the square that a transposed matrix is copied through (copy_transpose_valid and copy_same_type_transpose_ in
+// ATen/native/Copy.cpp); none for small ones.
+int64_t transposing_bytes(const at::Tensor& matrix) {
+  constexpr int64_t kSide = 60, kSideOfBytes = 120;
+  const bool transposed = matrix.dim() == 2 && matrix.stride(0) == 1 && matrix.stride(1) == matrix.size(0);
+  if (!transposed || matrix.numel() < kSide * kSide) return 0;
+  const int64_t side = matrix.scalar_type() == at::kByte ? kSideOfBytes : kSide;
+  return side * side * static_cast<int64_t>(matrix.itemsize());
+}
+
+// A gradient that lies in memory otherwise is copied, like that of T5's distances, whose table is read by columns.
+int64_t copied_gradient_bytes(const at::Tensor& gradient) {
+  if (gradient.is_contiguous()) return 0;
+  return static_cast<int64_t>(gradient.nbytes()) + transposing_bytes(gradient);
+}
+
 // Rows of queries and of keys that flash attention works on at once.
 struct Blocks {
   int64_t queries, keys;
@@ -103,12 +119,20 @@ bool kernel_scratch_was_measured_here() {
 }
 
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  static const c10::OperatorName kEmbeddingBackward("aten::embedding_dense_backward", "");
+  if (op.operator_name() == kEmbeddingBackward) return copied_gradient_bytes(arguments[0].toTensor());
   const auto found = matrix_products().find(op.operator_name());
   if (found == matrix_products().end()) return number_bytes(arguments);
   const bool adds = found->second > 0;
   const int64_t bytes = product_bytes(arguments[found->second].toTensor(), arguments[found->second + 1].toTensor(),
                                       adds, found->first.name.starts_with("fathom::"));
   return bytes > 0 && adds ? bytes + kAddedScaleBytes : bytes;
+}
+
+int64_t copy_scratch_bytes(const at::Tensor& source, const at::Tensor& destination) {
+  const bool alike = destination.is_contiguous() && destination.scalar_type() == source.scalar_type() &&
+                     destination.sizes().equals(source.sizes());
+  return alike ? transposing_bytes(source) : 0;
 }
 
 int64_t attention_scratch_bytes(const at::Tensor& query_BHSE, const at::Tensor& key_BHSE) {

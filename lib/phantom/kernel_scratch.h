@@ -24,6 +24,9 @@ bool multiplies_with_amx();
 // CPU tensors.
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
+// Of a copy within the device.
+int64_t copy_scratch_bytes(const at::Tensor& source, const at::Tensor& destination);
+
 // Of flash attention (ATen/native/cpu/FlashAttentionKernel.cpp of LibTorch 2.11). query, key: [B, H, S, E]. With AMX
 // for their type, the forward of at least 64 queries and keys is taken to copy keys and values into another order, as
 // it does unless the threads are many and the batch is small.

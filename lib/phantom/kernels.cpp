@@ -30,6 +30,9 @@ Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional
 // Host memory that is "read" from the phantom becomes zeros, so that nothing depends on what was there before.
 Tensor copy_from(const Tensor& source, const Tensor& destination, bool) {
   if (source.is_privateuseone() && destination.is_cpu()) destination.zero_();
+  if (source.is_privateuseone() && destination.is_privateuseone()) {
+    take_and_give_back(copy_scratch_bytes(source, destination));
+  }
   return destination;
 }
 

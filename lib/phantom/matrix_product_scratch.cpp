@@ -248,8 +248,11 @@ int64_t matrix_product_scratch_bytes(const MatrixProduct& product) {
   const std::pair question(at::get_num_threads(), product);
   if (const auto known = answers->find(question); known != answers->end()) return known->second;
   const bool degenerate = product.m == 1 || product.k == 1 || product.n == 1;
-  return (*answers)[question] =
-             std::async(std::launch::async, degenerate ? ask_all_layouts : ask_layout, product).get();
+  const auto ask_alone = [&] {
+    at::init_num_threads();  // a new thread has as many as there are processors
+    return degenerate ? ask_all_layouts(product) : ask_layout(product);
+  };
+  return (*answers)[question] = std::async(std::launch::async, ask_alone).get();
 }
 
 }  // namespace fathom::phantom

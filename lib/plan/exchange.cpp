@@ -16,6 +16,15 @@ Json to_json(const schedule::BatchShape& batch) {
   return Json::array({batch.rows, batch.length, batch.targets, batch.document_lengths, batch.source_length});
 }
 
+Json to_json(const schedule::AnswerShape& answers) {
+  return Json::array({answers.rows, answers.first, answers.positions, answers.source_length});
+}
+
+schedule::AnswerShape answers_from_json(const Json& value) {
+  return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>(),
+          value.at(3).get<int64_t>()};
+}
+
 schedule::BatchShape batch_from_json(const Json& value) {
   return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>(),
           value.at(3).get<std::vector<int64_t>>(), value.at(4).get<int64_t>()};
@@ -36,7 +45,10 @@ std::vector<schedule::BatchShape> batches_from_json(const Json& value) {
 Json to_json(const schedule::Schedule& schedule) {
   Json steps = Json::array();
   for (const schedule::StepShape& step : schedule.steps) steps.push_back(to_json(step));
+  Json answers = Json::array();
+  for (const schedule::AnswerShape& shape : schedule.answers) answers.push_back(to_json(shape));
   return {{"steps", steps},
+          {"answers", answers},
           {"evaluation", to_json(schedule.evaluation)},
           {"evaluation_order", schedule.evaluation_order},
           {"events", schedule.events},
@@ -54,6 +66,9 @@ void check_index(int32_t index, int32_t least, size_t count) {
 schedule::Schedule schedule_from_json(const Json& value) {
   schedule::Schedule schedule;
   for (const Json& step : value.at("steps")) schedule.steps.push_back(batches_from_json(step));
+  for (const Json& answers : value.value("answers", Json::array())) {
+    schedule.answers.push_back(answers_from_json(answers));
+  }
   schedule.evaluation = batches_from_json(value.at("evaluation"));
   schedule.evaluation_order = value.at("evaluation_order").get<std::vector<int32_t>>();
   schedule.events = value.at("events").get<std::vector<int32_t>>();

@@ -12,6 +12,7 @@
 #include "footprint/elementwise.h"
 #include "footprint/experts.h"
 #include "footprint/linear.h"
+#include "plan/expert_operators.h"
 
 namespace fathom::plan {
 namespace {
@@ -93,19 +94,23 @@ class LayerOperators {
     constexpr const char* kHeads = "queries, keys and values";
     const arch::Attention& attention = spec_.attention;
     const int64_t queries = attention.queries(), keys = attention.keys();
-    begin_branch(kHeads, names.norm, {names.query, names.key, names.value});
-    const auto heads = [&](const char* module, const char* norm, int64_t numbers, int64_t count, const Tensors& wait) {
-      linear(step_, kHeads, module, before_).waiting = wait;
-      if (attention.query_key_norm != arch::QueryKeyNorm::kNone) {
-        row_norm(kHeads, norm, numbers, attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
-      }
-      if (!biased_) operators_.push_back({kHeads, footprint::rotary_footprint(step_, numbers), {}, wait});
-    };
-    heads(names.query, names.query_norm, queries, attention.heads, of_input());
-    Tensors wait = of_input();
-    wait.push_back(waiting("gradient of queries", queries).front());
-    heads(names.key, names.key_norm, keys, attention.key_value_heads, wait);
-    linear(step_, kHeads, names.value, before_).waiting = waiting("gradients of queries and keys", queries + keys);
+    if (attention.fused) {
+      begin_branch(kHeads, names.norm_before, {names.fused});
+      linear(step_, kHeads, names.fused, before_);
+      split(kHeads, queries + 2 * keys);
+      turn(kHeads, names.query_norm, queries, attention.heads, waiting("gradients of keys and values", 2 * keys));
+      turn(kHeads, names.key_norm, keys, attention.key_value_heads,
+           waiting("gradients of queries and values", queries + keys));
+    } else {
+      begin_branch(kHeads, names.norm_before, {names.query, names.key, names.value});
+      linear(step_, kHeads, names.query, before_).waiting = of_input();
+      turn(kHeads, names.query_norm, queries, attention.heads, of_input());
+      Tensors wait = of_input();
+      wait.push_back(waiting("gradient of queries", queries).front());
+      linear(step_, kHeads, names.key, before_).waiting = wait;
+      turn(kHeads, names.key_norm, keys, attention.key_value_heads, wait);
+      linear(step_, kHeads, names.value, before_).waiting = waiting("gradients of queries and keys", queries + keys);
+    }
     if (biased_) {
       attention_by_scores(names, queries_of_a_row(), /*by_distance=*/true);
     } else {
@@ -117,7 +122,7 @@ class LayerOperators {
   void attend_to_source(const arch::AttentionNames& names) {
     constexpr const char* kHeads = "queries, and a source's keys and values";
     const int64_t queries = spec_.attention.queries(), keys = spec_.attention.keys();
-    begin_branch(kHeads, names.norm, {names.query});
+    begin_branch(kHeads, names.norm_before, {names.query});
     linear(step_, kHeads, names.query, before_);
     const bool stream_reads = std::exchange(branch_needs_, subject_.source_needs_gradient);
     linear(subject_.source, kHeads, names.key, false).waiting = waiting("gradient of queries", queries);
@@ -134,12 +139,16 @@ class LayerOperators {
     constexpr const char *kGate = "gate and up", *kUp = "the up projection", *kDown = "the down projection";
     const int64_t inner = spec_.feed_forward.width;
     const bool gated = spec_.feed_forward.gated;
-    if (gated) {
-      begin_branch(kGate, names.norm, {names.gate, names.up});
+    if (spec_.feed_forward.fused) {
+      begin_branch(kGate, names.norm_before, {names.fused});
+      linear(step_, kGate, names.fused, before_);
+      split(kGate, 2 * inner);
+    } else if (gated) {
+      begin_branch(kGate, names.norm_before, {names.gate, names.up});
       linear(step_, kGate, names.gate, before_).waiting = of_input();
       linear(step_, kGate, names.up, before_).waiting = waiting("gradient of the gate", inner);
     } else {
-      begin_branch(kUp, names.norm, {names.up});
+      begin_branch(kUp, names.norm_before, {names.up});
       linear(step_, kUp, names.up, before_);
     }
     operators_.push_back({"the gate",
@@ -160,58 +169,31 @@ class LayerOperators {
     branch_needs_ = std::exchange(made_needs_, false);
     linear(step_, kDown, names.down, !drops_);
     alive({width_}, 1);
-    add_to_stream(kDown, names.norm);
+    add_to_stream(kDown, names.norm_after);
   }
 
   // The rows of both stacks are read by their module's name; what reads the norm is the first.
   void experts(const arch::FeedForwardNames& names) {
     constexpr const char *kRouting = "the router", *kExperts = "the experts";
-    begin_branch(kRouting, names.norm, {names.router, names.experts});
+    begin_branch(kRouting, names.norm_before, {names.router, names.experts});
     linear(step_, kRouting, names.router, before_).waiting = of_input();
     alive({width_}, 1);
-    const footprint::ExpertSizes sizes = expert_sizes(names.experts);
+    footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows);
+    sizes.makes_input_again = before_;
+    sizes.input_needs_gradient = branch_needs_;
     const bool differentiated = made_needs_ || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
     const auto push = [&](const char* part, footprint::Footprint footprint, Tensors gradients, bool keeps) {
       if (!keeps) footprint.kept.clear();
       operators_.push_back({part, std::move(footprint), std::move(gradients), {}});
       alive({width_}, 1);
     };
-    const auto stack = [&](const char* which) { return gradients_of_parameter(std::string(names.experts) + which); };
+    const auto stack = [&](const char* which) { return gradients_of_stack(subject_.rows, names.experts, which); };
     push(kRouting, footprint::routing_footprint(step_, sizes), {}, differentiated);
     operators_.back().waiting = of_input();
     push(kExperts, footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"), differentiated);
     push(kExperts, footprint::expert_down_footprint(step_, sizes), stack(".down_proj"), differentiated);
     made_needs_ = differentiated;
-    add_to_stream(kExperts, names.norm);
-  }
-
-  footprint::ExpertSizes expert_sizes(const char* module) const {
-    footprint::ExpertSizes sizes;
-    sizes.count = spec_.feed_forward.experts->count;
-    sizes.per_token = spec_.feed_forward.experts->per_token;
-    sizes.width = width_;
-    sizes.inner = spec_.feed_forward.width;
-    sizes.makes_input_again = before_;
-    sizes.input_needs_gradient = branch_needs_;
-    for (const ParameterRow* row : subject_.rows) {
-      if (row->spec.role != Role::kExperts || !belongs_to(*row, module)) continue;
-      footprint::StackSizes& stack = row->spec.name.ends_with(".down_proj") ? sizes.down : sizes.gate_up;
-      stack = {row->trained, row->adapter_rank, row->codes};
-    }
-    return sizes;
-  }
-
-  // Of one of the stacks, "mlp.experts.down_proj", or of its adapter.
-  Tensors gradients_of_parameter(const std::string& name) const {
-    Tensors gradients;
-    std::string adapter;
-    for (const ParameterRow* row : subject_.rows) {
-      const bool is_stack = row->spec.name.ends_with("." + name);
-      if (is_stack) adapter = row->adapter;
-      const bool of_adapter = !row->of_base() && !adapter.empty() && row->spec.name.starts_with(adapter + ".lora_");
-      if (row->trained && (is_stack || of_adapter)) gradients.push_back(gradient_of(*row));
-    }
-    return gradients;
+    add_to_stream(kExperts, names.norm_after);
   }
 
   // ---- operators.
@@ -223,6 +205,19 @@ class LayerOperators {
     made_needs_ = made_needs_ || branch_needs_ || sizes.keeps_input();
     return operators_.emplace_back(
         Operator{part, footprint::linear_footprint(step, sizes), gradients_of(subject_.rows, module), {}});
+  }
+
+  // Norms and positions of heads.
+  void turn(const char* part, const char* norm, int64_t numbers, int64_t count, const Tensors& wait) {
+    const arch::Attention& attention = spec_.attention;
+    if (attention.query_key_norm != arch::QueryKeyNorm::kNone) {
+      row_norm(part, norm, numbers, attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
+    }
+    if (attention.rotary) operators_.push_back({part, footprint::rotary_footprint(step_, numbers), {}, wait});
+  }
+
+  void split(const char* part, int64_t numbers) {
+    operators_.push_back({part, footprint::split_footprint(step_, numbers), {}, {}});
   }
 
   void row_norm(const char* part, const char* module, int64_t numbers, int64_t groups, Tensors wait) {
@@ -305,14 +300,16 @@ class LayerOperators {
   void finish_attention(const char* part, const arch::AttentionNames& names, std::initializer_list<int64_t> widths) {
     linear(step_, part, names.output, false);
     alive(widths, 0);
-    add_to_stream(part, names.norm);
+    add_to_stream(part, names.norm_after);
   }
 
   void add_to_stream(const char* part, const char* norm) {
     stream_needs_ = stream_needs_ || made_needs_;
-    operators_.back().takes_stream_gradient = before_ && !step_.casts() && !drops_;
+    const bool scales = spec_.added_scale != 1;
+    operators_.back().takes_stream_gradient = !spec_.norms_after() && !step_.casts() && !drops_ && !scales;
     if (drops_) operators_.push_back({part, footprint::dropout_footprint(step_, width_), {}, {}});
-    if (!before_) row_norm(part, norm, width_, 1, {});
+    if (spec_.norms_after()) row_norm(part, norm, width_, 1, {});
+    if (scales) operators_.push_back({part, footprint::scale_footprint(step_, width_), {}, {}});
     const Product each =
         step_.wide(width_, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + step_.stored_bytes : 0));
     operators_.push_back({part, {{}, {{{"residual stream and what is added", kStream, each}}}, {}}, {}, {}});

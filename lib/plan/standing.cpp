@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "arch/precision.h"
+#include "arch/rotary_frequencies.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "footprint/quantized_part_size.h"
@@ -25,11 +26,24 @@ constexpr const char* kRing = "ids and targets of the batch in work and of the n
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
 constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
 
-// ops::RotaryTable has a power of two of positions, and at least 64.
-int64_t rotary_positions(const Workload& workload) {
-  const int64_t longest = longest_sequence(workload);
-  if (longest == 0) return 0;
-  return std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
+// ops::RotaryTable has a power of two of positions, and at least 64: cosines and sines, of queries apart where these
+// are scaled.
+footprint::Bytes rotary_table(const arch::Rotary& rotary, int64_t length) {
+  const auto positions =
+      length == 0 ? 0 : std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
+  return {"rotary tables",
+          "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
+          {{rotary.scales_queries() ? 4 : 2, "of"}, {positions, "positions"}, {rotary.width / 2, ""}, {4, "bytes"}},
+          Component::kWeights};
+}
+
+// Of every way of turning heads; of LongRoPE one more where a sequence reaches beyond its original positions.
+void add_rotary_tables(const arch::Architecture& architecture, int64_t longest, Tensors& moment) {
+  for (const arch::Rotary& rotary : architecture.rotaries()) {
+    const int64_t original = arch::original_positions(rotary);
+    if (original > 0 && longest > original) moment.push_back(rotary_table(rotary, original));
+    moment.push_back(rotary_table(rotary, longest));
+  }
 }
 
 bool has_one_token(const Workload& workload) {
@@ -77,13 +91,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                      "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
                      {{step_sizes, "step sizes"}, {4, "bytes"}},
                      kOfModel}};
-  if (!architecture.relative) {
-    moment.push_back(
-        {"rotary tables",
-         "cosines and sines for each position (Su et al. 2021, arXiv 2104.09864)",
-         {{2, "of"}, {rotary_positions(workload), "positions"}, {architecture.head_dim() / 2, ""}, {4, "bytes"}},
-         kOfModel});
-  }
+  add_rotary_tables(architecture, longest_sequence(workload), moment);
   for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
   const auto functionality = [&](const char* what, const char* source, Product product) {

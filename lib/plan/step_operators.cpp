@@ -145,6 +145,17 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   result.head_waits = architecture_.tie_word_embeddings;
   result.trains_embedding = parameters_.rows.front().trained;
   for (const size_t kind : layers_) result.needs_gradients.push_back(kinds_[kind].needs_gradients());
+  if (architecture_.encoder && run_.gradient_checkpointing && gradients && result.needs_gradients.front()) {
+    result.loss.push_back({"embedding of targets",
+                           "one tensor with that of sources, which the encoder's first layer keeps to the end; "
+                           "lib/model/decoder.cpp",
+                           step.wide(width, step.stored_bytes)});
+    result.loss.push_back({"biases by distance",
+                           "of each stack, kept by its layers; lib/model/relative_bias.cpp",
+                           {{2 * (shape.length + shape.source_length) - 2, "distances"},
+                            {kinds_.front().spec->attention.heads, "heads"},
+                            {4, "bytes"}}});
+  }
   footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
   head.trained = gradients && parameters_.trains_head();

@@ -48,6 +48,9 @@ int64_t longest_sequence(const Workload& workload) {
   };
   for (const schedule::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
+  for (const schedule::AnswerShape& answers : workload.schedule.answers) {
+    longest = std::max({longest, answers.positions, answers.source_length});
+  }
   return longest;
 }
 

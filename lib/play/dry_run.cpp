@@ -66,7 +66,8 @@ class Player {
 
   void play() {
     for (const int32_t event : schedule_.events) happen(event);
-    result_.exact = schedule_.all_events || (schedule_.all_shapes && nothing_is_new());
+    // How many passes answers take, and with them the order in which a GPU's allocator is asked, is the model's to say.
+    result_.exact = schedule_.answers.empty() && (schedule_.all_events || (schedule_.all_shapes && nothing_is_new()));
   }
 
  private:
@@ -75,10 +76,15 @@ class Player {
 
   // The batches of an evaluation are events of their own, beside those of the schedule.
   static int32_t event_of_batch(int32_t batch) { return schedule::Schedule::kEvaluation - 1 - batch; }
+  // So are the answers of a shape, behind them.
+  int32_t event_of_answers(size_t shape) const {
+    return event_of_batch(static_cast<int32_t>(schedule_.evaluation.size() + shape));
+  }
 
   void happen(int32_t event) {
     if (event != schedule::Schedule::kEvaluation) return pass(event);
     for (const int32_t batch : schedule_.evaluation_order) pass(event_of_batch(batch));
+    for (size_t shape = 0; shape < schedule_.answers.size(); ++shape) pass(event_of_answers(shape));
   }
 
   void pass(int32_t event) {
@@ -98,11 +104,17 @@ class Player {
     if (event >= 0) {
       play_step(schedule_.steps[static_cast<size_t>(event)]);
     } else {
-      const auto batch = static_cast<size_t>(event_of_batch(event));
-      result_.memory.merge(trainer_.evaluate(batches_of({schedule_.evaluation[batch]})).memory);
+      result_.memory.merge(evaluate(static_cast<size_t>(event_of_batch(event))));
     }
     actual_ = observe();
     known_[{before, event}] = actual_;
+  }
+
+  // A batch, or behind those the answers of a shape.
+  memory::Memory evaluate(size_t batch) {
+    const size_t batches = schedule_.evaluation.size();
+    if (batch < batches) return trainer_.evaluate(batches_of({schedule_.evaluation[batch]})).memory;
+    return trainer_.answer(1, [&](int64_t) { return train::Prompts{schedule_.answers[batch - batches]}; }).memory;
   }
 
   // The first step is not counted: it may take masters from weights.

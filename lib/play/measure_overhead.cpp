@@ -15,7 +15,8 @@ arch::Architecture reference_architecture(bool narrow) {
   architecture.hidden_size = 1024;
   architecture.vocab_size = 4096;
   architecture.layers.assign(
-      2, {.attention = {.heads = 8, .key_value_heads = 4, .head_dim = 128}, .feed_forward = {.width = 2816}});
+      2, {.attention = {.heads = 8, .key_value_heads = 4, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+          .feed_forward = {.width = 2816}});
   architecture.dtype = narrow ? DType::kBF16 : DType::kF32;
   return architecture;
 }

@@ -25,7 +25,10 @@ arch::Architecture reference_architecture(int64_t width) {
   architecture.hidden_size = width;
   architecture.vocab_size = 4 * width;
   const int64_t head_dim = std::min<int64_t>(64, width / 4), heads = width / head_dim;
-  architecture.layers.assign(2, {.attention = {.heads = heads, .key_value_heads = heads / 2, .head_dim = head_dim},
+  architecture.layers.assign(2, {.attention = {.heads = heads,
+                                               .key_value_heads = heads / 2,
+                                               .head_dim = head_dim,
+                                               .rotary = arch::Rotary{.width = head_dim}},
                                  .feed_forward = {.width = width * 11 / 4}});
   return architecture;
 }

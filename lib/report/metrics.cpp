@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/numbers.h"
 #include "base/system_error.h"
 
 namespace fathom::report {
@@ -39,6 +41,14 @@ void cut(int file, const std::filesystem::path& path, int64_t keep_bytes) {
 
 }  // namespace
 
+std::string describe(const EvaluationMetrics& metrics) {
+  std::string text =
+      "loss " + format_decimal(metrics.eval_loss, 4) + " over " + format_count(metrics.eval_tokens) + " tokens";
+  if (!metrics.eval_exact_match || !metrics.eval_rouge_l) return text;
+  return text + "; " + format_decimal(100 * *metrics.eval_exact_match, 1) + " % of the answers exact, ROUGE-L " +
+         format_decimal(*metrics.eval_rouge_l, 4);
+}
+
 MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t keep_bytes)
     : path_(path), file_(open_to_write(path, O_RDWR | O_APPEND)), bytes_(keep_bytes) {
   cut(file_.get(), path_, keep_bytes);
@@ -65,12 +75,14 @@ void MetricsFile::append(const StepMetrics& metrics) {
 }
 
 void MetricsFile::append(const EvaluationMetrics& metrics) {
-  append_line(Json{{"step", metrics.step},
-                   {"epoch", metrics.epoch},
-                   {"eval_loss", metrics.eval_loss},
-                   {"eval_tokens", metrics.eval_tokens},
-                   {"eval_seconds", metrics.eval_seconds}}
-                  .dump());
+  Json line = {{"step", metrics.step},
+               {"epoch", metrics.epoch},
+               {"eval_loss", metrics.eval_loss},
+               {"eval_tokens", metrics.eval_tokens},
+               {"eval_seconds", metrics.eval_seconds}};
+  if (metrics.eval_exact_match) line["eval_exact_match"] = *metrics.eval_exact_match;
+  if (metrics.eval_rouge_l) line["eval_rougeL"] = *metrics.eval_rouge_l;
+  append_line(line.dump());
 }
 
 void MetricsFile::sync() {

@@ -90,6 +90,13 @@ bool ends_a_record(int file, int64_t position) {
 
 }  // namespace
 
+Scalars scalars_of(const EvaluationMetrics& metrics) {
+  Scalars scalars = {{"eval/loss", metrics.eval_loss}};
+  if (metrics.eval_exact_match) scalars.emplace_back("eval/exact_match", *metrics.eval_exact_match);
+  if (metrics.eval_rouge_l) scalars.emplace_back("eval/rougeL", *metrics.eval_rouge_l);
+  return scalars;
+}
+
 uint32_t crc32c(std::string_view bytes) {
   static const std::array<uint32_t, 256> table = crc_table();
   uint32_t remainder = 0xffffffffu;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "report/metrics.h"
 
 namespace fathom::report {
 
@@ -20,6 +21,8 @@ using Scalars = std::vector<std::pair<std::string, double>>;  // tag ("train/los
 
 // Castagnoli's cyclic redundancy check.
 uint32_t crc32c(std::string_view bytes);
+// Of an evaluation.
+Scalars scalars_of(const EvaluationMetrics& metrics);
 // One record: an event at `step` with these scalars.
 std::string event_record(double wall_time, int64_t step, const Scalars& scalars);
 

@@ -199,6 +199,9 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
   }
   if (tokenizer::Tokenizer::is_in(inputs.folder->path())) {
     inputs.tokenizer = tokenizer::Tokenizer::open(inputs.folder->path());
+  } else if (config.predict_with_generate) {
+    throw UsageError("predict_with_generate: true, but " + inputs.folder->path().string() + " has no tokenizer",
+                     "put its tokenizer's files there, or remove predict_with_generate");
   }
   cover_tokenizer(inputs);
   inputs.date = date_of_run(config);

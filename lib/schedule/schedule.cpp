@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "schedule/frontier.h"
 
@@ -58,6 +59,8 @@ class Scheduler {
     work_ += std::ssize(whole_.evaluation) / 3;
   }
 
+  void set_answers(std::vector<AnswerShape> answers) { whole_.answers = std::move(answers); }
+
   void step(const StepShape& step) {
     const int64_t event = events_++;
     if (event < kFirst) {
@@ -85,6 +88,7 @@ class Scheduler {
     if (!first_evaluation_) {
       whole_.evaluation.clear();
       whole_.evaluation_order.clear();
+      whole_.answers.clear();
     }
     if (!fits()) return representatives();
     whole_.steps = numbers_.values();
@@ -113,6 +117,7 @@ class Scheduler {
   Schedule representatives() const {
     Schedule schedule;
     schedule.all_events = schedule.all_shapes = false;
+    schedule.answers = whole_.answers;
     Frontier batches(window_, Frontier::Within::kSize);
     for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
     for (const Frontier::Member& member : batches.members()) {
@@ -178,6 +183,7 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   // What a step does beside its layers counts as two of them.
   Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2));
   scheduler.set_evaluation(evaluation_shapes(config, validation));
+  scheduler.set_answers(answer_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
     scheduler.step(next_shape(config, order, train));

@@ -8,6 +8,7 @@
 #include "arch/architecture.h"
 #include "config/run_config.h"
 #include "data/batch.h"
+#include "schedule/answers.h"
 #include "schedule/step_order.h"
 #include "schedule/steps.h"
 
@@ -30,6 +31,7 @@ struct Schedule {
   std::vector<StepShape> steps;           // the different ones
   std::vector<BatchShape> evaluation;     // the different batches of an evaluation pass
   std::vector<int32_t> evaluation_order;  // of every pass, as indices into `evaluation`
+  std::vector<AnswerShape> answers;       // behind these in every pass, whose number of passes is the model's to say
   std::vector<int32_t> events;            // an index into `steps`, or kEvaluation
   bool all_events = true;  // `events` is the whole run; else it goes on in some order with what is listed
   // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of

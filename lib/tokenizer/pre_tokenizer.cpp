@@ -65,10 +65,20 @@ void PreTokenizer::add(std::string pattern, Kept kept, const std::string& where)
     throw Error(where + ": more than " + std::to_string(kMostSplits) + " splits are not supported");
   }
   Split& split = splits_.emplace_back();
+  split.pattern = pattern;
   split.kept = kept;
   // By hand there are no gaps, so that keeping all and keeping the matches is the same.
   if (kept != Kept::kGaps) split.known = find_known_pattern(pattern);
   if (!split.known) split.regex.emplace(std::move(pattern), where);
+}
+
+std::optional<std::vector<std::string>> PreTokenizer::patterns() const {
+  std::vector<std::string> patterns;
+  for (const Split& split : splits_) {
+    if (!split.known && split.kept != Kept::kAll) return std::nullopt;
+    patterns.push_back(split.pattern);
+  }
+  return patterns;
 }
 
 void PreTokenizer::apply(const Split& split, std::string_view text, Piece range, std::vector<Piece>& pieces,

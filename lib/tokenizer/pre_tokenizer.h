@@ -23,10 +23,13 @@ class PreTokenizer {
   void split(std::string_view text, std::vector<Piece>& pieces, std::vector<Piece>& scratch, MatchBudget& budget) const;
   // Whether a blank is put before a text that does not begin with one.
   bool adds_prefix_space() const { return adds_prefix_space_; }
+  // The patterns of the splits, in order; nothing where a split removes text.
+  std::optional<std::vector<std::string>> patterns() const;
 
  private:
   enum class Kept { kAll, kMatches, kGaps };
   struct Split {
+    std::string pattern;
     std::optional<KnownPattern> known;
     std::optional<Regex> regex;  // where the pattern is not known
     Kept kept = Kept::kAll;

@@ -1,85 +1,31 @@
-// Reads the model's protocol buffer into the parts of a tokenizer.json.
+// Makes the parts of a tokenizer.json of the model's pieces.
 #include "tokenizer/spiece.h"
 
-#include <bit>
-
 #include "base/error.h"
-#include "base/file.h"
-#include "base/file_kind.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/protobuf.h"
+#include "tokenizer/sentencepiece_model.h"
 
 namespace fathom::tokenizer {
 namespace {
 
-constexpr size_t kMaxModelBytes = size_t{1} << 25;  // the largest in use have 5 MB
 constexpr uint64_t kExtraIds = 100;
 constexpr int32_t kUnknownId = 2;
 
-// SentencePiece's numbers for what a piece is, and for the algorithm.
-constexpr uint64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6;
-constexpr uint64_t kUnigram = 1;
-
-struct Model {
-  UnigramVocabulary vocabulary;
-  std::vector<uint64_t> types;  // of the pieces
-  std::string characters;       // precompiled_charsmap
-  uint64_t algorithm = kUnigram;
-};
-
-bool read_piece(std::string_view message, Model& model) {
-  std::string text;
-  double score = 0;
-  uint64_t type = kNormal;
-  const bool whole = for_each_field(message, [&](const ProtobufField& field) {
-    if (field.number == 1) text = field.bytes;
-    if (field.number == 3) type = field.value;
-    if (field.number != 2 || field.bytes.size() != sizeof(float)) return;
-    uint32_t bits = 0;
-    for (size_t i = sizeof bits; i-- > 0;) bits = bits << 8 | static_cast<unsigned char>(field.bytes[i]);
-    score = std::bit_cast<float>(bits);
-  });
-  model.vocabulary.pieces.push_back(std::move(text));
-  model.vocabulary.scores.push_back(score);
-  model.types.push_back(type);
-  return whole;
-}
-
-Model read_model(const std::filesystem::path& path) {
-  const std::string proto = read_file(path, kMaxModelBytes);
-  refuse_other_kind(path, proto, "a SentencePiece model");
-  Model model;
-  bool whole = true;
-  whole &= for_each_field(proto, [&](const ProtobufField& part) {
-    if (part.kind != 2) return;
-    if (part.number == 1) whole &= read_piece(part.bytes, model);
-    if (part.number != 2 && part.number != 3) return;
-    whole &= for_each_field(part.bytes, [&](const ProtobufField& field) {
-      if (part.number == 2 && field.number == 3) model.algorithm = field.value;   // trainer_spec.model_type
-      if (part.number == 3 && field.number == 2) model.characters = field.bytes;  // normalizer_spec
-    });
-  });
-  if (!whole || model.types.empty()) {
-    throw Error(path.string() + ": not a SentencePiece model", "download the file again");
-  }
-  return model;
-}
-
-void check(const Model& model, const TokenizerFiles& files, const std::filesystem::path& path) {
+void check(const SentencePieceModel& model, const TokenizerFiles& files, const std::filesystem::path& path) {
   if (!files.tokenizer_class.empty() && !files.is_t5()) {
     throw Error((path.parent_path() / "tokenizer_config.json").string() + ": tokenizer_class \"" +
                     files.tokenizer_class + "\" is not supported with a spiece.model",
                 "the class that there is: T5Tokenizer. A tokenizer.json alone may be of any class");
   }
-  if (model.algorithm != kUnigram) {
+  if (model.algorithm != SentencePieceModel::kUnigram) {
     throw Error(path.string() + ": trainer_spec.model_type: " + std::to_string(model.algorithm) + " is not supported",
                 "the one that is: 1, Unigram");
   }
-  if (model.types.size() <= kUnknownId || model.types[kUnknownId] != kUnknown) {
+  if (model.types.size() <= kUnknownId || model.types[kUnknownId] != SentencePieceModel::kUnknown) {
     throw Error(path.string() + ": expected piece 2 to be the unknown one, as T5's");
   }
   for (size_t id = 0; id < model.types.size(); ++id) {
-    if (model.types[id] != kByte) continue;
+    if (model.types[id] != SentencePieceModel::kByte) continue;
     throw Error(path.string() + ": piece " + std::to_string(id) + ": byte_fallback is not supported");
   }
 }
@@ -88,7 +34,7 @@ void check(const Model& model, const TokenizerFiles& files, const std::filesyste
 
 std::unique_ptr<Tokenizer> open_spiece(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "spiece.model";
-  Model model = read_model(path);
+  SentencePieceModel model = read_sentencepiece_model(path);
   Pipeline pipeline;
   pipeline.file = path.string();
   pipeline.files = read_tokenizer_files(folder, /*only_plain=*/false);
@@ -99,10 +45,12 @@ std::unique_ptr<Tokenizer> open_spiece(const std::filesystem::path& folder) {
   if (!files.unk) files.unk = "<unk>";
   if (!files.pad) files.pad = "<pad>";
   files.adds_bos = files.adds_eos = std::nullopt;
-  UnigramVocabulary& vocabulary = model.vocabulary;
+  UnigramVocabulary vocabulary;
+  vocabulary.pieces = std::move(model.pieces);
+  vocabulary.scores.assign(model.scores.begin(), model.scores.end());
   for (size_t id = 0; id < model.types.size(); ++id) {
-    if (model.types[id] == kControl) files.other_special.push_back(vocabulary.pieces[id]);
-    if (model.types[id] != kUserDefined) continue;
+    if (model.types[id] == SentencePieceModel::kControl) files.other_special.push_back(vocabulary.pieces[id]);
+    if (model.types[id] != SentencePieceModel::kUserDefined) continue;
     AddedToken& token = pipeline.added.emplace_back();
     token.text = vocabulary.pieces[id];
     token.id = static_cast<int32_t>(id);

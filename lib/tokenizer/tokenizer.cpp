@@ -22,18 +22,26 @@ bool is_sentencepiece(const std::filesystem::path& model) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) {
+Tokenizer::Source Tokenizer::source_in(const std::filesystem::path& folder) {
   const bool model = std::filesystem::exists(folder / "tokenizer.model");
   const bool json = std::filesystem::exists(folder / "tokenizer.json");
-  if (model && (!json || is_sentencepiece(folder / "tokenizer.model"))) return open_sentencepiece(folder);
-  if (std::filesystem::exists(folder / "spiece.model")) return open_spiece(folder);
-  if (json) return open_tokenizer_json(folder);
-  throw Error(folder.string() + ": holds no tokenizer.model, no spiece.model and no tokenizer.json");
+  if (model && (!json || is_sentencepiece(folder / "tokenizer.model"))) return Source::kTokenizerModel;
+  if (std::filesystem::exists(folder / "spiece.model")) return Source::kSpieceModel;
+  return json ? Source::kTokenizerJson : Source::kNone;
 }
 
-bool Tokenizer::is_in(const std::filesystem::path& folder) {
-  const auto holds = [&](const char* name) { return std::filesystem::exists(folder / name); };
-  return holds("tokenizer.model") || holds("spiece.model") || holds("tokenizer.json");
+std::unique_ptr<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) {
+  switch (source_in(folder)) {
+    case Source::kTokenizerModel:
+      return open_sentencepiece(folder);
+    case Source::kSpieceModel:
+      return open_spiece(folder);
+    case Source::kTokenizerJson:
+      return open_tokenizer_json(folder);
+    case Source::kNone:
+      break;
+  }
+  throw Error(folder.string() + ": holds no tokenizer.model, no spiece.model and no tokenizer.json");
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {

@@ -24,7 +24,10 @@ class Tokenizer {
   // flags and special tokens of tokenizer_config.json. Throws Error for a folder that has none of them, naming file and
   // key for what is not supported.
   static std::unique_ptr<Tokenizer> open(const std::filesystem::path& folder);
-  static bool is_in(const std::filesystem::path& folder);  // whether it has one of them
+  // Which of them it is.
+  enum class Source { kNone, kTokenizerModel, kSpieceModel, kTokenizerJson };
+  static Source source_in(const std::filesystem::path& folder);
+  static bool is_in(const std::filesystem::path& folder) { return source_in(folder) != Source::kNone; }
   virtual ~Tokenizer() = default;
 
   // Without BOS and EOS. What is not UTF-8 counts as U+FFFD. Threads may encode at the same time.

@@ -21,6 +21,7 @@
 #include "train/random_state.h"
 #include "train/resume.h"
 #include "train/run_state.h"
+#include "train/score.h"
 
 namespace fathom::train {
 namespace {
@@ -157,10 +158,18 @@ void Loop::evaluate() {
     return schedule::batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)],
                               schedule::padding_id(inputs_));
   };
-  const Evaluation evaluation =
-      trainer_.evaluate(std::ssize(rows), batch_at, [this] { return interrupt_.signal() != 0; });
+  const auto stop = [this] { return interrupt_.signal() != 0; };
+  const Evaluation evaluation = trainer_.evaluate(std::ssize(rows), batch_at, stop);
   result_.memory.merge(evaluation.memory);
   if (!evaluation.complete) return;
+  std::optional<double> exact_match, rouge_l;
+  if (config_.predict_with_generate) {
+    const ScoredAnswers scored = score_answers(config_, inputs_, trainer_.evaluator(), stop);
+    result_.memory.merge(scored.memory);
+    if (!scored.complete) return;
+    exact_match = scored.scores.exact_match();
+    rouge_l = scored.scores.rouge_l();
+  }
   if (!std::isfinite(evaluation.loss))
     trainer_.require_finite_weights("after step " + std::to_string(counters_.step) + " ");
   evaluation_due_ = false;
@@ -174,7 +183,8 @@ void Loop::evaluate() {
                 " is not finite: it counts as no improvement");
   }
   if (observer_.on_evaluation) {
-    observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start)});
+    observer_.on_evaluation({counters_.step, epoch(), evaluation.loss, evaluation.target_count, seconds_since(start),
+                             exact_match, rouge_l});
   }
 }
 

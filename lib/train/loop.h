@@ -41,6 +41,7 @@ struct EvaluationReport {
   double loss = 0;
   int64_t tokens = 0;  // target tokens
   double seconds = 0;
+  std::optional<double> exact_match, rouge_l;  // of answers, where the config asks for them: answer_scores.h
 };
 
 // What the caller wants to hear of; any may be empty.

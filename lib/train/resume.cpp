@@ -214,6 +214,8 @@ std::string steps_identity(config::RunConfig config) {
   config.eval_strategy = plain.eval_strategy;
   config.eval_steps = plain.eval_steps;
   config.eval_on_start = plain.eval_on_start;
+  config.predict_with_generate = plain.predict_with_generate;
+  config.generation_max_length = plain.generation_max_length;
   config.validation_file = plain.validation_file;
   config.per_device_eval_batch_size = plain.per_device_eval_batch_size;
   config.save_strategy = plain.save_strategy;

@@ -59,7 +59,7 @@ void refuse_fp16(const model::Parameter& parameter) {
 // The line in place of a terminal, for evaluations that are waited for.
 class EvaluationProgress {
  public:
-  explicit EvaluationProgress(int64_t batches) : batches_(batches) {}
+  EvaluationProgress(const char* what, int64_t batches) : what_(what), batches_(batches) {}
   EvaluationProgress(const EvaluationProgress&) = delete;
   EvaluationProgress& operator=(const EvaluationProgress&) = delete;
   ~EvaluationProgress() {
@@ -70,13 +70,14 @@ class EvaluationProgress {
     constexpr std::chrono::milliseconds kBetweenLines{500};
     const Clock::time_point now = Clock::now();
     if (now - last_ < kBetweenLines) return;
-    log_progress("evaluating: batch " + std::to_string(batches) + "/" + std::to_string(batches_));
+    log_progress(std::string(what_) + ": batch " + std::to_string(batches) + "/" + std::to_string(batches_));
     last_ = now;
     shown_ = true;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
+  const char* what_;
   int64_t batches_;
   Clock::time_point last_ = Clock::now();
   bool shown_ = false;
@@ -123,7 +124,7 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   const at::NoGradGuard no_gradients;
   model_.set_training(false);
   placement_.ledger->begin_phase(memory::Phase::kEvaluation);
-  EvaluationProgress progress(count);
+  EvaluationProgress progress("evaluating", count);
   double sum = 0;
   for (int64_t index = 0; index < count; ++index) {
     const data::Batch batch = batch_at(index);
@@ -135,6 +136,22 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   }
   placement_.ledger->end_phase();
   result.loss = sum / static_cast<double>(std::max<int64_t>(1, result.target_count));
+  result.memory = label(placement_);
+  return result;
+}
+
+Answers Evaluator::answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop) {
+  Answers result;
+  placement_.ledger->begin_phase(memory::Phase::kEvaluation);
+  EvaluationProgress progress("answering", count);
+  for (int64_t index = 0; index < count && result.complete; ++index) {
+    // Of each batch, so that none finds the copies of weights that the one before it made.
+    const ops::AutocastScope autocast(placement_.device.type(), autocast_);
+    for (std::vector<int32_t>& ids : continue_greedily(model_, prompts_at(index))) result.ids.push_back(std::move(ids));
+    progress.done(index + 1);
+    result.complete = !stop || !stop();
+  }
+  placement_.ledger->end_phase();
   result.memory = label(placement_);
   return result;
 }

@@ -14,6 +14,7 @@
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "train/batch_ring.h"
+#include "train/greedy.h"
 
 namespace fathom::train {
 
@@ -40,6 +41,12 @@ struct Evaluation {
   memory::Memory memory;
 };
 
+struct Answers {
+  std::vector<std::vector<int32_t>> ids;  // of each row, batch after batch
+  bool complete = true;                   // false: stopped early
+  memory::Memory memory;
+};
+
 // How a config wants its model built.
 model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
                                   const Placement& placement);
@@ -48,6 +55,7 @@ model::ModelOptions model_options(const config::RunConfig& config, const arch::A
 std::optional<at::ScalarType> autocast_type(const config::RunConfig& config);
 
 using BatchAt = std::function<data::Batch(int64_t index)>;
+using PromptsAt = std::function<Prompts(int64_t index)>;
 
 // A model with its ring of batches: what evaluation takes, and all of training but the optimizer.
 class Evaluator {
@@ -62,6 +70,8 @@ class Evaluator {
   // true the evaluation ends there, incomplete.
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr);
   Evaluation evaluate(std::span<const data::Batch> batches);
+  // Likewise, a part of an evaluation: what the model answers to prompts_at(0) to prompts_at(count - 1).
+  Answers answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop = nullptr);
   // Copies the batch into the ring.
   DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
@@ -89,6 +99,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
+  Evaluator& evaluator() { return *evaluator_; }
   model::Decoder& model() { return evaluator_->model(); }
   optim::Optimizer& optimizer() { return *optimizer_; }
   // Where products are in FP16.
@@ -109,6 +120,9 @@ class Trainer {
     return evaluator_->evaluate(count, batch_at, stop);
   }
   Evaluation evaluate(std::span<const data::Batch> batches) { return evaluator_->evaluate(batches); }
+  Answers answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop = nullptr) {
+    return evaluator_->answer(count, prompts_at, stop);
+  }
   // Throws Error, naming the first parameter that is not finite and a remedy, unless all are. `when` begins the
   // message. Reads every weight: for where there is reason to doubt.
   void require_finite_weights(const std::string& when = "") const;

@@ -139,6 +139,115 @@ SHAPES = {
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-4, tie_word_embeddings=True, mlp_bias=True,
                     sliding_window=7, bos_token_id=1, eos_token_id=[2, 3],
                     rope_parameters=stretched(200.0, 8.0, 1.0, 4.0, 24))),
+    # The last of four layers is not turned; stretched by one factor.
+    "smollm3": dict(
+        family="smollm3", seed=191, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=4, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=True, pad_token_id=0,
+                    bos_token_id=1, eos_token_id=2,
+                    rope_parameters={"rope_type": "linear", "rope_theta": 10000.0, "factor": 3.0})),
+    "smollm3_biased": dict(
+        family="smollm3", seed=92, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
+                    bos_token_id=1, eos_token_id=2, mlp_bias=True, no_rope_layers=[0, 1, 0],
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 300.0, "factor": 8.0,
+                                     "original_max_position_embeddings": 16})),
+    # Layers with a window turn by positions of their own, the last one by stretched ones.
+    "olmo3": dict(
+        family="olmo3", seed=101, dtype=torch.bfloat16, spread=0.4, batch=(2, 23), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=37, num_hidden_layers=4, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=False, bos_token_id=None,
+                    pad_token_id=0, eos_token_id=1, sliding_window=7,
+                    rope_parameters={"full_attention": {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0,
+                                                        "original_max_position_embeddings": 24, "beta_fast": 16.0,
+                                                        "beta_slow": 2.0, "attention_factor": 1.2},
+                                     "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}})),
+    "olmo3_named": dict(
+        family="olmo3", seed=102, dtype=torch.float16, spread=0.45, batch=(1, 31), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=57, hidden_size=30, intermediate_size=33, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=3, rms_norm_eps=1e-4, tie_word_embeddings=True, bos_token_id=None,
+                    pad_token_id=0, eos_token_id=1, sliding_window=5, attention_bias=True,
+                    layer_types=["full_attention", "sliding_attention", "full_attention"])),
+    # Positions beyond the original ones, where queries grow.
+    "ministral3": dict(
+        family="ministral3", seed=111, dtype=torch.bfloat16, spread=0.4, batch=(2, 27), targets=["q_proj", "v_proj"],
+        r=4, alpha=32,
+        config=dict(vocab_size=61, hidden_size=28, intermediate_size=35, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-5, tie_word_embeddings=False, pad_token_id=0,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 16.0,
+                                     "original_max_position_embeddings": 10, "max_position_embeddings": 160,
+                                     "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                     "llama_4_scaling_beta": 0.3})),
+    "ministral3_windowed": dict(
+        family="ministral3", seed=112, dtype=torch.float32, spread=0.45, batch=(1, 35), targets="all-linear", r=2,
+        alpha=16,
+        config=dict(vocab_size=59, hidden_size=26, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-4, tie_word_embeddings=True, pad_token_id=0,
+                    sliding_window=9,
+                    rope_parameters={"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "truncate": False,
+                                     "original_max_position_embeddings": 12, "mscale": 0.7, "mscale_all_dim": 1.3,
+                                     "llama_4_scaling_beta": 0.0})),
+    "granite": dict(
+        family="granite", seed=131, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=40,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-5, tie_word_embeddings=True, pad_token_id=0,
+                    embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=0.5,
+                    rope_parameters=DEFAULT_ROPE)),
+    "granite_biased": dict(
+        family="granite", seed=332, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
+        alpha=24,
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=3, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
+                    attention_bias=True, mlp_bias=True, embedding_multiplier=2.0, attention_multiplier=0.4,
+                    residual_multiplier=0.22, logits_scaling=1.5, rope_parameters=DEFAULT_ROPE)),
+    # All that sets Gemma apart: four norms in a layer, distances from one, two kinds of positions.
+    "gemma3": dict(
+        family="gemma3_text", seed=341, dtype=torch.bfloat16, spread=0.3, batch=(2, 21), targets=["q_proj", "v_proj"],
+        r=4, alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=6, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-6, pad_token_id=0, bos_token_id=1,
+                    eos_token_id=2, sliding_window=6, query_pre_attn_scalar=40)),
+    "gemma3_stretched": dict(
+        family="gemma3_text", seed=742, dtype=torch.float32, spread=0.35, batch=(1, 33), targets="all-linear", r=3,
+        alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=16, rms_norm_eps=1e-3, pad_token_id=0, bos_token_id=1,
+                    eos_token_id=2, sliding_window=9, query_pre_attn_scalar=64, tie_word_embeddings=False,
+                    attention_bias=True,
+                    layer_types=["full_attention", "sliding_attention", "full_attention"],
+                    rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 100000.0, "factor": 8.0},
+                                     "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}})),
+    # Fused projections; three quarters of each head are turned.
+    "phi3": dict(
+        family="phi3", seed=151, dtype=torch.bfloat16, spread=0.4, batch=(2, 21), targets=["qkv_proj"], r=4, alpha=32,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-5, tie_word_embeddings=False, pad_token_id=0,
+                    sliding_window=9,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75})),
+    # Passes that end within the original positions, and others that reach beyond them while it is trained.
+    "phi3_long": dict(
+        family="phi3", seed=152, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
+                    max_position_embeddings=96, original_max_position_embeddings=24,
+                    rope_parameters={"rope_type": "longrope", "rope_theta": 1000.0,
+                                     "short_factor": [1.0, 1.1, 1.3, 1.6, 2.0], "long_factor": [1.0, 2.0, 3.5, 6.0, 9.0]})),
+    "glm4": dict(
+        family="glm4", seed=161, dtype=torch.bfloat16, spread=0.35, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=False, pad_token_id=0,
+                    rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+    "glm4_unbiased": dict(
+        family="glm4", seed=262, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
+                    attention_bias=False,
+                    rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0})),
     # The middle layer has no experts; the chosen weights add up to one.
     "qwen3_moe": dict(
         family="qwen3_moe", seed=301, dtype=torch.bfloat16, spread=0.45, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
@@ -199,6 +308,22 @@ SHAPES = {
                     rms_norm_eps=1e-3, tie_word_embeddings=True, num_experts=9, num_experts_per_tok=2,
                     norm_topk_prob=True, attention_bias=True, pad_token_id=None, eos_token_id=1,
                     rope_parameters=DEFAULT_ROPE)),
+    # Experts in one tensor, and Granite's multipliers.
+    "granite_moe": dict(
+        family="granitemoe", seed=3331, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets="all-linear", r=4,
+        alpha=64,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=17, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=True, num_local_experts=6,
+                    num_experts_per_tok=3, output_router_logits=True, router_aux_loss_coef=0.1,
+                    embedding_multiplier=1.5, attention_multiplier=0.3, residual_multiplier=0.8, logits_scaling=0.7,
+                    rope_parameters=DEFAULT_ROPE)),
+    "granite_moe_adapted": dict(
+        family="granitemoe", seed=332, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
+        config=dict(vocab_size=65, hidden_size=24, intermediate_size=13, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False, num_local_experts=5,
+                    num_experts_per_tok=1, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
+                    residual_multiplier=0.5, logits_scaling=0.5, rope_parameters=DEFAULT_ROPE)),
 }
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ def file_of_model(name, ways, commands, **how):
         model = case.model(**how)
         if how.get("tokenizer_model"):
             case.run_yaml(data="messages")
+        elif how.get("spiece_model"):
+            case.run_yaml(data="prompt")
         else:
             case.run_yaml(data=case.draw.choice(FORMATS))
         path = model / name
@@ -193,6 +195,7 @@ LIGHT = (
     ("shard", 4, shards("model-00001-of-00002.safetensors", m.TENSORS + TEXT_FILE)),
     ("tokenizer.json", 10, file_of_model("tokenizer.json", m.JSON + TEXT_FILE, ("preview run.yaml",))),
     ("tokenizer.model", 5, None),
+    ("spiece.model", 4, None),
     ("tokenizer_config.json", 6, file_of_model("tokenizer_config.json", m.JSON + TEXT_FILE, ("preview run.yaml",))),
     ("special_tokens_map.json", 4, file_of_model("special_tokens_map.json", m.JSON + TEXT_FILE, ("preview run.yaml",))),
     ("chat_template.jinja", 4, file_of_model("chat_template.jinja", TEXT_FILE, ("preview run.yaml",))),

@@ -82,11 +82,20 @@ def write_json(path, value):
     path.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
 
-def model_folder(folder, tokenizer_model=None):
-    """A whole model; with tokenizer_model (a SentencePiece file) instead of tokenizer.json."""
+def t5_config_json():
+    return {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "is_encoder_decoder": True, "vocab_size": 1112,
+            "d_model": WIDTH, "d_kv": 8, "d_ff": INNER, "num_layers": LAYERS, "num_heads": HEADS, "decoder_start_token_id": 0,
+            "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0}
+
+
+def model_folder(folder, tokenizer_model=None, spiece_model=None):
+    """A whole model; with tokenizer_model (a SentencePiece file) or spiece_model (T5's) instead of tokenizer.json."""
     folder.mkdir(parents=True)
     config = config_json()
-    if tokenizer_model:
+    if spiece_model:
+        config = t5_config_json()
+        (folder / "spiece.model").write_bytes(spiece_model.read_bytes())
+    elif tokenizer_model:
         config |= {"vocab_size": 4096, "bos_token_id": 1, "eos_token_id": 2}
         (folder / "tokenizer.model").write_bytes(tokenizer_model.read_bytes())
         write_json(folder / "added_tokens.json", {"<|user|>": 4000})
@@ -95,8 +104,9 @@ def model_folder(folder, tokenizer_model=None):
         (folder / "model.safetensors").write_bytes(safetensors(tensor_shapes()))
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", {"bos_token_id": config["bos_token_id"], "eos_token_id": config["eos_token_id"], "temperature": 0.6})
-    write_json(folder / "tokenizer_config.json", {"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": False, "model_max_length": 256})
-    write_json(folder / "special_tokens_map.json", {"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": False}})
+    begins = {} if spiece_model else {"bos_token": "<s>"}
+    write_json(folder / "tokenizer_config.json", begins | {"eos_token": "</s>", "add_bos_token": False, "model_max_length": 256})
+    write_json(folder / "special_tokens_map.json", begins | {"eos_token": {"content": "</s>", "lstrip": False}})
     (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     (folder / "merges.txt").write_text("t h\n", encoding="utf-8")
 

@@ -206,6 +206,42 @@ TEST_F(EncoderDecoder, TakesBackAnAdapterWithItsEmbedding) {
   }
 }
 
+// PEFT wraps each module for itself: an adapter's embedding is there under every name that the model reads it by.
+TEST_F(EncoderDecoder, SavesAnAdaptersEmbeddingForEachOfItsStacks) {
+  ASSERT_EQ(run("train run.yaml output_dir=base").status, 0);
+  adapt("base", "'modules_to_save=[shared, lm_head]'");
+  const fs::path file = folder_ / "adapter" / "adapter_model.safetensors";
+  const Json settings = read_json(folder_ / "adapter" / "adapter_config.json");
+  EXPECT_EQ(settings.at("modules_to_save"),
+            Json::array({"shared", "lm_head", "encoder.embed_tokens", "decoder.embed_tokens"}));
+  const std::string prefix = "base_model.model.", stack = prefix + "encoder.embed_tokens.weight";
+  {
+    const weights::SafetensorsFile stored(file);
+    const weights::TensorInfo &shared = *stored.find(prefix + "shared.weight"), &again = *stored.find(stack);
+    ASSERT_EQ(again.bytes, shared.bytes);
+    EXPECT_EQ(std::memcmp(stored.data(again), stored.data(shared), static_cast<size_t>(shared.bytes)), 0);
+    std::vector<float> apart(static_cast<size_t>(again.bytes) / sizeof(float), 0.5F);
+    std::vector<weights::TensorSource> tensors;
+    for (const weights::TensorInfo& info : stored.tensors()) {
+      const bool changed = info.name == stack;
+      tensors.push_back({info.name,
+                         info.dtype,
+                         info.shape,
+                         {},
+                         changed ? reinterpret_cast<const std::byte*>(apart.data()) : stored.data(info)});
+    }
+    weights::write_safetensors(folder_ / "apart.safetensors", tensors);
+  }
+  const Outcome went_on =
+      run("train run.yaml model_name_or_path=base random_init=false method=lora lora_r=4 "
+          "'modules_to_save=[shared, lm_head]' adapter_name_or_path=adapter output_dir=further");
+  EXPECT_EQ(went_on.status, 0) << went_on.errors;
+  fs::rename(folder_ / "apart.safetensors", file);
+  const Outcome refused = run("generate base --adapter adapter --prompt one");
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.errors, HasSubstr("differs from 'base_model.model.shared.weight'"));
+}
+
 // Old folders hold the embedding under three names.
 TEST_F(EncoderDecoder, MergesAnEmbeddingUnderAllItsNames) {
   ASSERT_EQ(run("train run.yaml output_dir=base").status, 0);

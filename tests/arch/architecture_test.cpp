@@ -11,7 +11,6 @@
 namespace fathom::arch {
 namespace {
 
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -48,10 +47,11 @@ TEST(Architecture, ReadsTheNewSpelling) {
   EXPECT_EQ(architecture.family, "LlamaForCausalLM");
   EXPECT_EQ(architecture.vocab_size, 50);
   EXPECT_EQ(architecture.hidden_size, 32);
-  const LayerSpec layer{.attention = {.heads = 4, .key_value_heads = 2, .head_dim = 8}, .feed_forward = {.width = 44}};
+  const LayerSpec layer{
+      .attention = {.heads = 4, .key_value_heads = 2, .head_dim = 8, .rotary = Rotary{.width = 8, .theta = 500000}},
+      .feed_forward = {.width = 44}};
   EXPECT_THAT(architecture.layers, ElementsAre(layer, layer));
   EXPECT_EQ(architecture.rms_norm_eps, 1e-5);
-  EXPECT_EQ(architecture.rope_theta, 500000);
   EXPECT_EQ(architecture.max_position_embeddings, 128);
   EXPECT_EQ(architecture.dtype, DType::kBF16);
   EXPECT_EQ(architecture.bos_token_id, 1);
@@ -68,7 +68,7 @@ TEST(Architecture, ReadsTheOldSpellingAndItsDefaults) {
   const Architecture architecture = parse_architecture(config, "config.json");
   EXPECT_EQ(architecture.layers.at(0).attention.key_value_heads, 4);
   EXPECT_EQ(architecture.layers.at(0).attention.head_dim, 16);
-  EXPECT_EQ(architecture.rope_theta, 2000);
+  EXPECT_EQ(architecture.layers.front().attention.rotary->theta, 2000);
   EXPECT_EQ(architecture.rms_norm_eps, 1e-6);
   EXPECT_EQ(architecture.initializer_range, 0.02);
   EXPECT_EQ(architecture.max_position_embeddings, 2048);
@@ -103,8 +103,8 @@ TEST(Architecture, RefusesByKeyWhatTheDecoderCannotExpress) {
                            "original_max_position_embeddings": 0})"},
       {"rope_scaling", R"({"rope_type": "default", "rope_theta": 10000})"},
       {"rope_scaling", "8"},
-      {"rope_scaling", R"({"type": "linear", "factor": 2.0})"},
-      {"rope_parameters", R"({"rope_type": "yarn", "rope_theta": 10000})"},
+      {"rope_scaling", R"({"type": "linear", "factor": 0.5})"},
+      {"rope_parameters", R"({"rope_type": "dynamic", "rope_theta": 10000, "factor": 2})"},
       {"rope_theta", "10000"},  // beside rope_parameters that say 500000
       {"partial_rotary_factor", "0.5"},
       {"num_key_value_heads", "3"},
@@ -140,197 +140,6 @@ TEST(Architecture, RefusesByKeyWhatTheDecoderCannotExpress) {
   Json no_head_dim = with("hidden_size", "33");
   no_head_dim.erase("head_dim");
   EXPECT_THAT(refusal(no_head_dim), HasSubstr("num_attention_heads"));
-}
-
-// What config.json of another family says at least.
-Json of_family(const char* type) {
-  return parse_json(std::string(R"({"hidden_size": 128, "intermediate_size": 100, "num_attention_heads": 32,
-      "num_hidden_layers": 30, "vocab_size": 10, "model_type": ")") +
-                        type + "\"}",
-                    "config.json");
-}
-
-Architecture architecture_with(Json config, const char* key, const char* value) {
-  config[key] = parse_json(value, "value");
-  return parse_architecture(config, "config.json");
-}
-
-std::vector<int64_t> windows_of(const Architecture& architecture) {
-  std::vector<int64_t> windows;
-  for (const LayerSpec& layer : architecture.layers) windows.push_back(layer.attention.window);
-  return windows;
-}
-
-TEST(Families, HaveTheDefaultsOfTransformers) {
-  const Architecture llama = parse_architecture(of_family("llama"), "config.json");
-  EXPECT_EQ(llama.family, "LlamaForCausalLM");
-  EXPECT_EQ(llama.layers.front().attention.key_value_heads, 32);
-  EXPECT_EQ(llama.max_position_embeddings, 2048);
-  EXPECT_EQ(llama.bos_token_id, 1);
-  EXPECT_THAT(llama.eos_token_ids, ElementsAre(2));
-  EXPECT_FALSE(llama.layers.front().has_bias());
-  EXPECT_EQ(llama.layers.front().attention.query_key_norm, QueryKeyNorm::kNone);
-
-  const Architecture mistral = parse_architecture(of_family("mistral"), "config.json");
-  EXPECT_EQ(mistral.family, "MistralForCausalLM");
-  EXPECT_EQ(mistral.layers.front().attention.key_value_heads, 8);
-  EXPECT_EQ(mistral.max_position_embeddings, 131072);
-  EXPECT_THAT(windows_of(mistral), Each(4096));
-  EXPECT_THAT(mistral.eos_token_ids, ElementsAre(2));
-
-  const Architecture qwen2 = parse_architecture(of_family("qwen2"), "config.json");
-  EXPECT_EQ(qwen2.family, "Qwen2ForCausalLM");
-  EXPECT_TRUE(qwen2.layers.front().attention.input_bias);
-  EXPECT_FALSE(qwen2.layers.front().attention.output_bias || qwen2.layers.front().feed_forward.bias);
-  EXPECT_EQ(qwen2.layers.front().attention.query_key_norm, QueryKeyNorm::kNone);
-  EXPECT_EQ(qwen2.head_dim(), 4);
-  EXPECT_THAT(windows_of(qwen2), Each(0));
-  EXPECT_THAT(qwen2.eos_token_ids, testing::IsEmpty());
-
-  const Architecture qwen3 = parse_architecture(of_family("qwen3"), "config.json");
-  EXPECT_EQ(qwen3.family, "Qwen3ForCausalLM");
-  EXPECT_FALSE(qwen3.layers.front().has_bias());
-  EXPECT_EQ(qwen3.layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
-  EXPECT_EQ(qwen3.head_dim(), 128);
-
-  const Architecture olmo2 = parse_architecture(of_family("olmo2"), "config.json");
-  EXPECT_EQ(olmo2.family, "Olmo2ForCausalLM");
-  EXPECT_FALSE(olmo2.layers.front().has_bias());
-  EXPECT_EQ(olmo2.layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
-  EXPECT_EQ(olmo2.layers.front().norms, NormPlacement::kAfter);
-  EXPECT_EQ(olmo2.layers.front().attention.key_value_heads, 32);
-  EXPECT_EQ(olmo2.rms_norm_eps, 1e-5);
-  for (const Architecture& each : {llama, mistral, qwen2, qwen3}) {
-    EXPECT_EQ(each.layers.front().norms, NormPlacement::kBefore);
-    EXPECT_EQ(each.rms_norm_eps, 1e-6);
-    EXPECT_EQ(each.rope_theta, 10000);
-    EXPECT_FALSE(each.rope_scaling);
-  }
-}
-
-TEST(Families, WithNormsBehindTheirBranchesNameThemSo) {
-  const Architecture olmo2 = parse_architecture(of_family("olmo2"), "config.json");
-  std::vector<std::string> of_first_layer;
-  for (const ParameterSpec& spec : parameter_specs(olmo2)) {
-    if (spec.layer == 0 && spec.role == Role::kNorm) of_first_layer.push_back(spec.name.substr(15));
-    if (spec.name.ends_with("q_norm.weight")) {
-      EXPECT_THAT(spec.shape, ElementsAre(128));
-    }
-  }
-  EXPECT_THAT(of_first_layer, ElementsAre("self_attn.q_norm.weight", "self_attn.k_norm.weight",
-                                          "post_attention_layernorm.weight", "post_feedforward_layernorm.weight"));
-}
-
-TEST(Families, TellAnAbsentKeyFromNull) {
-  EXPECT_EQ(
-      architecture_with(of_family("mistral"), "num_key_value_heads", "null").layers.front().attention.key_value_heads,
-      32);
-  EXPECT_THAT(windows_of(architecture_with(of_family("mistral"), "sliding_window", "null")), Each(0));
-  EXPECT_THAT(architecture_with(of_family("llama"), "eos_token_id", "null").eos_token_ids, testing::IsEmpty());
-}
-
-TEST(Families, HaveBiasesAsTheirKeysSay) {
-  Json llama = of_family("llama");
-  llama["attention_bias"] = llama["mlp_bias"] = true;
-  const Architecture all = parse_architecture(llama, "config.json");
-  EXPECT_TRUE(all.layers.front().attention.input_bias && all.layers.front().attention.output_bias &&
-              all.layers.front().feed_forward.bias);
-  const Architecture qwen3 = architecture_with(of_family("qwen3"), "attention_bias", "true");
-  EXPECT_TRUE(qwen3.layers.front().attention.input_bias && qwen3.layers.front().attention.output_bias);
-  // Not keys of these: transformers ignores them.
-  EXPECT_FALSE(architecture_with(of_family("mistral"), "attention_bias", "true").layers.front().has_bias());
-  EXPECT_FALSE(architecture_with(of_family("qwen3"), "mlp_bias", "true").layers.front().has_bias());
-}
-
-TEST(Families, ChooseWindowedLayersAsTransformers) {
-  Json qwen = of_family("qwen2");
-  qwen["sliding_window"] = 512;
-  EXPECT_THAT(windows_of(parse_architecture(qwen, "config.json")), Each(0)) << "use_sliding_window is false by default";
-  qwen["use_sliding_window"] = true;
-  const Architecture upper = parse_architecture(qwen, "config.json");  // max_window_layers: 28 of 30
-  EXPECT_EQ(upper.sliding_window(), 512);
-  EXPECT_EQ(upper.layers.at(27).attention.window, 0);
-  EXPECT_EQ(upper.layers.at(28).attention.window, 512);
-  EXPECT_THAT(windows_of(architecture_with(qwen, "max_window_layers", "30")), Each(0)) << "no layer is left";
-  EXPECT_THAT(windows_of(architecture_with(qwen, "max_window_layers", "0")), Each(512));
-  EXPECT_THAT(windows_of(architecture_with(qwen, "sliding_window", "null")), Each(0));
-
-  Json chosen = qwen;
-  chosen["num_hidden_layers"] = 3;
-  const char* types = R"(["sliding_attention", "full_attention", "sliding_attention"])";
-  EXPECT_THAT(windows_of(architecture_with(chosen, "layer_types", types)), ElementsAre(512, 0, 512));
-  chosen["use_sliding_window"] = false;
-  EXPECT_THROW(architecture_with(chosen, "layer_types", types), Error) << "a window that is not there";
-  Json mistral = of_family("mistral");
-  mistral["num_hidden_layers"] = 1;
-  EXPECT_THAT(windows_of(architecture_with(mistral, "layer_types", R"(["sliding_attention"])")), ElementsAre(4096));
-  EXPECT_THROW(architecture_with(mistral, "layer_types", R"(["full_attention"])"), Error);
-}
-
-TEST(Families, NameWindowedLayersAsTransformers) {
-  Json ministral = of_family("ministral");
-  ministral["num_hidden_layers"] = 3;
-  EXPECT_THAT(windows_of(parse_architecture(ministral, "config.json")), Each(4096));
-  EXPECT_THAT(windows_of(architecture_with(ministral, "sliding_window", "null")), Each(0));
-  const char* types = R"(["sliding_attention", "full_attention", "full_attention"])";
-  EXPECT_THAT(windows_of(architecture_with(ministral, "layer_types", types)), ElementsAre(4096, 0, 0));
-  ministral["sliding_window"] = nullptr;
-  EXPECT_THROW(architecture_with(ministral, "layer_types", types), Error) << "a window that is not there";
-
-  Json cwm = of_family("cwm");
-  cwm["num_hidden_layers"] = 6;
-  const Architecture silent = parse_architecture(cwm, "config.json");
-  EXPECT_THAT(windows_of(silent), ElementsAre(0, 8192, 8192, 8192, 0, 8192));
-  EXPECT_EQ(silent.rope_theta, 1e6);
-  EXPECT_EQ(silent.rope_scaling, (ScaledRope{16, 1, 4, 8192}));
-  EXPECT_THAT(silent.eos_token_ids, testing::IsEmpty()) << "beyond this vocabulary";
-  EXPECT_THAT(architecture_with(cwm, "vocab_size", "128256").eos_token_ids, ElementsAre(128001, 128008, 128009));
-  EXPECT_EQ(architecture_with(cwm, "rope_parameters", R"({"rope_type": "default"})").rope_scaling, std::nullopt);
-}
-
-TEST(Families, ReadStretchedPositionsInBothSpellings) {
-  constexpr const char* kLlama3 =
-      R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-          "original_max_position_embeddings": 8192, "rope_theta": 500000.0})";
-  const ScaledRope expected = {8, 1, 4, 8192};
-  const Architecture newer = architecture_with(of_family("llama"), "rope_parameters", kLlama3);
-  EXPECT_EQ(newer.rope_scaling, expected);
-  EXPECT_EQ(newer.rope_theta, 500000);
-  Json old = of_family("llama");
-  old["rope_theta"] = 500000.0;
-  old["rope_scaling"] = parse_json(kLlama3, "rope");
-  old["rope_scaling"].erase("rope_theta");
-  EXPECT_EQ(parse_architecture(old, "config.json").rope_scaling, expected);
-  EXPECT_EQ(parse_architecture(old, "config.json").rope_theta, 500000);
-  old["rope_scaling"]["type"] = old["rope_scaling"]["rope_type"];
-  old["rope_scaling"].erase("rope_type");
-  EXPECT_EQ(parse_architecture(old, "config.json").rope_scaling, expected) << "the oldest spelling of the type";
-  // Without a number of its own, the model's; a number beside the table comes first.
-  old["rope_scaling"].erase("original_max_position_embeddings");
-  EXPECT_EQ(parse_architecture(old, "config.json").rope_scaling->original_positions, 2048);
-  EXPECT_EQ(architecture_with(old, "original_max_position_embeddings", "77").rope_scaling->original_positions, 77);
-}
-
-TEST(Families, NameBiasesAndNormsAsHuggingFace) {
-  const auto names = [](Json config) {
-    config["num_hidden_layers"] = 1;
-    std::vector<std::string> result;
-    for (const ParameterSpec& spec : parameter_specs(parse_architecture(config, "config.json"))) {
-      if (spec.name.starts_with("model.layers.0.self_attn.")) result.push_back(spec.name.substr(25));
-    }
-    return result;
-  };
-  EXPECT_THAT(names(of_family("qwen2")), ElementsAre("q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias",
-                                                     "v_proj.weight", "v_proj.bias", "o_proj.weight"));
-  EXPECT_THAT(names(of_family("qwen3")), ElementsAre("q_proj.weight", "q_norm.weight", "k_proj.weight", "k_norm.weight",
-                                                     "v_proj.weight", "o_proj.weight"));
-  Json qwen3 = of_family("qwen3");
-  qwen3["num_hidden_layers"] = 1;
-  for (const ParameterSpec& spec : parameter_specs(parse_architecture(qwen3, "config.json"))) {
-    if (!spec.name.ends_with("_norm.weight")) continue;
-    EXPECT_THAT(spec.shape, ElementsAre(128)) << spec.name;
-    EXPECT_FALSE(spec.is_matrix());
-  }
 }
 
 // What T5's config.json says at least, and more.

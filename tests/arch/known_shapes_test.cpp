@@ -37,6 +37,11 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"flan-t5-small", 76'961'152},        {"flan-t5-base", 247'577'856},
       {"flan-t5-large", 783'150'080},       {"flan-t5-xl", 2'849'757'184},
       {"flan-t5-xxl", 11'135'332'352},      {"t5-small", 60'506'624},
+      {"gemma-3-270m", 268'098'176},        {"gemma-3-1b", 999'885'952},
+      {"phi-3-mini-4k", 3'821'079'552},     {"phi-4", 14'659'507'200},
+      {"olmo-3-7b", 7'298'011'136},         {"olmo-3-32b", 32'233'522'176},
+      {"smollm3-3b", 3'075'098'624},        {"granite-3.3-2b", 2'533'539'840},
+      {"granite-3.3-8b", 8'170'864'640},    {"glm-4-9b-0414", 9'400'279'040},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -61,8 +66,11 @@ TEST(KnownShapes, MultiplyATokenWithAFewOfTheirExperts) {
 }
 
 TEST(KnownShapes, AreOfTheirFamilies) {
-  EXPECT_EQ(architecture_of("llama-3.2-1b").rope_scaling, (ScaledRope{32, 1, 4, 8192}));
-  EXPECT_EQ(architecture_of("llama-3.1-70b").rope_scaling, (ScaledRope{8, 1, 4, 8192}));
+  const auto scaling_of = [](const char* name) {
+    return architecture_of(name).layers.front().attention.rotary->scaling;
+  };
+  EXPECT_EQ(scaling_of("llama-3.2-1b"), (RopeScaling(Llama3Rope{32, 1, 4, 8192})));
+  EXPECT_EQ(scaling_of("llama-3.1-70b"), (RopeScaling(Llama3Rope{8, 1, 4, 8192})));
   EXPECT_EQ(architecture_of("mistral-7b-v0.1").sliding_window(), 4096);
   EXPECT_EQ(architecture_of("mistral-7b-v0.3").sliding_window(), 0);
   EXPECT_EQ(architecture_of("mistral-nemo-12b").head_dim(), 128);  // not 5120 / 32

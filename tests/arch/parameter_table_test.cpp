@@ -150,6 +150,11 @@ TEST_F(ParameterTables, HaveStepSizesBehindWhatIsFakeQuantized) {
   }
 }
 
+TEST_F(ParameterTables, AdaptFusedQueriesKeysAndValuesUnlessTold) {
+  architecture_.layers.front().attention.fused = true;
+  EXPECT_THAT(adapted({}), ElementsAre("model.layers.0.self_attn.qkv_proj"));
+}
+
 TEST_F(ParameterTables, MatchTargetsAsPeft) {
   architecture_.layers.resize(2, architecture_.layers.front());
   EXPECT_THAT(adapted({}), ElementsAre("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj",

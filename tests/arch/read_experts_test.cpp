@@ -39,6 +39,8 @@ TEST(ReadExperts, TakesTransformersDefaults) {
   EXPECT_EQ(read(mixtral()).layers.front().feed_forward.width, 24);
   EXPECT_EQ(read(mixtral()).sliding_window(), 0);
   EXPECT_EQ(*read(olmoe()).experts(), (Experts{64, 8, false}));
+  EXPECT_EQ(*read(config_of("GraniteMoeForCausalLM", "granitemoe")).experts(),
+            (Experts{8, 2, true, ExpertFiles::kStacked}));
   EXPECT_EQ(read(config_of("LlamaForCausalLM", "llama")).experts(), nullptr);
 }
 

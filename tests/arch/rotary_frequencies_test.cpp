@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "arch/architecture.h"
 #include "base/json.h"
 
 namespace fathom::arch {
@@ -11,24 +14,33 @@ namespace {
 // A unit in the last place of FP32, relative: powers of theta come from different libraries.
 constexpr double kLastPlace = 1.2e-7;
 
+void expect_near(const std::vector<float>& actual, const Json& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const auto value = expected[i].get<double>();
+    EXPECT_NEAR(actual[i], value, 4 * kLastPlace * value) << what << ", pair " << i;
+  }
+}
+
 TEST(RotaryFrequencies, AreThoseOfTransformers) {
   const Json cases = read_json(FATHOM_SOURCE_DIR "/tests/ops/golden/rotary_frequencies.json");
-  ASSERT_GE(cases.size(), 9u);
+  ASSERT_GE(cases.size(), 18u);
   for (const Json& each : cases) {
-    std::optional<ScaledRope> scaling;
-    if (const Json& said = each["scaling"]; !said.is_null()) scaling = {said[0], said[1], said[2], said[3]};
-    const auto expected = each["frequencies"].get<std::vector<double>>();
-    const std::vector<float> actual = rotary_frequencies(each["theta"], each["head_size"], scaling);
-    ASSERT_EQ(actual.size(), expected.size());
-    for (size_t i = 0; i < actual.size(); ++i) {
-      EXPECT_NEAR(actual[i], expected[i], 3 * kLastPlace * expected[i]) << each["theta"] << " " << i;
-    }
+    const std::string what = each["config"].dump();
+    const Architecture architecture = parse_architecture(each["config"], "config.json");
+    const Rotary& rotary = *architecture.layers.front().attention.rotary;
+    expect_near(rotary_frequencies(rotary), each["frequencies"], what);
+    EXPECT_NEAR(rotary.magnitude, each["magnitude"].get<double>(), 1e-9) << what;
+    const Json& beyond = each.contains("beyond") ? each["beyond"] : each["frequencies"];
+    expect_near(rotary_frequencies(rotary, /*beyond_original=*/true), beyond, what);
   }
 }
 
 TEST(RotaryFrequencies, AreStretchedBelowTheLowBorderOnly) {
-  const ScaledRope scaling = {8, 1, 4, 8192};
-  const std::vector<float> plain = rotary_frequencies(500000, 128, {}), slow = rotary_frequencies(500000, 128, scaling);
+  const Rotary rotary{.width = 128, .theta = 500000};
+  Rotary stretched = rotary;
+  stretched.scaling = Llama3Rope{8, 1, 4, 8192};
+  const std::vector<float> plain = rotary_frequencies(rotary), slow = rotary_frequencies(stretched);
   EXPECT_EQ(slow.front(), plain.front());
   EXPECT_EQ(slow.back(), plain.back() / 8);
   size_t between = 0;
@@ -38,6 +50,13 @@ TEST(RotaryFrequencies, AreStretchedBelowTheLowBorderOnly) {
     between += slow[i] < plain[i] && slow[i] > plain[i] / 8;
   }
   EXPECT_GT(between, 3u);
+}
+
+TEST(QueryScale, GrowsInSteps) {
+  const Rotary rotary{.width = 4, .query_scale = 2, .query_growth = 0.1, .query_growth_positions = 100};
+  EXPECT_EQ(query_scale(rotary, 99), 2);
+  EXPECT_DOUBLE_EQ(query_scale(rotary, 100), 2 * (1 + 0.1 * std::log(2.0)));
+  EXPECT_DOUBLE_EQ(query_scale(rotary, 399), 2 * (1 + 0.1 * std::log(4.0)));
 }
 
 }  // namespace

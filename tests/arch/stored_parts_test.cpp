@@ -50,6 +50,18 @@ TEST(StoredParts, HaveNamesOfTheirOwnInMixtral) {
   EXPECT_EQ(gate_up[1].name, "model.layers.1.block_sparse_moe.experts.0.w3.weight");
 }
 
+TEST(StoredParts, AreAllExpertsInGranite) {
+  Architecture granite = with_experts(ExpertFiles::kStacked);
+  for (LayerSpec& layer : granite.layers) layer.naming = Naming::kGraniteMoe;
+  const std::vector<ParameterSpec> specs = parameter_specs(granite);
+  const std::string prefix = "model.layers.1.block_sparse_moe.";
+  const auto gate_up = stored_parts(granite, spec_of(specs, prefix + "experts.gate_up_proj"));
+  ASSERT_EQ(gate_up.size(), 1U);
+  EXPECT_EQ(gate_up[0].name, prefix + "input_linear.weight");
+  EXPECT_EQ(gate_up[0].shape, (std::vector<int64_t>{3, 10, 6}));
+  EXPECT_EQ(stored_parts(granite, spec_of(specs, prefix + "router.weight"))[0].name, prefix + "router.layer.weight");
+}
+
 TEST(StoredParts, MayLieInOneTensorToo) {
   const Architecture qwen = with_experts(ExpertFiles::kProjections);
   const std::vector<ParameterSpec> specs = parameter_specs(qwen);

@@ -117,7 +117,7 @@ TEST_P(ExpertsFolder, is_written_as_transformers_writes_it) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, ExpertsFolder, testing::Values("qwen3_moe", "mixtral", "olmoe"),
+INSTANTIATE_TEST_SUITE_P(Golden, ExpertsFolder, testing::Values("qwen3_moe", "mixtral", "olmoe", "granite_moe"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

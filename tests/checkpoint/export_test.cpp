@@ -236,7 +236,7 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTogether) {
   request_.out = root_ / "file" / "out";
   EXPECT_THAT(refusal(), AllOf(HasSubstr("cannot create"), HasSubstr("Not a directory"), HasSubstr("another folder")));
   request_.out = root_ / "model.gguf";
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("is the name of a file"), HasSubstr("convert_hf_to_gguf.py")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("is the name of a file"), HasSubstr("--format gguf")));
   request_.out = root_ / "out";
   request_.source = root_ / "base";
   EXPECT_THAT(refusal(), HasSubstr("no adapter"));

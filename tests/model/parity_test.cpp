@@ -145,7 +145,9 @@ TEST(ParityFailsWith, a_wrong_rope_theta) {
     const Golden golden(name);
     if (golden.architecture.relative) continue;
     arch::Architecture architecture = golden.architecture;
-    architecture.rope_theta *= 1.1;
+    for (arch::LayerSpec& layer : architecture.layers) {
+      if (layer.attention.rotary) layer.attention.rotary->theta *= 1.1;
+    }
     Decoder model = golden.make({}, false, architecture);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;
@@ -156,8 +158,10 @@ TEST(ParityFailsWith, positions_that_are_not_stretched) {
   for (const std::string name : {"llama_stretched", "llama_stretched_biased", "qwen2_stretched", "qwen3_stretched"}) {
     const Golden golden(name);
     arch::Architecture architecture = golden.architecture;
-    ASSERT_TRUE(architecture.rope_scaling) << name;
-    architecture.rope_scaling.reset();
+    for (arch::LayerSpec& layer : architecture.layers) {
+      if (layer.attention.rotary) layer.attention.rotary->scaling = std::monostate();
+    }
+    ASSERT_NE(architecture, golden.architecture) << name;
     Decoder model = golden.make({}, false, architecture);
     const at::NoGradGuard no_gradients;
     EXPECT_GT(logits_difference(model.forward(golden.ids_BS), golden.tensors.at("logits")), kTolerance) << name;

@@ -79,10 +79,10 @@ void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
 }
 
 TEST(BiasedAttention, IsTheFormula) {
-  for (const Shape& shape :
-       {Shape{2, 5, 5, 3, 4, true, false, true}, Shape{2, 7, 7, 1, 6, true, true, false},
-        Shape{3, 4, 9, 2, 5, false, false, true}, Shape{1, 1, 6, 2, 3, true, false, false},
-        Shape{2, 3, 1, 2, 8, false, false, false}, Shape{2, 1500, 1501, 2, 3, true, false, true}}) {
+  for (const Shape& shape : {Shape{2, 5, 5, 3, 4, true, false, true}, Shape{2, 7, 7, 1, 6, true, true, false},
+                             Shape{3, 4, 9, 2, 5, false, false, true}, Shape{1, 1, 6, 2, 3, true, false, false},
+                             Shape{2, 3, 1, 2, 8, false, false, false}, Shape{2, 5, 5, 3, 1, true, true, true},
+                             Shape{2, 1500, 1501, 2, 3, true, false, true}}) {
     SCOPED_TRACE(shape.queries);
     Inputs inputs(shape);
     const at::Tensor expected = inputs.formula();

@@ -60,17 +60,17 @@ TEST_P(CudaKernelsOf, moves_sixteen_bytes_at_a_time_where_it_can) {
 TEST_P(CudaKernelsOf, rotate) {
   const int64_t length = 9, heads = 3;
   for (const int64_t size : {2, 10, 16, 64}) {
-    RotaryTable table(arch::rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
-    const auto [cos_SE2, sin_SE2] = table.rows(0, length);
+    RotaryTable table({.width = size}, at::kCPU, nullptr);
+    const Turn keys = table.rows(0, length).keys;
     const at::Tensor x_BSHE = draw_at({2, length, heads, size}, size != 16);
     at::Tensor out_BSHE = at::empty_like(x_BSHE), back_BSHE = at::empty_like(x_BSHE);
     const auto turn = [&](const at::Tensor& from, const at::Tensor& to, float direction) {
-      return on_cpu().rotate(rows(from), cos_SE2.data_ptr<float>(), sin_SE2.data_ptr<float>(), rows(to),
+      return on_cpu().rotate(rows(from), keys.cos_SE2.data_ptr<float>(), keys.sin_SE2.data_ptr<float>(), rows(to),
                              from.numel() / size, heads, length, size, direction, nullptr);
     };
     ASSERT_EQ(turn(x_BSHE, out_BSHE, 1), 0);
     ASSERT_EQ(turn(out_BSHE, back_BSHE, -1), 0);
-    EXPECT_LE(relative_difference(out_BSHE, ops::rotate(x_BSHE, cos_SE2, sin_SE2)), tolerance(GetParam()));
+    EXPECT_LE(relative_difference(out_BSHE, ops::rotate(x_BSHE, keys)), tolerance(GetParam()));
     EXPECT_LE(relative_difference(back_BSHE, x_BSHE), tolerance(GetParam()));
   }
 }

@@ -1,8 +1,10 @@
-// RMS normalisation, rotary positions and SwiGLU against ATen's formulas in double precision.
+// RMS normalisation, rotary positions, parts of fused projections and SwiGLU against ATen's formulas in double
+// precision.
 #include <cmath>
 
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
+#include "ops/split_columns.h"
 #include "ops/swiglu.h"
 #include "tests/ops/compare.h"
 
@@ -21,7 +23,7 @@ TEST_P(Elementwise, rms_norm) {
     const Operator reference = [&](const std::vector<at::Tensor>& in) {
       return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + eps) * in[1];
     };
-    const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], eps, type_); };
+    const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], {eps}, type_); };
     expect_equal(ours, reference, {draw({53, width}, type_), draw({width}, type_)});
   }
 }
@@ -30,44 +32,86 @@ TEST_P(Elementwise, rms_norm_takes_a_weight_wider_than_its_input) {
   const Operator reference = [](const std::vector<at::Tensor>& in) {
     return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6) * in[1];
   };
-  const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], 1e-6, type_); };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], {1e-6}, type_); };
   expect_equal(ours, reference, {draw({53, 18}, type_), draw({18}, at::kFloat)});
+}
+
+TEST_P(Elementwise, rms_norm_of_weights_that_are_distances_from_one) {
+  const Operator reference = [](const std::vector<at::Tensor>& in) {
+    return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6) * (in[1] + 1);
+  };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], {1e-6, 1}, type_); };
+  expect_equal(ours, reference, {draw({53, 18}, type_), draw({18}, type_)});
+  expect_equal(ours, reference, {draw({5, 18}, type_), draw({18}, at::kFloat)});
 }
 
 TEST_P(Elementwise, rms_norm_rounds_to_the_type_asked_for) {
   const at::Tensor x = draw({9, 40}, at::kFloat), weight = draw({40}, at::kFloat);
-  const at::Tensor narrow = rms_norm(x, weight, 1e-6, type_);
+  const at::Tensor narrow = rms_norm(x, weight, {1e-6}, type_);
   EXPECT_EQ(narrow.scalar_type(), type_);
-  EXPECT_TRUE(narrow.equal(rms_norm(x, weight, 1e-6, at::kFloat).to(type_)));
+  EXPECT_TRUE(narrow.equal(rms_norm(x, weight, {1e-6}, at::kFloat).to(type_)));
 }
 
 TEST_P(Elementwise, rms_norm_agrees_with_its_reference_operators) {
   const at::Tensor x = draw({9, 40}, type_), weight = draw({40}, type_);
-  EXPECT_LE(relative_difference(rms_norm(x, weight, 1e-6, type_), rms_norm_reference(x, weight, 1e-6, type_)),
+  EXPECT_LE(relative_difference(rms_norm(x, weight, {1e-6}, type_), rms_norm_reference(x, weight, {1e-6}, type_)),
             tolerance(type_));
 }
 
+// Some of each head, in pairs of either kind, by ATen's operators.
+at::Tensor turned_by_formula(const at::Tensor& x_BSHE, const Turn& turn, bool interleaved) {
+  const int64_t half = turn.cos_SE2.size(1);
+  const at::Tensor cos_S1E2 = turn.cos_SE2.unsqueeze(1).to(at::kDouble);
+  const at::Tensor sin_S1E2 = turn.sin_SE2.unsqueeze(1).to(at::kDouble);
+  const at::Tensor front = x_BSHE.narrow(3, 0, 2 * half), rest = x_BSHE.narrow(3, 2 * half, x_BSHE.size(3) - 2 * half);
+  const at::Tensor low = interleaved ? front.slice(3, 0, 2 * half, 2) : front.narrow(3, 0, half);
+  const at::Tensor high = interleaved ? front.slice(3, 1, 2 * half, 2) : front.narrow(3, half, half);
+  const at::Tensor a = low * cos_S1E2 - high * sin_S1E2, b = high * cos_S1E2 + low * sin_S1E2;
+  return at::cat({interleaved ? at::stack({a, b}, -1).flatten(3) : at::cat({a, b}, -1), rest}, -1);
+}
+
 TEST_P(Elementwise, rotary) {
-  const int64_t rows = 2, length = 70, heads = 3, size = 10;
-  RotaryTable table(arch::rotary_frequencies(10000, size, {}), at::kCPU, nullptr);
-  const auto [cos, sin] = table.rows(5, length);
-  const at::Tensor cos_S1E = at::cat({cos, cos}, -1).unsqueeze(1).to(at::kDouble);
-  const at::Tensor sin_S1E = at::cat({sin, sin}, -1).unsqueeze(1).to(at::kDouble);
-  const Operator reference = [&](const std::vector<at::Tensor>& in) {
-    const auto halves = in[0].chunk(2, -1);
-    return in[0] * cos_S1E + at::cat({-halves[1], halves[0]}, -1) * sin_S1E;
-  };
-  const Operator ours = [cos = cos, sin = sin](const std::vector<at::Tensor>& in) { return rotate(in[0], cos, sin); };
-  expect_equal(ours, reference, {draw({rows, length, heads, size}, type_)});
+  for (const bool interleaved : {false, true}) {
+    for (const int64_t width : {10, 6}) {
+      RotaryTable table({.width = width, .interleaved = interleaved}, at::kCPU, nullptr);
+      const Turns turns = table.rows(5, 70);
+      EXPECT_EQ(turns.interleaved, interleaved);
+      const Operator reference = [&](const std::vector<at::Tensor>& in) {
+        return turned_by_formula(in[0], turns.keys, interleaved);
+      };
+      const Operator ours = [&](const std::vector<at::Tensor>& in) { return rotate(in[0], turns.keys, interleaved); };
+      expect_equal(ours, reference, {draw({2, 70, 3, 10}, type_)});
+    }
+  }
 }
 
 TEST_P(Elementwise, rotary_by_operators_is_the_same) {
-  RotaryTable table(arch::rotary_frequencies(500, 8, {}), at::kCPU, nullptr);
-  const auto [cos, sin] = table.rows(0, 12);
-  const at::Tensor x = draw({2, 12, 3, 8}, at::kFloat);
-  // A type without a kernel takes the way of CUDA.
-  const at::Tensor expected = rotate(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble));
-  EXPECT_LE(relative_difference(rotate(x, cos, sin), expected), 1e-6);
+  for (const bool interleaved : {false, true}) {
+    for (const int64_t width : {8, 4}) {
+      RotaryTable table({.width = width, .theta = 500}, at::kCPU, nullptr);
+      const Turn turn = table.rows(0, 12).keys;
+      const at::Tensor x = draw({2, 12, 3, 8}, at::kFloat);
+      // A type without a kernel takes the way of CUDA.
+      const Turn wide{turn.cos_SE2.to(at::kDouble), turn.sin_SE2.to(at::kDouble)};
+      const at::Tensor expected = rotate(x.to(at::kDouble), wide, interleaved);
+      EXPECT_LE(relative_difference(rotate(x, turn, interleaved), expected), 1e-6);
+    }
+  }
+}
+
+TEST_P(Elementwise, split_columns) {
+  const std::vector<int64_t> widths = {5, 1, 9};
+  for (const int64_t part : {0, 1, 2}) {
+    const Operator reference = [&](const std::vector<at::Tensor>& in) {
+      return in[0].split_with_sizes(widths, 1)[part];
+    };
+    const Operator ours = [&](const std::vector<at::Tensor>& in) { return split_columns(in[0], widths)[part]; };
+    for (const int64_t rows : {1, 37}) expect_equal(ours, reference, {draw({rows, 15}, type_)});
+  }
+  const at::Tensor x = draw({1, 15}, type_);
+  const at::Tensor first = split_columns(x, widths)[0];
+  EXPECT_TRUE(first.is_contiguous());
+  EXPECT_NE(first.data_ptr(), x.data_ptr()) << "of one row too, a part is nobody else's";
 }
 
 TEST_P(Elementwise, swiglu) {
@@ -87,14 +131,41 @@ TEST(Swiglu, extreme_gates_stay_finite_and_nan_stays_nan) {
 }
 
 TEST(RotaryTable, follows_the_formula_as_it_grows) {
-  RotaryTable table(arch::rotary_frequencies(777, 14, {}), at::kCPU, nullptr);
+  RotaryTable table({.width = 14, .theta = 777}, at::kCPU, nullptr);
   table.rows(0, 3);
-  const auto [cos, sin] = table.rows(1000, 1);
+  const Turn turn = table.rows(1000, 1).keys;
   for (int64_t i = 0; i < 7; ++i) {
     const double angle = 1000 * std::pow(777.0, -2.0 * static_cast<double>(i) / 14);
-    EXPECT_NEAR(cos[0][i].item<double>(), std::cos(angle), 2e-4);  // the angle itself has FP32's 24 bits
-    EXPECT_NEAR(sin[0][i].item<double>(), std::sin(angle), 2e-4);
+    EXPECT_NEAR(turn.cos_SE2[0][i].item<double>(), std::cos(angle), 2e-4);  // the angle itself has FP32's 24 bits
+    EXPECT_NEAR(turn.sin_SE2[0][i].item<double>(), std::sin(angle), 2e-4);
   }
+}
+
+TEST(RotaryTable, scales_queries_alone_and_by_their_position) {
+  RotaryTable plain({.width = 4}, at::kCPU, nullptr);
+  const Turns shared = plain.rows(0, 9);
+  EXPECT_TRUE(shared.queries.cos_SE2.is_same(shared.keys.cos_SE2)) << "nothing is made twice";
+  RotaryTable table({.width = 4, .query_scale = 3, .query_growth = 0.5, .query_growth_positions = 8}, at::kCPU,
+                    nullptr);
+  const Turns turns = table.rows(0, 30), usual = plain.rows(0, 30);
+  EXPECT_TRUE(turns.keys.cos_SE2.equal(usual.keys.cos_SE2));
+  for (const int64_t position : {0, 7, 8, 29}) {
+    const double scale = 3 * (1 + 0.5 * std::log(1.0 + static_cast<double>(position / 8)));
+    const at::Tensor expected = usual.keys.sin_SE2[position] * scale;
+    EXPECT_TRUE(at::allclose(turns.queries.sin_SE2[position], expected, 1e-6, 1e-7)) << position;
+  }
+}
+
+TEST(RotaryTable, of_longrope_are_others_beyond_the_original_positions) {
+  const arch::LongRope longrope{{1, 2}, {8, 9}, 20};
+  RotaryTable table({.width = 4, .scaling = longrope, .magnitude = 1.5}, at::kCPU, nullptr);
+  const auto angle = [](const Turn& turn) {
+    return std::atan2(turn.sin_SE2[3][0].item<double>(), turn.cos_SE2[3][0].item<double>());
+  };
+  EXPECT_NEAR(angle(table.rows(0, 20).keys), 3, 1e-6);
+  EXPECT_NEAR(angle(table.rows(0, 21).keys), 3.0 / 8, 1e-6);
+  EXPECT_NEAR(angle(table.rows(0, 4).keys), 3, 1e-6) << "a shorter pass again";
+  EXPECT_NEAR(table.rows(0, 1).keys.cos_SE2[0][0].item<double>(), 1.5, 1e-7);
 }
 
 }  // namespace

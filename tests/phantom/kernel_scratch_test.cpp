@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/CPUBlas.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -57,10 +58,36 @@ at::Tensor matrices(int64_t batch, int64_t rows, int64_t columns, bool transpose
   return batch == 1 ? seen[0] : seen;
 }
 
+// As T5's table of distances gets it, whose rows are read as columns.
+TEST(KernelScratch, OfAnEmbeddingsGradientIsItsCopy) {
+  const at::Tensor ids_N = at::zeros({920}, at::kLong);
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::embedding_dense_backward", "");
+  for (const int64_t length : {393, 920}) {  // the longer one is copied through a square
+    for (const at::Tensor& gradient_NH :
+         {at::ones({5, length}).t(), at::ones({5, length + 3}).narrow(1, 0, length).t(), at::ones({length, 5})}) {
+      const at::Tensor of_length = ids_N.narrow(0, 0, length);
+      const int64_t taken = measured([&] { at::embedding_dense_backward(gradient_NH, of_length, 32, -1, false); });
+      EXPECT_EQ(taken > 0, !gradient_NH.is_contiguous());
+      const std::vector<c10::IValue> arguments = {gradient_NH, of_length, 32, -1, false};
+      EXPECT_EQ(kernel_scratch_bytes(op, arguments), taken);
+    }
+  }
+}
+
+TEST(KernelScratch, OfATransposedCopyIsItsSquare) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kByte}) {
+    for (const auto& [rows, columns] : {std::pair{60, 60}, {59, 61}, {900, 4}, {5, 700}}) {
+      const at::Tensor matrix = at::ones({rows, columns}, type), out = at::empty({columns, rows}, type);
+      EXPECT_EQ(copy_scratch_bytes(matrix.t(), out), measured([&] { at::Tensor(out).copy_(matrix.t()); }))
+          << rows << " x " << columns << " of " << type;
+    }
+  }
+}
+
 TEST(KernelScratch, OfAProductIsWhatOneDnnTakes) {
   if (!kernel_scratch_was_measured_here()) GTEST_SKIP() << kNotMeasured;
   ledger::install_cpu();
-  for (const int count : {1, 2}) {
+  for (const int count : {1, 2, 3}) {
     const Threads threads(count);
     for (const auto& [batch, m, k, n] : std::vector<std::array<int64_t, 4>>{{1, 64, 96, 200},
                                                                             {1, 5, 95, 96},

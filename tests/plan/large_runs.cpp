@@ -65,7 +65,8 @@ class Draw {
     arch::LayerSpec layer{.attention = {.heads = known.heads,
                                         .key_value_heads = known.key_value_heads,
                                         .head_dim = known.head_size,
-                                        .input_bias = known.biased},
+                                        .input_bias = known.biased,
+                                        .rotary = arch::Rotary{.width = known.head_size}},
                           .feed_forward = {.width = known.inner}};
     if (known.normed) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
     architecture.layers.assign(static_cast<size_t>(known.layers), layer);

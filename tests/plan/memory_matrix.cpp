@@ -49,17 +49,26 @@ using Levels = std::vector<size_t>;
 int64_t number_of(const Levels& levels, AxisIndex axis) { return std::stoll(matrix_axes()[axis].levels[levels[axis]]); }
 bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
 
-constexpr size_t kWithExperts = 5;  // of kFamily
+// As T5 1.0: no gate, one matrix for embedding and head with a scale; as FLAN-T5: gated, with dropout of its own.
+constexpr size_t kT5 = 5, kFlanT5 = 6;
+constexpr size_t kWithExperts = 7;
+bool encodes(const Levels& levels) { return levels[kFamily] == kT5 || levels[kFamily] == kFlanT5; }
 
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
 
 // Levels that mean nothing beside the others, turned into what holds then, so that a level which a run has is one that
 // its memory shows: only LoRA has a frozen base, weights in FP16 and modules trained beside it (which FP16 cannot be);
 // only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
-// which cannot be merged first; neither are experts rounded, nor is there dropout before them.
+// which cannot be merged first; neither are experts rounded, nor is there dropout before them. An encoder and decoder
+// has one kind of attention, whose heads have their own keys, no windows, no rows of documents, and is not computed in
+// FP16.
 Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
+  if (encodes(levels)) {
+    for (const AxisIndex axis : {kAttention, kHeads, kPacking, kWindow}) levels[axis] = 0;
+    if (levels[kPrecision] >= kFp16Autocast) levels[kPrecision] -= kFp16Autocast;
+  }
   if (full && levels[kPrecision] == kFp16Base) levels[kPrecision] = kFp16Autocast;
   if (full) levels[kBase] = 0;
   if (full || levels[kPrecision] == kFp16Base) levels[kSaved] = 0;
@@ -105,21 +114,22 @@ class Pairs {
   std::set<MatrixPair> open_;
 };
 
-void set_method(config::RunConfig& config, size_t level) {
+void set_method(config::RunConfig& config, size_t level, bool encodes) {
   if (level == 0) return;
   config.method = config::Method::kLora;
   constexpr std::array<int64_t, 6> kRanks = {0, 1, 8, 4, 5, 2};
   config.lora_r = kRanks[level];
   if (level == 2 || level == 4) config.lora_dropout = 0.1;
   if (level == 3 || level == 4) config.target_modules = {"all-linear"};
-  if (level == 5) config.target_modules = {"o_proj", "down_proj"};
+  if (level == 5) config.target_modules = {encodes ? "o" : "o_proj", encodes ? "wo" : "down_proj"};
   config.use_rslora = level % 2 == 0;
 }
 
 // Beside the adapters: embedding and head, or every norm.
-void set_saved(config::RunConfig& config, size_t level) {
-  if (level == 1) config.modules_to_save = {"embed_tokens", "lm_head"};
+void set_saved(config::RunConfig& config, size_t level, bool encodes) {
+  if (level == 1) config.modules_to_save = {encodes ? "shared" : "embed_tokens", "lm_head"};
   if (level == 2) config.modules_to_save = {"norm"};
+  if (level == 2 && encodes) config.modules_to_save = {"layer_norm", "final_layer_norm"};
 }
 
 void set_base(config::RunConfig& config, size_t level) {
@@ -154,10 +164,10 @@ config::RunConfig config_of(const Levels& levels) {
   config::RunConfig config;
   config.random_init = true;
   config.device = config::Device::kCpu;
-  set_method(config, levels[kMethod]);
+  set_method(config, levels[kMethod], encodes(levels));
   set_base(config, levels[kBase]);
   set_qat(config, levels[kQat]);
-  set_saved(config, levels[kSaved]);
+  set_saved(config, levels[kSaved], encodes(levels));
   set_precision(config, levels[kPrecision]);
   config.gradient_checkpointing = is_on(levels, kCheckpointing);
   config.attn_implementation = is_on(levels, kAttention) ? config::Attention::kMath : config::Attention::kFlash;
@@ -184,9 +194,9 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 6> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
-                                                    "Qwen3ForCausalLM", "Olmo2ForCausalLM", "Qwen3MoeForCausalLM"};
-  architecture.family = kFamilies[level];
+  constexpr std::array<const char*, 5> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
+                                                    "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
+  architecture.family = level == kWithExperts ? "Qwen3MoeForCausalLM" : kFamilies[level];
   layer.attention.input_bias = level == 1 || level == 2;
   layer.attention.output_bias = layer.feed_forward.bias = level == 1;
   if (level == 3 || level == kWithExperts) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
@@ -212,12 +222,31 @@ void fit_groups(arch::Architecture& architecture, arch::LayerSpec& layer) {
   layer.feed_forward.width = round_up(layer.feed_forward.width, kGroup);
 }
 
+// The decoder's layers behind those of an encoder that may have one less, of heads whose sum need not be the width.
+void set_encoder(arch::Architecture& architecture, arch::LayerSpec layer, const Levels& levels, SplitMix64& random) {
+  const int64_t decoder_layers = number_of(levels, kLayers);
+  const int64_t encoder_layers = std::max<int64_t>(1, decoder_layers - static_cast<int64_t>(random.below(2)));
+  architecture.family = "T5ForConditionalGeneration";
+  architecture.encoder = arch::Encoder{encoder_layers, 0};
+  architecture.relative = arch::RelativePositions{32, 128};
+  layer.naming = arch::Naming::kT5;
+  layer.attention.scaled = false;
+  layer.attention.rotary.reset();
+  layer.feed_forward.gated = levels[kFamily] == kFlanT5;
+  layer.feed_forward.activation = layer.feed_forward.gated ? Activation::kGelu : Activation::kRelu;
+  if (levels[kFamily] == kFlanT5) architecture.dropout = 0.1;
+  if (levels[kFamily] == kT5) architecture.head_scale = 0.125;
+  architecture.layers.assign(static_cast<size_t>(encoder_layers), layer);
+  layer.cross = true;
+  architecture.layers.insert(architecture.layers.end(), static_cast<size_t>(decoder_layers), layer);
+}
+
 arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
   arch::Architecture architecture;
   arch::LayerSpec layer;
   arch::Attention& attention = layer.attention;
-  set_family(architecture, layer, levels[kFamily]);
+  if (!encodes(levels)) set_family(architecture, layer, levels[kFamily]);
   attention.head_dim = kHeadDims[random.below(kHeadDims.size())];
   const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));
   attention.heads = groups * in_group;
@@ -229,8 +258,13 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   const auto vocabulary = int64_t{100} << random.below(6);
   architecture.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
   if (levels[kQat] >= kInt4Qat) fit_groups(architecture, layer);
+  attention.rotary = arch::Rotary{.width = attention.head_dim};
   architecture.layers.assign(static_cast<size_t>(number_of(levels, kLayers)), layer);
   architecture.tie_word_embeddings = is_on(levels, kTied);
+  if (encodes(levels)) {
+    set_encoder(architecture, layer, levels, random);
+    return architecture;
+  }
   set_window(architecture.layers, number_of(levels, kWindow), random);
   return architecture;
 }
@@ -241,7 +275,7 @@ int64_t between(SplitMix64& random, int64_t least, int64_t most) {
 
 // At most so many rows, or documents of one row, of at most so many tokens each.
 struct Limits {
-  bool packing;
+  bool packing, sources;
   int64_t rows, length;
 };
 
@@ -258,8 +292,15 @@ schedule::BatchShape packed(std::vector<int64_t> lengths) {
   return {1, tokens, tokens - static_cast<int64_t>(lengths.size()), std::move(lengths)};
 }
 
+// Sources of this length, with targets from one token to as many; every one of which counts but for padding.
+schedule::BatchShape pairs(int64_t rows, int64_t source_length, SplitMix64& random) {
+  const int64_t length = between(random, 1, source_length);
+  return {rows, length, between(random, rows, rows * length), {}, source_length};
+}
+
 schedule::BatchShape ragged(const Limits& limits, SplitMix64& random) {
   const int64_t rows = between(random, 1, limits.rows), length = between(random, 2, limits.length);
+  if (limits.sources) return pairs(rows, length, random);
   schedule::BatchShape batch = {rows, length, rows * length};
   if (limits.packing) batch = packed(mixed_lengths(rows, length, random));
   batch.targets = between(random, 0, batch.targets);
@@ -268,6 +309,7 @@ schedule::BatchShape ragged(const Limits& limits, SplitMix64& random) {
 
 // All tokens count (where nothing is packed), all that have a next one, or a part of them.
 schedule::BatchShape largest_of(const Limits& limits, SplitMix64& random) {
+  if (limits.sources) return pairs(limits.rows, limits.length, random);
   schedule::BatchShape batch = schedule::whole_batch(limits.rows, limits.length);
   if (limits.packing) batch = packed(mixed_lengths(limits.rows, limits.length, random));
   const int64_t most = limits.packing ? batch.targets : batch.rows * batch.length;
@@ -278,7 +320,8 @@ schedule::BatchShape largest_of(const Limits& limits, SplitMix64& random) {
 
 // Two steps, the last often shorter, as at the end of a pass; the largest batch may come anywhere.
 void draw_batches(MatrixRun& run, SplitMix64& random) {
-  const Limits limits = {run.config.packing, run.config.per_device_train_batch_size, run.config.max_length};
+  const Limits limits = {run.config.packing, run.architecture.encoder.has_value(),
+                         run.config.per_device_train_batch_size, run.config.max_length};
   const int64_t accumulation = run.config.gradient_accumulation_steps;
   const size_t steps = 2;
   for (size_t step = 0; step < steps; ++step) {
@@ -290,7 +333,7 @@ void draw_batches(MatrixRun& run, SplitMix64& random) {
   chosen[random.below(chosen.size())] = largest_of(limits, random);
   run.config.max_steps = static_cast<int64_t>(steps);
   if (run.config.eval_strategy == config::Cadence::kNo) return;
-  const Limits of_one = {limits.packing, run.config.per_device_eval_batch_size, limits.length};
+  const Limits of_one = {limits.packing, limits.sources, run.config.per_device_eval_batch_size, limits.length};
   run.evaluations = {ragged(of_one, random), largest_of(of_one, random), ragged(of_one, random)};
 }
 
@@ -331,7 +374,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "qwen3_moe"}},
+      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

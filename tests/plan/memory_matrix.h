@@ -14,7 +14,7 @@
 
 namespace fathom::plan::testing {
 
-// One run, completely described: a randomly initialised decoder and the shapes of what it is fed.
+// One run, completely described: a randomly initialised model and the shapes of what it is fed.
 struct MatrixRun {
   std::string name;          // letters, digits and underscores; the first three digits are its place in the matrix
   config::RunConfig config;  // num_threads is 1 or 2

@@ -24,7 +24,8 @@ arch::Architecture llama_2_7b() {
   architecture.vocab_size = 32000;
   architecture.hidden_size = 4096;
   architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 32, .head_dim = 128}, .feed_forward = {.width = 11008}});
+      32, {.attention = {.heads = 32, .key_value_heads = 32, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+           .feed_forward = {.width = 11008}});
   return architecture;
 }
 

@@ -27,7 +27,8 @@ arch::Architecture grouped_architecture() {
   architecture.vocab_size = 2000;
   architecture.hidden_size = 192;
   architecture.layers.assign(
-      5, {.attention = {.heads = 6, .key_value_heads = 2, .head_dim = 32}, .feed_forward = {.width = 520}});
+      5, {.attention = {.heads = 6, .key_value_heads = 2, .head_dim = 32, .rotary = arch::Rotary{.width = 32}},
+          .feed_forward = {.width = 520}});
   return architecture;
 }
 

@@ -70,7 +70,8 @@ TEST(Arithmetic, OfAdaptersAsCountedByHand) {
   architecture.vocab_size = 307;
   architecture.hidden_size = 40;
   architecture.layers.assign(
-      3, {.attention = {.heads = 5, .key_value_heads = 1, .head_dim = 8}, .feed_forward = {.width = 91}});
+      3, {.attention = {.heads = 5, .key_value_heads = 1, .head_dim = 8, .rotary = arch::Rotary{.width = 8}},
+          .feed_forward = {.width = 91}});
   config::RunConfig config = tiny_config();
   config.method = config::Method::kLora;
   config.lora_r = 4;
@@ -86,7 +87,8 @@ TEST(Arithmetic, OfEightBillionParameters) {
   architecture.vocab_size = 128256;
   architecture.hidden_size = 4096;
   architecture.layers.assign(
-      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128}, .feed_forward = {.width = 14336}});
+      32, {.attention = {.heads = 32, .key_value_heads = 8, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
+           .feed_forward = {.width = 14336}});
   config::RunConfig config = tiny_config();
   const plan::Arithmetic by_formula = plan::estimate_arithmetic(architecture, config, step_of({{1, 8192}}));
   const int64_t weights =

@@ -191,6 +191,7 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   question.placement = 7;
   question.detail = plan::Detail::kTimeline;
   question.schedule = schedule::imagined_schedule({{{4, 128, 500}, {2, 64, 1}}, {{1, 9, 8}}}, {{3, 5, 12}});
+  question.schedule.answers = {{4, 1, 30, 12}, {1, 1, 30, 13}};
   const Json said = to_json(question);
   EXPECT_EQ(to_json(plan::question_from_json(said)), said);
   EXPECT_EQ(plan::question_from_json(said).schedule, question.schedule);

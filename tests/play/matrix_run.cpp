@@ -95,6 +95,15 @@ data::Batch random_batch(const schedule::BatchShape& shape, int64_t vocabulary, 
     batch.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(vocabulary))));
     batch.targets.push_back(counts ? batch.ids.back() : data::kIgnored);
   }
+  batch.source_length = shape.source_length;
+  if (shape.source_length == 0) return batch;
+  for (int64_t row = 0; row < shape.rows; ++row) {  // one of them whole, as the longest of a batch is
+    const auto shorter = row == 0 ? 0 : random.below(static_cast<uint64_t>(shape.source_length));
+    batch.source_lengths.push_back(shape.source_length - static_cast<int64_t>(shorter));
+  }
+  for (int64_t place = 0; place < shape.rows * shape.source_length; ++place) {
+    batch.source_ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(vocabulary))));
+  }
   return batch;
 }
 
@@ -151,7 +160,8 @@ memory::Memory play(const plan::testing::MatrixRun& run, const train::Placement&
     if (after_stage) after_stage();
   };
   const plan::Workload workload = workload_of(run);
-  train::Trainer trainer(run.config, run.architecture, workload.capacity_tokens, placement);
+  train::Trainer trainer(run.config, run.architecture, {workload.capacity_tokens, workload.capacity_source_tokens},
+                         placement);
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   trainer.model().initialise(static_cast<uint64_t>(run.config.seed));
   if (trainer.loss_scale()) {  // small enough for every step of these batches to be taken, as the dry run takes them

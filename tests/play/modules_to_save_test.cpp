@@ -53,7 +53,8 @@ plan::testing::MatrixRun run_of(const Case& settings) {
                                                    .key_value_heads = 2,
                                                    .head_dim = 20,
                                                    .input_bias = true,
-                                                   .query_key_norm = arch::QueryKeyNorm::kEachHead},
+                                                   .query_key_norm = arch::QueryKeyNorm::kEachHead,
+                                                   .rotary = arch::Rotary{.width = 20}},
                                      .feed_forward = {.width = 150}});
   run.architecture.tie_word_embeddings = tied;
   run.steps = {{{3, 70, 150}, {2, 55, 80}}};

@@ -59,6 +59,10 @@ void draw_files(Draft& draft) {
   if (dice.chance(0.5))
     run.validation =
         draw_samples(dice.between(1, 10), dice.chance(0.7) ? draft.longest : dice.between(2, draft.longest), dice);
+  if (!run.encodes() || dice.chance(0.6)) return;
+  for (std::vector<Sample>* samples : {&run.train, &run.validation}) {  // answers longer than what is asked
+    for (Sample& sample : *samples) std::swap(sample.length, sample.counted);
+  }
 }
 
 const std::map<std::string, config::GpuSpec>& known_gpus() {

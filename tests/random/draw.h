@@ -15,8 +15,8 @@ namespace fathom::random {
 
 // One line of a data file.
 struct Sample {
-  int64_t length = 0;   // tokens; of a text about so many bytes
-  int64_t counted = 0;  // of these, at the end: what counts for the loss, where the format can say so
+  int64_t length = 0;   // tokens; of a text about so many bytes; of a pair its source's
+  int64_t counted = 0;  // of these, at the end: what counts for the loss, where the format can say so; a pair's target
   bool operator==(const Sample&) const = default;
 };
 
@@ -36,6 +36,7 @@ struct RandomRun {
 
   const std::string& value(const std::string& key) const;  // as given; the key's default where it is not given
   bool is(const std::string& key, std::string_view word) const { return value(key) == word; }
+  bool encodes() const { return model.contains("d_model"); }  // an encoder and decoder, whose lines are pairs
 };
 
 Json to_json(const RandomRun& run);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tests/random/draw_model.h"
+
 namespace fathom::random {
 namespace {
 
@@ -27,8 +29,6 @@ Value maybe(Draft& draft, double share, const Words& words) {
   return draft.dice.chance(share) ? Value(draft.dice.one_of(words)) : std::nullopt;
 }
 
-const Words kProjections = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
-
 Words some_of(const Words& words, double share, Dice& dice) {
   Words some;
   for (const std::string& word : words) {
@@ -42,6 +42,7 @@ Value draw_expert_targets(Draft& draft) {
   const bool drops = !draft.is("lora_dropout", "0") && !draft.rarely();
   if (!drops && draft.dice.chance(0.3)) return "all-linear";
   Words some = some_of({"q_proj", "k_proj", "v_proj", "o_proj"}, 0.4, draft.dice);
+  if (draft.is_granite()) return some.empty() ? std::nullopt : Value(list_of(some));
   if (!drops && draft.dice.chance(0.4)) some.insert(some.end(), {"gate_proj", "up_proj"});
   if (!drops && draft.dice.chance(0.3)) some.emplace_back("down_proj");
   return some.empty() ? std::nullopt : Value(list_of(some));
@@ -50,7 +51,9 @@ Value draw_expert_targets(Draft& draft) {
 Value draw_target_parameters(Draft& draft) {
   if (!draft.lora() || (!draft.has_experts() && !draft.rarely())) return std::nullopt;
   if (draft.dice.chance(0.6) || (!draft.is("lora_dropout", "0") && !draft.rarely())) return std::nullopt;
-  const Words some = some_of({"mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.gate.weight"}, 0.5, draft.dice);
+  const Words some =
+      some_of({"experts.gate_up_proj", "experts.down_proj", draft.is_granite() ? "router.weight" : "gate.weight"}, 0.5,
+              draft.dice);
   return some.empty() ? std::nullopt : Value(list_of(some));
 }
 
@@ -58,23 +61,28 @@ Value draw_target_modules(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.35)) return std::nullopt;
   if (draft.has_experts()) return draw_expert_targets(draft);
   if (draft.dice.chance(0.4)) return "all-linear";
-  const Words some = some_of(kProjections, 0.4, draft.dice);
+  const Words some = some_of(projections_of(draft.run.model), 0.4, draft.dice);
   return some.empty() ? std::nullopt : Value(list_of(some));
 }
 
 // Modules without an adapter; of codes none can be trained.
 Value draw_modules_to_save(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.65)) return std::nullopt;
-  const bool in_fp16 =
-      draft.is("dtype", "float16") || (draft.is("dtype", "null") && draft.run.model["dtype"] == "float16");
+  const bool in_fp16 = draft.is("dtype", "float16") ||
+                       (draft.is("dtype", "null") && !draft.encodes() && draft.run.model["dtype"] == "float16");
   if (in_fp16 && !draft.rarely()) return std::nullopt;
-  Words some = some_of({"embed_tokens", "lm_head", "norm"}, 0.5, draft.dice);
+  Words some = some_of(draft.encodes() ? Words{"shared", "lm_head", "layer_norm", "final_layer_norm",
+                                               "SelfAttention.relative_attention_bias"}
+                                       : Words{"embed_tokens", "lm_head", "norm"},
+                       0.5, draft.dice);
   const std::string& targets = draft.run.value("target_modules");
   if (!draft.quantized() && !draft.has_experts() && targets != "all-linear") {
-    for (const std::string& name : some_of(kProjections, 0.15, draft.dice)) {
-      const bool adapted =
-          targets == "null" ? name == "q_proj" || name == "v_proj" : targets.find(name) != std::string::npos;
-      if (!adapted) some.push_back(name);
+    const std::string adapted =
+        targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj, qkv_proj]") : targets;
+    for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
+      const bool is_adapted =
+          adapted.find("[" + name) != std::string::npos || adapted.find(" " + name) != std::string::npos;
+      if (!is_adapted) some.push_back(name);
     }
   }
   return some.empty() ? std::nullopt : Value(list_of(some));
@@ -83,7 +91,9 @@ Value draw_modules_to_save(Draft& draft) {
 Value draw_dtype(Draft& draft) {
   if (!draft.multiplies_in_bf16 && !draft.rarely()) return "float32";
   if (draft.dice.chance(0.3)) return std::nullopt;
-  if (draft.lora()) return draft.dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  if (draft.lora() && (!draft.encodes() || draft.rarely())) {
+    return draft.dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  }
   return draft.dice.one_of<std::string>({"float32", "bfloat16"});
 }
 
@@ -99,7 +109,10 @@ Value draw_bf16(Draft& draft) {
               stored != "float16" && (draft.lora() || stored != "bfloat16"));
 }
 
-Value draw_fp16(Draft& draft) { return flag(draft, 0.2, !draft.is("bf16", "true") && storage(draft) != "bfloat16"); }
+Value draw_fp16(Draft& draft) {
+  if (draft.encodes() && !draft.rarely()) return std::nullopt;
+  return flag(draft, 0.2, !draft.is("bf16", "true") && storage(draft) != "bfloat16");
+}
 
 Value draw_master_weights(Draft& draft) {
   if (draft.lora() || storage(draft) != "bfloat16" || !draft.adamw()) return std::nullopt;
@@ -116,8 +129,10 @@ Value draw_qat(Draft& draft) {
 Value draw_format(Draft& draft) {
   const bool bytes = draft.run.tokenizer;
   if (!bytes || draft.dice.chance(0.3)) return maybe(draft, 0.6, {"input_ids", "input_ids", "auto"});
-  Words formats = {"text", "prompt_completion"};
-  if (draft.longest >= 33) formats.insert(formats.end(), {"messages", "sharegpt"});
+  Words formats = {"prompt_completion"};
+  if (!draft.encodes() || draft.rarely()) formats.emplace_back("text");
+  if (draft.longest >= 33 && (!draft.encodes() || draft.rarely()))
+    formats.insert(formats.end(), {"messages", "sharegpt"});
   if (draft.longest >= 200) formats.emplace_back("alpaca");  // whose own words are 143 tokens
   return draft.dice.one_of(formats);
 }
@@ -154,11 +169,24 @@ Value draw_evaluation(Draft& draft) {
   return maybe(draft, 0.8, {"steps", "epoch", "epoch", "no"});
 }
 
+// Of samples with a prompt, where there is a tokenizer for what is answered.
+Value draw_answers(Draft& draft) {
+  if (draft.run.validation.empty() && draft.is("validation_split", "0")) return std::nullopt;
+  const bool pairs =
+      draft.encodes() || draft.is("dataset_format", "prompt_completion") || draft.is("dataset_format", "alpaca");
+  const bool has_prompts =
+      (pairs && !draft.is("completion_only_loss", "false")) || draft.is("assistant_only_loss", "true");
+  return flag(draft, 0.4, (has_prompts && draft.run.tokenizer) || draft.rarely());
+}
+
 }  // namespace
 
 bool Draft::fits_int4() const {
   constexpr int64_t kGroup = 16;
   const auto of = [&](const char* key) { return run.model.value(key, int64_t{0}); };
+  if (encodes()) {
+    return of("d_model") % kGroup == 0 && of("d_ff") % kGroup == 0 && of("num_heads") * of("d_kv") % kGroup == 0;
+  }
   const int64_t hidden = of("hidden_size"), heads = of("num_attention_heads");
   const int64_t head_dim = run.model.contains("head_dim") ? of("head_dim") : hidden / heads;
   return hidden % kGroup == 0 && of("intermediate_size") % kGroup == 0 && heads * head_dim % kGroup == 0;
@@ -246,9 +274,10 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"max_target_length",
        [](Draft& draft) {
-         return maybe(draft, 0.05, {"0"});  // of an encoder and decoder alone
+         if (!draft.encodes()) return maybe(draft, 0.05, {"0"});
+         return maybe(draft, 0.6, {"0", "1", "5", "40", std::to_string(draft.longest)});
        }},
-      {"packing", [](Draft& draft) { return flag(draft, 0.2, true); }},
+      {"packing", [](Draft& draft) { return flag(draft, 0.2, !draft.encodes() || draft.rarely()); }},
       {"pad_to_multiple_of",
        [](Draft& draft) {
          return draft.is("packing", "true") ? std::nullopt : maybe(draft, 0.2, {"0", "8", "16", "7"});
@@ -260,6 +289,7 @@ const std::vector<KeyDraw>& key_draws() {
       {"completion_only_loss",
        [](Draft& draft) {
          const bool has = draft.is("dataset_format", "prompt_completion") || draft.is("dataset_format", "alpaca");
+         if (has && draft.encodes() && !draft.rarely()) return maybe(draft, 0.4, {"true"});
          return has ? maybe(draft, 0.4, {"true", "false"}) : std::nullopt;
        }},
       {"assistant_only_loss",
@@ -335,6 +365,11 @@ const std::vector<KeyDraw>& key_draws() {
       {"eval_on_start",
        [](Draft& draft) {
          return flag(draft, 0.5, !draft.run.validation.empty() || !draft.is("validation_split", "0"));
+       }},
+      {"predict_with_generate", draw_answers},
+      {"generation_max_length",
+       [](Draft& draft) {
+         return draft.is("predict_with_generate", "true") ? maybe(draft, 0.5, {"0", "1", "7", "40"}) : std::nullopt;
        }},
       {"save_strategy", draw_save_strategy},
       {"save_steps", draw_save_steps},

@@ -2,7 +2,6 @@
 #include "tests/random/draw_model.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -48,6 +47,7 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t window = dice.one_of<int64_t>({1, 7, 16, 17, 64, 90, 256});
   if (family.windows == arch::Windows::kEveryLayer || family.windows == arch::Windows::kNamedLayers) {
     model["sliding_window"] = dice.chance(0.2) ? Json(nullptr) : Json(window);
+    if (family.full_attention_every > 0 && dice.chance(0.5)) model["sliding_window_pattern"] = dice.between(1, 3);
   } else if (family.windows == arch::Windows::kEveryIfAsked) {
     model["use_sliding_window"] = dice.chance(0.5);
     model["sliding_window"] = window;
@@ -62,9 +62,11 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
 void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
   if (family.experts == arch::ExpertKeys::kNone) return;
   const int64_t count = dice.between(1, 9);
-  model[family.experts == arch::ExpertKeys::kMixtral ? "num_local_experts" : "num_experts"] = count;
+  const bool always_normalised =
+      family.experts == arch::ExpertKeys::kMixtral || family.experts == arch::ExpertKeys::kGraniteMoe;
+  model[always_normalised ? "num_local_experts" : "num_experts"] = count;
   model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(count, 4));
-  if (family.experts != arch::ExpertKeys::kMixtral) model["norm_topk_prob"] = dice.chance(0.5);
+  if (!always_normalised) model["norm_topk_prob"] = dice.chance(0.5);
   model["output_router_logits"] = dice.chance(0.4);
   if (family.experts == arch::ExpertKeys::kQwen3Moe) {
     model["moe_intermediate_size"] = dice.between(8, 96);
@@ -75,34 +77,100 @@ void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
   }
 }
 
+// As T5 has it: two stacks, heads whose sum need not be the width, distances in the place of positions.
+void draw_encoder_decoder(Json& model, Dice& dice) {
+  const bool groups = dice.chance(0.3);  // whole groups of 32, as INT4 has them
+  model["d_model"] = groups ? 32 * dice.between(1, 6) : dice.between(9, 200);
+  model["d_kv"] = groups ? 32 : dice.one_of<int64_t>({1, 3, 4, 6, 8, 16, 20, 32, 64, 64});
+  model["d_ff"] = groups ? 32 * dice.between(1, 12) : dice.between(9, 500);
+  model["num_heads"] = dice.between(1, 6);
+  model["num_layers"] = dice.between(1, 3);
+  if (dice.chance(0.05)) {  // everyday width
+    model.update({{"d_model", 512}, {"d_kv", 64}, {"d_ff", 1024}, {"num_heads", 6}, {"num_layers", 1}});
+    model["vocab_size"] = dice.one_of<int64_t>({2048, 8192, 32128});
+  }
+  if (dice.chance(0.6)) model["num_decoder_layers"] = dice.between(1, 3);
+  if (dice.chance(0.8)) {
+    model["feed_forward_proj"] =
+        dice.one_of<std::string>({"relu", "gelu_new", "gated-gelu", "gated-gelu", "gated-gelu_new", "gated-silu"});
+  }
+  if (dice.chance(0.5)) {
+    model["relative_attention_num_buckets"] = dice.one_of<int64_t>({4, 7, 8, 11, 32});
+    model["relative_attention_max_distance"] = dice.one_of<int64_t>({20, 23, 128});
+  }
+  if (dice.chance(0.7)) model["dropout_rate"] = dice.one_of<double>({0, 0, 0.1, 0.3});
+  if (dice.chance(0.2)) model["scale_decoder_outputs"] = dice.chance(0.5);
+  if (dice.chance(0.5)) model["decoder_start_token_id"] = dice.between(0, 4);
+}
+
+// How positions are stretched, and how many numbers of a head they turn.
+void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
+  const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
+                           : family.head_dim != 0
+                               ? family.head_dim
+                               : model["hidden_size"].get<int64_t>() / model["num_attention_heads"].get<int64_t>();
+  const bool half = family.rotary.width_share && head_dim % 4 == 0 && dice.chance(0.6);
+  if (family.rotary.width_share) model["partial_rotary_factor"] = half ? 0.5 : 1.0;
+  if (family.rotary.unturned_every > 0 && dice.chance(0.5)) model["no_rope_layer_interval"] = dice.between(1, 3);
+  if (!dice.chance(0.25)) return;
+  Json rope = {{"rope_theta", 500000.0}, {"factor", 8.0}, {"original_max_position_embeddings", 64}};
+  rope["rope_type"] = dice.one_of<std::string>({"llama3", "linear", "yarn", "longrope"});
+  if (family.rotary.longrope_by_any_name && rope["rope_type"] == "yarn") rope["rope_type"] = "longrope";
+  if (rope["rope_type"] == "llama3") rope.update({{"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}});
+  if (rope["rope_type"] == "longrope") {
+    const auto pairs = static_cast<size_t>(head_dim / (half ? 4 : 2));
+    rope["short_factor"] = std::vector<double>(pairs, 1.5);
+    rope["long_factor"] = std::vector<double>(pairs, 6.0);
+  }
+  if (family.rotary.query_growth != 0) rope["llama_4_scaling_beta"] = 0.2;
+  model[family.rotary.sliding_theta ? "rope_scaling" : "rope_parameters"] = rope;
+}
+
+void draw_scales(Json& model, const arch::Family& family, Dice& dice) {
+  if (family.query_pre_attn_scalar != 0 && dice.chance(0.7)) model["query_pre_attn_scalar"] = dice.between(1, 64);
+  if (!family.multipliers) return;
+  for (const char* key : {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}) {
+    if (dice.chance(0.7)) model[key] = dice.one_of<double>({0.25, 0.7, 3.0});
+  }
+}
+
 }  // namespace
 
 Json draw_model(Dice& dice) {
-  std::vector<arch::Family> decoders;
-  std::copy_if(arch::families().begin(), arch::families().end(), std::back_inserter(decoders),
-               [](const arch::Family& family) { return !family.is_encoder_decoder; });
-  const arch::Family family = dice.one_of(decoders);
+  const arch::Family family = dice.one_of(arch::families());
   Json model = {{"architectures", {family.name}}, {"model_type", family.model_type}};
   model["vocab_size"] = dice.one_of<int64_t>({101, 256, 301, 301, 512, 1013, 2048});
+  model["tie_word_embeddings"] = dice.chance(0.5);
+  model["eos_token_id"] = dice.chance(0.5) ? Json(2) : Json(nullptr);
+  model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  if (family.is_encoder_decoder) {
+    draw_encoder_decoder(model, dice);
+    return model;
+  }
   model["num_hidden_layers"] = dice.between(1, 4);
   draw_heads(model, dice);
   if (dice.chance(0.05)) draw_usual_size(model, dice);
   if (family.head_dim != 0 && !model.contains("head_dim") && dice.chance(0.8)) model["head_dim"] = 16;
-  if (family.input_bias == arch::Bias::kByKey) model["attention_bias"] = dice.chance(0.2);
+  if (family.input_bias == arch::Bias::kByKey || family.input_bias == arch::Bias::kByKeyElseTrue)
+    model["attention_bias"] = dice.chance(0.2);
   if (family.feed_forward_bias == arch::Bias::kByKey) model["mlp_bias"] = dice.chance(0.2);
   draw_window(model, family, dice);
   draw_experts(model, family, dice);
-  if (dice.chance(0.1)) {
-    model["rope_parameters"] = {{"rope_type", "llama3"},   {"rope_theta", 500000.0},
-                                {"factor", 8.0},           {"low_freq_factor", 1.0},
-                                {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 64}};
-  }
+  draw_positions(model, family, dice);
+  draw_scales(model, family, dice);
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});
-  model["tie_word_embeddings"] = dice.chance(0.5);
-  model["bos_token_id"] = nullptr;
-  model["eos_token_id"] = dice.chance(0.5) ? Json(2) : Json(nullptr);
-  model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
+  model["bos_token_id"] = model["pad_token_id"] = nullptr;
   return model;
+}
+
+std::vector<std::string> projections_of(const Json& model) {
+  std::vector<std::string> names;
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(arch::parse_architecture(model, "config.json"))) {
+    if (spec.role != arch::Role::kProjection || spec.layer != 0) continue;
+    const std::string module = spec.module();
+    names.push_back(module.substr(module.rfind('.') + 1));
+  }
+  return names;
 }
 
 std::vector<Sample> draw_samples(int64_t count, int64_t longest, Dice& dice) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -12,6 +13,8 @@ namespace fathom::random {
 
 // A config.json.
 Json draw_model(Dice& dice);
+// The names of its layers' matrices, as target_modules takes them: "q_proj".
+std::vector<std::string> projections_of(const Json& model);
 
 // Lengths as data have them: alike, uniform, with a long tail, of two sizes, with one that is longer than all.
 std::vector<Sample> draw_samples(int64_t count, int64_t longest, Dice& dice);

@@ -143,9 +143,28 @@ int64_t written_around(const std::string& format) {
   return format == "messages" || format == "sharegpt" ? 18 : 1;
 }
 
+// A source and a target, where texts are closed by a token.
+Json pair_of(const RandomRun& run, const Sample& sample, Dice& dice) {
+  const int64_t source = std::max<int64_t>(1, sample.length), target = std::max<int64_t>(1, sample.counted);
+  if (const std::string& format = run.value("dataset_format"); format == "prompt_completion" || format == "alpaca") {
+    const std::string asked = letters(std::max<int64_t>(1, source - written_around(format)), dice);
+    const std::string said = letters(std::max<int64_t>(1, target - 1), dice);
+    if (format == "alpaca") return {{"instruction", asked}, {"output", said}};
+    return {{"prompt", asked}, {"completion", said}};
+  }
+  const auto vocabulary = run.model["vocab_size"].get<uint64_t>();
+  Json ids = Json::array(), labels = Json::array();
+  for (int64_t i = 0; i < source; ++i) ids.push_back(dice.below(vocabulary));
+  for (int64_t i = 0; i < target; ++i) labels.push_back(dice.below(vocabulary));
+  if (dice.chance(0.1)) labels.push_back(-100);  // as data that were padded have it
+  return {{"input_ids", ids}, {"labels", labels}};
+}
+
 // Of about as many tokens as the sample says, what the format writes between included.
 Json line_of(const RandomRun& run, const Sample& sample, Dice& dice) {
   const std::string& format = run.value("dataset_format");
+  const bool is_pair = format == "prompt_completion" || format == "alpaca" || format == "input_ids" || format == "auto";
+  if (run.encodes() && is_pair) return pair_of(run, sample, dice);
   const int64_t ours = sample.length - written_around(format);
   const int64_t said = std::clamp<int64_t>(sample.counted, 1, std::max<int64_t>(1, ours - 1));
   const int64_t asked = std::max<int64_t>(1, ours - said);
@@ -182,7 +201,7 @@ std::string adapter_yaml(const RandomRun& run) {
   std::string yaml = "output_dir: adapter\ndevice: cpu\nmax_steps: 1\nsave_strategy: \"no\"\n";
   for (const char* key : {"model_name_or_path", "random_init", "method", "lora_r", "lora_alpha", "use_rslora",
                           "target_modules", "target_parameters", "modules_to_save", "load_in_8bit", "load_in_4bit",
-                          "load_in_fp8", "train_file", "dataset_format", "max_length"}) {
+                          "load_in_fp8", "train_file", "dataset_format", "max_length", "max_target_length"}) {
     if (run.keys.contains(key)) yaml += std::string(key) + ": " + run.keys.at(key) + "\n";
   }
   return yaml;

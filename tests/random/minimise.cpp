@@ -134,6 +134,7 @@ class Minimiser {
           run.model[key] = value;
       });
     };
+    if (run_.encodes()) return shrink_encoder_decoder(number);
     for (const int64_t layers : {1, 2}) changed = number("num_hidden_layers", layers) || changed;
     for (const int64_t heads : {1, 2}) {
       changed = try_change([&](RandomRun& run) {
@@ -164,6 +165,24 @@ class Minimiser {
                   run.model.erase(key);
               }) ||
               changed;
+    return changed;
+  }
+
+  template <typename Number>
+  bool shrink_encoder_decoder(const Number& number) {
+    bool changed = false;
+    for (const int64_t few : {1, 2}) {
+      for (const char* key : {"num_layers", "num_decoder_layers", "num_heads"}) changed = number(key, few) || changed;
+    }
+    for (const int64_t width : {16, 32, 64}) {
+      for (const char* key : {"d_model", "d_kv", "d_ff"}) changed = number(key, width) || changed;
+    }
+    changed = number("vocab_size", run_.tokenizer ? 301 : 101) || changed;
+    changed = try_change([](RandomRun& run) { run.model["dropout_rate"] = 0; }) || changed;
+    for (const char* key : {"feed_forward_proj", "relative_attention_num_buckets", "relative_attention_max_distance",
+                            "scale_decoder_outputs", "decoder_start_token_id"}) {
+      changed = try_change([&](RandomRun& run) { run.model.erase(key); }) || changed;
+    }
     return changed;
   }
 

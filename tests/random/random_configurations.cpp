@@ -1,13 +1,14 @@
 // Draws, plays and judges random runs, for scripts/random_configurations: a JSON object a line on stdout.
 //
-// usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom
+// usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]
 //                       draws of those numbers, on the CPU or on GPUs; --within: once more each, with what its plan
-//                       said as memory_budget
+//                       said as memory_budget; FAMILY, a model_type: as many draws of that one
 //        random_configurations [--within] --minimise FILE FOLDER
 //                       the run of a file as `run` has it, made small
 #include <algorithm>
 #include <iostream>
 
+#include "arch/families.h"
 #include "base/error.h"
 #include "tests/random/files.h"
 #include "tests/random/judge.h"
@@ -23,10 +24,13 @@ Json row_of(const RandomRun& run, const Judgement& judgement) {
 }
 
 int draw_and_play(uint64_t seed, uint64_t first, uint64_t count, const std::string& folder,
-                  const std::vector<std::string>& gpus, const Trial& trial) {
+                  const std::vector<std::string>& gpus, const std::string& family, const Trial& trial) {
   Programs programs(FATHOM_PRESTARTED);
   std::vector<std::pair<uint64_t, RandomRun>> runs;
-  for (uint64_t number = first; number < first + count; ++number) runs.emplace_back(number, draw(seed, number, gpus));
+  for (uint64_t number = first; runs.size() < count; ++number) {
+    RandomRun run = draw(seed, number, gpus);
+    if (family.empty() || run.model.at("model_type") == family) runs.emplace_back(number, std::move(run));
+  }
   // Another GPU is another server to start.
   std::stable_sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.second.gpu < b.second.gpu; });
   for (const auto& [number, run] : runs) {
@@ -59,12 +63,16 @@ int main(int count, char** arguments) try {
   if (words.size() == 3 && words[0] == "--minimise") {
     return fathom::random::minimise_and_play(words[1], words[2], trial);
   }
-  if (words.size() != 5 || (words[4] != "cpu" && words[4] != "phantom")) {
-    throw fathom::UsageError("usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom");
+  const std::string family = words.size() == 6 ? words[5] : "";
+  const auto has_family = [&](const fathom::arch::Family& known) { return known.model_type == family; };
+  const auto& families = fathom::arch::families();
+  const bool known = family.empty() || std::any_of(families.begin(), families.end(), has_family);
+  if (words.size() < 5 || words.size() > 6 || (words[4] != "cpu" && words[4] != "phantom") || !known) {
+    throw fathom::UsageError("usage: random_configurations [--within] SEED FIRST COUNT FOLDER cpu|phantom [FAMILY]");
   }
   return fathom::random::draw_and_play(std::stoull(words[0]), std::stoull(words[1]), std::stoull(words[2]), words[3],
                                        words[4] == "cpu" ? std::vector<std::string>{} : fathom::random::phantom_gpus(),
-                                       trial);
+                                       family, trial);
 } catch (const std::exception& error) {
   std::cerr << error.what() << std::endl;
   return 1;

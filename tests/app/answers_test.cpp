@@ -1,0 +1,183 @@
+// Evaluations that write answers, as a user meets them: scored, planned, resumed, refused.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AnswersOfEvaluations : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write("model/config.json", config_.dump());
+    for (const char* name : {"spiece.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+      fs::copy(fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / "t5" / name, folder_ / "model");
+    }
+    const std::vector<std::string> words = {"one", "two", "three", "four", "five", "six"};
+    std::string lines;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string more = i % 2 == 0 ? "" : ", and what comes before";
+      lines += Json{{"prompt", "What comes after " + words[i] + more + "?"},
+                    {"completion", words[(i + 1) % 6] + (i % 2 == 0 ? "" : " " + words[(i + 5) % 6])}}
+                   .dump() +
+               "\n";
+    }
+    write("data.jsonl", lines);
+    write("run.yaml", R"(model_name_or_path: model
+random_init: true
+device: cpu
+train_file: data.jsonl
+validation_file: data.jsonl
+per_device_train_batch_size: 6
+per_device_eval_batch_size: 4
+max_steps: 60
+learning_rate: 0.01
+eval_strategy: steps
+eval_steps: 20
+eval_on_start: true
+predict_with_generate: true
+save_steps: 10
+logging_steps: 20
+output_dir: out
+)");
+  }
+
+  std::vector<Json> evaluations(const std::string& folder) const {
+    std::vector<Json> all;
+    std::istringstream lines(read_file(folder_ / folder / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const Json metrics = parse_json(line, "metrics.jsonl");
+      if (metrics.contains("eval_loss")) all.push_back(metrics);
+    }
+    return all;
+  }
+  void expect_planned(const std::string& arguments) {
+    fs::remove_all(folder_ / "planned");
+    const Outcome outcome = run("train " + arguments + " output_dir=planned");
+    ASSERT_EQ(outcome.status, 0) << arguments << "\n" << outcome.errors;
+    EXPECT_THAT(outcome.output, HasSubstr("equal to the byte")) << arguments;
+    const Json memory = read_json(folder_ / "planned" / "memory.json");
+    for (const auto& [name, phase] : memory.at("phases").items()) {
+      EXPECT_EQ(phase.at("peak").at("dry_run"), phase.at("peak").at("measured")) << arguments << ": " << name;
+    }
+  }
+
+  // As FLAN-T5's, without dropout.
+  Json config_ = {{"architectures", Json::array({"T5ForConditionalGeneration"})},
+                  {"model_type", "t5"},
+                  {"is_encoder_decoder", true},
+                  {"vocab_size", 1112},
+                  {"d_model", 32},
+                  {"d_kv", 8},
+                  {"d_ff", 48},
+                  {"num_layers", 2},
+                  {"num_decoder_layers", 2},
+                  {"num_heads", 3},
+                  {"feed_forward_proj", "gated-gelu"},
+                  {"dropout_rate", 0.0},
+                  {"tie_word_embeddings", false},
+                  {"decoder_start_token_id", 0},
+                  {"eos_token_id", 1},
+                  {"pad_token_id", 0},
+                  {"dtype", "float32"}};
+};
+
+TEST_F(AnswersOfEvaluations, BecomeThoseOfTheData) {
+  const Outcome trained = run("train run.yaml report_to=tensorboard");
+  ASSERT_EQ(trained.status, 0) << trained.errors;
+  EXPECT_THAT(trained.output, HasSubstr("equal to the byte"));
+  EXPECT_THAT(trained.errors, HasSubstr("100.0 % of the answers exact, ROUGE-L 1.0000"));
+  const std::vector<Json> all = evaluations("out");
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all.front().at("eval_exact_match"), 0.0);
+  EXPECT_LT(all.front().at("eval_rougeL").get<double>(), 0.5);
+  EXPECT_EQ(all.back().at("eval_exact_match"), 1.0);
+  EXPECT_EQ(all.back().at("eval_rougeL"), 1.0);
+  const std::string events = read_file(folder_ / "out" / "events.out.tfevents.fathom");
+  EXPECT_THAT(events, AllOf(HasSubstr("eval/exact_match"), HasSubstr("eval/rougeL")));
+  EXPECT_THAT(read_file(folder_ / "out" / "report.html"), HasSubstr("at the end 1 exact, ROUGE-L 1"));
+
+  const Outcome scored = run("eval out");
+  ASSERT_EQ(scored.status, 0) << scored.errors;
+  EXPECT_THAT(scored.output, AllOf(HasSubstr("exact match 1.0000\n"), HasSubstr("ROUGE-L 1.0000\n")));
+  const Json as_json = parse_json(run("eval out --json").output, "eval");
+  EXPECT_EQ(as_json.at("exact_match"), 1.0);
+  EXPECT_EQ(as_json.at("rougeL"), 1.0);
+  const Outcome loss_alone = run("eval out predict_with_generate=false");
+  EXPECT_THAT(loss_alone.output, AllOf(HasSubstr("loss"), Not(HasSubstr("exact"))));
+  // Each is what `generate` says to the same prompt.
+  EXPECT_THAT(run("generate out --prompt 'What comes after three?'").output, HasSubstr("four"));
+}
+
+TEST_F(AnswersOfEvaluations, AreCutWhereTheConfigSays) {
+  ASSERT_EQ(run("train run.yaml generation_max_length=1").status, 0);
+  EXPECT_LT(evaluations("out").back().at("eval_exact_match").get<double>(), 0.6);
+}
+
+TEST_F(AnswersOfEvaluations, TakeWhatIsPlanned) {
+  for (const std::string settings :
+       {"", "generation_max_length=70", "method=lora bf16=true", "method=lora load_in_4bit=true",
+        "per_device_eval_batch_size=1 max_length=6", "qat=int8 gradient_checkpointing=true"}) {
+    expect_planned("run.yaml max_steps=3 eval_steps=2 save_strategy=no " + settings);
+  }
+}
+
+// Prompts of a decoder are of different lengths in one batch.
+TEST_F(AnswersOfEvaluations, OfADecoderTakeWhatIsPlanned) {
+  const std::string decoder = "run.yaml max_steps=2 eval_steps=1 save_strategy=no model_name_or_path=" +
+                              (fs::path(FATHOM_SOURCE_DIR) / "data" / "model").string();
+  for (const std::string settings :
+       {"", "generation_max_length=40 packing=true", "method=lora attn_implementation=math"}) {
+    expect_planned(decoder + " " + settings);
+    EXPECT_TRUE(evaluations("planned").back().contains("eval_exact_match"));
+  }
+  write("texts.jsonl", "{\"text\": \"one two\"}\n");
+  const Outcome refused = run("train " + decoder + " validation_file=texts.jsonl");
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.errors, HasSubstr("has no prompt"));
+}
+
+TEST_F(AnswersOfEvaluations, LeaveAResumedRunItsBits) {
+  const std::string few = " max_steps=6 eval_steps=3 save_steps=2";
+  ASSERT_EQ(run("train run.yaml output_dir=whole" + few).status, 0);
+  ASSERT_EQ(run("train run.yaml" + few).status, 0);
+  ASSERT_EQ(run("train run.yaml output_dir=silent predict_with_generate=false" + few).status, 0);
+  fs::remove(folder_ / "out" / "model.safetensors");
+  fs::remove_all(folder_ / "out" / "checkpoint-6");
+  const Outcome silent = run("train run.yaml output_dir=from_silent predict_with_generate=false" + few +
+                             " resume_from_checkpoint=out/checkpoint-4");
+  EXPECT_EQ(silent.status, 0) << silent.errors;
+  const Outcome resumed = run("train run.yaml resume_from_checkpoint=auto" + few);
+  ASSERT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_THAT(resumed.output, HasSubstr("equal to the byte"));
+  const auto hash = [&](const char* folder) { return hash_file(folder_ / folder / "model.safetensors"); };
+  EXPECT_EQ(hash("out"), hash("whole"));
+  EXPECT_EQ(hash("silent"), hash("whole")) << "answers change nothing of training";
+  ASSERT_EQ(evaluations("out").size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(evaluations("out")[i].at("eval_rougeL"), evaluations("whole")[i].at("eval_rougeL"));
+  }
+}
+
+TEST_F(AnswersOfEvaluations, NeedATokenizer) {
+  for (const char* name : {"spiece.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+    fs::remove(folder_ / "model" / name);
+  }
+  write("data.jsonl", "{\"input_ids\": [5, 1], \"labels\": [7, 1]}\n");
+  const Outcome refused = run("train run.yaml");
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("predict_with_generate: true, but"), HasSubstr("has no tokenizer")));
+}
+
+}  // namespace
+}  // namespace fathom

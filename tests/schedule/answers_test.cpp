@@ -1,0 +1,102 @@
+// Prompts and answers of samples, and the batches in which they are answered.
+#include "schedule/answers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/schedule/order_cases.h"
+
+namespace fathom::schedule {
+namespace {
+
+using testing::config_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::pairs_of;
+
+constexpr int32_t kNone = data::kIgnored;
+
+config::RunConfig asking(int64_t rows) {
+  config::RunConfig config = config_of(1, 1, 1);
+  config.per_device_eval_batch_size = rows;
+  config.predict_with_generate = true;
+  return config;
+}
+
+// Prompts and answers of these lengths, as a decoder reads them.
+data::Dataset questions_of(const std::vector<std::pair<int64_t, int64_t>>& lengths) {
+  data::Dataset pairs = pairs_of(lengths);
+  pairs.set_decoder_start(std::nullopt);
+  return pairs;
+}
+
+TEST(Question, IsTheSourceAndTheTargetOfAPair) {
+  data::Dataset pairs({{{4, 5, 6, 7}, {kNone, kNone, kNone, 7}}, {{4, 5, 6}, {kNone, 5, 6}}});
+  pairs.set_decoder_start(0);
+  EXPECT_THAT(question_of(pairs, 0).prompt, ElementsAre(4, 5, 6));
+  EXPECT_THAT(question_of(pairs, 0).reference, ElementsAre(7));
+  EXPECT_THAT(question_of(pairs, 1).prompt, ElementsAre(4));
+  EXPECT_THAT(question_of(pairs, 1).reference, ElementsAre(5, 6));
+}
+
+TEST(Question, OfADecoderIsWhatStandsBeforeTheLastAnswer) {
+  const data::Dataset samples({{{1, 2, 3, 4}, {kNone, kNone, 3, 4}},
+                               {{1, 2, 3, 4, 5, 6}, {kNone, 2, kNone, kNone, 5, kNone}},  // the last of two turns
+                               {{1, 2, 3}, {1, 2, 3}}});
+  EXPECT_THAT(question_of(samples, 0).prompt, ElementsAre(1, 2));
+  EXPECT_THAT(question_of(samples, 0).reference, ElementsAre(3, 4));
+  EXPECT_THAT(question_of(samples, 1).prompt, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(question_of(samples, 1).reference, ElementsAre(5));
+  EXPECT_THAT(question_of(samples, 2).prompt, IsEmpty());
+  EXPECT_THAT(question_of(samples, 2).reference, ElementsAre(1, 2, 3));
+}
+
+TEST(AnswerBatches, AreOfSimilarPrompts) {
+  const data::Dataset pairs = pairs_of({{9, 2}, {3, 5}, {7, 1}, {3, 4}, {8, 1}});
+  EXPECT_EQ(longest_answer(asking(2), pairs), 5);
+  const std::vector<AnswerBatch> batches = answer_batches(asking(2), pairs, 5);
+  ASSERT_EQ(batches.size(), 3u);
+  EXPECT_THAT(batches[0].rows, ElementsAre(1, 3)) << "in the order of the file where they are as long";
+  EXPECT_THAT(batches[1].rows, ElementsAre(2, 4));
+  EXPECT_THAT(batches[2].rows, ElementsAre(0));
+  EXPECT_EQ(batches[0].shape, (AnswerShape{2, 1, 5, 3}));
+  EXPECT_EQ(batches[1].shape, (AnswerShape{2, 1, 5, 8}));
+  EXPECT_EQ(batches[2].shape, (AnswerShape{1, 1, 5, 9}));
+  EXPECT_THAT(answer_shapes(asking(2), pairs), ElementsAre(AnswerShape{2, 1, 5, 8}, AnswerShape{1, 1, 5, 9}));
+  EXPECT_THAT(answer_shapes(asking(2), pairs_of({{4, 1}, {4, 1}, {4, 1}})),
+              ElementsAre(AnswerShape{2, 1, 1, 4}, AnswerShape{1, 1, 1, 4}))
+      << "one row has kernels of its own";
+}
+
+TEST(AnswerBatches, OfADecoderBeginWithTheShortestPrompt) {
+  const data::Dataset samples = questions_of({{9, 2}, {3, 5}, {7, 1}});
+  const std::vector<AnswerBatch> batches = answer_batches(asking(2), samples, 5);
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_EQ(batches[0].shape, (AnswerShape{2, 3, 11, 0}));
+  EXPECT_EQ(batches[1].shape, (AnswerShape{1, 9, 13, 0}));
+}
+
+TEST(AnswerBatches, EndWhereTheConfigSays) {
+  config::RunConfig config = asking(4);
+  config.generation_max_length = 3;
+  const data::Dataset samples = questions_of({{4, 9}, {6, 1}});
+  EXPECT_EQ(longest_answer(config, samples), 3);
+  EXPECT_THAT(answer_shapes(config, samples), ElementsAre(AnswerShape{2, 4, 8, 0}));
+  config.predict_with_generate = false;
+  EXPECT_THAT(answer_shapes(config, samples), IsEmpty());
+}
+
+TEST(AnswerBatches, NeedPrompts) {
+  data::Dataset samples({{{1, 2, 3}, {kNone, 2, 3}}, {{1, 2, 3}, {1, 2, 3}}});
+  try {
+    answer_shapes(asking(1), samples);
+    ADD_FAILURE() << "a sample without a prompt was taken";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sample 2 of the validation data has no prompt"));
+  }
+}
+
+}  // namespace
+}  // namespace fathom::schedule
