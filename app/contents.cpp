@@ -51,6 +51,11 @@ void add_shape(const Json& config, const fs::path& folder, Contents& contents) {
     const int64_t parameters = arch::parameter_count(architecture);
     contents.details["parameters"] = parameters;
     contents.facts.emplace_back("parameters", format_count(parameters));
+    if (architecture.experts() != nullptr) {
+      const int64_t active = arch::active_parameter_count(architecture);
+      contents.details["active_parameters"] = active;
+      contents.facts.emplace_back("of these active for a token", format_count(active));
+    }
     contents.facts.emplace_back("stored as", std::string(dtype_name(architecture.dtype)));
     if (architecture.quantized) {
       const std::string scheme(quant::name_of(architecture.quantized->scheme));

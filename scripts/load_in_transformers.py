@@ -60,6 +60,16 @@ def tokens_of(folder):
     return len(AutoTokenizer.from_pretrained(folder))
 
 
+def config_of(folder):
+    path = folder / "config.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def eager(config):
+    """LibTorch's grouped products, which transformers takes for experts, want rows of whole 16 bytes."""
+    return {"experts_implementation": "eager"} if "num_experts_per_tok" in config else {}
+
+
 def reads_a_source(folder):
     from transformers import AutoConfig
 
@@ -71,12 +81,12 @@ def read_model(folder):
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     auto = AutoModelForSeq2SeqLM if reads_a_source(folder) else AutoModelForCausalLM
-    return auto.from_pretrained(folder, dtype=torch.float32)
+    return auto.from_pretrained(folder, dtype=torch.float32, **eager(config_of(folder)))
 
 
 def load(folder):
     """The model as its user would load it, what it is, and what `fathom logits` is told."""
-    config = json.loads((folder / "config.json").read_text()) if (folder / "config.json").exists() else {}
+    config = config_of(folder)
     if quantization := config.get("quantization_config"):
         return load_quantized(folder, quantization), f"{quantization['quant_method']} model", [folder]
     if not (folder / "adapter_config.json").exists():
@@ -176,6 +186,11 @@ FAMILIES = {
     "olmo2": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False),
     "ministral": dict(hidden_size=44, num_key_value_heads=1, tie_word_embeddings=False, head_dim=14, sliding_window=17),
     "cwm": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, head_dim=10, sliding_window=9, bos_token_id=1),
+    "qwen3_moe": dict(hidden_size=44, num_key_value_heads=2, tie_word_embeddings=False, head_dim=10, moe_intermediate_size=27,
+                      num_experts=5, num_experts_per_tok=2, mlp_only_layers=[0]),
+    "mixtral": dict(hidden_size=40, num_key_value_heads=1, tie_word_embeddings=False, num_local_experts=3,
+                    num_experts_per_tok=2),
+    "olmoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_experts=7, num_experts_per_tok=3),
     "smollm3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, no_rope_layers=[1, 0], pad_token_id=0),
     "olmo3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, sliding_window=9, pad_token_id=0,
                   layer_types=["sliding_attention", "full_attention"]),

@@ -76,24 +76,28 @@ void list_gpus(bool json) {
 
 void list_models(bool json) {
   Json list = Json::array();
-  Table table({{"model", Align::kLeft}, {"parameters"}, {"layers"}, {"width"}, {"positions"}});
+  Table table({{"model", Align::kLeft}, {"parameters"}, {"active"}, {"layers"}, {"width"}, {"positions"}});
   for (const std::string& name : known_models()) {
     const weights::ModelFolder folder(models_folder() / name, /*weights_required=*/false);
     const arch::Architecture architecture = arch::parse_architecture(folder.config(), name);
     const int64_t parameters = arch::parameter_count(architecture);
+    const int64_t active = arch::active_parameter_count(architecture);
     list.push_back({{"name", name},
                     {"parameters", parameters},
+                    {"active_parameters", active},
                     {"layers", architecture.num_hidden_layers()},
                     {"hidden_size", architecture.hidden_size},
                     {"positions", architecture.max_position_embeddings}});
-    table.add_row({name, format_count(parameters), format_count(architecture.num_hidden_layers()),
-                   format_count(architecture.hidden_size), format_count(architecture.max_position_embeddings)});
+    table.add_row({name, format_count(parameters), active == parameters ? "" : format_count(active),
+                   format_count(architecture.num_hidden_layers()), format_count(architecture.hidden_size),
+                   format_count(architecture.max_position_embeddings)});
   }
   const std::string text =
       json ? format_json({{"models", list}})
            : table.format() + report::folded(
                                   "Shapes without weights, for `estimate` and `advise`; also by their names on the hub "
-                                  "(meta-llama/Llama-3.1-8B-Instruct).\n");
+                                  "(meta-llama/Llama-3.1-8B-Instruct). active: where a token goes to some of many "
+                                  "experts alone.\n");
   print(text);
 }
 

@@ -36,6 +36,7 @@ std::vector<Linear> linears_of(const Attention& attention, const AttentionNames&
 std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width) {
   const int64_t inner = feed_forward.width;
   std::vector<Linear> linears;
+  if (feed_forward.experts) return linears;
   if (feed_forward.fused) {
     linears.push_back({names.fused, {2 * inner, width}, feed_forward.bias});
   } else {
@@ -108,6 +109,11 @@ LayerNames LayerSpec::names() const {
     names.feed_forward.norm_before = "post_attention_layernorm";
     names.feed_forward.norm_after = "post_mlp_layernorm";
   }
+  if (naming == Naming::kGraniteMoe) {
+    names.feed_forward.module = "block_sparse_moe";
+    names.feed_forward.router = "block_sparse_moe.router";
+    names.feed_forward.experts = "block_sparse_moe.experts";
+  }
   if (norms == NormPlacement::kBefore) names.feed_forward.norm_before = "post_attention_layernorm";
   return names;
 }
@@ -127,6 +133,13 @@ std::string Architecture::layer_prefix(int64_t layer) const {
   const int64_t first = encoder_layers();
   return (layer < first ? names().encoder_layers : names().layers) +
          std::to_string(layer < first ? layer : layer - first) + ".";
+}
+
+const Experts* Architecture::experts() const {
+  for (const LayerSpec& layer : layers) {
+    if (layer.feed_forward.experts) return &*layer.feed_forward.experts;
+  }
+  return nullptr;
 }
 
 int64_t Architecture::sliding_window() const {
@@ -178,6 +191,7 @@ class Specs {
         const std::string prefix = architecture_.layer_prefix(number);
         if (layer.norms_before()) add(prefix + its.norm_before, width, Role::kNorm, number);
         for (const Linear& linear : linears) add_linear(linear, layer, number);
+        if (linears.empty()) add_experts(layer.feed_forward, names.feed_forward, number);
         if (layer.norms_after()) add(prefix + its.norm_after, width, Role::kNorm, number);
       };
       add_branch(names.attention, linears_of(layer.attention, names.attention, architecture_.hidden_size));
@@ -209,6 +223,20 @@ class Specs {
     add(prefix + linear.norm, {each_head ? layer.attention.head_dim : linear.shape[0]}, Role::kNorm, number);
   }
 
+  void add_experts(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t number) {
+    const std::string prefix = architecture_.layer_prefix(number);
+    const int64_t count = feed_forward.experts->count, width = architecture_.hidden_size, inner = feed_forward.width;
+    add(prefix + names.router, {count, width}, Role::kRouter, number);
+    const auto add_stack = [&](const char* its, int64_t rows, int64_t columns) {
+      const std::string name = prefix + names.experts + its;
+      rows = checked_multiply(count, rows, name);
+      specs_.push_back(
+          {name, {rows, columns}, Role::kExperts, number, initial_std(Role::kExperts, columns), /*experts=*/count});
+    };
+    add_stack(".gate_up_proj", checked_multiply(2, inner, prefix), width);
+    add_stack(".down_proj", width, inner);
+  }
+
   const Architecture& architecture_;
   std::vector<ParameterSpec> specs_;
 };
@@ -230,6 +258,19 @@ int64_t parameter_count(const Architecture& architecture) {
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(architecture)) {
     count = checked_add(count, spec.elements(), "number of parameters");
+  }
+  return count;
+}
+
+int64_t active_parameter_count(const Architecture& architecture) {
+  int64_t count = 0;
+  for (const ParameterSpec& spec : parameter_specs(architecture)) {
+    int64_t elements = spec.elements();
+    if (spec.role == Role::kExperts) {
+      const Experts& experts = *architecture.layers[static_cast<size_t>(spec.layer)].feed_forward.experts;
+      elements = elements / experts.count * experts.per_token;
+    }
+    count = checked_add(count, elements, "number of active parameters");
   }
   return count;
 }

@@ -39,12 +39,30 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
+// How folders name the matrices of experts.
+enum class ExpertFiles {
+  kProjections,  // "mlp.experts.3.gate_proj.weight"
+  kMixtral,      // "block_sparse_moe.experts.3.w1.weight"
+  kStacked,      // "block_sparse_moe.input_linear.weight", of all experts
+};
+
+// Feed-forward parts of one shape, of which a router chooses some for each token and adds what they make, weighed by
+// its softmax over all (Shazeer et al. 2017, arXiv 1701.06538).
+struct Experts {
+  int64_t count = 0;        // N
+  int64_t per_token = 0;    // K
+  bool normalised = false;  // the weights of the chosen add up to one
+  ExpertFiles files = ExpertFiles::kProjections;
+  bool operator==(const Experts&) const = default;
+};
+
 struct FeedForward {
-  int64_t width = 0;   // F
+  int64_t width = 0;   // F; of each expert, where there are some
   bool bias = false;   // of gate_proj, up_proj and down_proj
   bool gated = true;   // activation(gate) * up, else activation(up)
   bool fused = false;  // one projection makes gate and up, in this order
   Activation activation = Activation::kSilu;
+  std::optional<Experts> experts = std::nullopt;  // always gated, without biases
   bool operator==(const FeedForward&) const = default;
 };
 
@@ -90,6 +108,8 @@ struct Architecture {
   double dropout = 0;          // of what each branch adds, of embeddings, of feed-forward widths, of attention
   double embedding_scale = 1;  // of the embedding's rows, rounded to their type
   double head_scale = 1;       // of what the head reads
+  // Of what is added to the loss where routers prefer some experts (ops/balance.h); 0: nothing is.
+  double router_aux_loss_coef = 0;
   double rms_norm_eps = 1e-6;
   double norm_offset = 0;  // added to the weights of norms
   bool tie_word_embeddings = false;
@@ -100,6 +120,7 @@ struct Architecture {
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 
+  const Experts* experts() const;  // those of the layers that have some, which are alike; null: none has
   int64_t num_hidden_layers() const { return static_cast<int64_t>(layers.size()); }  // L
   // In which a base is held where nobody says otherwise: as it is stored, but FP32 for FP16 of an encoder and decoder,
   // whose feed-forward parts make more than FP16 holds.
@@ -131,6 +152,8 @@ enum class Role {
   kNorm,
   kRelativeBias,
   kProjection,  // the matrix of a linear layer within a block: what adapters, codes and fake quantization are for
+  kRouter,      // the matrix of a linear layer that chooses experts: it may have an adapter, and never codes
+  kExperts,     // likewise of all experts of a layer, one below the other: adapters and codes
   kBias,
   kStepSizes,  // of a projection that is fake-quantized; a run has them, not the model
   kAdapterA,   // likewise
@@ -145,14 +168,19 @@ struct ParameterSpec {
   Role role = Role::kNorm;
   int64_t layer = kNoLayer;  // counted from 0
   double initial_std = 0;    // of the normal distribution a matrix is drawn from
+  int64_t experts = 1;       // of how many matrices it is made, which lie one below the other
   bool is_matrix() const { return shape.size() == 2; }
   bool takes_decay() const { return is_matrix() && role != Role::kRelativeBias && role != Role::kStepSizes; }
   bool has_row_per_token() const { return role == Role::kEmbedding || role == Role::kHead; }
+  // In codes, where a run or a folder has some.
+  bool may_be_coded() const { return role == Role::kProjection || role == Role::kExperts; }
   std::string module() const { return name.substr(0, name.rfind('.')); }  // "model.layers.0.self_attn.q_proj"
   int64_t elements() const;                                               // Throws Error where they leave int64.
 };
 // In the order of the forward pass, each matrix before its bias. A tied head has no entry of its own.
 std::vector<ParameterSpec> parameter_specs(const Architecture& architecture);
 int64_t parameter_count(const Architecture& architecture);
+// Of these, those that one token is multiplied with or looked up in: of experts, those that a router chooses for it.
+int64_t active_parameter_count(const Architecture& architecture);
 
 }  // namespace fathom::arch

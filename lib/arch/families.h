@@ -20,6 +20,7 @@ enum class Windows {
   kNone,
   kEveryLayer,    // unless sliding_window is null
   kChosenLayers,  // where use_sliding_window is true: as layer_types says, else those from max_window_layers on
+  kEveryIfAsked,  // where use_sliding_window is true, unless sliding_window is null
   kNamedLayers,   // as layer_types says, else all but one in full_attention_every
 };
 
@@ -37,6 +38,9 @@ struct FamilyRotary {
   bool longrope_by_any_name = false;  // "su" and "yarn" are longrope
 };
 
+// Whose keys say what experts there are (read_experts.cpp).
+enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe };
+
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
   std::string_view model_type;  // "qwen2"
@@ -48,6 +52,7 @@ struct Family {
   bool fused_attention = false, fused_feed_forward = false;
   Activation activation = Activation::kSilu;
   Windows windows = Windows::kNone;
+  ExpertKeys experts = ExpertKeys::kNone;
   FamilyRotary rotary = {};
   bool multipliers = false;         // Granite's four keys
   bool scales_embedding = false;    // by sqrt(hidden_size)

@@ -6,7 +6,7 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kT5 };
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5 };
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
@@ -23,6 +23,7 @@ struct FeedForwardNames {
   const char* fused = nullptr;                                 // "mlp.gate_up_proj"
   const char *gate = nullptr, *up = nullptr, *down = nullptr;  // "mlp.gate_proj"
   const char* activation = nullptr;                            // "mlp.act_fn"
+  const char *router = nullptr, *experts = nullptr;            // "mlp.gate", "mlp.experts"
 };
 
 struct LayerNames {

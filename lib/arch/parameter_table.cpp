@@ -2,9 +2,11 @@
 #include "arch/parameter_table.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "arch/adapter_targets.h"
 #include "arch/precision.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
@@ -18,14 +20,6 @@ constexpr const char* kParameters = "number of parameters";
 
 bool ends_with_module(const std::string& name, const std::string& target) {
   return name == target || name.ends_with("." + target);
-}
-
-std::vector<std::string> projections(const std::vector<ParameterSpec>& specs) {
-  std::vector<std::string> modules;
-  for (const ParameterSpec& spec : specs) {
-    if (spec.role == Role::kProjection) modules.push_back(spec.module());
-  }
-  return modules;
 }
 
 std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
@@ -44,13 +38,14 @@ std::string last_part(const std::string& module) { return module.substr(module.r
 
 // Names of the parameters that are trained whole beside adapters.
 std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, bool tied,
-                                       const std::vector<std::string>& modules, const std::set<std::string>& adapted) {
+                                       const std::vector<std::string>& modules,
+                                       const std::map<std::string, int64_t>& ranks) {
   std::set<std::string> saved;
   for (const std::string& name : modules) {
     bool matches = false;
     const auto match = [&](const std::string& module, const std::string& parameter) {
       if (name.empty() || !module.ends_with(name)) return;
-      if (adapted.contains(module)) {
+      if (ranks.contains(parameter)) {
         throw UsageError("modules_to_save: '" + name + "' matches " + module + ", which gets an adapter",
                          "take it out of modules_to_save or of target_modules");
       }
@@ -58,7 +53,7 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
       saved.insert(parameter);
     };
     for (const ParameterSpec& spec : specs) {
-      match(spec.module(), spec.name);
+      if (spec.role != Role::kExperts && spec.role != Role::kRouter) match(spec.module(), spec.name);
       if (tied && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
     if (!matches) refuse_unknown(name, specs);
@@ -76,12 +71,15 @@ ParameterRow step_sizes_of(const ParameterSpec& projection, quant::Scheme scheme
   return row;
 }
 
-ParameterRow adapter_of(const ParameterSpec& projection, Role role, int64_t rank) {
+// Of a stack of experts: the A of all one below the other, the columns of their Bs in turn.
+ParameterRow adapter_of(const ParameterSpec& matrix, const std::string& module, Role role, int64_t rank) {
   const bool first = role == Role::kAdapterA;
-  std::vector<int64_t> shape = {projection.shape[0], rank};
-  if (first) shape = {rank, projection.shape[1]};
+  const int64_t ranks = checked_multiply(rank, matrix.experts, kParameters);
+  std::vector<int64_t> shape = {matrix.shape[0] / matrix.experts, ranks};
+  if (first) shape = {ranks, matrix.shape[1]};
   ParameterRow row;
-  row.spec = {projection.module() + (first ? ".lora_A.weight" : ".lora_B.weight"), shape, role, projection.layer};
+  row.spec = {module + (first ? ".lora_A.weight" : ".lora_B.weight"), shape, role, matrix.layer};
+  row.spec.experts = matrix.experts;
   row.trained = true;
   return row;
 }
@@ -144,8 +142,8 @@ ParameterSettings parameter_settings(const Architecture& architecture, const con
   settings.base_scheme = base_scheme(architecture, run);
   settings.fake_scheme = fake_scheme(architecture, run);
   if (run.method == config::Method::kLora) {
-    settings.lora = LoraOptions{run.lora_r,         run.lora_alpha, run.lora_dropout,
-                                run.target_modules, run.use_rslora, run.modules_to_save};
+    settings.lora = LoraOptions{run.lora_r,     run.lora_alpha,      run.lora_dropout,     run.target_modules,
+                                run.use_rslora, run.modules_to_save, run.target_parameters};
   }
   return settings;
 }
@@ -196,10 +194,11 @@ bool ParameterTable::trains_head() const {
 
 ParameterTable parameter_table(const Architecture& architecture, const ParameterSettings& settings) {
   const std::vector<ParameterSpec> specs = parameter_specs(architecture);
-  std::set<std::string> adapted, saved;
+  std::map<std::string, int64_t> ranks;
+  std::set<std::string> saved;
   if (settings.lora) {
-    adapted = adapted_modules(projections(specs), settings.lora->target_modules);
-    saved = saved_parameters(specs, architecture.tie_word_embeddings, settings.lora->modules_to_save, adapted);
+    ranks = adapter_ranks(architecture, specs, *settings.lora);
+    saved = saved_parameters(specs, architecture.tie_word_embeddings, settings.lora->modules_to_save, ranks);
   }
   const bool trains_all = !settings.lora && !settings.base_scheme;
   ParameterTable table;
@@ -210,11 +209,12 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
     row.spec = spec;
     row.dtype = settings.dtype;
     row.trained = trains_all || saved.contains(spec.name);
-    if (projection && !row.trained) row.codes = settings.base_scheme;
-    row.adapted = projection && adapted.contains(spec.module());
-    if (row.adapted) {
+    if (spec.may_be_coded() && !row.trained) row.codes = settings.base_scheme;
+    if (const auto rank = ranks.find(spec.name); rank != ranks.end()) {
+      row.adapter = adapter_module(spec, ranks);
+      row.adapter_rank = rank->second;
       for (const Role role : {Role::kAdapterA, Role::kAdapterB}) {
-        adapters.push_back(adapter_of(spec, role, settings.lora->r));
+        adapters.push_back(adapter_of(spec, row.adapter, role, row.adapter_rank));
       }
     }
     table.rows.push_back(std::move(row));
@@ -244,7 +244,7 @@ void refuse_training_codes(const Architecture& architecture, const config::RunCo
     throw UsageError("qat trains weights that are rounded, but " + stored, "remove qat" + remedy);
   }
   for (const ParameterRow& row : parameters.rows) {
-    if (row.spec.role != Role::kProjection || !row.trained) continue;
+    if (!row.spec.may_be_coded() || !row.trained) continue;
     throw UsageError("modules_to_save trains " + row.spec.name + ", but " + stored,
                      "remove the module from modules_to_save" + remedy);
   }

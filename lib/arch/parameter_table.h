@@ -22,13 +22,18 @@ struct LoraOptions {
   double dropout = 0;
   // Suffixes of module names as PEFT matches them; empty: queries and values (q_proj and v_proj); {"all-linear"}: every
   // projection.
-  std::vector<std::string> target_modules;
+  std::vector<std::string> target_modules = {};
   bool rank_stabilised = false;  // scaled by alpha / sqrt(r) (Kalajdzievski 2023, arXiv 2312.03732)
   // Of the base, trained whole: modules whose names end so, as PEFT matches them: "norm" is each norm of each layer
   // too. A tied head is the embedding under another name.
   std::vector<std::string> modules_to_save = {};
-  double scaling() const {
-    return alpha / (rank_stabilised ? std::sqrt(static_cast<double>(r)) : static_cast<double>(r));
+  // Ends of the names of experts and routers (arch/adapter_targets.h).
+  std::vector<std::string> target_parameters = {};
+  // Of an adapter of this rank, whose alpha grows with it.
+  double scaling(int64_t rank) const {
+    const double times = static_cast<double>(rank) / static_cast<double>(r);
+    const auto divisor = static_cast<double>(rank);
+    return alpha * times / (rank_stabilised ? std::sqrt(divisor) : divisor);
   }
 };
 
@@ -50,7 +55,9 @@ struct ParameterRow {
   DType dtype = DType::kF32;
   std::optional<quant::Scheme> codes;  // that are stored in the place of the numbers
   bool trained = false;
-  bool adapted = false;  // a projection with an adapter
+  std::string adapter = {};  // the module of its adapter, "model.layers.0.self_attn.q_proj"; empty: it has none
+  int64_t adapter_rank = 0;
+  bool adapted() const { return !adapter.empty(); }
   bool decays() const { return spec.takes_decay(); }
   bool of_base() const;         // neither step sizes nor of an adapter
   int64_t code_bytes() const;   // with the scales; 0 without codes

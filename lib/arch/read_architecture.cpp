@@ -6,6 +6,7 @@
 #include "arch/architecture.h"
 #include "arch/config_json.h"
 #include "arch/families.h"
+#include "arch/read_experts.h"
 #include "arch/read_rope.h"
 #include "arch/read_t5.h"
 #include "base/bytes.h"
@@ -47,9 +48,6 @@ const Family& read_family(const ConfigJson& config) {
 // Keys that change the computation in ways this decoder does not have.
 void refuse_other_models(const ConfigJson& config) {
   if (config.flag("is_encoder_decoder")) config.refuse("is_encoder_decoder", "true is not supported");
-  if (const Json* value = config.find("num_local_experts")) {
-    config.refuse("num_local_experts", "not supported: " + value->dump().substr(0, 80));
-  }
   for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
     if (config.number(key, 0, 0) != 0) config.refuse(key, "only 0 is supported");
   }
@@ -175,7 +173,8 @@ void read_windows(const ConfigJson& config, const Family& family, std::vector<La
     if (config.find("sliding_window")) config.refuse("sliding_window", "this family has no sliding window");
   }
   int64_t window = 0, first = 0;
-  const bool has_window = family.windows != Windows::kNone && (chosen || !chooses);
+  const bool asks = chooses || family.windows == Windows::kEveryIfAsked;
+  const bool has_window = family.windows != Windows::kNone && (chosen || !asks);
   if (has_window && !config.is_null("sliding_window")) {
     window = config.find("sliding_window") != nullptr ? config.size("sliding_window") : family.sliding_window;
   }
@@ -267,6 +266,7 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   architecture.norm_offset = family.norm_offset;
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
   read_windows(config, family, architecture.layers);
+  read_experts(config, family, architecture);
   read_positions(config, family, architecture);
   const bool tied = config.find("tie_word_embeddings") == nullptr && family.tie_word_embeddings;
   architecture.tie_word_embeddings = tied || config.flag("tie_word_embeddings");
@@ -287,6 +287,10 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
   }
   architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.find("quantization_config")) {
+    if (architecture.experts() != nullptr) {
+      config.refuse("quantization_config", "folders of models with experts are read in floating point alone",
+                    "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
+    }
     architecture.quantized = quant::parse_quantization_config(*quantization, origin);
   }
   read_token_ids(config, family, architecture);

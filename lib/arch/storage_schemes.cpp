@@ -36,6 +36,10 @@ std::optional<quant::Scheme> base_scheme(const Architecture& architecture, const
 
 std::optional<quant::Scheme> fake_scheme(const Architecture& architecture, const config::RunConfig& run) {
   if (run.qat == config::Qat::kNone || architecture.quantized) return std::nullopt;
+  if (architecture.experts() != nullptr) {
+    throw UsageError("qat rounds linear layers alone, but " + architecture.family + " has experts",
+                     "remove qat, or take a model without experts");
+  }
   return run.qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(architecture);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -95,6 +96,24 @@ void require_tensors(const weights::SafetensorsFile& file, const model::Decoder&
   }
 }
 
+// Whether gate and up projections of experts, one matrix now, have the rank of both, as PEFT converts them.
+bool has_fused_rank(const Json& adapter) {
+  const auto is_double = [&](const char* pattern, const char* key) {
+    const Json found = adapter.value(pattern, Json());
+    return found.is_object() && found.size() == 1 && found.contains(arch::kFusedPattern) &&
+           found.at(arch::kFusedPattern).get<double>() == 2 * adapter.at(key).get<double>();
+  };
+  return is_double("rank_pattern", "r") && is_double("alpha_pattern", "lora_alpha");
+}
+
+// Such a matrix is told by the names of the two projections.
+void read_target_parameters(const Json& adapter, bool fused, config::RunConfig& config) {
+  const Json names = adapter.value("target_parameters", Json());
+  config.target_parameters = names.is_null() ? std::vector<std::string>() : names.get<std::vector<std::string>>();
+  if (!fused || std::erase(config.target_parameters, "gate_up_proj") == 0) return;
+  config.target_modules.insert(config.target_modules.end(), {"gate_proj", "up_proj"});
+}
+
 }  // namespace
 
 config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::path& folder) try {
@@ -113,7 +132,10 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
     expect(adapter, origin, key, {nullptr});
   // Others change the base's weights when PEFT loads the adapter.
   expect(adapter, origin, "init_lora_weights", {true, false, nullptr, "gaussian", "eva", "orthogonal"});
-  for (const char* key : {"rank_pattern", "alpha_pattern"}) expect(adapter, origin, key, {Json::object(), nullptr});
+  const bool fused = has_fused_rank(adapter);
+  for (const char* key : {"rank_pattern", "alpha_pattern"}) {
+    if (!fused) expect(adapter, origin, key, {Json::object(), nullptr});
+  }
   for (const char* key : {"layers_to_transform", "layers_pattern", "exclude_modules"})
     expect(adapter, origin, key, {nullptr});
   config.method = config::Method::kLora;
@@ -124,6 +146,7 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   const Json& targets = adapter.at("target_modules");
   config.target_modules = targets.is_string() ? std::vector<std::string>{targets.get<std::string>()}
                                               : targets.get<std::vector<std::string>>();
+  read_target_parameters(adapter, fused, config);
   const Json saved = adapter.value("modules_to_save", Json());
   config.modules_to_save = saved.is_null() ? std::vector<std::string>() : saved.get<std::vector<std::string>>();
   std::vector<std::string>& modules = config.modules_to_save;
@@ -154,22 +177,27 @@ void refuse_other_adapter(const config::RunConfig& config, const arch::Architect
   refuse_untied(config.adapter_name_or_path, architecture);
   const arch::ParameterTable ours = arch::parameter_table(architecture, config),
                              other = arch::parameter_table(architecture, theirs);
-  const auto same_rows = [&](bool arch::ParameterRow::*member) {
-    const auto flags = [&](const arch::ParameterTable& table) {
-      std::vector<bool> flags;
+  const auto same_rows = [&](const auto& fact) {
+    const auto facts = [&](const arch::ParameterTable& table, int64_t rank) {
+      std::vector<int64_t> facts;
       for (const arch::ParameterRow& row : table.rows) {
-        if (row.of_base()) flags.push_back(row.*member);
+        if (row.of_base()) facts.push_back(fact(row, rank));
       }
-      return flags;
+      return facts;
     };
-    return flags(ours) == flags(other);
+    return facts(ours, config.lora_r) == facts(other, theirs.lora_r);
   };
+  const bool same_trained = same_rows([](const arch::ParameterRow& row, int64_t) { return row.trained; });
+  const bool same_targets =
+      same_rows([](const arch::ParameterRow& row, int64_t rank) { return row.adapter_rank / rank; });
   std::string differing;
-  for (const std::string key : {"lora_r", "lora_alpha", "use_rslora", "target_modules", "modules_to_save"}) {
+  for (const std::string key :
+       {"lora_r", "lora_alpha", "use_rslora", "target_modules", "target_parameters", "modules_to_save"}) {
     const config::Key& known = *config::find_key(key);
-    const bool same = key == "target_modules"    ? same_rows(&arch::ParameterRow::adapted)
-                      : key == "modules_to_save" ? same_rows(&arch::ParameterRow::trained)
-                                                 : known.get(config) == known.get(theirs);
+    bool same = known.get(config) == known.get(theirs);
+    if (key == "modules_to_save") same = same_trained;
+    if (key == "target_modules") same = same_targets;
+    if (key == "target_parameters") same = same || same_targets;
     if (!same) differing += (differing.empty() ? "" : ", ") + key + ": " + known.get(theirs);
   }
   if (differing.empty()) return;

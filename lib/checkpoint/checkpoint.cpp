@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/system_error.h"
 #include "checkpoint/disk_room.h"
+#include "checkpoint/stored_names.h"
 #include "weights/manifest.h"
 
 namespace fathom::checkpoint {
@@ -202,7 +203,8 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
 void Checkpoint::copy_into(const NamedTensors& parameters) const {
   const ModelFiles& files = is_adapter_ ? kAdapter : kWhole;
   const weights::SafetensorsFile file(folder_ / weights_file_name(files));
-  copy_tensors(file, is_adapter_ ? with_repeated_embedding(parameters, file) : parameters, weights_prefix(files));
+  copy_tensors(file, is_adapter_ ? with_repeated_embedding(parameters, file) : as_stored(parameters, folder_),
+               weights_prefix(files));
 }
 
 void Checkpoint::copy_into(const NamedTensors& parameters, const NamedTensors& optimizer) const {

@@ -2,7 +2,6 @@
 #include "checkpoint/export.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -161,7 +160,8 @@ int64_t vocabulary_of(const weights::SafetensorsFile& adapter, const fs::path& t
 void require_targets(const fs::path& adapter, const weights::ModelFolder& base,
                      const std::vector<std::string>& targets) {
   constexpr std::string_view kWeight = ".weight";
-  if (read_json(adapter / kAdapterConfig).at("target_modules").is_string()) return;
+  const Json settings = read_json(adapter / kAdapterConfig);
+  if (settings.at("target_modules").is_string() || !settings.value("target_parameters", Json()).is_null()) return;
   std::vector<std::string> matrices;
   for (const std::string& name : base.names()) {
     const bool is_matrix = name.ends_with(kWeight) && base.find(name)->info->shape.size() == 2;
@@ -199,12 +199,12 @@ std::string export_merged(const ExportRequest& request, const fs::path& source) 
   if (!settings.modules_to_save.empty()) {
     refuse_untied(source, arch::parse_architecture(model.config(), (base / "config.json").string()));
   }
-  const auto rank = static_cast<double>(settings.lora_r);
-  const double scaling = settings.lora_alpha / (settings.use_rslora ? std::sqrt(rank) : rank);
-  const LearnedWeights learned{model, &adapter, scaling};
+  const arch::LoraOptions lora{
+      .r = settings.lora_r, .alpha = settings.lora_alpha, .rank_stabilised = settings.use_rslora};
+  const LearnedWeights learned{model, &adapter, lora.scaling(lora.r)};
   const std::optional<quant::Scheme> scheme = learned_scheme(learned);
   const std::string told = write_whole_model(
-      request, merged_sources(model, adapter, scaling, vocabulary_of(adapter, source, model)), learned, scheme, source);
+      request, merged_sources(model, adapter, lora, vocabulary_of(adapter, source, model)), learned, scheme, source);
   return "the adapter of " + source.string() + " merged into " + base.string() + told;
 }
 

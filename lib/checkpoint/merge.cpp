@@ -10,6 +10,7 @@
 #include <string>
 
 #include "arch/parameter_table.h"
+#include "arch/stored_parts.h"
 #include "base/error.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
@@ -33,6 +34,9 @@ struct Change {
   const TensorInfo* a_RD = nullptr;
   const TensorInfo* b_NR = nullptr;
   const TensorInfo* whole = nullptr;
+  // Of a matrix of an expert: how many experts the adapter is for, which one this is, and where in its rows it begins.
+  bool is_part = false;
+  int64_t experts = 1, expert = 0, first_row = 0;
 };
 
 at::Tensor view(const std::byte* bytes, const std::vector<int64_t>& shape, DType dtype) {
@@ -45,6 +49,49 @@ at::Tensor view(const SafetensorsFile& file, const TensorInfo& tensor) {
 
 [[noreturn]] void refuse(const SafetensorsFile& adapter, const TensorInfo& tensor, const std::string& why) {
   throw Error(adapter.path().string() + ": tensor '" + tensor.name + "' " + why, "is this the base it was trained on?");
+}
+
+// An adapter of a layer's experts changes the matrices of each. Those of the base are named by its folder.
+void divide_among_experts(const ModelFolder& base, std::map<std::string, Change>& changes) {
+  const bool any = std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
+    return change.first.find(".experts.") != std::string::npos || change.first.ends_with(".gate.weight") ||
+           change.first.ends_with(".router.weight");
+  });
+  if (!any) return;
+  const arch::Architecture architecture =
+      arch::parse_architecture(base.config(), (base.path() / "config.json").string());
+  const auto parts_in = [&](const arch::ParameterSpec& spec) {
+    for (const auto& parts : arch::stored_spellings(architecture, spec)) {
+      if (base.find(parts.front().name)) return parts;
+    }
+    return arch::stored_parts(architecture, spec);
+  };
+  std::map<std::string, Change> divided;
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
+    if (spec.role != arch::Role::kExperts && spec.role != arch::Role::kRouter) continue;
+    const bool is_router = spec.role == arch::Role::kRouter;
+    const std::string twice = spec.module() + ".base_layer.weight";
+    const bool wrapped = changes.contains(twice), first = wrapped && spec.name.ends_with(".gate_up_proj");
+    const std::string key = is_router ? spec.name : first ? twice : spec.module() + ".weight";
+    const auto found = changes.find(key);
+    if (found == changes.end()) continue;
+    Change change = found->second;
+    // The only adapter of a layer's experts is of the one or the other.
+    const bool fits =
+        is_router || wrapped || change.b_NR == nullptr || change.a_RD == nullptr ||
+        (change.b_NR->shape.front() == spec.shape[0] / spec.experts && change.a_RD->shape.back() == spec.shape[1]);
+    if (!fits) continue;
+    changes.erase(found);
+    const std::vector<arch::StoredPart> parts = parts_in(spec);
+    for (const arch::StoredPart& part : parts) {
+      change.is_part = !is_router;
+      change.experts = spec.experts;
+      change.expert = part.first_row / (spec.shape[0] / spec.experts);
+      change.first_row = part.first_row % (spec.shape[0] / spec.experts);
+      divided[part.name] = change;
+    }
+  }
+  changes.merge(divided);
 }
 
 // By the name of the base's tensor.
@@ -80,14 +127,29 @@ void check(const SafetensorsFile& adapter, const Change& change, const TensorInf
   }
   if (change.a_RD == nullptr) refuse(adapter, *change.b_NR, "has no lora_A beside it");
   if (change.b_NR == nullptr) refuse(adapter, *change.a_RD, "has no lora_B beside it");
-  const auto &a = change.a_RD->shape, &b = change.b_NR->shape, &weight = weight_ND.shape;
-  const bool fit =
-      a.size() == 2 && b.size() == 2 && weight.size() == 2 && a[0] == b[1] && a[1] == weight[1] && b[0] == weight[0];
+  const auto &a = change.a_RD->shape, &b = change.b_NR->shape;
+  std::vector<int64_t> weight = weight_ND.shape;
+  const bool all_experts = weight.size() == 3 && weight[0] == change.experts;
+  if (all_experts) weight.erase(weight.begin());
+  const bool rows_fit = change.is_part && !all_experts
+                            ? b.size() == 2 && weight.size() == 2 && change.first_row + weight[0] <= b[0]
+                            : b.size() == 2 && weight.size() == 2 && b[0] == weight[0];
+  const bool fit = a.size() == 2 && rows_fit && a[0] == b[1] && a[0] % change.experts == 0 && a[1] == weight[1];
   if (!fit) refuse(adapter, *change.a_RD, "does not fit the base's " + weight_ND.name);
 }
 
+void add_adapter(const at::Tensor& out_ND, const at::Tensor& weight_ND, const at::Tensor& a_RD, const at::Tensor& b_NR,
+                 double scaling) {
+  const int64_t rows = std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, weight_ND.size(1)));
+  for (int64_t row = 0; row < weight_ND.size(0); row += rows) {
+    const int64_t count = std::min(rows, weight_ND.size(0) - row);
+    const at::Tensor block_ND = weight_ND.narrow(0, row, count).to(at::kFloat);
+    out_ND.narrow(0, row, count).copy_(at::addmm(block_ND, b_NR.narrow(0, row, count), a_RD, 1, scaling));
+  }
+}
+
 void merge(std::byte* destination, const ModelFolder::Entry& weight, const SafetensorsFile& adapter,
-           const Change& change, double scaling) {
+           const Change& change, const arch::LoraOptions& lora) {
   const at::NoGradGuard no_gradients;
   const TensorInfo& info = *weight.info;
   if (change.whole != nullptr) {
@@ -97,11 +159,17 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
   const at::Tensor out_ND = view(destination, info.shape, info.dtype);
   const at::Tensor weight_ND = view(*weight.file, info);
   const at::Tensor a_RD = view(adapter, *change.a_RD).to(at::kFloat), b_NR = view(adapter, *change.b_NR).to(at::kFloat);
-  const int64_t rows = std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, weight_ND.size(1)));
-  for (int64_t row = 0; row < weight_ND.size(0); row += rows) {
-    const int64_t count = std::min(rows, weight_ND.size(0) - row);
-    const at::Tensor block_ND = weight_ND.narrow(0, row, count).to(at::kFloat);
-    out_ND.narrow(0, row, count).copy_(at::addmm(block_ND, b_NR.narrow(0, row, count), a_RD, 1, scaling));
+  const int64_t rank = a_RD.size(0) / change.experts;
+  const double scaling = lora.scaling(rank);
+  if (!change.is_part) return add_adapter(out_ND, weight_ND, a_RD, b_NR, scaling);
+  const at::Tensor b_ORN = b_NR.view({-1, rank, change.experts});
+  const auto add = [&](int64_t expert, const at::Tensor& out, const at::Tensor& stored) {
+    add_adapter(out, stored, a_RD.narrow(0, expert * rank, rank),
+                b_ORN.select(2, expert).narrow(0, change.first_row, stored.size(0)), scaling);
+  };
+  if (weight_ND.dim() == 2) return add(change.expert, out_ND, weight_ND);
+  for (int64_t expert = 0; expert < change.experts; ++expert) {
+    add(expert, out_ND.select(0, expert), weight_ND.select(0, expert));
   }
 }
 
@@ -144,9 +212,10 @@ std::optional<int64_t> saved_vocabulary(const SafetensorsFile& adapter) {
 }
 
 std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const SafetensorsFile& adapter,
-                                                  double scaling, int64_t vocabulary) {
+                                                  const arch::LoraOptions& lora, int64_t vocabulary) {
   std::vector<weights::TensorSource> sources = plain_sources(base);
   std::map<std::string, Change> changes = changes_of(adapter);
+  divide_among_experts(base, changes);
   // Of a tied head PEFT writes the one matrix under both names.
   const bool embedding_changes =
       std::any_of(changes.begin(), changes.end(), [](const auto& change) { return arch::is_embedding(change.first); });
@@ -164,8 +233,8 @@ std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const
     const auto found = changes.find(source.name);
     if (found == changes.end()) continue;
     check(adapter, found->second, *entry.info, source.shape);
-    source.read = [entry, &adapter, change = found->second, scaling](std::byte* destination, int64_t bytes) {
-      if (bytes > 0) merge(destination, entry, adapter, change, scaling);
+    source.read = [entry, &adapter, change = found->second, lora](std::byte* destination, int64_t bytes) {
+      if (bytes > 0) merge(destination, entry, adapter, change, lora);
       entry.file->release(*entry.info);
     };
     changes.erase(found);

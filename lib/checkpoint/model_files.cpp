@@ -7,11 +7,13 @@
 #include <iterator>
 #include <set>
 
+#include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/stored_names.h"
 #include "ops/scalar_type.h"
 #include "weights/companion.h"
 #include "weights/folder.h"
@@ -81,30 +83,71 @@ std::vector<std::string> adapted_names(const NamedTensors& parameters) {
   return {names.begin(), names.end()};
 }
 
+// In the place of names in target_modules that mean experts or a router, PEFT writes down what they are now.
+struct SavedTargets {
+  std::vector<std::string> modules, parameters;
+  Json rank_pattern = Json::object(), alpha_pattern = Json::object();
+};
+
+SavedTargets saved_targets(const NamedTensors& parameters, const ModelFiles& files) {
+  const arch::LoraOptions& lora = *files.lora;
+  SavedTargets saved{lora.target_modules, lora.target_parameters};
+  const bool all = lora.target_modules == std::vector<std::string>{"all-linear"};
+  const std::string config = (files.source / "config.json").string();
+  const Json source = read_json(config);
+  const bool has_experts = source.contains("num_experts_per_tok");
+  if (!has_experts) {
+    if (saved.modules.empty() || all) saved.modules = adapted_names(parameters);
+    return saved;
+  }
+  const arch::Architecture architecture = arch::parse_architecture(source, config);
+  const arch::AdapterTargets targets = arch::adapter_targets(architecture, lora);
+  if (targets.modules == std::vector<std::string>{"all-linear"}) {
+    saved.modules.clear();
+    for (const std::string& name : adapted_names(parameters)) {
+      if (name != "experts" && name != "base_layer" && name != "gate" && name != "router")
+        saved.modules.push_back(name);
+    }
+  } else {
+    saved.modules = targets.modules;
+    if (saved.modules.empty() && targets.parameters.empty()) saved.modules = adapted_names(parameters);
+  }
+  saved.parameters.clear();
+  for (const auto& [name, times] : targets.parameters) {
+    saved.parameters.push_back(name);
+    if (times == 1) continue;
+    saved.rank_pattern[arch::kFusedPattern] = times * lora.r;
+    saved.alpha_pattern[arch::kFusedPattern] = static_cast<double>(times) * lora.alpha;
+  }
+  return saved;
+}
+
 // What PEFT needs to rebuild the adapter, in its spelling (peft/tuners/lora/config.py); all else is its default.
 Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
   const arch::LoraOptions& lora = *files.lora;
-  std::vector<std::string> targets = lora.target_modules;
-  if (targets.empty() || targets == std::vector<std::string>{"all-linear"}) targets = adapted_names(parameters);
+  const SavedTargets targets = saved_targets(parameters, files);
   std::vector<std::string> saved = lora.modules_to_save;
   if (repeats_embedding(parameters, files)) saved.insert(saved.end(), std::begin(kOfStacks), std::end(kOfStacks));
-  return {{"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
-          {"bias", "none"},
-          {"ensure_weight_tying", holds_tied_embedding(parameters, files)},
-          {"fan_in_fan_out", false},
-          {"inference_mode", true},
-          {"init_lora_weights", true},
-          {"lora_alpha", lora.alpha},
-          {"lora_dropout", lora.dropout},
-          {"modules_to_save", saved.empty() ? Json() : Json(saved)},
-          {"peft_type", "LORA"},
-          {"r", lora.r},
-          {"rank_pattern", Json::object()},
-          {"alpha_pattern", Json::object()},
-          {"target_modules", targets},
-          {"task_type", is_t5(read_json(files.source / "config.json")) ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
-          {"use_dora", false},
-          {"use_rslora", lora.rank_stabilised}};
+  Json config = {
+      {"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
+      {"bias", "none"},
+      {"ensure_weight_tying", holds_tied_embedding(parameters, files)},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true},
+      {"init_lora_weights", true},
+      {"lora_alpha", lora.alpha},
+      {"lora_dropout", lora.dropout},
+      {"modules_to_save", saved.empty() ? Json() : Json(saved)},
+      {"peft_type", "LORA"},
+      {"r", lora.r},
+      {"rank_pattern", targets.rank_pattern},
+      {"alpha_pattern", targets.alpha_pattern},
+      {"target_modules", targets.modules},
+      {"task_type", is_t5(read_json(files.source / "config.json")) ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
+      {"use_dora", false},
+      {"use_rslora", lora.rank_stabilised}};
+  if (!targets.parameters.empty()) config["target_parameters"] = targets.parameters;
+  return config;
 }
 
 // Of what describes the weights.
@@ -123,7 +166,7 @@ FileText description_of(const NamedTensors& parameters, const ModelFiles& files)
 }
 
 std::vector<weights::TensorSource> stored_tensors(const NamedTensors& parameters, const ModelFiles& files) {
-  NamedTensors stored = parameters;
+  NamedTensors stored = files.lora ? parameters : as_stored(parameters, files.source);
   if (holds_tied_embedding(parameters, files)) stored.emplace_back(kHead, *find_embedding(parameters));
   if (repeats_embedding(parameters, files)) {
     for (const std::string name : kOfStacks) stored.emplace_back(name + ".weight", *find_embedding(parameters));

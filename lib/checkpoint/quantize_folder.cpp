@@ -62,6 +62,10 @@ class Quantizer {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
     refuse_inside(request_.out, folder_.path());
+    if (architecture_.experts() != nullptr) {
+      throw Error(folder_.path().string() + " has experts, which no format of folders holds in codes",
+                  "train on it with load_in_4bit: true or load_in_8bit: true, which quantize them as they are read");
+    }
     if (target_.scheme && architecture_.quantized) {
       throw Error(folder_.path().string() + " is quantized already, in " +
                       std::string(quant::name_of(architecture_.quantized->scheme)),

@@ -54,6 +54,7 @@ const Condition kConditions[] = {
     {"lora_dropout", "method", "method: lora", kIsLora},
     {"use_rslora", "method", "method: lora", kIsLora},
     {"target_modules", "method", "method: lora", kIsLora},
+    {"target_parameters", "method", "method: lora", kIsLora},
     {"modules_to_save", "method", "method: lora", kIsLora},
     {"adapter_name_or_path", "method", "method: lora", kIsLora},
     {"load_in_8bit", "method", "method: lora", kIsLora},

@@ -50,7 +50,8 @@ And those that the files decide:
   checkpoint's where that is not set.
 - `completion_only_loss: true` needs completions, or `labels` beside `input_ids`; `assistant_only_loss: true` needs
   conversations; every file has at least one sample with a token that counts within `max_length`.
-- `adapter_name_or_path` needs the same `lora_r`, `lora_alpha`, `use_rslora`, `target_modules` and `modules_to_save` as here.
+- `adapter_name_or_path` needs the same `lora_r`, `lora_alpha`, `use_rslora`, `target_modules`, `target_parameters`
+  and `modules_to_save` as here.
 - `qat: int4` needs projections whose rows are whole groups of 16 numbers.
 - `bf16` and `dtype: bfloat16` need a GPU that multiplies in BF16 (compute capability 8.0 or later), or a CPU.
 - `cuda_kernels` needs a GPU, and a program that was built with nvcc; a run that computes in float16, by its `dtype` or as the

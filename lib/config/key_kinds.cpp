@@ -126,6 +126,20 @@ Key modules_key() {
   return key;
 }
 
+Key target_parameters_key() {
+  Key key = make_key("target_parameters", "list of names", &RunConfig::target_parameters,
+                     "Experts and routers that get an adapter, by the ends of their names: mlp.experts.gate_up_proj, "
+                     "mlp.experts.down_proj, mlp.gate.weight. Without target_modules nothing else gets one.",
+                     "none, but those that target_modules means (docs/models.md)");
+  key.set = [](RunConfig& run, const Value& value) {
+    return store(run, &RunConfig::target_parameters, read_names(value, "a list of parameter names"));
+  };
+  key.get = [](const RunConfig& run) {
+    return run.target_parameters.empty() ? std::string("null") : list_of(run.target_parameters);
+  };
+  return key;
+}
+
 Key saved_modules_key() {
   Key key = make_key("modules_to_save", "list of names", &RunConfig::modules_to_save,
                      "Modules of the base that are trained whole beside the adapters, and saved with them, as PEFT "

@@ -63,6 +63,7 @@ Key choice(std::string_view name, T RunConfig::*member, const Names<T, N>& names
 
 Key dtype_key();
 Key modules_key();
+Key target_parameters_key();
 Key saved_modules_key();
 
 }  // namespace fathom::config

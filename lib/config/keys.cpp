@@ -51,10 +51,11 @@ std::vector<Key> method_keys() {
            "Adapters are scaled by lora_alpha over the square root of lora_r instead, so that a high rank learns as "
            "fast."),
       modules_key(),
+      target_parameters_key(),
       saved_modules_key(),
       text("adapter_name_or_path", "path of a PEFT adapter", &RunConfig::adapter_name_or_path, "a new adapter",
            "Training continues from these weights, with a new optimizer; lora_r, lora_alpha, use_rslora, "
-           "target_modules and modules_to_save must be the adapter's."),
+           "target_modules, target_parameters and modules_to_save must be the adapter's."),
       flag("load_in_8bit", &RunConfig::load_in_8bit,
            "The frozen projections in INT8, one scale a row: a quarter of float32. Each is dequantized for its product "
            "alone; embeddings, head and norms stay as `dtype` says (docs/quantization.md)."),

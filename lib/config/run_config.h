@@ -40,13 +40,14 @@ struct RunConfig {
   double lora_dropout = 0;
   bool use_rslora = false;                  // scales adapters by lora_alpha / sqrt(lora_r)
   std::vector<std::string> target_modules;  // empty: q_proj and v_proj; {"all-linear"}: every linear layer but the head
-  std::vector<std::string> modules_to_save;  // trained whole beside the adapters: embed_tokens, lm_head, norms
-  std::string adapter_name_or_path;          // a PEFT folder to continue from; empty: a new adapter
-  bool load_in_8bit = false;                 // the frozen base in INT8
-  bool load_in_4bit = false;                 // in NF4
-  bool load_in_fp8 = false;                  // in FP8
-  bool bnb_4bit_use_double_quant = false;    // NF4's scales in 8 bits
-  Qat qat = Qat::kNone;                      // projections trained as they will be stored: fake quantization
+  std::vector<std::string> target_parameters;  // experts and routers, by the ends of their names; empty: none
+  std::vector<std::string> modules_to_save;    // trained whole beside the adapters: embed_tokens, lm_head, norms
+  std::string adapter_name_or_path;            // a PEFT folder to continue from; empty: a new adapter
+  bool load_in_8bit = false;                   // the frozen base in INT8
+  bool load_in_4bit = false;                   // in NF4
+  bool load_in_fp8 = false;                    // in FP8
+  bool bnb_4bit_use_double_quant = false;      // NF4's scales in 8 bits
+  Qat qat = Qat::kNone;                        // projections trained as they will be stored: fake quantization
   QatActivations qat_activations = QatActivations::kNone;
   // precision
   bool bf16 = false;                                    // autocast

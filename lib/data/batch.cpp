@@ -102,6 +102,7 @@ Batch make_batch(const Dataset& dataset, const std::vector<int64_t>& rows, int32
   resize(batch, pad_id);
   for (size_t row = 0; row < rows.size(); ++row) {
     place(dataset.example(rows[row]), row * static_cast<size_t>(batch.length), batch);
+    batch.lengths.push_back(dataset.length(rows[row]));
   }
   return batch;
 }

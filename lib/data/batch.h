@@ -19,6 +19,7 @@ struct Batch {
   int64_t token_count = 0;   // tokens that are not padding
   std::vector<int64_t> ids;
   std::vector<int64_t> targets;
+  std::vector<int64_t> lengths;  // of each padded row, without padding
   // Packed: one row of documents end to end, of these lengths, none of which sees another. Empty: padded rows.
   std::vector<int64_t> document_lengths;
   // For an encoder and decoder: rows x source_length, padded likewise; ids are then the targets, one place to the right

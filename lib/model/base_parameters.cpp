@@ -3,10 +3,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
 #include "arch/parameter_table.h"
+#include "arch/stored_parts.h"
 #include "base/error.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
@@ -15,28 +17,75 @@
 namespace fathom::model {
 namespace {
 
-// A part that goes to a GPU is widened there, not on the host.
-void quantize_stored(const ops::QuantizedMatrix& matrix, const at::Tensor& stored_ND) {
-  ops::quantize(matrix, [&](int64_t first, const at::Tensor& part_RD) {
-    const at::Tensor rows_RD = stored_ND.narrow(0, first, part_RD.size(0));
-    part_RD.copy_(part_RD.is_cuda() ? rows_RD.to(part_RD.device()) : rows_RD);
-  });
-}
-
-void load_parameter(const BaseParameter& parameter, const arch::Architecture& architecture,
-                    const weights::ModelFolder& folder, const std::string& where) {
-  const std::string& name = parameter.spec.name;
-  const auto entry = folder.find(name);
-  if (!entry) throw Error(where + "there is no tensor " + name, "check that config.json belongs to the weights");
-  const int64_t added = parameter.spec.has_row_per_token() ? architecture.added_tokens : 0;
-  const at::Tensor stored = stored_tensor(parameter.spec, added, *entry, where);
-  if (parameter.quantized) {
-    quantize_stored(*parameter.quantized, stored);
-  } else {
-    parameter.tensor.narrow(0, 0, stored.size(0)).copy_(stored);
-    if (added > 0) fill_added_rows(parameter.tensor.narrow(0, stored.size(0), added), *entry);
+// Tensors of a folder that are rows of a parameter, in the order of these rows.
+class StoredRows {
+ public:
+  StoredRows(const arch::ParameterSpec& spec, const arch::Architecture& architecture,
+             const weights::ModelFolder& folder, const std::string& where) {
+    const auto spellings = arch::stored_spellings(architecture, spec);
+    const auto found = std::find_if(spellings.begin(), spellings.end(),
+                                    [&](const auto& parts) { return folder.find(parts.front().name).has_value(); });
+    const int64_t added = spec.has_row_per_token() ? architecture.added_tokens : 0;
+    for (const arch::StoredPart& part : found == spellings.end() ? spellings.front() : *found) {
+      const auto entry = folder.find(part.name);
+      if (!entry) {
+        throw Error(where + "there is no tensor " + part.name, "check that config.json belongs to the weights");
+      }
+      arch::ParameterSpec of_part = spec;
+      of_part.name = part.name;
+      of_part.shape = part.shape;
+      const at::Tensor stored = stored_tensor(of_part, added, *entry, where);
+      tensors_.push_back(part.shape.size() == spec.shape.size() ? stored : stored.flatten(0, 1));
+      entries_.push_back(*entry);
+    }
   }
-  entry->file->release(*entry->info);
+
+  // Rows from `first` on fill `to`. widens: on a GPU `to` is wider, and they are widened there, not on the host.
+  void copy(int64_t first, const at::Tensor& to, bool widens) const {
+    int64_t done = 0, begin = 0;
+    for (const at::Tensor& tensor : tensors_) {
+      const int64_t end = begin + tensor.size(0), row = first + done;
+      if (row >= begin && row < end && done < to.size(0)) {
+        const int64_t count = std::min(end - row, to.size(0) - done);
+        const at::Tensor rows = tensor.narrow(0, row - begin, count);
+        to.narrow(0, done, count).copy_(widens && to.is_cuda() ? rows.to(to.device()) : rows);
+        done += count;
+      }
+      begin = end;
+    }
+  }
+  int64_t count() const {
+    int64_t rows = 0;
+    for (const at::Tensor& tensor : tensors_) rows += tensor.size(0);
+    return rows;
+  }
+  const weights::ModelFolder::Entry& last() const { return entries_.back(); }
+  void release() const {
+    for (const weights::ModelFolder::Entry& entry : entries_) entry.file->release(*entry.info);
+  }
+  void name(std::set<std::string>& known) const {
+    for (const weights::ModelFolder::Entry& entry : entries_) known.insert(entry.info->name);
+  }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  std::vector<weights::ModelFolder::Entry> entries_;
+};
+
+// The names of the tensors that it took join `known`.
+void load_parameter(const BaseParameter& parameter, const arch::Architecture& architecture,
+                    const weights::ModelFolder& folder, const std::string& where, std::set<std::string>& known) {
+  const StoredRows stored(parameter.spec, architecture, folder, where);
+  if (parameter.quantized) {
+    ops::quantize(*parameter.quantized,
+                  [&](int64_t first, const at::Tensor& part_RD) { stored.copy(first, part_RD, /*widens=*/true); });
+  } else {
+    const int64_t rows = stored.count(), added = parameter.tensor.size(0) - rows;
+    stored.copy(0, parameter.tensor.narrow(0, 0, rows), /*widens=*/false);
+    if (added > 0) fill_added_rows(parameter.tensor.narrow(0, rows, added), stored.last());
+  }
+  stored.release();
+  stored.name(known);
 }
 
 // transformers would take embeddings that differ for several.
@@ -66,13 +115,13 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
   const std::string where = folder.path().string() + ": ";
   std::set<std::string> known;
   for (const BaseParameter& parameter : base) {
-    const std::string& name = parameter.spec.name;
-    known.insert(name);
     if (parameter.quantized && architecture.quantized) {
+      const std::string& name = parameter.spec.name;
       const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder);
       known.insert(tensors.begin(), tensors.end());
+      known.insert(name);
     } else {
-      load_parameter(parameter, architecture, folder, where);
+      load_parameter(parameter, architecture, folder, where, known);
     }
     if (!parameter.quantizer) continue;
     load_steps(parameter, folder, where);

@@ -98,6 +98,8 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   void order_codes();
   footprint::AttentionKernel kernel(at::ScalarType dtype);
   LayerContext context(int64_t rows, int64_t first, int64_t length);
+  // Of the routers of a pass that makes a loss; null where they add nothing to it.
+  std::shared_ptr<ops::Balance> balance(const Inputs& inputs) const;
   LayerContext packed_context(const std::shared_ptr<const ops::Documents>& documents);
   // The stream, and the head as its gradient's node knows it.
   ops::TiedEmbedding embed(const at::Tensor& ids_BS) const;
@@ -289,10 +291,17 @@ at::Tensor Decoder::State::encode(at::Tensor stream_TD, const Inputs& inputs) {
   return ops::dropout(norm(last_TD, encoder_norm_D, module_names.encoder_norm), dropout());
 }
 
-Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs) {
+std::shared_ptr<ops::Balance> Decoder::State::balance(const Inputs& inputs) const {
+  if (!training || architecture.router_aux_loss_coef == 0) return nullptr;
+  const at::Tensor real_T = inputs.real_BS.defined() ? inputs.real_BS.reshape({-1}) : at::Tensor();
+  return std::make_shared<ops::Balance>(architecture.router_aux_loss_coef, architecture.experts()->count, real_T);
+}
+
+Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs, std::shared_ptr<ops::Balance> balance) {
   const std::shared_ptr<State> state = state_;
   const int64_t rows = inputs.ids_BS.size(0), length = inputs.ids_BS.size(1);
   LayerContext context = inputs.documents ? state->packed_context(inputs.documents) : state->context(rows, 0, length);
+  context.balance = std::move(balance);
   ops::TiedEmbedding embedded;
   LayerInputs layer_inputs;
   if (state->architecture.encoder) {
@@ -318,11 +327,13 @@ at::Tensor Decoder::forward(const Inputs& inputs) {
       .view({inputs.ids_BS.size(0), inputs.ids_BS.size(1), state_->architecture.vocab_size});
 }
 
-at::Tensor Decoder::loss(const Inputs& inputs, const ops::LossTargets& targets) {
-  HiddenStates last = hidden_states(inputs);
+at::Tensor Decoder::loss(const Inputs& inputs, const ops::LossTargets& targets, double router_share) {
+  const std::shared_ptr<ops::Balance> balance = state_->balance(inputs);
+  HiddenStates last = hidden_states(inputs, balance);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
   at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD, compute.weight(state_->head_VD), targets);
+  if (balance) loss = balance->complete(loss, router_share, targets.gradient_scale);
   state_->names.backward(loss, "loss");
   return loss;
 }

@@ -39,6 +39,8 @@ struct Inputs {
                                                     // is one
   at::Tensor source_BS;                             // int64, of the encoder, for a model that has one
   at::Tensor source_hidden_BS;                      // bool: padding of the source; undefined: it has none
+  at::Tensor real_BS;                               // FP32: 0 for padding, 1 for tokens, which alone count for what
+                                                    // routers add to the loss; undefined: all do
 };
 
 class Decoder {
@@ -63,7 +65,8 @@ class Decoder {
   at::Tensor forward(const Inputs& inputs);
   // The loss of the batch without its logits, an FP32 scalar: at most targets.chunk_rows of them are there at a time,
   // and the backward pass finds the gradients of the head ready.
-  at::Tensor loss(const Inputs& inputs, const ops::LossTargets& targets);
+  // router_share: of what routers add to it (ops/balance.h), while training.
+  at::Tensor loss(const Inputs& inputs, const ops::LossTargets& targets, double router_share = 1);
   // What a loss over sequences is made of (ops/token_logprobs.h): for each position the log-probability of its target,
   // [B, S] in FP32, 0 where that is kIgnoredTarget. targets_BS: int64, already shifted. chunk_rows: of logits at a
   // time.
@@ -83,7 +86,7 @@ class Decoder {
     at::Tensor x_TD;     // after the last norm
     at::Tensor head_VD;  // what takes the head's gradient
   };
-  HiddenStates hidden_states(const Inputs& inputs);
+  HiddenStates hidden_states(const Inputs& inputs, std::shared_ptr<ops::Balance> balance = nullptr);
 
   struct State;
   std::shared_ptr<State> state_;

@@ -217,6 +217,8 @@ ops::LinearInput activated(const DecoderLayer& layer, const ops::LinearInput& x_
 
 at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
                         const ops::ComputeScope& compute) {
+  if (layer.experts)
+    return run_experts(*layer.experts, x_TD, layer.feed_forward_names, layer.names, context.balance, compute);
   const ops::LinearInput activated_TF = activated(layer, x_TD, context, compute);
   layer.names.backward(activated_TF.tensor(), layer.feed_forward_names.module);
   layer.names.forward(layer.feed_forward_names.down);
@@ -259,7 +261,7 @@ at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const
   const Branch feeds{names.module, names.norm_before, names.norm_after, layer.feed_forward_norms};
   const ops::LinearInput x_TD = branch_input(layer, feeds, stream_TD, context, compute);
   at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), stream_TD, context);
-  layer.names.backward(output_TD, names.down);
+  layer.names.backward(output_TD, layer.experts ? names.experts : names.down);
   return output_TD;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arch/architecture.h"
+#include "model/expert_layer.h"
 #include "ops/attention.h"
 #include "ops/biased_attention.h"
 #include "ops/linear.h"
@@ -41,7 +42,8 @@ struct DecoderLayer {
   std::optional<ops::Linear> fused;  // gate and up; else each by itself
   std::optional<ops::Linear> gate;
   ops::Linear up, down;
-  std::optional<size_t> rotary;  // which of LayerContext::turns; unset: heads are not turned
+  std::optional<ExpertWeights> experts;  // in the place of these three
+  std::optional<size_t> rotary;          // which of LayerContext::turns; unset: heads are not turned
 };
 
 // A layer's part of the cache: what was seen before, [B, K, capacity, E], of which `length` positions are in use; of a
@@ -65,6 +67,7 @@ struct LayerContext {
   double dropout = 0;           // of this pass
   bool rounds_inputs = false;   // of linear layers, each token in INT8: ops/fake_quantize.h
   bool training = false;
+  std::shared_ptr<ops::Balance> balance;  // of this pass's routers; null: they add nothing to the loss
 };
 
 // What differs from layer to layer, or needs a gradient.

@@ -39,6 +39,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
       adapters_[row.spec.name] = add(row);
     } else {
       places_[row.spec.name] = base_.size();
+      if (row.adapted()) adapter_places_[row.spec.name] = {row.adapter, row.adapter_rank};
       BaseParameter& parameter = base_.emplace_back(BaseParameter{row.spec});
       if (row.codes) {
         add_quantized(parameter, *row.codes, tables);
@@ -79,16 +80,30 @@ ops::Linear ModelParameters::linear(const std::string& module) const {
   ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
   linear.quantizer = weight.quantizer;
   linear.int8_activations = options_.int8_activations && weight.quantized;
-  const auto a = adapters_.find(module + ".lora_A.weight");
-  if (a == adapters_.end()) return linear;
+  linear.adapter = adapter(module + ".weight");
+  return linear;
+}
+
+std::optional<ops::LoraAdapter> ModelParameters::adapter(const std::string& parameter) const {
+  const auto found = adapter_places_.find(parameter);
+  if (found == adapter_places_.end()) return std::nullopt;
   const arch::LoraOptions& lora = *options_.parameters.lora;
   ops::LoraAdapter adapter;
-  adapter.a_RD = a->second;
-  adapter.b_NR = adapters_.at(module + ".lora_B.weight");
-  adapter.scaling = lora.scaling();
+  adapter.a_RD = adapters_.at(found->second.module + ".lora_A.weight");
+  adapter.b_NR = adapters_.at(found->second.module + ".lora_B.weight");
+  adapter.scaling = lora.scaling(found->second.rank);
   adapter.dropout = lora.dropout;
-  linear.adapter = std::move(adapter);
-  return linear;
+  return adapter;
+}
+
+ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::FeedForwardNames& names,
+                                       const arch::Experts& spec) const {
+  const auto stack = [&](const char* which) {
+    const std::string name = prefix + names.experts + which;
+    const BaseParameter& matrices = base_[places_.at(name)];
+    return ops::ExpertStack{matrices.tensor, matrices.quantized, adapter(name)};
+  };
+  return {spec, linear(prefix + names.router), {spec.count, stack(".gate_up_proj"), stack(".down_proj")}};
 }
 
 void ModelParameters::initialise_adapters() {
@@ -143,13 +158,15 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
   if (spec.cross) layer.cross = attention(prefix, spec, its.cross);
   layer.feed_forward_names = its.feed_forward;
   layer.feed_forward_norms = norms(prefix, spec, its.feed_forward.norm_before, its.feed_forward.norm_after);
-  if (spec.feed_forward.fused) {
+  if (spec.feed_forward.experts) {
+    layer.experts = experts(prefix, its.feed_forward, *spec.feed_forward.experts);
+  } else if (spec.feed_forward.fused) {
     layer.fused = linear(prefix + its.feed_forward.fused);
   } else {
     if (spec.feed_forward.gated) layer.gate = linear(prefix + its.feed_forward.gate);
     layer.up = linear(prefix + its.feed_forward.up);
   }
-  layer.down = linear(prefix + its.feed_forward.down);
+  if (!layer.experts) layer.down = linear(prefix + its.feed_forward.down);
   if (spec.attention.rotary) {
     const std::vector<arch::Rotary> all = architecture.rotaries();
     layer.rotary = static_cast<size_t>(std::find(all.begin(), all.end(), *spec.attention.rotary) - all.begin());

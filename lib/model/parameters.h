@@ -57,6 +57,9 @@ class ModelParameters {
   at::Tensor add(const arch::ParameterRow& row);
   void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables);
   ops::Linear linear(const std::string& module) const;
+  ExpertWeights experts(const std::string& prefix, const arch::FeedForwardNames& names,
+                        const arch::Experts& spec) const;
+  std::optional<ops::LoraAdapter> adapter(const std::string& parameter) const;
   BranchNorms norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
                     const char* after) const;
   AttentionWeights attention(const std::string& prefix, const arch::LayerSpec& spec,
@@ -67,6 +70,11 @@ class ModelParameters {
   std::vector<Parameter> all_;
   std::vector<BaseParameter> base_;       // these are the first of all_, quantized matrices by their parts
   std::map<std::string, size_t> places_;  // of these, by name
+  struct AdapterPlace {
+    std::string module;
+    int64_t rank = 0;
+  };
+  std::map<std::string, AdapterPlace> adapter_places_;  // by the name of what they adapt
   std::map<std::string, at::Tensor> adapters_;
   std::vector<bool> layer_trains_;
 };

@@ -206,14 +206,18 @@ at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
   TORCH_CHECK(!matrix.in_tiles, "codes in tiles are read by products of INT8 alone");
   if (!matrix.codes.is_cpu() && !matrix.codes.is_privateuseone()) return dequantize_in_parts(matrix, dtype);
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
+  dequantize_into(matrix, out_ND);
+  return out_ND;
+}
+
+void dequantize_into(const QuantizedMatrix& matrix, const at::Tensor& out_ND) {
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::dequantize", traffic(matrix.codes, matrix.scales, out_ND));
-  if (!out_ND.is_cpu()) return out_ND;
+  if (!out_ND.is_cpu()) return;
   if (quant::has_row_scales(matrix.scheme)) {
     dequantize_rows_on_cpu(matrix, rows(out_ND));
   } else {
     dequantize_blocks_on_cpu(matrix, rows(out_ND));
   }
-  return out_ND;
 }
 
 }  // namespace fathom::ops

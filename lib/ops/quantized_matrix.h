@@ -40,5 +40,7 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
 
 // The matrix [N, D] in FP32 or BF16, computed in FP32 and rounded once.
 at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype);
+// On a CPU: into out_ND, contiguous, of the matrix's size.
+void dequantize_into(const QuantizedMatrix& matrix, const at::Tensor& out_ND);
 
 }  // namespace fathom::ops

@@ -10,7 +10,9 @@
 #include "footprint/attention.h"
 #include "footprint/biased_attention.h"
 #include "footprint/elementwise.h"
+#include "footprint/experts.h"
 #include "footprint/linear.h"
+#include "plan/expert_operators.h"
 
 namespace fathom::plan {
 namespace {
@@ -42,6 +44,10 @@ const char* name_of_gradient(Role role) {
       return "gradients of relative positions";
     case Role::kProjection:
       return "gradients of projections";
+    case Role::kRouter:
+      return "gradients of routers";
+    case Role::kExperts:
+      return "gradients of experts";
     case Role::kBias:
       return "gradients of biases";
     case Role::kStepSizes:
@@ -129,6 +135,7 @@ class LayerOperators {
   }
 
   void feed_forward(const arch::FeedForwardNames& names) {
+    if (spec_.feed_forward.experts) return experts(names);
     constexpr const char *kGate = "gate and up", *kUp = "the up projection", *kDown = "the down projection";
     const int64_t inner = spec_.feed_forward.width;
     const bool gated = spec_.feed_forward.gated;
@@ -163,6 +170,30 @@ class LayerOperators {
     linear(step_, kDown, names.down, !drops_);
     alive({width_}, 1);
     add_to_stream(kDown, names.norm_after);
+  }
+
+  // The rows of both stacks are read by their module's name; what reads the norm is the first.
+  void experts(const arch::FeedForwardNames& names) {
+    constexpr const char *kRouting = "the router", *kExperts = "the experts";
+    begin_branch(kRouting, names.norm_before, {names.router, names.experts});
+    linear(step_, kRouting, names.router, before_).waiting = of_input();
+    alive({width_}, 1);
+    footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows);
+    sizes.makes_input_again = before_;
+    sizes.input_needs_gradient = branch_needs_;
+    const bool differentiated = made_needs_ || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
+    const auto push = [&](const char* part, footprint::Footprint footprint, Tensors gradients, bool keeps) {
+      if (!keeps) footprint.kept.clear();
+      operators_.push_back({part, std::move(footprint), std::move(gradients), {}});
+      alive({width_}, 1);
+    };
+    const auto stack = [&](const char* which) { return gradients_of_stack(subject_.rows, names.experts, which); };
+    push(kRouting, footprint::routing_footprint(step_, sizes), {}, differentiated);
+    operators_.back().waiting = of_input();
+    push(kExperts, footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"), differentiated);
+    push(kExperts, footprint::expert_down_footprint(step_, sizes), stack(".down_proj"), differentiated);
+    made_needs_ = differentiated;
+    add_to_stream(kExperts, names.norm_after);
   }
 
   // ---- operators.
@@ -301,11 +332,14 @@ class LayerOperators {
   footprint::LinearSizes sizes_of(std::string_view module) const {
     footprint::LinearSizes sizes;
     for (const ParameterRow* row : subject_.rows) {
-      if (row->spec.role != Role::kProjection || !belongs_to(*row, module)) continue;
+      const Role role = row->spec.role;
+      const bool reads = role == Role::kProjection || role == Role::kRouter ||
+                         (role == Role::kExperts && row->spec.name.ends_with(".gate_up_proj"));
+      if (!reads || !belongs_to(*row, module)) continue;
       sizes.out = row->spec.shape[0];
       sizes.in = row->spec.shape[1];
       sizes.trained = row->trained;
-      sizes.adapted = row->adapted;
+      sizes.adapted = row->adapted();
       sizes.codes = row->codes;
       sizes.fake_codes = fake_codes_;
     }

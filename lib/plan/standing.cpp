@@ -107,6 +107,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
   };
   ring("ring of batches, ids and targets", tokens, 16);
   if (run.loss_chunk_size > 0) ring("ring of batches, rows that count", tokens, 8);
+  if (architecture.router_aux_loss_coef > 0 && !run.packing) ring("ring of batches, padding", tokens, 4);
   if (run.packing) ring("ring of batches, positions", tokens, 4);
   if (architecture.encoder) ring("ring of batches, sources and their padding", workload.capacity_source_tokens, 9);
   if (!cuda) return moment;

@@ -29,6 +29,7 @@ std::optional<RunConfig> full_training(RunConfig run) {
   run.lora_dropout = plain.lora_dropout;
   run.target_modules = plain.target_modules;
   run.use_rslora = plain.use_rslora;
+  run.target_parameters = plain.target_parameters;
   run.modules_to_save = plain.modules_to_save;
   run.adapter_name_or_path = plain.adapter_name_or_path;
   return with_plain_base(run);

@@ -39,6 +39,16 @@ std::vector<uint8_t> padding_of(const data::Batch& batch) {
   return padding;
 }
 
+// One for each token that is no padding.
+std::vector<float> real_tokens_of(const data::Batch& batch) {
+  std::vector<float> real;
+  for (const int64_t length : batch.lengths) {
+    real.insert(real.end(), static_cast<size_t>(length), 1);
+    real.insert(real.end(), static_cast<size_t>(batch.length - length), 0);
+  }
+  return real;
+}
+
 }  // namespace
 
 BatchRing::BatchRing(const BatchCapacity& capacity, const RingColumns& columns, at::Device device,
@@ -57,6 +67,10 @@ BatchRing::BatchRing(const BatchCapacity& capacity, const RingColumns& columns, 
   if (columns.rows) {
     rows_ = at::zeros({kSlots, capacity.tokens}, options);
     ledger.claim(rows_, memory::Component::kFunctionality, "batch ring: rows that count");
+  }
+  if (columns.padding && !columns.documents) {
+    real_ = at::ones({kSlots, capacity.tokens}, options.dtype(at::kFloat));
+    ledger.claim(real_, memory::Component::kFunctionality, "batch ring: padding");
   }
   if (!columns.documents) return;
   positions_ = at::zeros({kSlots, capacity.tokens}, options.dtype(at::kInt));
@@ -100,6 +114,9 @@ DeviceBatch BatchRing::put(const data::Batch& batch) {
     const std::vector<int64_t> shape = {batch.rows, batch.source_length};
     result.inputs.source_BS = fill(source_.select(0, slot), shape, batch.source_ids);
     result.inputs.source_hidden_BS = fill(hidden_.select(0, slot), shape, padding_of(batch));
+  }
+  if (real_.defined()) {
+    result.inputs.real_BS = fill(real_.select(0, slot), {batch.rows, batch.length}, real_tokens_of(batch));
   }
   if (!rows_.defined() || count == tokens) {
     result.targets_N = fill(targets_.select(0, slot), {tokens}, batch.targets);

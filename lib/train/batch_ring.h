@@ -30,6 +30,7 @@ struct BatchCapacity {
 struct RingColumns {
   bool rows = false;       // the numbers of the rows that count
   bool documents = false;  // positions and borders of packed documents
+  bool padding = false;    // which tokens are none, of padded rows, for routers
 };
 
 class BatchRing {
@@ -48,6 +49,7 @@ class BatchRing {
 
   at::Tensor ids_, targets_, rows_;  // [kSlots, capacity.tokens]; rows_ undefined where none are picked
   at::Tensor source_, hidden_;       // [kSlots, capacity.source_tokens]; undefined without sources
+  at::Tensor real_;                  // FP32, likewise, where routers ask
   at::Tensor positions_;             // int32, likewise, of packed batches
   at::Tensor borders_;               // int32 [kSlots, capacity.tokens + 1], of packed batches on CUDA
   int64_t next_ = 0;

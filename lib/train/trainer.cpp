@@ -101,14 +101,18 @@ Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& 
       autocast_(autocast_type(config)),
       loss_chunk_(config.loss_chunk_size),
       model_(architecture, options),
-      ring_(capacity, {.rows = config.loss_chunk_size > 0, .documents = config.packing}, placement.device,
-            *placement.ledger) {
+      ring_(capacity,
+            {.rows = config.loss_chunk_size > 0,
+             .documents = config.packing,
+             .padding = architecture.router_aux_loss_coef > 0},
+            placement.device, *placement.ledger) {
   ops::use_tf32(config.tf32, placement.device);
 }
 
-at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale) {
+at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale, double router_share) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale});
+  return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale},
+                     router_share);
 }
 
 Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
@@ -181,10 +185,10 @@ memory::Memory Trainer::loaded() {
   return label(placement_);
 }
 
-at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator) {
+at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share) {
   ledger::Ledger& ledger = *placement_.ledger;
   ledger.begin_phase(memory::Phase::kForward);
-  at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1);
+  at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1, router_share);
   ledger.end_phase();
   ledger.begin_phase(memory::Phase::kBackward);
   ledger.enter("loss");
@@ -236,7 +240,8 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
-      const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)));
+      const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
+                                         1 / static_cast<double>(micro_batches.size()));
       if (loss_sum.defined()) {
         loss_sum.add_(loss);
       } else {

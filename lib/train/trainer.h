@@ -75,8 +75,8 @@ class Evaluator {
   // Copies the batch into the ring.
   DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
   // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
-  // a chunk of loss_chunk_size rows. Its gradients are multiplied by gradient_scale.
-  at::Tensor loss(const DeviceBatch& batch, double denominator, double gradient_scale = 1);
+  // a chunk of loss_chunk_size rows. Its gradients are multiplied by gradient_scale. router_share: as Decoder::loss.
+  at::Tensor loss(const DeviceBatch& batch, double denominator, double gradient_scale = 1, double router_share = 1);
 
  private:
   Placement placement_;
@@ -110,10 +110,10 @@ class Trainer {
   memory::Memory loaded();
 
   // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared. The loss of a
-  // micro-batch is its sum over target tokens divided by the target tokens of the whole step. Where the loss or the
-  // gradient norm is not finite, the step is skipped while a loss scale can be lowered; else Error is thrown, before
-  // the weights are touched, naming where it was first seen. before_update: called before the first weight or optimizer
-  // state changes.
+  // micro-batch is its sum over target tokens divided by the target tokens of the whole step, with its share of the
+  // mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while a
+  // loss scale can be lowered; else Error is thrown, before the weights are touched, naming where it was first seen.
+  // before_update: called before the first weight or optimizer state changes.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
                   const std::function<void()>& before_update = nullptr);
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr) {
@@ -132,7 +132,7 @@ class Trainer {
   memory::Memory saving(const std::function<void()>& save);
 
  private:
-  at::Tensor accumulate(const DeviceBatch& batch, double denominator);
+  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
   [[noreturn]] void fail_not_finite(double loss) const;

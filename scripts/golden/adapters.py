@@ -35,19 +35,35 @@ ADAPTERS = {
     "whole_tied": dict(seed=75, base="tied", batch=(2, 17),
                        lora=dict(r=3, lora_alpha=36, target_modules=["o_proj"], modules_to_save=["embed_tokens"],
                                  ensure_weight_tying=True)),
+    # Attention, routers and experts, whose gate and up projections have the rank of both.
+    "experts": dict(seed=76, base="qwen3_moe", batch=(2, 18), lora=dict(r=2, lora_alpha=10, target_modules="all-linear")),
+    "experts_of_mixtral": dict(seed=77, base="mixtral", batch=(2, 15),
+                               lora=dict(r=3, lora_alpha=20, use_rslora=True, target_modules=["q_proj", "w1", "w3"])),
+    "experts_of_granite": dict(seed=79, base="granite_moe_adapted", batch=(1, 26),
+                               lora=dict(r=2, lora_alpha=24, target_modules=["v_proj"],
+                                         target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"])),
+    "down_alone": dict(seed=78, base="olmoe_normalised", batch=(1, 27),
+                       lora=dict(r=2, lora_alpha=36, target_modules=["v_proj", "o_proj"],
+                                 target_parameters=["mlp.experts.down_proj"])),
 }
+
+
+def eager(base):
+    has_experts = "num_experts_per_tok" in json.loads((base / "config.json").read_text())
+    return dict(attn_implementation="eager") | (dict(experts_implementation="eager") if has_experts else {})
 
 
 def write(name, case, folder):
     generator = torch.Generator().manual_seed(case["seed"])
     base = REPOSITORY / "tests" / "model" / "golden" / case["base"]
-    model = AutoModelForCausalLM.from_pretrained(base, attn_implementation="eager", dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, **eager(base))
     ids, targets = draw_batch({"batch": case["batch"], "config": {"vocab_size": model.config.vocab_size}}, generator)
     adapted = get_peft_model(model, LoraConfig(lora_dropout=0.0, task_type="CAUSAL_LM", **case["lora"]))
     for parameter in (p for p in adapted.parameters() if p.requires_grad):
         noise = torch.randn(parameter.shape, generator=generator) * 0.1
-        lora = parameter.shape[0] == case["lora"]["r"] or parameter.shape[-1] == case["lora"]["r"]
-        parameter.data.copy_(noise if lora else parameter + noise)
+        sizes = parameter.shape[0], parameter.shape[-1]
+        whole = "modules_to_save" in case["lora"] and case["lora"]["r"] not in sizes
+        parameter.data.copy_(parameter + noise if whole else noise)
     adapted.peft_config["default"].base_model_name_or_path = case["base"]
     adapted.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)

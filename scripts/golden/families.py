@@ -248,6 +248,82 @@ SHAPES = {
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=True, pad_token_id=0,
                     attention_bias=False,
                     rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 1.0})),
+    # The middle layer has no experts; the chosen weights add up to one.
+    "qwen3_moe": dict(
+        family="qwen3_moe", seed=301, dtype=torch.bfloat16, spread=0.45, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=40,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=12, rms_norm_eps=1e-6, tie_word_embeddings=False,
+                    moe_intermediate_size=19, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True,
+                    mlp_only_layers=[1], rope_parameters=DEFAULT_ROPE)),
+    # Every second layer has experts, of which one is chosen; what the routers add is in the loss.
+    "qwen3_moe_balanced": dict(
+        family="qwen3_moe", seed=1302, dtype=torch.float16, spread=0.4, batch=(3, 13), targets="all-linear", r=2, alpha=16,
+        config=dict(vocab_size=61, hidden_size=26, intermediate_size=29, num_hidden_layers=4, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-4, tie_word_embeddings=True,
+                    attention_bias=True, moe_intermediate_size=23, num_experts=3, num_experts_per_tok=1,
+                    norm_topk_prob=False, decoder_sparse_step=2, output_router_logits=True, router_aux_loss_coef=0.3,
+                    rope_parameters=DEFAULT_ROPE)),
+    # Every layer sees 9 positions.
+    "qwen3_moe_windowed": dict(
+        family="qwen3_moe", seed=1303, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=None, r=3, alpha=24,
+        target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"],
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, head_dim=10, rms_norm_eps=1e-5, tie_word_embeddings=False,
+                    moe_intermediate_size=17, num_experts=7, num_experts_per_tok=3, norm_topk_prob=False,
+                    use_sliding_window=True, sliding_window=9, rope_parameters=DEFAULT_ROPE)),
+    "mixtral": dict(
+        family="mixtral", seed=1311, dtype=torch.bfloat16, spread=0.4, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
+        alpha=40,
+        config=dict(vocab_size=57, hidden_size=24, intermediate_size=35, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-5, tie_word_embeddings=False, num_local_experts=4,
+                    num_experts_per_tok=2, rope_parameters={"rope_type": "default", "rope_theta": 1000000.0})),
+    # Every layer sees 7 positions; scaled by the root of the rank, with both projections of a gate as one matrix.
+    "mixtral_windowed": dict(
+        family="mixtral", seed=312, dtype=torch.float32, spread=0.4, batch=(3, 12), targets=["w1", "w2", "w3", "gate"],
+        r=2, alpha=8, rslora=True,
+        config=dict(vocab_size=63, hidden_size=27, intermediate_size=22, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-4, tie_word_embeddings=True,
+                    num_local_experts=3, num_experts_per_tok=1, sliding_window=7, output_router_logits=True,
+                    router_aux_loss_coef=0.2, rope_parameters=DEFAULT_ROPE)),
+    # All experts are chosen.
+    "mixtral_all": dict(
+        family="mixtral", seed=313, dtype=torch.float16, spread=0.4, batch=(1, 31), targets=None, r=3, alpha=240,
+        target_parameters=["down_proj"],
+        config=dict(vocab_size=71, hidden_size=30, intermediate_size=21, num_hidden_layers=1, num_attention_heads=5,
+                    num_key_value_heads=5, head_dim=8, rms_norm_eps=1e-6, tie_word_embeddings=False,
+                    num_local_experts=3, num_experts_per_tok=3, rope_parameters=DEFAULT_ROPE)),
+    # Norms over all heads; weights as they are.
+    "olmoe": dict(
+        family="olmoe", seed=1321, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        alpha=64,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=17, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=False, num_experts=6,
+                    num_experts_per_tok=3, output_router_logits=True, router_aux_loss_coef=0.1, pad_token_id=None,
+                    eos_token_id=1, rope_parameters=DEFAULT_ROPE)),
+    "olmoe_normalised": dict(
+        family="olmoe", seed=1322, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=None, r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "gate.weight"],
+        config=dict(vocab_size=65, hidden_size=24, intermediate_size=13, num_hidden_layers=2, num_attention_heads=3,
+                    rms_norm_eps=1e-3, tie_word_embeddings=True, num_experts=9, num_experts_per_tok=2,
+                    norm_topk_prob=True, attention_bias=True, pad_token_id=None, eos_token_id=1,
+                    rope_parameters=DEFAULT_ROPE)),
+    # Experts in one tensor, and Granite's multipliers.
+    "granite_moe": dict(
+        family="granitemoe", seed=3331, dtype=torch.bfloat16, spread=0.4, batch=(2, 19), targets="all-linear", r=4,
+        alpha=64,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=17, num_hidden_layers=2, num_attention_heads=4,
+                    num_key_value_heads=2, rms_norm_eps=1e-6, tie_word_embeddings=True, num_local_experts=6,
+                    num_experts_per_tok=3, output_router_logits=True, router_aux_loss_coef=0.1,
+                    embedding_multiplier=1.5, attention_multiplier=0.3, residual_multiplier=0.8, logits_scaling=0.7,
+                    rope_parameters=DEFAULT_ROPE)),
+    "granite_moe_adapted": dict(
+        family="granitemoe", seed=332, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
+        target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
+        config=dict(vocab_size=65, hidden_size=24, intermediate_size=13, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False, num_local_experts=5,
+                    num_experts_per_tok=1, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
+                    residual_multiplier=0.5, logits_scaling=0.5, rope_parameters=DEFAULT_ROPE)),
 }
 
 if __name__ == "__main__":

@@ -52,7 +52,9 @@ def build(shape, generator):
     """The model with weights that the storage type holds exactly: wide enough that logits have a spread of 1 or more."""
     settings = dict(max_position_embeddings=64, bos_token_id=1, eos_token_id=2) | shape["config"]
     config = CONFIG_MAPPING[shape.get("family", "llama")](**settings)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+    has_experts = hasattr(config, "num_experts_per_tok")
+    eager = dict(attn_implementation="eager") | (dict(experts_implementation="eager") if has_experts else {})
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, **eager)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         value = noise * shape["spread"] if parameter.dim() > 1 else 1 + 0.2 * noise
@@ -79,12 +81,35 @@ def loss_of(logits, targets):
     return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
 
 
+def loss_with_routers(model, ids, targets):
+    """Of a batch, with what its routers add where the configuration asks for it."""
+    output = model(ids)
+    loss = loss_of(output.logits, targets)
+    if getattr(model.config, "output_router_logits", False):
+        loss = loss + model.config.router_aux_loss_coef * output.aux_loss
+    return loss
+
+
+def router_margin(model, ids):
+    """How much likelier the last chosen expert is than the first that is not, where routers are closest to a tie."""
+    if not hasattr(model.config, "num_experts_per_tok"):
+        return 1.0
+    chosen = model.config.num_experts_per_tok
+    margin = 1.0
+    with torch.no_grad():
+        for logits in model(ids, output_router_logits=True).router_logits:
+            best = logits.softmax(-1).sort(-1, descending=True).values
+            if chosen < best.shape[-1]:
+                margin = min(margin, (best[:, chosen - 1] - best[:, chosen]).min().item())
+    return margin
+
+
 def measure(model, ids, targets, prefix, tensors):
     """Logits, a gradient for every trained parameter, then ten steps of AdamW; returns the losses."""
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     logits = model(ids).logits
     tensors[prefix + "logits"] = logits.detach()
-    loss_of(logits, targets).backward()
+    loss_with_routers(model, ids, targets).backward()
     for name, parameter in trained.items():
         tensors[prefix + "gradient." + plain_name(name)] = parameter.grad.clone()
     optimizer = torch.optim.AdamW(
@@ -93,7 +118,7 @@ def measure(model, ids, targets, prefix, tensors):
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = loss_of(model(ids).logits, targets)
+        loss = loss_with_routers(model, ids, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(list(trained.values()), 1.0)
         optimizer.step()
@@ -118,7 +143,8 @@ def continue_greedily(model, ids):
 def plain_name(name):
     """PEFT's names inside its wrappers, as it stores them."""
     plain = name.removeprefix("base_model.model.").replace(".default.", ".")
-    return plain.replace(".base_layer.", ".").replace(".modules_to_save.", ".")
+    return plain.replace(".base_layer.weight", ".weight").replace(".base_layer.bias", ".bias").replace(
+        ".modules_to_save.", ".")
 
 
 def write(name, shape, folder):
@@ -133,10 +159,13 @@ def write(name, shape, folder):
 
     tensors = {}
     continuation = continue_greedily(model, ids)
+    margin = router_margin(model, ids)
+    assert margin > 1e-4, f"a router is {margin:.1e} from a tie"
     losses = measure(model, ids, targets, "", tensors)
 
     model.load_state_dict(state)
     lora = LoraConfig(r=shape["r"], lora_alpha=shape["alpha"], lora_dropout=0.0, target_modules=shape["targets"],
+                      target_parameters=shape.get("target_parameters"), use_rslora=shape.get("rslora", False),
                       task_type="CAUSAL_LM")
     adapted = get_peft_model(model, lora)
     for key, parameter in adapted.named_parameters():
@@ -153,7 +182,9 @@ def write(name, shape, folder):
     save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "expected.safetensors")
     expected = {"ids": ids.tolist(), "targets": targets.tolist(), "losses": losses, "lora_losses": lora_losses,
                 "continuation": continuation,
-                "lora": {"r": shape["r"], "alpha": shape["alpha"], "target_modules": shape["targets"] or []}}
+                "lora": {"r": shape["r"], "alpha": shape["alpha"], "target_modules": shape["targets"] or [],
+                         "target_parameters": shape.get("target_parameters") or [],
+                         "use_rslora": shape.get("rslora", False)}}
     (folder / "expected.json").write_text(json.dumps(expected) + "\n")
 
 

@@ -32,6 +32,8 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"qwen3-14b", 14'768'307'200},        {"qwen3-32b", 32'762'123'264},
       {"olmo-2-1b", 1'484'916'736},         {"olmo-2-7b", 7'298'617'344},
       {"olmo-2-13b", 13'716'198'400},       {"olmo-2-32b", 32'234'279'936},
+      {"mixtral-8x7b", 46'702'792'704},     {"olmoe-1b-7b", 6'919'161'856},
+      {"qwen3-30b-a3b", 30'532'122'624},    {"qwen3-235b-a22b", 235'093'634'560},
       {"flan-t5-small", 76'961'152},        {"flan-t5-base", 247'577'856},
       {"flan-t5-large", 783'150'080},       {"flan-t5-xl", 2'849'757'184},
       {"flan-t5-xxl", 11'135'332'352},      {"t5-small", 60'506'624},
@@ -53,6 +55,16 @@ Architecture architecture_of(const std::string& name) {
   return parse_architecture(read_json(kModels / name / "config.json"), name);
 }
 
+// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B": the embedding counts among them.
+TEST(KnownShapes, MultiplyATokenWithAFewOfTheirExperts) {
+  EXPECT_EQ(active_parameter_count(architecture_of("mixtral-8x7b")), 12'879'925'248);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-30b-a3b"))), 3.3e9, 0.1e9);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-235b-a22b"))), 22e9, 0.5e9);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("olmoe-1b-7b"))), 1.3e9, 0.1e9);
+  const Architecture llama = architecture_of("llama-3.2-1b");
+  EXPECT_EQ(active_parameter_count(llama), parameter_count(llama));
+}
+
 TEST(KnownShapes, AreOfTheirFamilies) {
   const auto scaling_of = [](const char* name) {
     return architecture_of(name).layers.front().attention.rotary->scaling;
@@ -67,6 +79,9 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(architecture_of("qwen3-0.6b").layers.front().attention.query_key_norm, QueryKeyNorm::kEachHead);
   EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
   EXPECT_EQ(architecture_of("olmo-2-7b").layers.front().norms, NormPlacement::kAfter);
+  EXPECT_EQ(*architecture_of("mixtral-8x7b").experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
+  EXPECT_EQ(*architecture_of("qwen3-30b-a3b").experts(), (Experts{128, 8, true}));
+  EXPECT_EQ(*architecture_of("olmoe-1b-7b").experts(), (Experts{64, 8, false}));
   const Architecture flan = architecture_of("flan-t5-xl"), first = architecture_of("t5-small");
   EXPECT_EQ(flan.encoder, (Encoder{24, 0}));
   EXPECT_EQ(flan.relative, (RelativePositions{32, 128}));

@@ -47,7 +47,7 @@ class ParameterTables : public testing::Test {
   Names adapted(const Names& targets) const {
     Names names;
     for (const ParameterRow& row : table(targets).rows) {
-      if (row.adapted) names.push_back(row.spec.module());
+      if (row.adapted()) names.push_back(row.spec.module());
     }
     return names;
   }

@@ -49,9 +49,9 @@ class PeftAdapter : public testing::TestWithParam<const char*> {
   model::Decoder load(const fs::path& adapter, bool checkpointing = false) const {
     model::ModelOptions options;
     options.gradient_checkpointing = checkpointing;
-    options.parameters.lora =
-        arch::LoraOptions{settings_.lora_r,         settings_.lora_alpha, settings_.lora_dropout,
-                          settings_.target_modules, settings_.use_rslora, settings_.modules_to_save};
+    options.parameters.lora = arch::LoraOptions{
+        settings_.lora_r,     settings_.lora_alpha,      settings_.lora_dropout,     settings_.target_modules,
+        settings_.use_rslora, settings_.modules_to_save, settings_.target_parameters};
     model::Decoder model(base_.architecture, options);
     model.load(base_.folder, 1);
     load_adapter(adapter, model);
@@ -184,7 +184,8 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, PeftAdapter,
                          testing::Values("plain", "rank_stabilised", "whole_vocabulary", "whole_projections",
-                                         "whole_tied"),
+                                         "whole_tied", "experts", "experts_of_mixtral", "down_alone",
+                                         "experts_of_granite"),
                          [](const auto& info) { return info.param; });
 
 class TiedApart : public PeftAdapter {};

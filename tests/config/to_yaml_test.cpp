@@ -57,6 +57,7 @@ RunConfig any_config() {
     run.target_modules = *rc::gen::oneOf(rc::gen::just(std::vector<std::string>{}),
                                          rc::gen::just(std::vector<std::string>{"all-linear"}),
                                          rc::gen::unique<std::vector<std::string>>(path()));
+    run.target_parameters = *rc::gen::unique<std::vector<std::string>>(path());
     run.modules_to_save = *rc::gen::unique<std::vector<std::string>>(path());
   }
   run.bf16 = truth() && !(run.method == Method::kFull && run.dtype == DType::kBF16);

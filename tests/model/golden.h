@@ -65,6 +65,8 @@ struct Golden {
     } else {
       lora.target_modules = modules.get<std::vector<std::string>>();
     }
+    lora.target_parameters = expected["lora"].value("target_parameters", std::vector<std::string>());
+    lora.rank_stabilised = expected["lora"].value("use_rslora", false);
     const weights::SafetensorsFile file(folder.path() / "expected.safetensors");
     for (const weights::TensorInfo& info : file.tensors()) {
       tensors[info.name] =

@@ -51,15 +51,17 @@ bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
 
 // As T5 1.0: no gate, one matrix for embedding and head with a scale; as FLAN-T5: gated, with dropout of its own.
 constexpr size_t kT5 = 5, kFlanT5 = 6;
-bool encodes(const Levels& levels) { return levels[kFamily] >= kT5; }
+constexpr size_t kWithExperts = 7;
+bool encodes(const Levels& levels) { return levels[kFamily] == kT5 || levels[kFamily] == kFlanT5; }
 
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
 
 // Levels that mean nothing beside the others, turned into what holds then, so that a level which a run has is one that
 // its memory shows: only LoRA has a frozen base, weights in FP16 and modules trained beside it (which FP16 cannot be);
 // only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
-// which cannot be merged first. An encoder and decoder has one kind of attention, whose heads have their own keys, no
-// windows, no rows of documents, and is not computed in FP16.
+// which cannot be merged first; neither are experts rounded, nor is there dropout before them. An encoder and decoder
+// has one kind of attention, whose heads have their own keys, no windows, no rows of documents, and is not computed in
+// FP16.
 Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
@@ -73,7 +75,9 @@ Levels in_effect(Levels levels) {
   const bool trains_bf16 = full && (levels[kPrecision] == 2 || levels[kPrecision] == 3);
   const bool is_adamw = levels[kOptimizer] == 0 || levels[kOptimizer] >= 4;
   if (!trains_bf16 || !is_adamw) levels[kMasters] = 0;
-  if (levels[kBase] > 0 || has_dropout(levels)) levels[kQat] = 0;
+  const bool experts = levels[kFamily] == kWithExperts;
+  if (experts && levels[kMethod] == 4) levels[kMethod] = 3;
+  if (levels[kBase] > 0 || has_dropout(levels) || experts) levels[kQat] = 0;
   return levels;
 }
 
@@ -192,12 +196,15 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
   constexpr std::array<const char*, 5> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
                                                     "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
-  architecture.family = kFamilies[level];
+  architecture.family = level == kWithExperts ? "Qwen3MoeForCausalLM" : kFamilies[level];
   layer.attention.input_bias = level == 1 || level == 2;
   layer.attention.output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  if (level == 3 || level == kWithExperts) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
+  if (level != kWithExperts) return;
+  layer.feed_forward.experts = arch::Experts{.count = 5, .per_token = 2, .normalised = true};
+  architecture.router_aux_loss_coef = 0.01;
 }
 
 // As Mistral, or as Qwen2 has it: from some layer on.
@@ -367,7 +374,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5"}},
+      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/json.h"
 #include "base/split_mix.h"
 #include "checkpoint/checkpoint.h"
 #include "train/random_state.h"
@@ -32,13 +33,32 @@ class Threads {
   int before_;
 };
 
+// What a checkpoint reads of it: which parameters a folder has in parts.
+Json config_of(const arch::Architecture& architecture) {
+  if (architecture.experts() == nullptr) return Json::object();
+  const arch::LayerSpec& layer = architecture.layers.front();
+  return {{"architectures", {architecture.family}},
+          {"vocab_size", architecture.vocab_size},
+          {"hidden_size", architecture.hidden_size},
+          {"intermediate_size", layer.feed_forward.width},
+          {"moe_intermediate_size", layer.feed_forward.width},
+          {"num_experts", architecture.experts()->count},
+          {"num_experts_per_tok", architecture.experts()->per_token},
+          {"num_hidden_layers", architecture.num_hidden_layers()},
+          {"num_attention_heads", layer.attention.heads},
+          {"num_key_value_heads", layer.attention.key_value_heads},
+          {"head_dim", layer.attention.head_dim},
+          {"tie_word_embeddings", architecture.tie_word_embeddings}};
+}
+
 // A folder for one checkpoint, beside a config.json as a model's folder has it.
 class ScratchFolder {
  public:
-  ScratchFolder() : path_(fs::temp_directory_path() / ("fathom-matrix-" + std::to_string(getpid()))) {
+  explicit ScratchFolder(const arch::Architecture& architecture)
+      : path_(fs::temp_directory_path() / ("fathom-matrix-" + std::to_string(getpid()))) {
     fs::remove_all(path_);
     fs::create_directories(path_ / "model");
-    std::ofstream(path_ / "model" / "config.json") << "{}\n";
+    std::ofstream(path_ / "model" / "config.json") << format_json(config_of(architecture));
   }
   ~ScratchFolder() { fs::remove_all(path_); }
   ScratchFolder(const ScratchFolder&) = delete;
@@ -95,7 +115,7 @@ std::vector<data::Batch> random_batches(const std::vector<schedule::BatchShape>&
 }
 
 memory::Memory save(train::Trainer& trainer, int64_t step) {
-  const ScratchFolder folder;
+  const ScratchFolder folder(trainer.model().architecture());
   return trainer.saving([&] {
     checkpoint::Snapshot snapshot;
     for (const model::Parameter& parameter : trainer.model().trained_parameters()) {

@@ -37,8 +37,29 @@ Words some_of(const Words& words, double share, Dice& dice) {
   return some;
 }
 
+// Of experts the gate and up projections, which are one matrix, are named together, and nothing is dropped.
+Value draw_expert_targets(Draft& draft) {
+  const bool drops = !draft.is("lora_dropout", "0") && !draft.rarely();
+  if (!drops && draft.dice.chance(0.3)) return "all-linear";
+  Words some = some_of({"q_proj", "k_proj", "v_proj", "o_proj"}, 0.4, draft.dice);
+  if (draft.is_granite()) return some.empty() ? std::nullopt : Value(list_of(some));
+  if (!drops && draft.dice.chance(0.4)) some.insert(some.end(), {"gate_proj", "up_proj"});
+  if (!drops && draft.dice.chance(0.3)) some.emplace_back("down_proj");
+  return some.empty() ? std::nullopt : Value(list_of(some));
+}
+
+Value draw_target_parameters(Draft& draft) {
+  if (!draft.lora() || (!draft.has_experts() && !draft.rarely())) return std::nullopt;
+  if (draft.dice.chance(0.6) || (!draft.is("lora_dropout", "0") && !draft.rarely())) return std::nullopt;
+  const Words some =
+      some_of({"experts.gate_up_proj", "experts.down_proj", draft.is_granite() ? "router.weight" : "gate.weight"}, 0.5,
+              draft.dice);
+  return some.empty() ? std::nullopt : Value(list_of(some));
+}
+
 Value draw_target_modules(Draft& draft) {
   if (!draft.lora() || draft.dice.chance(0.35)) return std::nullopt;
+  if (draft.has_experts()) return draw_expert_targets(draft);
   if (draft.dice.chance(0.4)) return "all-linear";
   const Words some = some_of(projections_of(draft.run.model), 0.4, draft.dice);
   return some.empty() ? std::nullopt : Value(list_of(some));
@@ -55,7 +76,7 @@ Value draw_modules_to_save(Draft& draft) {
                                        : Words{"embed_tokens", "lm_head", "norm"},
                        0.5, draft.dice);
   const std::string& targets = draft.run.value("target_modules");
-  if (!draft.quantized() && targets != "all-linear") {
+  if (!draft.quantized() && !draft.has_experts() && targets != "all-linear") {
     const std::string adapted =
         targets == "null" ? (draft.encodes() ? "[q, v]" : "[q_proj, v_proj, qkv_proj]") : targets;
     for (const std::string& name : some_of(projections_of(draft.run.model), 0.15, draft.dice)) {
@@ -100,6 +121,7 @@ Value draw_master_weights(Draft& draft) {
 
 Value draw_qat(Draft& draft) {
   if (draft.quantized() || draft.dice.chance(0.85)) return std::nullopt;
+  if (draft.has_experts() && !draft.rarely()) return std::nullopt;
   if (draft.fits_int4() || draft.rarely()) return draft.dice.one_of<std::string>({"int8", "int4", "none"});
   return draft.dice.one_of<std::string>({"int8", "int8", "none"});
 }
@@ -240,6 +262,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"use_rslora", [](Draft& draft) { return flag(draft, 0.3, draft.lora()); }},
       {"target_modules", draw_target_modules},
+      {"target_parameters", draw_target_parameters},
       {"modules_to_save", draw_modules_to_save},
       {"adapter_name_or_path",
        [](Draft& draft) { return draft.lora() ? maybe(draft, 0.15, {"adapter"}) : std::nullopt; }},

@@ -21,6 +21,8 @@ struct Draft {
 
   bool is(const std::string& key, std::string_view word) const { return run.is(key, word); }
   bool lora() const { return is("method", "lora"); }
+  bool is_granite() const { return run.model.value("model_type", "") == "granitemoe"; }
+  bool has_experts() const { return run.model.contains("num_experts_per_tok"); }
   bool encodes() const { return run.encodes(); }
   bool on_gpu() const { return !run.gpu.empty(); }
   bool quantized() const {

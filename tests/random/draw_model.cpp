@@ -48,10 +48,32 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   if (family.windows == arch::Windows::kEveryLayer || family.windows == arch::Windows::kNamedLayers) {
     model["sliding_window"] = dice.chance(0.2) ? Json(nullptr) : Json(window);
     if (family.full_attention_every > 0 && dice.chance(0.5)) model["sliding_window_pattern"] = dice.between(1, 3);
+  } else if (family.windows == arch::Windows::kEveryIfAsked) {
+    model["use_sliding_window"] = dice.chance(0.5);
+    model["sliding_window"] = window;
   } else if (family.windows == arch::Windows::kChosenLayers && dice.chance(0.5)) {
     model["use_sliding_window"] = true;
     model["sliding_window"] = window;
     model["max_window_layers"] = dice.between(0, model["num_hidden_layers"].get<int64_t>());
+  }
+}
+
+// Odd counts, all of them chosen or one; what routers add to the loss.
+void draw_experts(Json& model, const arch::Family& family, Dice& dice) {
+  if (family.experts == arch::ExpertKeys::kNone) return;
+  const int64_t count = dice.between(1, 9);
+  const bool always_normalised =
+      family.experts == arch::ExpertKeys::kMixtral || family.experts == arch::ExpertKeys::kGraniteMoe;
+  model[always_normalised ? "num_local_experts" : "num_experts"] = count;
+  model["num_experts_per_tok"] = dice.between(1, std::min<int64_t>(count, 4));
+  if (!always_normalised) model["norm_topk_prob"] = dice.chance(0.5);
+  model["output_router_logits"] = dice.chance(0.4);
+  if (family.experts == arch::ExpertKeys::kQwen3Moe) {
+    model["moe_intermediate_size"] = dice.between(8, 96);
+    model["decoder_sparse_step"] = dice.one_of<int64_t>({1, 1, 2});
+    if (dice.chance(0.3)) model["mlp_only_layers"] = {dice.between(0, 3)};
+  } else {
+    model["intermediate_size"] = dice.between(8, 160);
   }
 }
 
@@ -133,6 +155,7 @@ Json draw_model(Dice& dice) {
     model["attention_bias"] = dice.chance(0.2);
   if (family.feed_forward_bias == arch::Bias::kByKey) model["mlp_bias"] = dice.chance(0.2);
   draw_window(model, family, dice);
+  draw_experts(model, family, dice);
   draw_positions(model, family, dice);
   draw_scales(model, family, dice);
   model["max_position_embeddings"] = dice.one_of<int64_t>({64, 512, 512, 4096});

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "arch/architecture.h"
+#include "arch/stored_parts.h"
 #include "base/dtype.h"
 #include "base/file.h"
 #include "tests/random/dice.h"
@@ -44,22 +45,32 @@ void write_weights(const RandomRun& run, const fs::path& folder, Dice& dice) {
   const DType type = dtype_from_name(run.weights);
   std::vector<std::vector<weights::TensorSource>> shards(static_cast<size_t>(run.shards));
   std::vector<std::string> contents;  // of all tensors, which the sources point into
+  std::vector<arch::StoredPart> parts;
+  std::vector<const arch::ParameterSpec*> owners;
   const std::vector<arch::ParameterSpec> specs = arch::parameter_specs(architecture);
-  contents.reserve(specs.size());
+  for (const arch::ParameterSpec& spec : specs) {
+    for (arch::StoredPart& part : arch::stored_parts(architecture, spec)) {
+      parts.push_back(std::move(part));
+      owners.push_back(&spec);
+    }
+  }
+  contents.reserve(parts.size());
   Json map = Json::object();
   const auto name_of = [&](size_t shard) {
     return run.shards == 1 ? std::string("model.safetensors") : "model-" + std::to_string(shard + 1) + ".safetensors";
   };
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const std::string& bytes = contents.emplace_back(random_bytes(specs[i], type, dice));
-    const size_t shard = i * shards.size() / specs.size();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    arch::ParameterSpec spec = *owners[i];
+    spec.shape = parts[i].shape;
+    const std::string& bytes = contents.emplace_back(random_bytes(spec, type, dice));
+    const size_t shard = i * shards.size() / parts.size();
     weights::TensorSource source;
-    source.name = specs[i].name;
+    source.name = parts[i].name;
     source.dtype = type;
-    source.shape = specs[i].shape;
+    source.shape = parts[i].shape;
     source.data = reinterpret_cast<const std::byte*>(bytes.data());
     shards[shard].push_back(source);
-    map[specs[i].name] = name_of(shard);
+    map[parts[i].name] = name_of(shard);
   }
   for (size_t i = 0; i < shards.size(); ++i) weights::write_safetensors(folder / name_of(i), shards[i]);
   if (run.shards > 1) {
@@ -189,8 +200,8 @@ std::string joined(const std::vector<std::string>& lines, size_t begin, size_t e
 std::string adapter_yaml(const RandomRun& run) {
   std::string yaml = "output_dir: adapter\ndevice: cpu\nmax_steps: 1\nsave_strategy: \"no\"\n";
   for (const char* key : {"model_name_or_path", "random_init", "method", "lora_r", "lora_alpha", "use_rslora",
-                          "target_modules", "modules_to_save", "load_in_8bit", "load_in_4bit", "load_in_fp8",
-                          "train_file", "dataset_format", "max_length", "max_target_length"}) {
+                          "target_modules", "target_parameters", "modules_to_save", "load_in_8bit", "load_in_4bit",
+                          "load_in_fp8", "train_file", "dataset_format", "max_length", "max_target_length"}) {
     if (run.keys.contains(key)) yaml += std::string(key) + ": " + run.keys.at(key) + "\n";
   }
   return yaml;

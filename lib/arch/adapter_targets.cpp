@@ -1,0 +1,121 @@
+// After PEFT's tuners_utils.py and transformers_weight_conversion.py.
+#include "arch/adapter_targets.h"
+
+#include <algorithm>
+#include <set>
+
+#include "arch/parameter_table.h"
+#include "base/error.h"
+
+namespace fathom::arch {
+namespace {
+
+constexpr const char *kGateUp = "gate_up_proj", *kDown = "down_proj", *kRouterWeight = "gate.weight";
+
+// In target_modules the names that mean experts or a router, and the parameters that they are now.
+const std::map<std::string, std::string>& expert_targets() {
+  static const std::map<std::string, std::string> targets = {
+      {"gate", kRouterWeight}, {"gate_proj", kGateUp}, {"up_proj", kGateUp}, {"down_proj", kDown}};
+  return targets;
+}
+
+// What else a family calls them.
+const std::map<std::string, std::string>& other_names(ExpertFiles files) {
+  static const std::map<std::string, std::string> none,
+      mixtral = {{"w1", "gate_proj"}, {"w3", "up_proj"}, {"w2", "down_proj"}};
+  return files == ExpertFiles::kMixtral ? mixtral : none;
+}
+
+bool ends_with_part(const std::string& name, const std::string& end) {
+  return name == end || name.ends_with("." + end);
+}
+
+bool is_all(const std::vector<std::string>& targets) { return targets.size() == 1 && targets[0] == "all-linear"; }
+
+// All linear layers but those of the feed-forward part: what is left where the rest are parameters.
+bool stays_linear(const ParameterSpec& spec, bool has_experts) {
+  if (spec.role != Role::kProjection) return false;
+  const std::string module = spec.module();
+  return !has_experts || !expert_targets().contains(module.substr(module.rfind('.') + 1));
+}
+
+// Whether PEFT takes names of linear layers for what experts and routers are now.
+bool had_linear_experts(const Architecture& architecture) {
+  return architecture.experts() != nullptr && architecture.experts()->files != ExpertFiles::kStacked;
+}
+
+}  // namespace
+
+AdapterTargets adapter_targets(const Architecture& architecture, const LoraOptions& lora) {
+  AdapterTargets targets{lora.target_modules, {}};
+  for (const std::string& name : lora.target_parameters) targets.parameters[name] = 1;
+  if (!had_linear_experts(architecture)) return targets;
+  const std::map<std::string, std::string>& known = expert_targets();
+  std::set<std::string> named;
+  if (is_all(lora.target_modules)) {
+    for (const auto& [module, parameter] : known) named.insert(module);
+  } else {
+    const auto meant = [](const std::map<std::string, std::string>& names, const std::string& target) {
+      return std::find_if(names.begin(), names.end(),
+                          [&](const auto& each) { return ends_with_part(target, each.first); });
+    };
+    const std::map<std::string, std::string>& others = other_names(architecture.experts()->files);
+    std::erase_if(targets.modules, [&](const std::string& target) {
+      const auto one = meant(known, target), other = meant(others, target);
+      if (one != known.end()) named.insert(one->first);
+      if (other != others.end()) named.insert(other->second);
+      return one != known.end() || other != others.end();
+    });
+  }
+  for (const std::string& module : named) targets.parameters[known.at(module)] = 1;
+  if (named.contains("gate_proj") != named.contains("up_proj")) {
+    throw UsageError("target_modules names one of the gate and up projections of experts, which are one matrix",
+                     "name both, or neither");
+  }
+  if (named.contains("gate_proj")) targets.parameters[kGateUp] = 2;
+  return targets;
+}
+
+std::map<std::string, int64_t> adapter_ranks(const Architecture& architecture, const std::vector<ParameterSpec>& specs,
+                                             const LoraOptions& lora) {
+  const AdapterTargets targets = adapter_targets(architecture, lora);
+  std::map<std::string, int64_t> ranks;
+  std::vector<std::string> modules;
+  for (const ParameterSpec& spec : specs) {
+    if (stays_linear(spec, had_linear_experts(architecture))) modules.push_back(spec.module());
+  }
+  // PEFT's own modules where nothing is named; none where parameters are.
+  if (!targets.modules.empty() || targets.parameters.empty()) {
+    const std::set<std::string> adapted = adapted_modules(modules, targets.modules);
+    for (const ParameterSpec& spec : specs) {
+      if (spec.role == Role::kProjection && adapted.contains(spec.module())) ranks[spec.name] = lora.r;
+    }
+  }
+  for (const auto& [target, times] : targets.parameters) {
+    bool matches = false;
+    for (const ParameterSpec& spec : specs) {
+      const bool is_parameter = spec.role == Role::kExperts || spec.role == Role::kRouter;
+      if (!is_parameter || !ends_with_part(spec.name, target)) continue;
+      matches = true;
+      int64_t& rank = ranks[spec.name];
+      rank = std::max(rank, times * lora.r);
+    }
+    if (matches) continue;
+    throw UsageError("target_parameters: '" + target + "' matches no experts and no router",
+                     "name mlp.experts.gate_up_proj, mlp.experts.down_proj or mlp.gate.weight of a model with experts");
+  }
+  if (!targets.parameters.empty() && lora.dropout > 0) {
+    throw UsageError("lora_dropout cannot be: adapters of experts and routers are a part of the matrix itself",
+                     "set lora_dropout: 0");
+  }
+  return ranks;
+}
+
+std::string adapter_module(const ParameterSpec& spec, const std::map<std::string, int64_t>& ranks) {
+  const std::string module = spec.module();
+  const bool twice =
+      spec.role == Role::kExperts && spec.name.ends_with(kGateUp) && ranks.contains(module + "." + kDown);
+  return twice ? module + ".base_layer" : module;
+}
+
+}  // namespace fathom::arch

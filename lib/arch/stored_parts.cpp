@@ -1,0 +1,81 @@
+// After transformers 5's conversion_mapping.py.
+#include "arch/stored_parts.h"
+
+namespace fathom::arch {
+namespace {
+
+constexpr const char *kModule = "mlp.", *kMixtralModule = "block_sparse_moe.";
+
+const FeedForward& feed_forward_of(const Architecture& architecture, const ParameterSpec& spec) {
+  return architecture.layers[static_cast<size_t>(spec.layer)].feed_forward;
+}
+
+bool has_files(const Architecture& architecture, const ParameterSpec& spec, ExpertFiles files) {
+  return (spec.role == Role::kRouter || spec.role == Role::kExperts) &&
+         feed_forward_of(architecture, spec).experts->files == files;
+}
+bool is_mixtral(const Architecture& architecture, const ParameterSpec& spec) {
+  return has_files(architecture, spec, ExpertFiles::kMixtral);
+}
+bool is_granite(const Architecture& architecture, const ParameterSpec& spec) {
+  return has_files(architecture, spec, ExpertFiles::kStacked);
+}
+
+std::vector<StoredPart> whole(const ParameterSpec& spec, std::string name) {
+  return {{std::move(name), spec.shape, 0, spec.shape[0]}};
+}
+
+// All experts in one tensor.
+std::vector<StoredPart> stacked(const ParameterSpec& spec, std::string name) {
+  return {{std::move(name), {spec.experts, spec.shape[0] / spec.experts, spec.shape[1]}, 0, spec.shape[0]}};
+}
+
+std::vector<StoredPart> of_granite(const Architecture& architecture, const ParameterSpec& spec) {
+  const std::string prefix = architecture.layer_prefix(spec.layer) + kMixtralModule;
+  if (spec.role == Role::kRouter) return whole(spec, prefix + "router.layer.weight");
+  return stacked(spec, prefix + (spec.name.ends_with(".down_proj") ? "output_linear.weight" : "input_linear.weight"));
+}
+
+// A matrix for each expert, or two where the gate lies above the up projection.
+std::vector<StoredPart> by_expert(const Architecture& architecture, const ParameterSpec& spec,
+                                  const std::string& module, bool mixtral) {
+  const std::string prefix = architecture.layer_prefix(spec.layer) + module + "experts.";
+  const bool down = spec.name.ends_with(".down_proj");
+  std::vector<const char*> names = {mixtral ? "w1" : "gate_proj", mixtral ? "w3" : "up_proj"};
+  if (down) names = {mixtral ? "w2" : "down_proj"};
+  const int64_t rows = spec.shape[0] / spec.experts / std::ssize(names);
+  std::vector<StoredPart> parts;
+  for (int64_t expert = 0; expert < spec.experts; ++expert) {
+    for (const char* name : names) {
+      parts.push_back({prefix + std::to_string(expert) + "." + name + ".weight",
+                       {rows, spec.shape[1]},
+                       std::ssize(parts) * rows,
+                       rows});
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec) {
+  if (is_granite(architecture, spec)) return of_granite(architecture, spec);
+  const bool mixtral = is_mixtral(architecture, spec);
+  const std::string module = mixtral ? kMixtralModule : kModule;
+  if (spec.role == Role::kExperts) return by_expert(architecture, spec, module, mixtral);
+  if (spec.role == Role::kRouter) return whole(spec, architecture.layer_prefix(spec.layer) + module + "gate.weight");
+  return whole(spec, spec.name);
+}
+
+std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec) {
+  std::vector<std::vector<StoredPart>> spellings = {stored_parts(architecture, spec)};
+  if (spec.role == Role::kRouter && spellings.front().front().name != spec.name) {
+    spellings.push_back(whole(spec, spec.name));
+  }
+  if (spec.role != Role::kExperts) return spellings;
+  if (is_mixtral(architecture, spec)) spellings.push_back(by_expert(architecture, spec, kModule, /*mixtral=*/true));
+  spellings.push_back(stacked(spec, spec.name));
+  return spellings;
+}
+
+}  // namespace fathom::arch

@@ -1,0 +1,173 @@
+// Rows are pairs of a token and an expert: K for each token.
+#include "footprint/experts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "footprint/quantized_part_size.h"
+
+namespace fathom::footprint {
+namespace {
+
+constexpr const char* kRouted = "each token goes to some of the experts (Shazeer et al. 2017, arXiv 1701.06538)";
+constexpr const char* kOne = "one expert's matrix at a time, on a GPU all; lib/ops/grouped_products.h";
+constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
+constexpr auto kCopy = memory::Component::kFunctionality;
+
+class Experts {
+ public:
+  Experts(const StepSizes& step, const ExpertSizes& sizes) : step_(step), sizes_(sizes) {}
+
+  Product rows(int64_t width, int64_t bytes) const {
+    return {{step_.tokens, "tokens"}, {sizes_.per_token, "experts each"}, {width, ""}, {bytes, "bytes"}};
+  }
+  Bytes of_rows(const char* what, int64_t width, int64_t times = 1) const {
+    Product product = rows(width, step_.compute_bytes);
+    if (times != 1) product.insert(product.begin(), {times, "of"});
+    return {what, kRouted, std::move(product)};
+  }
+  Bytes of_tokens(const char* what) const { return {what, kRouted, step_.wide(sizes_.width, step_.compute_bytes)}; }
+
+  // One matrix [out, in] that is made for its products, if it is not there as it is.
+  void add_copy(Tensors& moment, const StackSizes& stack, int64_t out, int64_t in) const {
+    Product copy = {{out, ""}, {in, ""}, {step_.compute_bytes, "bytes"}};
+    if (step_.cuda) copy.insert(copy.begin(), {sizes_.count, "experts"});
+    if (stack.codes && step_.cuda && quant::is_in_4_bits(*stack.codes)) {
+      const int64_t numbers = std::min(kDequantizedPart, sizes_.count * out * in);
+      moment.push_back({"codes as indices, and what they stand for", kOne, {{numbers / 2, "pairs"}, {4 + 8, "bytes"}}});
+    }
+    if (stack.codes) moment.push_back({"dequantized matrix of an expert", kOne, copy});
+    if (!stack.codes && step_.casts()) moment.push_back({"autocast's copy of an expert's matrix", kOne, copy, kCopy});
+  }
+  void add_cast(Tensors& moment, const StackSizes& stack, int64_t out, int64_t in) const {
+    if (!stack.trained || !step_.casts()) return;
+    moment.push_back({"gradient of an expert's matrix, before its cast",
+                      kOne,
+                      {{out, ""}, {in, ""}, {step_.compute_bytes, "bytes"}}});
+  }
+  // The columns of each expert together, in the type of products.
+  void add_b(Tensors& moment, const StackSizes& stack, int64_t out) const {
+    if (stack.rank == 0) return;
+    moment.push_back({"the adapters' second matrices, by experts",
+                      kLora,
+                      {{sizes_.count, "experts"}, {out, ""}, {stack.rank, ""}, {step_.compute_bytes, "bytes"}}});
+  }
+  void add_hidden(Tensors& tensors, const StackSizes& stack) const {
+    if (stack.rank > 0) tensors.push_back(of_rows("adapters' inner products", stack.rank));
+  }
+
+  // Operations of the products of all rows with so many numbers.
+  int64_t flops(int64_t numbers) const {
+    return value_of({{2, ""}, {step_.tokens, ""}, {sizes_.per_token, ""}, {numbers, ""}});
+  }
+  // Forward, and backward to the input, with the gradients of what is trained.
+  void add_flops(Footprint& footprint, const StackSizes& stack, int64_t out, int64_t in, bool through) const {
+    const int64_t weights = value_of({{out, ""}, {in, ""}});
+    const bool differentiated = through || stack.keeps_input();
+    footprint.forward_work.flops += flops(weights) + flops(stack.rank * (in + out));
+    footprint.backward_work.flops += ((through ? 1 : 0) + (stack.trained ? 1 : 0)) * flops(weights);
+    if (differentiated) footprint.backward_work.flops += flops(stack.rank * ((through ? 2 : 1) * in + 2 * out));
+    const int64_t read = stack.codes ? quant::layout_of(*stack.codes, out, in).bytes()
+                                     : value_of({{weights, ""}, {step_.stored_bytes, ""}});
+    const int64_t copies =
+        stack.codes || step_.casts() ? value_of({{sizes_.count, ""}, {weights * step_.compute_bytes + read, ""}}) : 0;
+    footprint.forward_work.bytes += copies;
+    if (through) footprint.backward_work.bytes += copies;
+    if (stack.trained && step_.casts()) footprint.backward_work.bytes += copies;
+  }
+  int64_t bytes(const Bytes& each) const { return bytes_of({each}); }
+
+ private:
+  const StepSizes& step_;
+  const ExpertSizes& sizes_;
+};
+
+}  // namespace
+
+Footprint routing_footprint(const StepSizes& step, const ExpertSizes& sizes) {
+  const auto of_all = [&](const char* what) { return Bytes{what, kRouted, step.wide(sizes.count, 4)}; };
+  const auto of_chosen = [&](const char* what, int64_t bytes) {
+    return Bytes{what, kRouted, step.wide(sizes.per_token, bytes)};
+  };
+  return elementwise({{of_all("probabilities of routers"), of_chosen("weights of chosen experts", 4),
+                       of_chosen("chosen experts", 8), of_chosen("rows by expert, and back", 12)},
+                      {{of_all("logits of routers"), of_all("probabilities of routers")}},
+                      {{of_all("gradients of probabilities"), of_all("gradients of a router's logits"),
+                        of_chosen("gradients of weights", 4)}}});
+}
+
+Footprint expert_gate_up_footprint(const StepSizes& step, const ExpertSizes& sizes) {
+  const Experts experts(step, sizes);
+  const int64_t width = sizes.width, out = 2 * sizes.inner;
+  const Bytes gathered = experts.of_rows("inputs, a row for each expert of a token", width);
+  const Bytes made = experts.of_rows("gate and up of experts", sizes.inner, 2);
+  const Bytes grads = experts.of_rows("gradients of gate and up of experts", sizes.inner, 2);
+  const Bytes upstream = experts.of_tokens("gradient of what experts make");
+  Footprint footprint;
+  Tensors forward = {gathered, made};
+  experts.add_copy(forward, sizes.gate_up, out, width);
+  footprint.forward = {forward};
+  if (sizes.gate_up.rank > 0) {
+    Tensors adapter = {gathered, made};
+    experts.add_b(adapter, sizes.gate_up, out);
+    footprint.forward.push_back(std::move(adapter));
+    experts.add_hidden(footprint.kept, sizes.gate_up);
+  }
+  experts.add_flops(footprint, sizes.gate_up, out, width, sizes.input_needs_gradient);
+  footprint.forward_work.bytes += 2 * experts.bytes(gathered);
+  if (sizes.gate_up.keeps_input()) {
+    Tensors of_weight = {upstream, grads, gathered};
+    if (sizes.makes_input_again) of_weight.push_back(experts.of_tokens("input of experts, made again"));
+    experts.add_hidden(of_weight, sizes.gate_up);
+    experts.add_b(of_weight, sizes.gate_up, out);
+    experts.add_cast(of_weight, sizes.gate_up, sizes.inner, width);
+    footprint.backward.push_back(std::move(of_weight));
+    footprint.backward_work.bytes += 2 * experts.bytes(gathered) + 2 * experts.bytes(upstream);
+  }
+  if (!sizes.input_needs_gradient) return footprint;
+  Tensors of_rows = {upstream, grads, experts.of_rows("gradients of inputs, a row for each expert", width)};
+  Tensors of_sum = of_rows;
+  experts.add_hidden(of_rows, sizes.gate_up);
+  experts.add_copy(of_rows, sizes.gate_up, out, width);
+  experts.add_hidden(of_sum, sizes.gate_up);
+  of_sum.push_back(experts.of_tokens("gradient of the input of experts"));
+  footprint.backward.push_back(std::move(of_rows));
+  footprint.backward.push_back(std::move(of_sum));
+  footprint.backward_work.bytes += experts.bytes(gathered) + experts.bytes(upstream);
+  return footprint;
+}
+
+Footprint expert_down_footprint(const StepSizes& step, const ExpertSizes& sizes) {
+  const Experts experts(step, sizes);
+  const int64_t width = sizes.width, inner = sizes.inner;
+  const Bytes gates = experts.of_rows("gate and up of experts", inner, 2);
+  const Bytes product = experts.of_rows("gated products of experts", inner);
+  const Bytes made = experts.of_rows("what each expert makes", width);
+  const Bytes sum = experts.of_tokens("what experts make");
+  const Bytes upstream = experts.of_tokens("gradient of what experts make");
+  const Bytes of_made = experts.of_rows("gradients of what each expert makes", width);
+  const Bytes of_product = experts.of_rows("gradients of gated products", inner);
+  Footprint footprint;
+  footprint.kept = {gates};
+  experts.add_hidden(footprint.kept, sizes.down);
+  Tensors down = {gates, product, made};
+  experts.add_copy(down, sizes.down, width, inner);
+  experts.add_b(down, sizes.down, width);
+  footprint.forward = {std::move(down), {gates, made, sum}};
+  Tensors through = {upstream, of_made, of_product};
+  experts.add_copy(through, sizes.down, width, inner);
+  experts.add_b(through, sizes.down, width);
+  Tensors of_weight = {upstream, of_made, of_product, product};
+  experts.add_cast(of_weight, sizes.down, width, inner);
+  footprint.backward = {std::move(through),
+                        std::move(of_weight),
+                        {upstream, of_product, experts.of_rows("gradients of gate and up of experts", inner, 2)}};
+  experts.add_flops(footprint, sizes.down, width, inner, /*through=*/true);
+  footprint.forward_work.bytes +=
+      experts.bytes(gates) + 3 * experts.bytes(product) + experts.bytes(made) + experts.bytes(sum);
+  footprint.backward_work.bytes += 2 * experts.bytes(made) + 2 * experts.bytes(gates) + experts.bytes(product) +
+                                   2 * experts.bytes(product) + 2 * experts.bytes(product) + 2 * experts.bytes(gates);
+  return footprint;
+}
+
+}  // namespace fathom::footprint

@@ -1,0 +1,28 @@
+// The feed-forward part of a layer that has experts: a router, and what those make that it chooses.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "arch/architecture.h"
+#include "ops/autocast.h"
+#include "ops/balance.h"
+#include "ops/experts.h"
+#include "ops/linear.h"
+#include "ops/module_names.h"
+
+namespace fathom::model {
+
+struct ExpertWeights {
+  arch::Experts spec;
+  ops::Linear router;
+  ops::ExpertMatrices matrices;
+};
+
+// Of x_TD, [T, D]. balance: null where routers add nothing to the loss.
+at::Tensor run_experts(const ExpertWeights& weights, const ops::LinearInput& x_TD, const arch::FeedForwardNames& called,
+                       const ops::ModuleNames& names, const std::shared_ptr<ops::Balance>& balance,
+                       const ops::ComputeScope& compute);
+
+}  // namespace fathom::model

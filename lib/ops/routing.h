@@ -1,0 +1,42 @@
+// Which experts each token goes to, with which weight, and where its rows lie once they are sorted by expert.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "ops/balance.h"
+
+namespace fathom::ops {
+
+// The pairs of T tokens and their K experts as R = T * K rows, sorted by expert, those of one expert by token. All
+// shapes are the same whatever a router chose.
+struct Routes {
+  int64_t experts = 0, per_token = 0;  // N, K
+  at::Tensor weights_TK;               // FP32, with a gradient
+  at::Tensor pairs_R, tokens_R;        // int32: of each row its pair t * K + k, and t
+  at::Tensor rows_P;                   // int32: of each pair its row
+  // Of each expert's rows, for which the host waits; empty on a phantom, which has no numbers.
+  std::vector<int64_t> counts;
+};
+
+struct Router {
+  int64_t experts = 0, per_token = 0;
+  bool normalised = false;
+};
+
+// softmax over the experts in FP32, of which the largest K are the weights, as they are or divided by their sum.
+// Keeps the probabilities and the choice for the backward pass. balance: may be null.
+Routes route(const at::Tensor& logits_TN, const Router& router, std::shared_ptr<Balance> balance);
+
+// Of the rows of a sorted matrix, [R, D], the sum over those of each token, in the order of its experts: [T, D].
+at::Tensor sum_of_rows(const at::Tensor& x_RD, const Routes& routes);
+
+// Of each row of both, the sum of x * y, in FP32, as weights_TK are ordered: [T, K].
+at::Tensor products_of_rows(const at::Tensor& x_RF, const at::Tensor& y_RF, const Routes& routes);
+
+// The weight of each row, [R, 1] in this type.
+at::Tensor weights_of_rows(const Routes& routes, at::ScalarType dtype);
+
+}  // namespace fathom::ops

@@ -1,0 +1,91 @@
+// Which experts and routers get an adapter, of which shape and name: as PEFT 0.21 has it on transformers 5.
+#include "arch/adapter_targets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "arch/parameter_table.h"
+#include "base/error.h"
+
+namespace fathom::arch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Names = std::vector<std::string>;
+
+// The first layer has no experts.
+Architecture architecture_of(ExpertFiles files = ExpertFiles::kProjections) {
+  Architecture architecture;
+  architecture.family = "Qwen3MoeForCausalLM";
+  architecture.hidden_size = 16;
+  architecture.vocab_size = 50;
+  architecture.layers.assign(
+      2, {.attention = {.heads = 2, .key_value_heads = 1, .head_dim = 8}, .feed_forward = {.width = 20}});
+  architecture.layers[1].feed_forward.width = 12;
+  architecture.layers[1].feed_forward.experts = Experts{.count = 3, .per_token = 2, .files = files};
+  return architecture;
+}
+
+// "mlp.gate.lora_A.weight 2x16", of one layer.
+Names adapters(const LoraOptions& lora, int layer, ExpertFiles files = ExpertFiles::kProjections) {
+  Names found;
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  for (const ParameterRow& row : parameter_table(architecture_of(files), {.lora = lora}).rows) {
+    if (row.of_base() || !row.spec.name.starts_with(prefix)) continue;
+    found.push_back(row.spec.name.substr(prefix.size()) + " " + std::to_string(row.spec.shape[0]) + "x" +
+                    std::to_string(row.spec.shape[1]));
+  }
+  return found;
+}
+
+std::string refusal(const LoraOptions& lora) {
+  try {
+    parameter_table(architecture_of(), {.lora = lora});
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const Names kBoth = {"mlp.experts.base_layer.lora_A.weight 6x16", "mlp.experts.base_layer.lora_B.weight 24x6",
+                     "mlp.experts.lora_A.weight 6x12", "mlp.experts.lora_B.weight 16x6"};
+
+TEST(AdapterTargets, OfParametersAreStackedByExperts) {
+  EXPECT_EQ(adapters({.r = 2, .target_parameters = {"mlp.experts.gate_up_proj", "mlp.experts.down_proj"}}, 1), kBoth);
+  EXPECT_THAT(adapters({.r = 2, .target_parameters = {"gate_up_proj"}}, 1),
+              ElementsAre("mlp.experts.lora_A.weight 6x16", "mlp.experts.lora_B.weight 24x6"));
+  EXPECT_THAT(adapters({.r = 2, .target_parameters = {"mlp.gate.weight"}}, 1),
+              ElementsAre("mlp.gate.lora_A.weight 2x16", "mlp.gate.lora_B.weight 3x2"));
+  EXPECT_TRUE(adapters({.r = 2, .target_parameters = {"down_proj"}}, 0).empty()) << "a layer without experts";
+}
+
+TEST(AdapterTargets, OfModulesThatAreParametersNowMeanThese) {
+  const Names fused = {"mlp.experts.base_layer.lora_A.weight 12x16", "mlp.experts.base_layer.lora_B.weight 24x12",
+                       "mlp.experts.lora_A.weight 6x12", "mlp.experts.lora_B.weight 16x6"};
+  EXPECT_EQ(adapters({.r = 2, .target_modules = {"gate_proj", "up_proj", "down_proj"}}, 1), fused);
+  EXPECT_EQ(adapters({.r = 2, .target_modules = {"w1", "w2", "w3"}}, 1, ExpertFiles::kMixtral), fused);
+  EXPECT_TRUE(adapters({.r = 2, .target_modules = {"gate_proj", "up_proj", "down_proj"}}, 0).empty());
+  const Names all = adapters({.r = 2, .target_modules = {"all-linear"}}, 1);
+  EXPECT_EQ(all.size(), 8U + 2 + 4);
+  EXPECT_EQ(adapters({.r = 2, .target_modules = {"all-linear"}}, 0).size(), 8U) << "attention alone";
+}
+
+TEST(AdapterTargets, OfTwoProjectionsAreScaledLikeEach) {
+  LoraOptions lora{.r = 4, .alpha = 8};
+  EXPECT_EQ(lora.scaling(4), 2);
+  EXPECT_EQ(lora.scaling(8), 2);
+  lora.rank_stabilised = true;
+  EXPECT_EQ(lora.scaling(4), 4);
+  EXPECT_NEAR(lora.scaling(8), 16 / std::sqrt(8.0), 1e-12);
+}
+
+TEST(AdapterTargets, ThatCannotBeAreRefused) {
+  EXPECT_THAT(refusal({.target_modules = {"q_proj", "up_proj"}}), HasSubstr("gate and up projections of experts"));
+  EXPECT_THAT(refusal({.target_parameters = {"mlp.experts.w2"}}), HasSubstr("'mlp.experts.w2' matches no experts"));
+  EXPECT_THAT(refusal({.dropout = 0.1, .target_parameters = {"down_proj"}}), HasSubstr("lora_dropout"));
+  EXPECT_THAT(refusal({.modules_to_save = {"experts"}}), HasSubstr("'experts' matches no module"));
+}
+
+}  // namespace
+}  // namespace fathom::arch

@@ -1,0 +1,109 @@
+// What config.json says of experts: defaults, layers without them, and what is refused.
+#include "arch/read_experts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace fathom::arch {
+namespace {
+
+using testing::HasSubstr;
+
+Json config_of(const char* name, const char* type) {
+  return {{"architectures", {name}},  {"model_type", type},       {"vocab_size", 50},
+          {"hidden_size", 16},        {"intermediate_size", 24},  {"num_hidden_layers", 4},
+          {"num_attention_heads", 2}, {"num_key_value_heads", 1}, {"head_dim", 8}};
+}
+Json qwen3_moe() { return config_of("Qwen3MoeForCausalLM", "qwen3_moe"); }
+Json mixtral() { return config_of("MixtralForCausalLM", "mixtral"); }
+Json olmoe() { return config_of("OlmoeForCausalLM", "olmoe"); }
+
+Architecture read(const Json& config) { return parse_architecture(config, "config.json"); }
+
+std::string refusal(const Json& config) {
+  try {
+    read(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ReadExperts, TakesTransformersDefaults) {
+  EXPECT_EQ(*read(qwen3_moe()).experts(), (Experts{128, 8, false}));
+  EXPECT_EQ(read(qwen3_moe()).layers.front().feed_forward.width, 768);
+  EXPECT_EQ(*read(mixtral()).experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
+  EXPECT_EQ(read(mixtral()).layers.front().feed_forward.width, 24);
+  EXPECT_EQ(read(mixtral()).sliding_window(), 0);
+  EXPECT_EQ(*read(olmoe()).experts(), (Experts{64, 8, false}));
+  EXPECT_EQ(*read(config_of("GraniteMoeForCausalLM", "granitemoe")).experts(),
+            (Experts{8, 2, true, ExpertFiles::kStacked}));
+  EXPECT_EQ(read(config_of("LlamaForCausalLM", "llama")).experts(), nullptr);
+}
+
+TEST(ReadExperts, TakesEitherNameOfTheirNumber) {
+  for (const char* key : {"num_experts", "num_local_experts"}) {
+    Json config = olmoe();
+    config[key] = 9;
+    EXPECT_EQ(read(config).experts()->count, 9) << key;
+  }
+  Json both = olmoe();
+  both["num_experts"] = 9;
+  both["num_local_experts"] = 10;
+  EXPECT_THAT(refusal(both), HasSubstr("num_experts: differs from num_local_experts"));
+}
+
+TEST(ReadExperts, KnowsWhichLayersHaveNone) {
+  Json config = qwen3_moe();
+  config["decoder_sparse_step"] = 2;
+  config["mlp_only_layers"] = {3};
+  std::vector<bool> have;
+  for (const LayerSpec& layer : read(config).layers) have.push_back(layer.feed_forward.experts.has_value());
+  EXPECT_EQ(have, (std::vector<bool>{false, true, false, false}));
+  EXPECT_EQ(read(config).layers[0].feed_forward.width, 24);
+  EXPECT_EQ(read(config).layers[1].feed_forward.width, 768);
+}
+
+TEST(ReadExperts, AddsToTheLossWhereRouterLogitsArePutOut) {
+  Json config = mixtral();
+  EXPECT_EQ(read(config).router_aux_loss_coef, 0);
+  config["output_router_logits"] = true;
+  EXPECT_EQ(read(config).router_aux_loss_coef, 0.001);
+  config["router_aux_loss_coef"] = 0.02;
+  EXPECT_EQ(read(config).router_aux_loss_coef, 0.02);
+}
+
+TEST(ReadExperts, RefusesOtherRoutersByName) {
+  for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{{"scoring_func", "sigmoid"},
+                                                                            {"topk_method", "noaux_tc"},
+                                                                            {"n_group", 8},
+                                                                            {"n_shared_experts", 1},
+                                                                            {"shared_expert_intermediate_size", 64},
+                                                                            {"router_jitter_noise", 0.1},
+                                                                            {"clip_qkv", 8.0}}) {
+    Json config = qwen3_moe();
+    config[key] = value;
+    EXPECT_THAT(refusal(config), HasSubstr(std::string("config.json: ") + key + ": ")) << key;
+  }
+  EXPECT_THAT(refusal({{"architectures", {"DeepseekV3ForCausalLM"}}, {"model_type", "deepseek_v3"}}),
+              HasSubstr("architectures: "));
+}
+
+TEST(ReadExperts, RefusesWhatCannotBe) {
+  Json config = qwen3_moe();
+  config["num_experts"] = 3;
+  config["num_experts_per_tok"] = 4;
+  EXPECT_THAT(refusal(config), HasSubstr("num_experts_per_tok: 4 is more than the 3 experts that there are"));
+  Json dense = config_of("LlamaForCausalLM", "llama");
+  dense["num_local_experts"] = 4;
+  EXPECT_THAT(refusal(dense), HasSubstr("num_local_experts: not supported: 4"));
+  Json quantized = mixtral();
+  quantized["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
+  EXPECT_THAT(refusal(quantized), HasSubstr("quantization_config: folders of models with experts"));
+}
+
+}  // namespace
+}  // namespace fathom::arch

@@ -1,0 +1,190 @@
+// Experts and their router against a sum over all experts by LibTorch's own operators.
+#include "ops/experts.h"
+
+#include "ops/activation.h"
+#include "ops/routing.h"
+#include "tests/ops/compare.h"
+
+namespace fathom::ops {
+namespace {
+
+constexpr int64_t kTokens = 23, kWidth = 10, kInner = 7, kExperts = 5;
+
+// Every expert for every token, with weight 0 where it is not chosen.
+at::Tensor all_experts(const at::Tensor& x_TD, const at::Tensor& logits_TN, const at::Tensor& gate_up,
+                       const at::Tensor& down, const Router& router) {
+  const at::Tensor probabilities_TN = at::softmax(logits_TN, -1);
+  auto [weights_TK, chosen_TK] = at::topk(probabilities_TN, router.per_token);
+  if (router.normalised) weights_TK = weights_TK / weights_TK.sum(-1, true);
+  const at::Tensor weights_TN = at::zeros_like(probabilities_TN).scatter(1, chosen_TK, weights_TK);
+  at::Tensor sum;
+  const int64_t inner = down.size(1), width = x_TD.size(1);
+  for (int64_t expert = 0; expert < router.experts; ++expert) {
+    const at::Tensor both = at::linear(x_TD, gate_up.narrow(0, expert * 2 * inner, 2 * inner));
+    const at::Tensor product = at::silu(both.narrow(1, 0, inner)) * both.narrow(1, inner, inner);
+    const at::Tensor made =
+        at::linear(product, down.narrow(0, expert * width, width)) * weights_TN.select(1, expert).unsqueeze(1);
+    sum = sum.defined() ? sum + made : made;
+  }
+  return sum;
+}
+
+struct Case {
+  const char* name;
+  int64_t per_token;
+  bool normalised;
+};
+
+class ExpertsOf : public testing::TestWithParam<Case> {
+ protected:
+  Router router_{kExperts, GetParam().per_token, GetParam().normalised};
+};
+
+TEST_P(ExpertsOf, a_token_are_weighed_and_added_up) {
+  at::manual_seed(7);
+  const Operator ours = [this](const std::vector<at::Tensor>& in) {
+    const ComputeScope compute(at::kCPU, at::kFloat);
+    return experts(LinearInput(in[0]), route(in[1], router_, nullptr), {kExperts, {in[2]}, {in[3]}}, compute);
+  };
+  const Operator reference = [this](const std::vector<at::Tensor>& in) {
+    return all_experts(in[0], in[1], in[2], in[3], router_);
+  };
+  expect_equal(ours, reference,
+               {draw({kTokens, kWidth}, at::kFloat), draw({kTokens, kExperts}, at::kFloat),
+                draw({kExperts * 2 * kInner, kWidth}, at::kFloat), draw({kExperts * kWidth, kInner}, at::kFloat)});
+}
+
+// The columns of B are the experts' in turn.
+at::Tensor merged(const at::Tensor& stack, const at::Tensor& a, const at::Tensor& b, double scaling) {
+  std::vector<at::Tensor> parts;
+  const int64_t rank = a.size(0) / kExperts;
+  for (int64_t expert = 0; expert < kExperts; ++expert) {
+    const at::Tensor b_OR = b.view({b.size(0), rank, kExperts}).select(2, expert);
+    parts.push_back(at::mm(b_OR, a.narrow(0, expert * rank, rank)));
+  }
+  return stack + scaling * at::cat(parts);
+}
+
+TEST_P(ExpertsOf, a_token_have_adapters_as_if_these_were_merged) {
+  at::manual_seed(8);
+  const at::Tensor gate_up = draw({kExperts * 2 * kInner, kWidth}, at::kFloat),
+                   down = draw({kExperts * kWidth, kInner}, at::kFloat);
+  const Operator ours = [&](const std::vector<at::Tensor>& in) {
+    const ComputeScope compute(at::kCPU, at::kFloat);
+    const ExpertMatrices matrices{kExperts,
+                                  {gate_up, std::nullopt, LoraAdapter{in[2], in[3], 0.7}},
+                                  {down, std::nullopt, LoraAdapter{in[4], in[5], 1.9}}};
+    return experts(LinearInput(in[0]), route(in[1], router_, nullptr), matrices, compute);
+  };
+  const Operator reference = [&](const std::vector<at::Tensor>& in) {
+    return all_experts(in[0], in[1], merged(gate_up.to(at::kDouble), in[2], in[3], 0.7),
+                       merged(down.to(at::kDouble), in[4], in[5], 1.9), router_);
+  };
+  expect_equal(ours, reference,
+               {draw({kTokens, kWidth}, at::kFloat), draw({kTokens, kExperts}, at::kFloat),
+                draw({3 * kExperts, kWidth}, at::kFloat, 0.3), draw({2 * kInner, 3 * kExperts}, at::kFloat, 0.3),
+                draw({2 * kExperts, kInner}, at::kFloat, 0.3), draw({kWidth, 2 * kExperts}, at::kFloat, 0.3)});
+}
+
+INSTANTIATE_TEST_SUITE_P(Routers, ExpertsOf,
+                         testing::Values(Case{"one", 1, false}, Case{"two_normalised", 2, true},
+                                         Case{"three", 3, false}, Case{"all", kExperts, true}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Experts, that_no_token_goes_to_have_a_gradient_of_zeros) {
+  at::manual_seed(9);
+  at::Tensor logits = draw({kTokens, kExperts}, at::kFloat);
+  logits.select(1, 3).fill_(-100);
+  at::Tensor gate_up = draw({kExperts * 2 * kInner, kWidth}, at::kFloat).set_requires_grad(true),
+             down = draw({kExperts * kWidth, kInner}, at::kFloat).set_requires_grad(true);
+  const at::Tensor y =
+      experts(LinearInput(draw({kTokens, kWidth}, at::kFloat)), route(logits, {kExperts, 2, true}, nullptr),
+              {kExperts, {gate_up}, {down}}, ComputeScope(at::kCPU, at::kFloat));
+  torch::autograd::backward({y.sum()}, {});
+  EXPECT_EQ(gate_up.grad().narrow(0, 3 * 2 * kInner, 2 * kInner).abs().max().item<double>(), 0);
+  EXPECT_EQ(down.grad().narrow(0, 3 * kWidth, kWidth).abs().max().item<double>(), 0);
+  EXPECT_GT(down.grad().narrow(0, 2 * kWidth, kWidth).abs().max().item<double>(), 0);
+}
+
+// Experts' rows begin within blocks of NF4.
+TEST(Experts, in_codes_are_those_that_the_codes_stand_for) {
+  at::manual_seed(10);
+  for (const quant::Scheme scheme :
+       {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4, quant::Scheme::kNf4DoubleQuant}) {
+    const auto quantized = [&](const at::Tensor& stack) {
+      QuantizedMatrix matrix = empty_quantized_matrix(scheme, stack.size(0), stack.size(1), at::kCPU, {});
+      quantize(matrix,
+               [&](int64_t first, const at::Tensor& part) { part.copy_(stack.narrow(0, first, part.size(0))); });
+      return matrix;
+    };
+    const QuantizedMatrix gate_up = quantized(draw({kExperts * 2 * kInner, kWidth}, at::kFloat)),
+                          down = quantized(draw({kExperts * kWidth, kInner}, at::kFloat));
+    const at::Tensor logits = draw({kTokens, kExperts}, at::kFloat), x = draw({kTokens, kWidth}, at::kFloat);
+    const auto made = [&](const ExpertMatrices& matrices) {
+      const at::Tensor leaf = x.clone().set_requires_grad(true);
+      const at::Tensor y = experts(LinearInput(leaf), route(logits, {kExperts, 2, false}, nullptr), matrices,
+                                   ComputeScope(at::kCPU, at::kFloat));
+      torch::autograd::backward({y.square().sum()}, {});
+      return std::pair{y.detach(), leaf.grad()};
+    };
+    const auto [y, grad] = made({kExperts, {{}, gate_up}, {{}, down}});
+    const auto [expected, expected_grad] =
+        made({kExperts, {dequantize(gate_up, at::kFloat)}, {dequantize(down, at::kFloat)}});
+    EXPECT_TRUE(at::equal(y, expected)) << quant::name_of(scheme);
+    EXPECT_TRUE(at::equal(grad, expected_grad)) << quant::name_of(scheme);
+  }
+}
+
+TEST(Experts, in_bf16_are_near_those_in_fp32) {
+  at::manual_seed(11);
+  const at::Tensor x = draw({kTokens, kWidth}, at::kBFloat16), logits = draw({kTokens, kExperts}, at::kFloat),
+                   gate_up = draw({kExperts * 2 * kInner, kWidth}, at::kBFloat16),
+                   down = draw({kExperts * kWidth, kInner}, at::kBFloat16);
+  const auto made = [&](at::ScalarType type) {
+    return experts(LinearInput(x.to(type)), route(logits, {kExperts, 2, true}, nullptr),
+                   {kExperts, {gate_up.to(type)}, {down.to(type)}}, ComputeScope(at::kCPU, type));
+  };
+  EXPECT_LE(relative_difference(made(at::kBFloat16), made(at::kFloat)), 8e-3);
+}
+
+// load_balancing_loss_func of transformers, for two routers at once.
+at::Tensor balance_of(const std::vector<at::Tensor>& logits, int64_t per_token, const at::Tensor& real) {
+  at::Tensor chosen = at::zeros({kExperts}, at::kDouble), sum = at::zeros({kExperts}, at::kDouble);
+  for (const at::Tensor& each : logits) {
+    const at::Tensor p = at::softmax(each, -1);
+    const at::Tensor top = std::get<1>(at::topk(p, per_token));
+    chosen = chosen + (at::zeros_like(p).scatter(1, top, 1.0) * real.unsqueeze(1)).sum(0).detach();
+    sum = sum + (p * real.unsqueeze(1)).sum(0);
+  }
+  const at::Tensor rows = real.sum() * static_cast<int64_t>(logits.size());
+  return (chosen / rows * (sum / rows)).sum() * kExperts;
+}
+
+TEST(Balance, adds_what_transformers_adds_with_and_without_padding) {
+  for (const bool padded : {false, true}) {
+    at::manual_seed(12);
+    at::Tensor real = at::ones({kTokens}, at::kFloat);
+    if (padded) real.narrow(0, 15, 6).zero_();
+    constexpr double kCoefficient = 0.3, kShare = 0.25, kScale = 8;
+    const std::vector<at::Tensor> inputs = {draw({kTokens, kExperts}, at::kFloat),
+                                            draw({kTokens, kExperts}, at::kFloat)};
+    std::vector<at::Tensor> leaves, wide;
+    for (const at::Tensor& each : inputs) {
+      leaves.push_back(each.clone().set_requires_grad(true));
+      wide.push_back(each.to(at::kDouble).set_requires_grad(true));
+    }
+    const auto balance = std::make_shared<Balance>(kCoefficient, kExperts, padded ? real : at::Tensor());
+    at::Tensor loss = at::zeros({}, at::kFloat);
+    for (const at::Tensor& leaf : leaves) loss = loss + route(leaf, {kExperts, 2, true}, balance).weights_TK.sum() * 0;
+    loss = balance->complete(loss, kShare, kScale);
+    const at::Tensor expected = balance_of(wide, 2, real.to(at::kDouble)) * (kCoefficient * kShare);
+    EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-6);
+    route(inputs[0], {kExperts, 2, true}, balance);  // computed again: it changes nothing
+    torch::autograd::backward({loss}, {});
+    torch::autograd::backward({expected * kScale}, {});
+    for (size_t i = 0; i < leaves.size(); ++i) EXPECT_LE(relative_difference(leaves[i].grad(), wide[i].grad()), 2e-6);
+  }
+}
+
+}  // namespace
+}  // namespace fathom::ops
