@@ -64,7 +64,9 @@ constexpr FeedForwardNames kMlp = {.norm_before = "pre_feedforward_layernorm",
                                    .gate = "mlp.gate_proj",
                                    .up = "mlp.up_proj",
                                    .down = "mlp.down_proj",
-                                   .activation = "mlp.act_fn"};
+                                   .activation = "mlp.act_fn",
+                                   .router = "mlp.gate",
+                                   .experts = "mlp.experts"};
 constexpr AttentionNames kT5Attention = {.norm_before = "layer.0.layer_norm",
                                          .module = "layer.0.SelfAttention",
                                          .query = "layer.0.SelfAttention.q",

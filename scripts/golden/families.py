@@ -318,11 +318,11 @@ SHAPES = {
                     embedding_multiplier=1.5, attention_multiplier=0.3, residual_multiplier=0.8, logits_scaling=0.7,
                     rope_parameters=DEFAULT_ROPE)),
     "granite_moe_adapted": dict(
-        family="granitemoe", seed=332, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
+        family="granitemoe", seed=432, dtype=torch.float32, spread=0.45, batch=(1, 33), targets=["q_proj"], r=3, alpha=24,
         target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"],
         config=dict(vocab_size=65, hidden_size=24, intermediate_size=13, num_hidden_layers=2, num_attention_heads=3,
                     num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False, num_local_experts=5,
-                    num_experts_per_tok=1, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
+                    num_experts_per_tok=2, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
                     residual_multiplier=0.5, logits_scaling=0.5, rope_parameters=DEFAULT_ROPE)),
 }
 
