@@ -52,6 +52,7 @@ bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
 // As T5 1.0: no gate, one matrix for embedding and head with a scale; as FLAN-T5: gated, with dropout of its own.
 constexpr size_t kT5 = 5, kFlanT5 = 6;
 constexpr size_t kWithExperts = 7;
+constexpr size_t kGemma3 = 8, kPhi3 = 9, kGranite = 10;
 bool encodes(const Levels& levels) { return levels[kFamily] == kT5 || levels[kFamily] == kFlanT5; }
 
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
@@ -194,14 +195,31 @@ int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
 }
 
 void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 5> kFamilies = {"LlamaForCausalLM", "LlamaForCausalLM", "Qwen2ForCausalLM",
-                                                    "Qwen3ForCausalLM", "Olmo2ForCausalLM"};
-  architecture.family = level == kWithExperts ? "Qwen3MoeForCausalLM" : kFamilies[level];
+  constexpr std::array<const char*, 11> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
+                                                     "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
+                                                     "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
+                                                     "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
+                                                     "Gemma3ForCausalLM",          "Phi3ForCausalLM",
+                                                     "GraniteForCausalLM"};
+  architecture.family = kFamilies[level];
   layer.attention.input_bias = level == 1 || level == 2;
   layer.attention.output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts) layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+  if (level == 3 || level == kWithExperts || level == kGemma3)
+    layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
   if (level == 4) layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
   if (level == 4) layer.norms = arch::NormPlacement::kAfter;
+  if (level == kGemma3) {
+    layer.norms = arch::NormPlacement::kBoth;
+    layer.feed_forward.activation = Activation::kGelu;
+    architecture.norm_offset = 1;
+    architecture.embedding_scale = 6;
+  }
+  layer.attention.fused = layer.feed_forward.fused = level == kPhi3;
+  if (level == kGranite) {
+    layer.added_scale = 0.25;
+    architecture.embedding_scale = 12;
+    architecture.head_scale = 0.125;
+  }
   if (level != kWithExperts) return;
   layer.feed_forward.experts = arch::Experts{.count = 5, .per_token = 2, .normalised = true};
   architecture.router_aux_loss_coef = 0.01;
@@ -212,6 +230,20 @@ void set_window(std::vector<arch::LayerSpec>& layers, int64_t window, SplitMix64
   size_t first = 0;
   if (window > 0 && random.below(2) != 0) first = static_cast<size_t>(random.below(layers.size()));
   for (; first < layers.size(); ++first) layers[first].attention.window = window;
+}
+
+// All numbers of each head are turned, but half of Phi-3's, and none in every second layer as SmolLM3 has some; Gemma
+// turns every second layer otherwise, and scales queries.
+void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
+  for (size_t number = 0; number < layers.size(); ++number) {
+    arch::Attention& attention = layers[number].attention;
+    const bool second = number % 2 == 1;
+    attention.rotary = arch::Rotary{.width = attention.head_dim};
+    if (level == kPhi3) attention.rotary->width = attention.head_dim / 4 * 2;
+    if (level == kGemma3) attention.rotary->query_scale = 0.5;
+    if (level == kGemma3 && second) attention.rotary->theta = 500;
+    if (level == kGranite && second) attention.rotary.reset();
+  }
 }
 
 // Rows of whole groups, as INT4 needs them.
@@ -231,7 +263,6 @@ void set_encoder(arch::Architecture& architecture, arch::LayerSpec layer, const 
   architecture.relative = arch::RelativePositions{32, 128};
   layer.naming = arch::Naming::kT5;
   layer.attention.scaled = false;
-  layer.attention.rotary.reset();
   layer.feed_forward.gated = levels[kFamily] == kFlanT5;
   layer.feed_forward.activation = layer.feed_forward.gated ? Activation::kGelu : Activation::kRelu;
   if (levels[kFamily] == kFlanT5) architecture.dropout = 0.1;
@@ -258,13 +289,13 @@ arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
   const auto vocabulary = int64_t{100} << random.below(6);
   architecture.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
   if (levels[kQat] >= kInt4Qat) fit_groups(architecture, layer);
-  attention.rotary = arch::Rotary{.width = attention.head_dim};
   architecture.layers.assign(static_cast<size_t>(number_of(levels, kLayers)), layer);
   architecture.tie_word_embeddings = is_on(levels, kTied);
   if (encodes(levels)) {
     set_encoder(architecture, layer, levels, random);
     return architecture;
   }
+  set_positions(architecture.layers, levels[kFamily]);
   set_window(architecture.layers, number_of(levels, kWindow), random);
   return architecture;
 }
@@ -374,7 +405,8 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"precision", {"fp32", "autocast", "bf16", "bf16_autocast", "fp16_autocast", "fp16_base"}},
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
-      {"family", {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe"}},
+      {"family",
+       {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},
