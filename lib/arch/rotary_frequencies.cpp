@@ -80,8 +80,8 @@ int64_t original_positions(const Rotary& rotary) {
 }
 
 double query_scale(const Rotary& rotary, int64_t position) {
-  const auto grown = static_cast<double>(position / rotary.query_growth_positions);
-  return rotary.query_scale * (1 + rotary.query_growth * std::log1p(grown));
+  const int64_t steps = position / rotary.query_growth_positions;
+  return rotary.query_scale * (1 + rotary.query_growth * std::log1p(static_cast<double>(steps)));
 }
 
 }  // namespace fathom::arch

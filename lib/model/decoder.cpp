@@ -275,6 +275,7 @@ at::Tensor Decoder::State::run_stack(int64_t first, int64_t end, LayerInputs inp
       return run_layer(layer, again, context);
     };
     std::vector<at::Tensor> defined;
+    defined.reserve(places.size());
     for (const auto place : places) defined.push_back(inputs.*place);
     inputs.stream_TD = ops::checkpoint(segment, defined, anchor, checkpoint);
     layer.names.backward(inputs.stream_TD, "recomputed");

@@ -20,7 +20,7 @@ struct SplitColumns : torch::autograd::Function<SplitColumns> {
   }
 
   // Autograd fills in zeros for a part that nothing read.
-  static variable_list backward(AutogradContext* /*context*/, variable_list gradients) {
+  static variable_list backward(AutogradContext* /*context*/, const variable_list& gradients) {
     return {at::cat(gradients, 1), at::Tensor()};
   }
 };
