@@ -191,6 +191,8 @@ FAMILIES = {
     "mixtral": dict(hidden_size=40, num_key_value_heads=1, tie_word_embeddings=False, num_local_experts=3,
                     num_experts_per_tok=2),
     "olmoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_experts=7, num_experts_per_tok=3),
+    "granitemoe": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, num_local_experts=6,
+                       num_experts_per_tok=2, embedding_multiplier=3.0, attention_multiplier=0.2, pad_token_id=0),
     "smollm3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=True, no_rope_layers=[1, 0], pad_token_id=0),
     "olmo3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, sliding_window=9, pad_token_id=0,
                   layer_types=["sliding_attention", "full_attention"]),
@@ -257,6 +259,7 @@ def make_folders(arguments, root):
         base = root / family
         make_model(family, FAMILIES[family], base)
         adapted, saved = "q_proj, down_proj", "embed_tokens, lm_head, norm"
+        adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj"}.get(family, adapted)
         if family == "t5":
             adapted, saved = "q, wo", "shared, lm_head, layer_norm, final_layer_norm"
         methods = {
