@@ -144,7 +144,7 @@ def page(facts, rows, start):
         f"{', '.join(facts['missing_instruction_sets']) or 'none'}), {facts['memory_bytes'] / 2**30:.0f} GiB; load "
         f"{facts['load_at_start']:.2f} at the start; the peer's malloc: {facts['peer_malloc']}.",
         "",
-        f"A Llama of {rows[0]['base_parameters'] / 1e6:.1f}M parameters with random weights, "
+        f"A model of {rows[0]['base_parameters'] / 1e6:.1f}M parameters with random weights, "
         f"1 × {TOKENS} tokens a step, fused AdamW, clipping at 1; {facts['repetitions']} run(s) of each side in turn, "
         f"each of {facts['steps']} steps, of which the first "
         f"{facts['warm_up']} are not timed. Ratios are fathom's figure over the peer's: median (smallest–largest). "
