@@ -156,7 +156,8 @@ class Walk {
     }
   }
 
-  // Layers that are alike take alike. What waits for an operator is there forward too, as a value of the same size.
+  // Layers that are alike take alike. What waits for an operator is there forward too, as a value of the same size; so
+  // is what a decoder reads while the encoder runs, and what the encoder made while the decoder does.
   void evaluate(const BatchOperators& batch) {
     const size_t before = kept_.size();
     std::vector<char> seen(batch.kinds.size());
@@ -164,9 +165,11 @@ class Walk {
     for (size_t layer = 0; layer < batch.layers.size(); ++layer) {
       if (std::exchange(seen[batch.layers[layer]], 1)) continue;
       const int64_t number = static_cast<int64_t>(layer) + 1;
+      const Tensors& of_other = number <= batch.encoder_layers ? batch.decoder.checkpoint : batch.encoded;
       for (const Operator& each : batch.of_layer(number)) {
         for (const Tensors& moment : each.footprint.forward) {
-          instant({"evaluation", each.part, number}, {&moment, &each.waiting, &batch.stack_of(number).checkpoint});
+          instant({"evaluation", each.part, number},
+                  {&moment, &each.waiting, &batch.stack_of(number).checkpoint, &of_other});
         }
       }
     }

@@ -130,6 +130,8 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   if (architecture_.encoder) {
     result.encoder = stack(source);
     result.encoder_layers = architecture_.encoder_layers();
+    result.encoded = {{"what the encoder made", "read by the decoder's layers; lib/model/decoder_layer.cpp",
+                       source.wide(width, source.compute_bytes)}};
     result.decoder.stream_gradient.push_back(
         {"gradient of what the encoder made", footprint::kGradientSource, source.wide(width, source.compute_bytes)});
   }

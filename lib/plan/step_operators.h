@@ -31,6 +31,7 @@ struct BatchOperators {
   };
   Stack decoder, encoder;
   int64_t encoder_layers = 0;         // the first ones
+  footprint::Tensors encoded;         // what an encoder made; none where there is none
   std::vector<Operators> kinds;       // of layers that are alike
   std::vector<size_t> layers;         // the kind of each
   std::vector<bool> needs_gradients;  // of each layer: it, or what comes before it, is trained
