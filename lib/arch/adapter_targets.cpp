@@ -32,11 +32,29 @@ bool ends_with_part(const std::string& name, const std::string& end) {
 
 bool is_all(const std::vector<std::string>& targets) { return targets.size() == 1 && targets[0] == "all-linear"; }
 
+// "q_proj, k_proj, "
+std::string last_parts(const std::vector<std::string>& modules) {
+  std::set<std::string> seen;
+  std::string list;
+  for (const std::string& module : modules) {
+    if (seen.insert(last_part(module)).second) list += last_part(module) + ", ";
+  }
+  return list;
+}
+
+// PEFT's: queries and values, by what the family calls them.
+std::vector<std::string> default_targets(const std::vector<std::string>& modules) {
+  const auto has = [&](const char* last) {
+    return std::any_of(modules.begin(), modules.end(), [&](const auto& module) { return last_part(module) == last; });
+  };
+  if (has("qkv_proj")) return {"qkv_proj"};
+  return has("q") ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
+}
+
 // All linear layers but those of the feed-forward part: what is left where the rest are parameters.
 bool stays_linear(const ParameterSpec& spec, bool has_experts) {
   if (spec.role != Role::kProjection) return false;
-  const std::string module = spec.module();
-  return !has_experts || !expert_targets().contains(module.substr(module.rfind('.') + 1));
+  return !has_experts || !expert_targets().contains(last_part(spec.module()));
 }
 
 // Whether PEFT takes names of linear layers for what experts and routers are now.
@@ -45,6 +63,30 @@ bool had_linear_experts(const Architecture& architecture) {
 }
 
 }  // namespace
+
+std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
+                                      const std::vector<std::string>& targets) {
+  const std::vector<std::string> wanted = targets.empty() ? default_targets(modules) : targets;
+  const bool all = is_all(wanted);
+  std::vector<bool> matched(wanted.size(), all);
+  std::set<std::string> adapted;
+  for (const std::string& name : modules) {
+    bool matches = all;
+    for (size_t index = 0; index < wanted.size(); ++index) {
+      if (!ends_with_part(name, wanted[index])) continue;
+      matches = matched[index] = true;
+    }
+    if (matches) adapted.insert(name);
+  }
+  for (size_t index = 0; index < wanted.size(); ++index) {
+    if (matched[index]) continue;
+    throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
+                     "name " + last_parts(modules) + "or all-linear alone");
+  }
+  return adapted;
+}
 
 AdapterTargets adapter_targets(const Architecture& architecture, const LoraOptions& lora) {
   AdapterTargets targets{lora.target_modules, {}};

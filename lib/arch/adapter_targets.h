@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct AdapterTargets {
 };
 // A module that became a parameter is no module any more, not even in layers without experts, which have it.
 AdapterTargets adapter_targets(const Architecture& architecture, const LoraOptions& lora);
+
+// Of a module's name: "q_proj".
+std::string last_part(const std::string& module);
+
+// Those of the linear layers, by their names, that get an adapter. Throws UsageError for a target that matches none.
+std::set<std::string> adapted_modules(const std::vector<std::string>& modules, const std::vector<std::string>& targets);
 
 // The ranks of the matrices that get an adapter, by the names of their parameters. Experts and routers, which
 // transformers 5 holds as parameters without a linear layer, are named by target_parameters, or in target_modules by

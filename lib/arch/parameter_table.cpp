@@ -18,12 +18,6 @@ namespace {
 constexpr std::string_view kWeight = ".weight", kInt8 = ".int8_log_steps", kInt4 = ".int4_log_steps";
 constexpr const char* kParameters = "number of parameters";
 
-bool ends_with_module(const std::string& name, const std::string& target) {
-  return name == target || name.ends_with("." + target);
-}
-
-std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
-
 [[noreturn]] void refuse_unknown(const std::string& name, const std::vector<ParameterSpec>& specs) {
   std::string known = "name ";
   std::set<std::string> named = {"lm_head", "norm"};
@@ -93,48 +87,7 @@ int64_t sum_of_elements(const std::vector<ParameterRow>& rows, const Counts& cou
   return sum;
 }
 
-// "q_proj, k_proj, "
-std::string last_parts(const std::vector<std::string>& modules) {
-  std::set<std::string> seen;
-  std::string list;
-  for (const std::string& module : modules) {
-    if (seen.insert(last_part(module)).second) list += last_part(module) + ", ";
-  }
-  return list;
-}
-
-// PEFT's: queries and values, by what the family calls them.
-std::vector<std::string> default_targets(const std::vector<std::string>& modules) {
-  const auto has = [&](const char* last) {
-    return std::any_of(modules.begin(), modules.end(), [&](const auto& module) { return last_part(module) == last; });
-  };
-  if (has("qkv_proj")) return {"qkv_proj"};
-  return has("q") ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
-}
-
 }  // namespace
-
-std::set<std::string> adapted_modules(const std::vector<std::string>& modules,
-                                      const std::vector<std::string>& targets) {
-  const std::vector<std::string> wanted = targets.empty() ? default_targets(modules) : targets;
-  const bool all = wanted.size() == 1 && wanted[0] == "all-linear";
-  std::vector<bool> matched(wanted.size(), all);
-  std::set<std::string> adapted;
-  for (const std::string& name : modules) {
-    bool matches = all;
-    for (size_t index = 0; index < wanted.size(); ++index) {
-      if (!ends_with_module(name, wanted[index])) continue;
-      matches = matched[index] = true;
-    }
-    if (matches) adapted.insert(name);
-  }
-  for (size_t index = 0; index < wanted.size(); ++index) {
-    if (matched[index]) continue;
-    throw UsageError("target_modules: '" + wanted[index] + "' matches no linear layer that can be adapted",
-                     "name " + last_parts(modules) + "or all-linear alone");
-  }
-  return adapted;
-}
 
 ParameterSettings parameter_settings(const Architecture& architecture, const config::RunConfig& run) {
   ParameterSettings settings;

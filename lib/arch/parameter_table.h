@@ -37,9 +37,6 @@ struct LoraOptions {
   }
 };
 
-// Those of the linear layers, by their names, that get an adapter. Throws UsageError for a target that matches none.
-std::set<std::string> adapted_modules(const std::vector<std::string>& modules, const std::vector<std::string>& targets);
-
 // What a run decides about its parameters.
 struct ParameterSettings {
   DType dtype = DType::kF32;                      // of the base; adapters and step sizes are FP32

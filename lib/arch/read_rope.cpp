@@ -9,6 +9,8 @@
 namespace fathom::arch {
 namespace {
 
+constexpr const char* kWidthShare = "partial_rotary_factor";
+
 // An object within config.json that holds the keys of one kind of positions.
 class RopeJson {
  public:
@@ -127,17 +129,17 @@ void read_scaling(const RopeJson& rope, const Family& family, int64_t max_positi
   }
 }
 
-void read_width(const RopeJson& rope, const Family& family, int64_t head_dim, Rotary& rotary) {
-  if (rope.find("partial_rotary_factor") == nullptr) return;
-  const double share = rope.number("partial_rotary_factor", 0);
-  if (!family.rotary.width_share && share != 1) rope.refuse("partial_rotary_factor", "only 1 is supported");
-  if (family.rotary.width_share) rotary.width = static_cast<int64_t>(static_cast<double>(head_dim) * share);
+// key: of the share of each head that is turned.
+int64_t width_of(const ConfigJson& config, const std::string& key, double share, const Family& family,
+                 int64_t head_dim) {
+  if (!family.rotary.width_share && share != 1) config.refuse(key, "only 1 is supported");
+  return static_cast<int64_t>(static_cast<double>(head_dim) * share);
 }
 
 void check_width(const ConfigJson& config, int64_t head_dim, const Rotary& rotary) {
   if (rotary.width < 2 || rotary.width > head_dim || rotary.width % 2 != 0) {
-    config.refuse("partial_rotary_factor", "turns " + std::to_string(rotary.width) + " of the " +
-                                               std::to_string(head_dim) + " numbers of a head, expected an even part");
+    config.refuse(kWidthShare, "turns " + std::to_string(rotary.width) + " of the " + std::to_string(head_dim) +
+                                   " numbers of a head, expected an even part");
   }
 }
 
@@ -152,7 +154,9 @@ std::optional<double> read_object(const RopeJson& rope, const Family& family, in
                                   Rotary& rotary) {
   std::optional<double> theta;
   if (rope.find("rope_theta") != nullptr) theta = rotary.theta = rope.number("rope_theta", 1);
-  read_width(rope, family, head_dim, rotary);
+  if (rope.find(kWidthShare) != nullptr) {
+    rotary.width = width_of(rope.config(), rope.path(kWidthShare), rope.number(kWidthShare, 0), family, head_dim);
+  }
   read_scaling(rope, family, max_positions, rotary);
   if (family.rotary.query_growth != 0) read_growth(rope, max_positions, rotary);
   return theta;
@@ -180,11 +184,8 @@ RotaryOfLayers read_rope(const ConfigJson& config, const Family& family, int64_t
   const FamilyRotary& its = family.rotary;
   Rotary usual;
   usual.interleaved = its.interleaved;
-  const double share = its.width_share ? config.number("partial_rotary_factor", *its.width_share, 0) : 1;
-  usual.width = static_cast<int64_t>(static_cast<double>(head_dim) * share);
-  if (!its.width_share && config.number("partial_rotary_factor", 1, 0) != 1) {
-    config.refuse("partial_rotary_factor", "only 1 is supported");
-  }
+  const double share = config.number(kWidthShare, its.width_share.value_or(1), 0);
+  usual.width = width_of(config, kWidthShare, share, family, head_dim);
   usual.theta = config.number("rope_theta", its.theta, 1);
   usual.scaling = std::visit([](const auto& scaling) { return RopeScaling(scaling); }, its.scaling);
   usual.query_growth = its.query_growth;

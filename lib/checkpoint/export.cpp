@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
 #include "base/error.h"
 #include "base/json.h"

@@ -27,11 +27,11 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
   NamedTensors stored;
   for (const auto& [name, tensor] : parameters) {
     const auto found = parts.find(name);
-    if (found == parts.end() || found->second.size() == 1) {
-      if (found == parts.end()) {
-        stored.emplace_back(name, tensor);
-        continue;
-      }
+    if (found == parts.end()) {
+      stored.emplace_back(name, tensor);
+      continue;
+    }
+    if (found->second.size() == 1) {
       const arch::StoredPart& part = found->second.front();
       const bool stacked = std::ssize(part.shape) != tensor.dim();
       stored.emplace_back(part.name, stacked ? tensor.detach().view(part.shape) : tensor);

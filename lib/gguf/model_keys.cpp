@@ -150,9 +150,9 @@ const LlamaCppArchitecture& llama_cpp_architecture(const Architecture& model, co
     throw Error(where + ": " + model.family + " cannot be written as GGUF", "the families that can: " + known);
   }
   const arch::RopeScaling scaling = rotary_of(model).scaling;
-  if (std::holds_alternative<arch::Llama3Rope>(scaling) && !target->stretches) {
-    refuse(*target, where, "rotary positions are stretched as Llama 3's");
-  } else if (!std::holds_alternative<arch::Llama3Rope>(scaling) && !std::holds_alternative<std::monostate>(scaling)) {
+  if (std::holds_alternative<arch::Llama3Rope>(scaling)) {
+    if (!target->stretches) refuse(*target, where, "rotary positions are stretched as Llama 3's");
+  } else if (!std::holds_alternative<std::monostate>(scaling)) {
     throw Error(
         where + ": its rotary positions are stretched otherwise than Llama 3's, which is not written as GGUF yet",
         "export a folder for transformers: leave out --format gguf");

@@ -4,9 +4,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <map>
 
-#include "arch/rotary_frequencies.h"
 #include "base/error.h"
 #include "model/relative_bias.h"
 #include "ops/activation_checkpoint.h"
@@ -121,18 +121,16 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
 // Of weights that are read by products of INT8 alone, once they are there.
 void Decoder::State::order_codes() {
   for (DecoderLayer& layer : layers) {
-    const auto order = [](ops::Linear* linear) {
-      if (linear->int8_activations) ops::order_in_tiles(*linear->quantized_ND);
-    };
-    const auto order_if_there = [&](std::optional<ops::Linear>& linear) {
-      if (linear) order(&*linear);
-    };
-    for (std::optional<ops::Linear>* linear : {&layer.fused, &layer.gate}) order_if_there(*linear);
-    for (ops::Linear* linear : {&layer.up, &layer.down}) order(linear);
+    std::vector<ops::Linear*> linears = {&layer.up, &layer.down};
+    for (auto* linear : {&layer.fused, &layer.gate, &layer.attention.fused}) {
+      if (*linear) linears.push_back(&**linear);
+    }
     for (AttentionWeights* attention : {&layer.attention, layer.cross ? &*layer.cross : nullptr}) {
       if (attention == nullptr) continue;
-      order_if_there(attention->fused);
-      for (ops::Linear* linear : {&attention->q, &attention->k, &attention->v, &attention->o}) order(linear);
+      linears.insert(linears.end(), {&attention->q, &attention->k, &attention->v, &attention->o});
+    }
+    for (ops::Linear* linear : linears) {
+      if (linear->int8_activations) ops::order_in_tiles(*linear->quantized_ND);
     }
   }
 }
@@ -203,8 +201,8 @@ at::Tensor Decoder::State::head(const at::Tensor& x_TD) const {
 
 at::Tensor Decoder::State::ids_to_read(const at::Tensor& ids_BS, KeyValueCache& cache) const {
   bool keeps_ids = false, turns_anew = false;
-  for (const arch::Rotary& rotary : architecture.rotaries()) {
-    const int64_t original = arch::original_positions(rotary), end = cache.length + ids_BS.size(1);
+  for (const ops::RotaryTable& table : rotary) {
+    const int64_t original = table.original_positions(), end = cache.length + ids_BS.size(1);
     keeps_ids = keeps_ids || original > 0;
     turns_anew = turns_anew || (original > 0 && cache.length > 0 && cache.length <= original && end > original);
   }
@@ -224,8 +222,12 @@ Decoder::Decoder(const arch::Architecture& architecture, const ModelOptions& opt
   state.embedding_scale = rounded(architecture.embedding_scale, state.embedding_VD.scalar_type());
   state.norm_D = weight(names.norm);
   state.head_VD = architecture.tie_word_embeddings ? state.embedding_VD : weight(names.head);
+  const std::vector<arch::Rotary> rotaries = architecture.rotaries();
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {
-    state.layers.push_back(state.parameters.layer(architecture, number));
+    DecoderLayer& layer = state.layers.emplace_back(state.parameters.layer(architecture, number));
+    const std::optional<arch::Rotary>& rotary = layer.spec.attention.rotary;
+    if (rotary)
+      layer.rotary = static_cast<size_t>(std::find(rotaries.begin(), rotaries.end(), *rotary) - rotaries.begin());
   }
   if (architecture.encoder) state.encoder_norm_D = weight(names.encoder_norm);
   if (!architecture.relative) return;

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <cmath>
 #include <mutex>
 
@@ -167,10 +166,6 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
     layer.up = linear(prefix + its.feed_forward.up);
   }
   if (!layer.experts) layer.down = linear(prefix + its.feed_forward.down);
-  if (spec.attention.rotary) {
-    const std::vector<arch::Rotary> all = architecture.rotaries();
-    layer.rotary = static_cast<size_t>(std::find(all.begin(), all.end(), *spec.attention.rotary) - all.begin());
-  }
   return layer;
 }
 

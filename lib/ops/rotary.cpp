@@ -113,17 +113,18 @@ Turns at_positions(const Turns& turns, const at::Tensor& positions_T) {
 }
 
 RotaryTable::RotaryTable(arch::Rotary rotary, at::Device device, ledger::Ledger* ledger)
-    : rotary_(std::move(rotary)), device_(device), ledger_(ledger) {}
+    : rotary_(std::move(rotary)),
+      original_positions_(arch::original_positions(rotary_)),
+      device_(device),
+      ledger_(ledger) {}
 
 RotaryTable::Table& RotaryTable::table_for(int64_t length) {
-  const int64_t original = arch::original_positions(rotary_);
-  return original > 0 && length > original ? beyond_ : within_;
+  return original_positions_ > 0 && length > original_positions_ ? beyond_ : within_;
 }
 
 // Shorter passes come as well.
 void RotaryTable::reserve(int64_t length) {
-  const int64_t original = arch::original_positions(rotary_);
-  const int64_t within = original > 0 ? std::min(length, original) : length;
+  const int64_t within = original_positions_ > 0 ? std::min(length, original_positions_) : length;
   if (within > within_.length) grow(within_, within);
   if (length > within && length > beyond_.length) grow(beyond_, length);
 }

@@ -31,6 +31,8 @@ class RotaryTable {
   // The ledger (may be null) is told that the tables are weights: they are buffers of the model.
   RotaryTable(arch::Rotary rotary, at::Device device, ledger::Ledger* ledger);
   void reserve(int64_t length);
+  // From which on all positions of a pass are turned otherwise; 0: there are none.
+  int64_t original_positions() const { return original_positions_; }
   // Of positions [first, first + count).
   Turns rows(int64_t first, int64_t count);
 
@@ -46,6 +48,7 @@ class RotaryTable {
   void fill(const Turn& turn, const Table& table, bool of_queries) const;
 
   arch::Rotary rotary_;
+  int64_t original_positions_;
   at::Device device_;
   ledger::Ledger* ledger_;
   Table within_, beyond_{.beyond_original = true};

@@ -19,10 +19,7 @@ class AnswersOfEvaluations : public ProgramTest {
  protected:
   void SetUp() override {
     ProgramTest::SetUp();
-    write("model/config.json", config_.dump());
-    for (const char* name : {"spiece.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-      fs::copy(fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / "t5" / name, folder_ / "model");
-    }
+    put_t5(config_.dump());
     const std::vector<std::string> words = {"one", "two", "three", "four", "five", "six"};
     std::string lines;
     for (size_t i = 0; i < words.size(); ++i) {

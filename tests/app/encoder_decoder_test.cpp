@@ -23,10 +23,7 @@ class EncoderDecoder : public ProgramTest {
  protected:
   void SetUp() override {
     ProgramTest::SetUp();
-    write("model/config.json", config_.dump());
-    for (const char* name : {"spiece.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-      fs::copy(fs::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / "t5" / name, folder_ / "model");
-    }
+    put_t5(config_.dump());
     std::vector<std::string> words = {"one", "two", "three", "four", "five", "six", "seven", "eight"};
     std::string lines;
     for (int i = 0; i < 40; ++i) {

@@ -48,6 +48,14 @@ class ProgramTest : public ::testing::Test {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_file_atomically(folder_ / name, text);
   }
+  // The folder "model", of a T5 without weights: its config.json, and the tokenizer of the tests.
+  void put_t5(const std::string& config) {
+    write("model/config.json", config);
+    const std::filesystem::path tokenizer = std::filesystem::path(FATHOM_SOURCE_DIR) / "tests" / "tokenizer" / "t5";
+    for (const char* name : {"spiece.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+      std::filesystem::copy(tokenizer / name, folder_ / "model");
+    }
+  }
 
   std::filesystem::path folder_;
 };
