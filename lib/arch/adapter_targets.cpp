@@ -47,7 +47,9 @@ std::vector<std::string> default_targets(const std::vector<std::string>& modules
   const auto has = [&](const char* last) {
     return std::any_of(modules.begin(), modules.end(), [&](const auto& module) { return last_part(module) == last; });
   };
-  if (has("qkv_proj")) return {"qkv_proj"};
+  for (const char* fused : {"qkv_proj", "c_attn"}) {
+    if (has(fused)) return {fused};
+  }
   return has("q") ? std::vector<std::string>{"q", "v"} : std::vector<std::string>{"q_proj", "v_proj"};
 }
 

@@ -15,13 +15,14 @@ struct Linear {
   std::vector<int64_t> shape;
   bool bias;
   const char* norm = nullptr;  // of the output
-  int64_t products = 1;        // that scores are a sum of, where nothing else scales them
+  int64_t narrows = 1;         // what the variance of its first weights is divided by
 };
 
-std::vector<Linear> linears_of(const Attention& attention, const AttentionNames& names, int64_t width) {
+std::vector<Linear> linears_of(const Attention& attention, const AttentionNames& names, int64_t width,
+                               int64_t output_narrows) {
   const int64_t queries = attention.queries(), keys = attention.keys();
   const bool bias = attention.input_bias, normed = attention.query_key_norm != QueryKeyNorm::kNone;
-  const Linear output = {names.output, {width, queries}, attention.output_bias};
+  const Linear output = {names.output, {width, queries}, attention.output_bias, nullptr, output_narrows};
   if (attention.fused) return {{names.fused, {queries + 2 * keys, width}, bias}, output};
   return {{names.query,
            {queries, width},
@@ -33,7 +34,8 @@ std::vector<Linear> linears_of(const Attention& attention, const AttentionNames&
           output};
 }
 
-std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width) {
+std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwardNames& names, int64_t width,
+                               int64_t output_narrows) {
   const int64_t inner = feed_forward.width;
   std::vector<Linear> linears;
   if (feed_forward.experts) return linears;
@@ -43,7 +45,7 @@ std::vector<Linear> linears_of(const FeedForward& feed_forward, const FeedForwar
     if (feed_forward.gated) linears.push_back({names.gate, {inner, width}, feed_forward.bias});
     linears.push_back({names.up, {inner, width}, feed_forward.bias});
   }
-  linears.push_back({names.down, {width, inner}, feed_forward.bias});
+  linears.push_back({names.down, {width, inner}, feed_forward.bias, nullptr, output_narrows});
   return linears;
 }
 
@@ -80,6 +82,11 @@ constexpr AttentionNames kT5Cross = {.norm_before = "layer.1.layer_norm",
                                      .value = "layer.1.EncDecAttention.v",
                                      .output = "layer.1.EncDecAttention.o"};
 
+constexpr AttentionNames kGpt2Attention = {
+    .norm_before = "ln_1", .module = "attn", .fused = "attn.c_attn", .output = "attn.c_proj"};
+constexpr FeedForwardNames kGpt2Mlp = {
+    .norm_before = "ln_2", .module = "mlp", .up = "mlp.c_fc", .down = "mlp.c_proj", .activation = "mlp.act"};
+
 // Behind self-attention in an encoder, behind cross-attention in a decoder.
 LayerNames t5_names(bool cross, bool gated) {
   constexpr FeedForwardNames kGatedEncoder = {.norm_before = "layer.1.layer_norm",
@@ -105,6 +112,7 @@ LayerNames t5_names(bool cross, bool gated) {
 
 LayerNames LayerSpec::names() const {
   if (naming == Naming::kT5) return t5_names(cross, feed_forward.gated);
+  if (naming == Naming::kGpt2) return {kGpt2Attention, {}, kGpt2Mlp};
   LayerNames names = {kSelfAttention, {}, kMlp};
   if (naming == Naming::kGlm4) {
     names.attention.norm_after = "post_self_attn_layernorm";
@@ -117,18 +125,26 @@ LayerNames LayerSpec::names() const {
     names.feed_forward.experts = "block_sparse_moe.experts";
   }
   if (norms == NormPlacement::kBefore) names.feed_forward.norm_before = "post_attention_layernorm";
+  if (parallel) names.feed_forward.norm_before = nullptr;
   return names;
 }
 
 ModelNames Architecture::names() const {
-  if (!encoder) return {"model.embed_tokens", "model.norm", "lm_head", "model.layers.", nullptr, nullptr, nullptr};
-  return {"shared",
-          "decoder.final_layer_norm",
-          "lm_head",
-          "decoder.block.",
-          "encoder.block.",
-          "encoder.final_layer_norm",
-          "layer.0.SelfAttention.relative_attention_bias"};
+  if (encoder) {
+    return {.embedding = "shared",
+            .norm = "decoder.final_layer_norm",
+            .layers = "decoder.block.",
+            .encoder_layers = "encoder.block.",
+            .encoder_norm = "encoder.final_layer_norm",
+            .relative_bias = "layer.0.SelfAttention.relative_attention_bias"};
+  }
+  if (layers.front().naming == Naming::kGpt2) {
+    return {.embedding = "transformer.wte",
+            .norm = "transformer.ln_f",
+            .layers = "transformer.h.",
+            .positions = "transformer.wpe"};
+  }
+  return {.embedding = "model.embed_tokens", .norm = "model.norm", .layers = "model.layers."};
 }
 
 std::string Architecture::layer_prefix(int64_t layer) const {
@@ -178,47 +194,54 @@ class Specs {
  public:
   explicit Specs(const Architecture& architecture) : architecture_(architecture) {}
 
-  // products: as Linear has them.
+  // narrows: as Linear has it.
   void add(const std::string& module, std::vector<int64_t> shape, Role role, int64_t layer = ParameterSpec::kNoLayer,
-           int64_t products = 1) {
-    const double std = initial_std(role, shape.back() * products);
+           int64_t narrows = 1) {
+    const double std = initial_std(role, shape.back(), narrows);
     specs_.push_back({module + ".weight", std::move(shape), role, layer, std});
   }
   void add_layers(int64_t first, int64_t end, const char* norm) {
-    const std::vector<int64_t> width = {architecture_.hidden_size};
+    const int64_t width = architecture_.hidden_size;
     for (int64_t number = first; number < end; ++number) {
       const LayerSpec& layer = architecture_.layers[static_cast<size_t>(number)];
       const LayerNames names = layer.names();
       const auto add_branch = [&](const auto& its, const std::vector<Linear>& linears) {
         const std::string prefix = architecture_.layer_prefix(number);
-        if (layer.norms_before()) add(prefix + its.norm_before, width, Role::kNorm, number);
+        if (layer.norms_before() && its.norm_before != nullptr) add_norm(prefix + its.norm_before, number);
         for (const Linear& linear : linears) add_linear(linear, layer, number);
         if (linears.empty()) add_experts(layer.feed_forward, names.feed_forward, number);
-        if (layer.norms_after()) add(prefix + its.norm_after, width, Role::kNorm, number);
+        if (layer.norms_after()) add_norm(prefix + its.norm_after, number);
       };
-      add_branch(names.attention, linears_of(layer.attention, names.attention, architecture_.hidden_size));
+      // GPT-2's: the stream is a sum of two branches a layer.
+      const int64_t narrows = layer.naming == Naming::kGpt2 ? 2 * architecture_.num_hidden_layers() : 1;
+      add_branch(names.attention, linears_of(layer.attention, names.attention, width, narrows));
       if (number == first && architecture_.relative) {
         add(architecture_.layer_prefix(number) + architecture_.names().relative_bias,
             {architecture_.relative->buckets, layer.attention.heads}, Role::kRelativeBias);
       }
-      if (layer.cross) add_branch(names.cross, linears_of(layer.attention, names.cross, architecture_.hidden_size));
-      add_branch(names.feed_forward, linears_of(layer.feed_forward, names.feed_forward, architecture_.hidden_size));
+      if (layer.cross) add_branch(names.cross, linears_of(layer.attention, names.cross, width, narrows));
+      add_branch(names.feed_forward, linears_of(layer.feed_forward, names.feed_forward, width, narrows));
     }
-    add(norm, width, Role::kNorm);
+    add_norm(norm, ParameterSpec::kNoLayer);
   }
   std::vector<ParameterSpec> take() { return std::move(specs_); }
 
  private:
   // Where initializer_range is T5's initializer_factor, by the width that a matrix reads.
-  double initial_std(Role role, int64_t width) const {
-    const double range = architecture_.initializer_range;
-    if (!architecture_.encoder || role == Role::kEmbedding || role == Role::kHead) return range;
+  double initial_std(Role role, int64_t width, int64_t narrows) const {
+    const bool by_width = architecture_.encoder && role != Role::kEmbedding && role != Role::kHead;
     if (role == Role::kRelativeBias) width = architecture_.hidden_size;
-    return range / std::sqrt(static_cast<double>(width));
+    const int64_t divisor = checked_multiply(by_width ? width : 1, narrows, "initial weights");
+    return architecture_.initializer_range / std::sqrt(static_cast<double>(divisor));
+  }
+  void add_norm(const std::string& module, int64_t layer) {
+    const std::vector<int64_t> width = {architecture_.hidden_size};
+    add(module, width, Role::kNorm, layer);
+    if (architecture_.biased_norms) specs_.push_back({module + ".bias", width, Role::kBias, layer});
   }
   void add_linear(const Linear& linear, const LayerSpec& layer, int64_t number) {
     const std::string prefix = architecture_.layer_prefix(number), name = prefix + linear.name;
-    add(name, linear.shape, Role::kProjection, number, linear.products);
+    add(name, linear.shape, Role::kProjection, number, linear.narrows);
     if (linear.bias) specs_.push_back({name + ".bias", {linear.shape[0]}, Role::kBias, number});
     if (linear.norm == nullptr) return;
     const bool each_head = layer.attention.query_key_norm == QueryKeyNorm::kEachHead;
@@ -233,7 +256,7 @@ class Specs {
       const std::string name = prefix + names.experts + its;
       rows = checked_multiply(count, rows, name);
       specs_.push_back(
-          {name, {rows, columns}, Role::kExperts, number, initial_std(Role::kExperts, columns), /*experts=*/count});
+          {name, {rows, columns}, Role::kExperts, number, initial_std(Role::kExperts, columns, 1), /*experts=*/count});
     };
     add_stack(".gate_up_proj", checked_multiply(2, inner, prefix), width);
     add_stack(".down_proj", width, inner);
@@ -250,6 +273,9 @@ std::vector<ParameterSpec> parameter_specs(const Architecture& architecture) {
   const ModelNames names = architecture.names();
   Specs specs(architecture);
   specs.add(names.embedding, by_token, Role::kEmbedding);
+  if (architecture.learned_positions) {
+    specs.add(names.positions, {architecture.max_position_embeddings, architecture.hidden_size}, Role::kPositions);
+  }
   if (architecture.encoder) specs.add_layers(0, architecture.encoder_layers(), names.encoder_norm);
   specs.add_layers(architecture.encoder_layers(), architecture.num_hidden_layers(), names.norm);
   if (!architecture.tie_word_embeddings) specs.add(names.head, by_token, Role::kHead);

@@ -30,6 +30,7 @@ struct Attention {
   bool input_bias = false;      // of q_proj, k_proj and v_proj
   bool output_bias = false;     // of o_proj
   bool scaled = true;           // scores by 1 / sqrt(E)
+  double softcap = 0;           // scores s are softcap * tanh(s / softcap); 0: they stay as they are
   bool fused = false;           // one projection makes queries, keys and values, in this order
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   std::optional<Rotary> rotary = std::nullopt;  // unset: queries and keys are not turned
@@ -68,6 +69,7 @@ struct FeedForward {
 
 struct LayerSpec {
   NormPlacement norms = NormPlacement::kBefore;
+  bool parallel = false;  // the feed-forward part reads the norm that attention reads, and has none of its own
   Attention attention;
   bool cross = false;  // then attends, in the same way, to what the encoder made
   FeedForward feed_forward;
@@ -105,13 +107,18 @@ struct Architecture {
   std::vector<LayerSpec> layers;
   std::optional<Encoder> encoder;
   std::optional<RelativePositions> relative;  // instead of rotary positions
-  double dropout = 0;          // of what each branch adds, of embeddings, of feed-forward widths, of attention
-  double embedding_scale = 1;  // of the embedding's rows, rounded to their type
-  double head_scale = 1;       // of what the head reads
+  bool learned_positions = false;  // rows of a matrix, added to those of tokens: max_position_embeddings of them
+  double dropout = 0;              // of what each branch adds, of embeddings, of attention's probabilities
+  double inner_dropout = 0;        // of feed-forward widths, and of what a stack makes
+  double embedding_scale = 1;      // of the embedding's rows, rounded to their type
+  double head_scale = 1;           // of what the head reads
+  double head_softcap = 0;         // of what it makes, as Attention::softcap
   // Of what is added to the loss where routers prefer some experts (ops/balance.h); 0: nothing is.
   double router_aux_loss_coef = 0;
-  double rms_norm_eps = 1e-6;
-  double norm_offset = 0;  // added to the weights of norms
+  double norm_eps = 1e-6;
+  double norm_offset = 0;      // added to the weights of norms
+  bool centred_norms = false;  // LayerNorm: the mean is taken away first
+  bool biased_norms = false;   // beside weights, but for those of queries and keys
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
   int64_t max_position_embeddings = 2048;
@@ -148,6 +155,7 @@ Architecture with_added_tokens(Architecture architecture, int64_t tokens);
 // What a parameter is to its model.
 enum class Role {
   kEmbedding,
+  kPositions,
   kHead,
   kNorm,
   kRelativeBias,

@@ -36,10 +36,14 @@ struct FamilyRotary {
   int64_t unturned_every = 0;         // no_rope_layers, else the last of so many layers; 0: every layer is turned
   double query_growth = 0;            // llama_4_scaling_beta, where rope_parameters are absent
   bool longrope_by_any_name = false;  // "su" and "yarn" are longrope
+  bool windows_alone = false;         // layers that see everything before them are not turned
 };
 
 // Whose keys say what experts there are (read_experts.cpp).
 enum class ExpertKeys { kNone, kQwen3Moe, kMixtral, kOlmoe, kGraniteMoe };
+
+// Whose names the keys of a config.json have. A row of another's says no more than how the family is called.
+enum class Keys { kLlama, kT5 };
 
 struct Family {
   std::string_view name;        // "Qwen2ForCausalLM"
@@ -48,24 +52,28 @@ struct Family {
   QueryKeyNorm query_key_norm = QueryKeyNorm::kNone;
   NormPlacement norms = NormPlacement::kBefore;
   double norm_offset = 0;
+  bool centred_norms = false;  // LayerNorm, whose epsilon is layer_norm_eps; else rms_norm_eps
+  bool parallel = false;       // attention and the feed-forward part read one norm
   Naming naming = Naming::kLlama;
   bool fused_attention = false, fused_feed_forward = false;
   Activation activation = Activation::kSilu;
   Windows windows = Windows::kNone;
   ExpertKeys experts = ExpertKeys::kNone;
   FamilyRotary rotary = {};
-  bool multipliers = false;         // Granite's four keys
-  bool scales_embedding = false;    // by sqrt(hidden_size)
-  bool is_encoder_decoder = false;  // its config.json has T5's keys (read_t5.cpp); the rest of the row says nothing
+  bool multipliers = false;       // Granite's four keys
+  bool scales_embedding = false;  // by sqrt(hidden_size)
+  Keys keys = Keys::kLlama;
   // Where the key is absent, what transformers' configuration class says.
   int64_t max_position_embeddings = 0;
   int64_t num_key_value_heads = 0;  // 0: one for each query head
   int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
-  double rms_norm_eps = 1e-6;
-  int64_t query_pre_attn_scalar = 0;  // scores by 1 / sqrt of it; 0: there is no such key
-  int64_t sliding_window = 4096;      // 0: none
-  int64_t full_attention_every = 0;   // 0: no layer attends to everything
-  bool full_attention_first = false;  // of each group of so many; else its last
+  double norm_eps = 1e-6;
+  int64_t query_pre_attn_scalar = 0;                               // scores by 1 / sqrt of it; 0: there is no such key
+  double logit_scale = 0;                                          // of what the head makes; 0: there is no such key
+  double attn_logit_softcapping = 0, final_logit_softcapping = 0;  // 0: there is no such key
+  int64_t sliding_window = 4096;                                   // 0: none
+  int64_t full_attention_every = 0;                                // 0: no layer attends to everything
+  bool full_attention_first = false;                               // of each group of so many; else its last
   bool tie_word_embeddings = false;
   std::optional<int64_t> bos_token_id = std::nullopt, pad_token_id = std::nullopt;
   std::vector<int64_t> eos_token_ids = {};

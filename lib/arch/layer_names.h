@@ -6,7 +6,7 @@
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
-enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5 };
+enum class Naming { kLlama, kGlm4, kGraniteMoe, kT5, kGpt2 };
 
 // Null: no family of this naming has it, or the layer has none.
 struct AttentionNames {
@@ -34,16 +34,17 @@ struct LayerNames {
 
 // Whether a tensor of this name is the embedding, in the naming of any family. A head is "lm_head.weight" in all.
 inline bool is_embedding(std::string_view tensor) {
-  return tensor == "model.embed_tokens.weight" || tensor == "shared.weight";
+  return tensor == "model.embed_tokens.weight" || tensor == "shared.weight" || tensor == "transformer.wte.weight";
 }
 
 // Of the modules outside the layers.
 struct ModelNames {
-  const char *embedding, *norm, *head;  // "model.embed_tokens", "model.norm", "lm_head"
-  const char* layers;                   // "model.layers."; of the decoder
+  const char *embedding = nullptr, *norm = nullptr, *head = "lm_head";  // "model.embed_tokens", "model.norm"
+  const char* layers = nullptr;                                         // "model.layers."; of the decoder
   // Of families that have them.
-  const char *encoder_layers, *encoder_norm;
-  const char* relative_bias;  // of a stack's first layer, behind its prefix
+  const char *encoder_layers = nullptr, *encoder_norm = nullptr;
+  const char* relative_bias = nullptr;  // of a stack's first layer, behind its prefix
+  const char* positions = nullptr;
 };
 
 }  // namespace fathom::arch

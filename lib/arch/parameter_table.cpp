@@ -22,7 +22,7 @@ constexpr const char* kParameters = "number of parameters";
   std::string known = "name ";
   std::set<std::string> named = {"lm_head", "norm"};
   for (const ParameterSpec& spec : specs) {
-    if (spec.role != Role::kEmbedding && spec.role != Role::kNorm) continue;
+    if (spec.role != Role::kEmbedding && spec.role != Role::kPositions && spec.role != Role::kNorm) continue;
     const std::string last = last_part(spec.module());
     if (named.insert(last).second) known += last + ", ";
   }

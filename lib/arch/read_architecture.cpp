@@ -51,9 +51,6 @@ void refuse_other_models(const ConfigJson& config) {
   for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
     if (config.number(key, 0, 0) != 0) config.refuse(key, "only 0 is supported");
   }
-  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
-    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
-  }
   if (config.flag("use_bidirectional_attention")) config.refuse("use_bidirectional_attention", "true is not supported");
 }
 
@@ -100,6 +97,7 @@ void read_biases(const ConfigJson& config, const Family& family, LayerSpec& laye
 std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& family, int64_t hidden_size) {
   LayerSpec layer;
   layer.norms = family.norms;
+  layer.parallel = family.parallel;
   layer.naming = family.naming;
   layer.attention.query_key_norm = family.query_key_norm;
   layer.attention.fused = family.fused_attention;
@@ -113,10 +111,28 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
   return std::vector<LayerSpec>(static_cast<size_t>(layers), layer);
 }
 
+// 0 where there is none.
+double read_softcap(const ConfigJson& config, const char* key, double usual) {
+  if (usual == 0) {
+    if (const Json* value = config.find(key)) config.refuse(key, "not supported: " + value->dump().substr(0, 80));
+    return 0;
+  }
+  if (config.is_null(key)) return 0;
+  const double softcap = config.number(key, usual, 0);
+  if (softcap == 0) config.refuse(key, "expected more than 0, or null for none");
+  return softcap;
+}
+
+void read_softcaps(const ConfigJson& config, const Family& family, Architecture& architecture) {
+  const double of_scores = read_softcap(config, "attn_logit_softcapping", family.attn_logit_softcapping);
+  for (LayerSpec& layer : architecture.layers) layer.attention.softcap = of_scores;
+  architecture.head_softcap = read_softcap(config, "final_logit_softcapping", family.final_logit_softcapping);
+}
+
 // What rounds and what scales in a family's layers and around them, beside norms.
 void read_scales(const ConfigJson& config, const Family& family, Architecture& architecture, RotaryOfLayers& rotaries) {
-  const auto factor = [&](const char* key) {
-    const double value = config.number(key, 1, 0);
+  const auto factor = [&](const char* key, double usual = 1) {
+    const double value = config.number(key, usual, 0);
     if (value == 0) config.refuse(key, "expected more than 0");
     return value;
   };
@@ -132,6 +148,7 @@ void read_scales(const ConfigJson& config, const Family& family, Architecture& a
     architecture.head_scale = 1 / factor("logits_scaling");
     for (LayerSpec& layer : architecture.layers) layer.added_scale = factor("residual_multiplier");
   }
+  if (family.logit_scale != 0) architecture.head_scale = factor("logit_scale", family.logit_scale);
   // A power of two stays one: no rounding where the usual scale is meant.
   const double beside_usual = of_scores * std::sqrt(width);
   for (Rotary* rotary : {&rotaries.full, &rotaries.windowed}) {
@@ -200,7 +217,8 @@ void read_positions(const ConfigJson& config, const Family& family, Architecture
   const std::vector<bool> turned = read_turned_layers(config, family, architecture.layers.size());
   for (size_t layer = 0; layer < turned.size(); ++layer) {
     Attention& attention = architecture.layers[layer].attention;
-    if (turned[layer]) attention.rotary = attention.window > 0 ? rotaries.windowed : rotaries.full;
+    const bool turns = turned[layer] && (attention.window > 0 || !family.rotary.windows_alone);
+    if (turns) attention.rotary = attention.window > 0 ? rotaries.windowed : rotaries.full;
   }
 }
 
@@ -262,12 +280,14 @@ void read_decoder(const ConfigJson& config, const Family& family, Architecture& 
   architecture.vocab_size = config.size("vocab_size");
   architecture.hidden_size = config.size("hidden_size");
   architecture.layers = read_layers(config, family, architecture.hidden_size);
-  architecture.rms_norm_eps = config.number("rms_norm_eps", family.rms_norm_eps, 0);
+  architecture.norm_eps = config.number(family.centred_norms ? "layer_norm_eps" : "rms_norm_eps", family.norm_eps, 0);
   architecture.norm_offset = family.norm_offset;
+  architecture.centred_norms = family.centred_norms;
   architecture.max_position_embeddings = config.size("max_position_embeddings", family.max_position_embeddings);
   read_windows(config, family, architecture.layers);
   read_experts(config, family, architecture);
   read_positions(config, family, architecture);
+  read_softcaps(config, family, architecture);
   const bool tied = config.find("tie_word_embeddings") == nullptr && family.tie_word_embeddings;
   architecture.tie_word_embeddings = tied || config.flag("tie_word_embeddings");
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
@@ -280,10 +300,13 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
   const Family& family = read_family(config);
   Architecture architecture;
   architecture.family = family.name;
-  if (family.is_encoder_decoder) {
-    read_t5(config, architecture);
-  } else {
-    read_decoder(config, family, architecture);
+  switch (family.keys) {
+    case Keys::kLlama:
+      read_decoder(config, family, architecture);
+      break;
+    case Keys::kT5:
+      read_t5(config, architecture);
+      break;
   }
   architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.find("quantization_config")) {

@@ -25,6 +25,12 @@ std::vector<StoredPart> whole(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), spec.shape, 0, spec.shape[0]}};
 }
 
+// GPT-2's projections are stored by what they read.
+std::vector<StoredPart> transposed(const ParameterSpec& spec, std::string name) {
+  return {{std::move(name), {spec.shape[1], spec.shape[0]}, 0, spec.shape[0], /*transposed=*/true}};
+}
+bool is_gpt2(const Architecture& architecture) { return architecture.layers.front().naming == Naming::kGpt2; }
+
 // All experts in one tensor.
 std::vector<StoredPart> stacked(const ParameterSpec& spec, std::string name) {
   return {{std::move(name), {spec.experts, spec.shape[0] / spec.experts, spec.shape[1]}, 0, spec.shape[0]}};
@@ -59,6 +65,7 @@ std::vector<StoredPart> by_expert(const Architecture& architecture, const Parame
 }  // namespace
 
 std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec) {
+  if (is_gpt2(architecture) && spec.role == Role::kProjection) return transposed(spec, spec.name);
   if (is_granite(architecture, spec)) return of_granite(architecture, spec);
   const bool mixtral = is_mixtral(architecture, spec);
   const std::string module = mixtral ? kMixtralModule : kModule;
@@ -69,6 +76,12 @@ std::vector<StoredPart> stored_parts(const Architecture& architecture, const Par
 
 std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec) {
   std::vector<std::vector<StoredPart>> spellings = {stored_parts(architecture, spec)};
+  // The weights of the model below the head, whose own name is left out.
+  constexpr std::string_view kGpt2Model = "transformer.";
+  if (is_gpt2(architecture) && spec.name.starts_with(kGpt2Model)) {
+    spellings.push_back(spellings.front());
+    spellings.back().front().name.erase(0, kGpt2Model.size());
+  }
   if (spec.role == Role::kRouter && spellings.front().front().name != spec.name) {
     spellings.push_back(whole(spec, spec.name));
   }

@@ -121,7 +121,7 @@ void check_t5(const Architecture& model, const LlamaCppArchitecture& target, con
 // And its keys.
 weights::GgufKeys t5_keys(const Architecture& model, const std::string& name, int64_t vocabulary) {
   const LayerSpec& layer = model.layers.front();
-  const auto eps = static_cast<float>(model.rms_norm_eps);
+  const auto eps = static_cast<float>(model.norm_eps);
   return {
       {name + ".context_length", number(model.max_position_embeddings)},
       {name + ".embedding_length", number(model.hidden_size)},
@@ -180,7 +180,7 @@ weights::GgufKeys model_keys(const Architecture& model, const LlamaCppArchitectu
       {name + ".attention.head_count_kv", number(layer.attention.key_value_heads)},
       {name + ".attention.key_length", number(model.head_dim())},
       {name + ".attention.value_length", number(model.head_dim())},
-      {name + ".attention.layer_norm_rms_epsilon", static_cast<float>(model.rms_norm_eps)},
+      {name + ".attention.layer_norm_rms_epsilon", static_cast<float>(model.norm_eps)},
       {name + ".rope.freq_base", static_cast<float>(rotary_of(model).theta)},
       {name + ".rope.dimension_count", number(model.head_dim())},
       {name + ".vocab_size", number(vocabulary)},

@@ -114,7 +114,7 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   // What the head reads.
   at::Tensor last_norm(const at::Tensor& stream_TD) const;
   at::Tensor head(const at::Tensor& x_TD) const;
-  ops::NormSettings norm_settings() const { return {architecture.rms_norm_eps, architecture.norm_offset}; }
+  ops::NormSettings norm_settings() const { return {architecture.norm_eps, architecture.norm_offset}; }
   double dropout() const { return training ? architecture.dropout : 0; }
 };
 

@@ -36,6 +36,8 @@ const char* name_of_gradient(Role role) {
   switch (role) {
     case Role::kEmbedding:
       return "gradient of the embedding";
+    case Role::kPositions:
+      return "gradient of learned positions";
     case Role::kHead:
       return "gradient of the head";
     case Role::kNorm:

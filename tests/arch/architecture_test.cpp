@@ -51,7 +51,7 @@ TEST(Architecture, ReadsTheNewSpelling) {
       .attention = {.heads = 4, .key_value_heads = 2, .head_dim = 8, .rotary = Rotary{.width = 8, .theta = 500000}},
       .feed_forward = {.width = 44}};
   EXPECT_THAT(architecture.layers, ElementsAre(layer, layer));
-  EXPECT_EQ(architecture.rms_norm_eps, 1e-5);
+  EXPECT_EQ(architecture.norm_eps, 1e-5);
   EXPECT_EQ(architecture.max_position_embeddings, 128);
   EXPECT_EQ(architecture.dtype, DType::kBF16);
   EXPECT_EQ(architecture.bos_token_id, 1);
@@ -69,7 +69,7 @@ TEST(Architecture, ReadsTheOldSpellingAndItsDefaults) {
   EXPECT_EQ(architecture.layers.at(0).attention.key_value_heads, 4);
   EXPECT_EQ(architecture.layers.at(0).attention.head_dim, 16);
   EXPECT_EQ(architecture.layers.front().attention.rotary->theta, 2000);
-  EXPECT_EQ(architecture.rms_norm_eps, 1e-6);
+  EXPECT_EQ(architecture.norm_eps, 1e-6);
   EXPECT_EQ(architecture.initializer_range, 0.02);
   EXPECT_EQ(architecture.max_position_embeddings, 2048);
   EXPECT_EQ(architecture.dtype, DType::kF16);
@@ -165,7 +165,7 @@ TEST(T5, HasTheDefaultsOfTransformers) {
   EXPECT_EQ(t5.encoder, (Encoder{6, 0}));
   EXPECT_EQ(t5.relative, (RelativePositions{32, 128}));
   EXPECT_EQ(t5.dropout, 0.1);
-  EXPECT_EQ(t5.rms_norm_eps, 1e-6);
+  EXPECT_EQ(t5.norm_eps, 1e-6);
   EXPECT_EQ(t5.initializer_range, 1);
   EXPECT_EQ(t5.dtype, DType::kF32);
   EXPECT_EQ(t5.pad_token_id, 0);

@@ -75,10 +75,10 @@ TEST(Families, HaveTheDefaultsOfTransformers) {
   EXPECT_EQ(olmo2.layers.front().attention.query_key_norm, QueryKeyNorm::kAllHeads);
   EXPECT_EQ(olmo2.layers.front().norms, NormPlacement::kAfter);
   EXPECT_EQ(olmo2.layers.front().attention.key_value_heads, 32);
-  EXPECT_EQ(olmo2.rms_norm_eps, 1e-5);
+  EXPECT_EQ(olmo2.norm_eps, 1e-5);
   for (const Architecture& each : {llama, mistral, qwen2, qwen3}) {
     EXPECT_EQ(each.layers.front().norms, NormPlacement::kBefore);
-    EXPECT_EQ(each.rms_norm_eps, 1e-6);
+    EXPECT_EQ(each.norm_eps, 1e-6);
     EXPECT_EQ(rotary_of(each), (Rotary{.width = each.head_dim()}));
   }
 }

@@ -114,7 +114,7 @@ TEST(ModelKeys, DescribeAModel) {
   EXPECT_EQ(std::get<float>(by_name.at("llama.rope.freq_base")),
             static_cast<float>(model.layers.front().attention.rotary->theta));
   EXPECT_EQ(std::get<float>(by_name.at("llama.attention.layer_norm_rms_epsilon")),
-            static_cast<float>(model.rms_norm_eps));
+            static_cast<float>(model.norm_eps));
 }
 
 TEST(ModelKeys, DescribeAnEncoderAndDecoder) {

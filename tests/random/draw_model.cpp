@@ -143,7 +143,7 @@ Json draw_model(Dice& dice) {
   model["tie_word_embeddings"] = dice.chance(0.5);
   model["eos_token_id"] = dice.chance(0.5) ? Json(2) : Json(nullptr);
   model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
-  if (family.is_encoder_decoder) {
+  if (family.keys == arch::Keys::kT5) {
     draw_encoder_decoder(model, dice);
     return model;
   }
