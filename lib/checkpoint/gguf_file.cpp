@@ -1,11 +1,13 @@
 // Lists a file's tensors with where each comes from, then makes them one by one: rows in llama.cpp's order and type.
 #include "checkpoint/gguf_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "arch/parameter_table.h"
+#include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/gguf_rows.h"
@@ -31,8 +33,8 @@ struct Contents {
   std::vector<GgufTensor> tensors;
   std::vector<GgufRows> rows;
 
-  void add(std::string name, GgufType type, GgufRows from) {
-    tensors.push_back({std::move(name), from.source.shape, type});
+  void add(GgufTensor tensor, GgufRows from) {
+    tensors.push_back(std::move(tensor));
     rows.push_back(std::move(from));
   }
 };
@@ -90,35 +92,72 @@ class ModelContents {
 
   Contents list(const gguf::FileType& type) {
     Contents contents;
-    if (const std::vector<float> factors = gguf::rope_factors(architecture_); !factors.empty()) {
-      contents.add("rope_freqs.weight", GgufType::kF32, GgufRows::of(factors));
+    for (const gguf::RopeFactors& each : gguf::rope_factors(architecture_)) {
+      contents.add({each.name, {std::ssize(each.factors)}, GgufType::kF32}, GgufRows::of(each.factors));
     }
     // What the head reads is scaled in T5, which llama.cpp leaves to the head.
-    const double scale = architecture_.head_scale;
+    const double scale = target_.head_scale == gguf::HeadScale::kNever ? architecture_.head_scale : 1;
     const bool tied = architecture_.tie_word_embeddings, apart = tied && (target_.needs_head || scale != 1);
     for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture_)) {
       const bool is_embedding = spec.role == arch::Role::kEmbedding, is_head = spec.role == arch::Role::kHead;
-      add(contents, spec, gguf::tensor_name(spec, architecture_), type, is_head || (tied && !apart && is_embedding),
-          is_head ? scale : 1);
-      if (apart && is_embedding) add(contents, spec, "output.weight", type, /*is_head=*/true, scale);
+      for (gguf::FileTensor& tensor : gguf::file_tensors(spec, architecture_)) {
+        add(contents, spec, std::move(tensor), type, is_head || (tied && !apart && is_embedding), is_head ? scale : 1);
+      }
+      if (!apart || !is_embedding) continue;
+      add(contents, spec, {"output.weight", spec.shape, 0, spec.shape[0]}, type, /*is_head=*/true, scale);
     }
     refuse_leftovers();
     return contents;
   }
 
  private:
-  void add(Contents& contents, const arch::ParameterSpec& spec, std::string name, const gguf::FileType& type,
+  void add(Contents& contents, const arch::ParameterSpec& spec, gguf::FileTensor tensor, const gguf::FileType& type,
            bool is_head, double scale) {
-    const TensorSource& from = source(spec.name);
-    std::vector<int64_t> expected = spec.shape;
-    if (spec.has_row_per_token()) expected[0] = embedding().shape.front();
-    if (from.shape != expected) {
-      throw Error(folder_.string() + ": tensor " + spec.name + " has another shape than config.json says",
-                  "check that config.json belongs to the weights");
+    GgufRows rows = rows_of(spec, tensor);
+    rows.heads = gguf::heads_in_pairs(spec, architecture_, target_);
+    rows.scale = scale;
+    if (spec.role == arch::Role::kNorm) rows.offset = architecture_.norm_offset;
+    if (spec.has_row_per_token()) tensor.shape[0] = embedding().shape.front();
+    const bool in_fp32 = spec.role == arch::Role::kRouter || spec.role == arch::Role::kPositions;
+    const GgufType its = in_fp32 ? GgufType::kF32 : gguf::tensor_type(type, tensor.shape, is_head);
+    contents.add({std::move(tensor.name), std::move(tensor.shape), its}, std::move(rows));
+  }
+
+  // The parts that the folder has of a parameter, in the spelling that it has them in.
+  std::vector<arch::StoredPart> parts_of(const arch::ParameterSpec& spec) const {
+    for (std::vector<arch::StoredPart>& parts : arch::stored_spellings(architecture_, spec)) {
+      const auto is_there = [&](const auto& part) { return by_name_.contains(part.name); };
+      if (std::all_of(parts.begin(), parts.end(), is_there)) return std::move(parts);
     }
-    used_.insert(spec.name);
-    contents.add(std::move(name), gguf::tensor_type(type, from.shape, is_head),
-                 {from, gguf::heads_in_pairs(spec, architecture_, target_), scale});
+    return arch::stored_parts(architecture_, spec);
+  }
+
+  GgufRows rows_of(const arch::ParameterSpec& spec, const gguf::FileTensor& tensor) {
+    std::vector<arch::StoredPart> parts = parts_of(spec);
+    GgufRows rows;
+    for (arch::StoredPart& part : parts) {
+      const TensorSource& from = source(part.name);
+      if (spec.has_row_per_token()) part.shape[0] = part.rows = embedding().shape.front();
+      if (from.shape != part.shape) {
+        throw Error(folder_.string() + ": tensor " + part.name + " has another shape than config.json says",
+                    "check that config.json belongs to the weights");
+      }
+      used_.insert(part.name);
+      rows.sources.push_back(from);
+      rows.transposed = part.transposed;
+    }
+    if (spec.experts == 1) {
+      rows.slices = {{0, 0, parts.front().rows}};
+      return rows;
+    }
+    const int64_t rows_each = spec.shape[0] / spec.experts;
+    size_t number = 0;
+    for (int64_t expert = 0; expert < spec.experts; ++expert) {
+      const int64_t first = expert * rows_each + tensor.first;
+      while (parts[number].first_row + parts[number].rows <= first) ++number;
+      rows.slices.push_back({number, first - parts[number].first_row, tensor.rows});
+    }
+    return rows;
   }
 
   void refuse_leftovers() const {
@@ -174,6 +213,7 @@ std::string write_gguf_adapter(const GgufRequest& request, const weights::Safete
   Contents contents;
   size_t used = 0;
   for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
+    if (spec.role == arch::Role::kExperts) continue;  // llama.cpp has no adapters of them as PEFT has
     const std::string name = gguf::tensor_name(spec, architecture);
     const auto add = [&](const char* theirs, const char* ours, int64_t size, int64_t place, int64_t heads) {
       const weights::TensorInfo* tensor = adapter.find("base_model.model." + spec.module() + theirs);
@@ -183,7 +223,10 @@ std::string write_gguf_adapter(const GgufRequest& request, const weights::Safete
                     "is this the base it was trained on?");
       }
       const TensorSource source = {tensor->name, tensor->dtype, tensor->shape, {}, adapter.data(*tensor)};
-      contents.add(name + ours, gguf::tensor_type(type, tensor->shape, /*is_head=*/false), {source, heads});
+      GgufRows rows = GgufRows::whole(source);
+      rows.heads = heads;
+      contents.add({name + ours, tensor->shape, gguf::tensor_type(type, tensor->shape, /*is_head=*/false)},
+                   std::move(rows));
       ++used;
       return true;
     };

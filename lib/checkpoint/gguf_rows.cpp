@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "gguf/model_keys.h"
@@ -66,45 +68,66 @@ at::Tensor rounded(const at::Tensor& rows_ND, GgufType type) {
   return all_finite(result) ? result : at::Tensor();
 }
 
+// A source with its numbers, which it holds where nobody else does.
+struct OpenedSource {
+  OpenedSource(const weights::TensorSource& opened, const std::string& where) : source(opened) {
+    if (source.dtype != DType::kF32 && source.dtype != DType::kF16 && source.dtype != DType::kBF16) {
+      throw Error(where + ": tensor " + source.name + " is stored in " + std::string(dtype_name(source.dtype)),
+                  "expected float32, float16 or bfloat16");
+    }
+    int64_t elements = 1;
+    for (const int64_t size : source.shape) elements *= size;
+    const int64_t columns = source.shape.size() < 2 ? 1 : source.shape.back();
+    const std::byte* data = source.data;
+    if (data == nullptr) {
+      const int64_t bytes = elements * size_of(source.dtype);
+      read = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+      source.read(read.get(), bytes);
+      data = read.get();
+    }
+    matrix_ND = at::from_blob(const_cast<std::byte*>(data), {elements / columns, columns},
+                              at::TensorOptions(ops::scalar_type(source.dtype)));
+  }
+
+  const weights::TensorSource& source;
+  std::unique_ptr<std::byte[]> read;
+  at::Tensor matrix_ND;
+};
+
 }  // namespace
+
+GgufRows GgufRows::whole(weights::TensorSource source) {
+  const int64_t rows = source.shape.front();
+  return {.sources = {std::move(source)}, .slices = {{0, 0, rows}}};
+}
 
 GgufRows GgufRows::of(const std::vector<float>& values) {
   weights::TensorSource source = {"", DType::kF32, {std::ssize(values)}, {}};
   source.read = [values](std::byte* destination, int64_t bytes) {
     std::memcpy(destination, values.data(), static_cast<size_t>(bytes));
   };
-  return {std::move(source)};
+  return whole(std::move(source));
 }
 
 void write_rows(const GgufRows& rows, const GgufTensor& tensor, const std::string& where, weights::GgufWriter& writer) {
   const at::NoGradGuard no_gradients;
-  const weights::TensorSource& source = rows.source;
-  if (source.dtype != DType::kF32 && source.dtype != DType::kF16 && source.dtype != DType::kBF16) {
-    throw Error(where + ": tensor " + source.name + " is stored in " + std::string(dtype_name(source.dtype)),
-                "expected float32, float16 or bfloat16");
-  }
-  const int64_t columns = source.shape.size() < 2 ? 1 : source.shape.back();
-  const int64_t count = source.shape.front();
-  std::unique_ptr<std::byte[]> read;
-  const std::byte* data = source.data;
-  if (data == nullptr) {
-    const int64_t bytes = count * columns * size_of(source.dtype);
-    read = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
-    source.read(read.get(), bytes);
-    data = read.get();
-  }
-  const at::Tensor stored_ND =
-      at::from_blob(const_cast<std::byte*>(data), {count, columns}, at::TensorOptions(ops::scalar_type(source.dtype)));
-  const int64_t step = std::max<int64_t>(1, kBlockElements / columns);
-  for (int64_t first = 0; first < count; first += step) {
-    at::Tensor wide_ND = widened(stored_ND, first, std::min(step, count - first), rows.heads);
-    if (rows.scale != 1) wide_ND = wide_ND.mul(rows.scale);
-    const at::Tensor block = rounded(wide_ND, tensor.type);
-    if (!block.defined()) {
-      throw Error(where + ": tensor " + source.name + " holds numbers that are not finite in the file's type",
-                  "choose --outtype bf16 or f32, whose range is wider, or export another checkpoint");
+  std::optional<OpenedSource> opened;
+  for (const RowSlice& slice : rows.slices) {
+    const weights::TensorSource& source = rows.sources[slice.source];
+    if (!opened || &opened->source != &source) opened.emplace(source, where);
+    const at::Tensor stored_ND = rows.transposed ? opened->matrix_ND.t() : opened->matrix_ND;
+    const int64_t step = std::max<int64_t>(1, kBlockElements / stored_ND.size(1)), end = slice.first + slice.count;
+    for (int64_t first = slice.first; first < end; first += step) {
+      at::Tensor wide_ND = widened(stored_ND, first, std::min(step, end - first), rows.heads);
+      if (rows.scale != 1) wide_ND = wide_ND.mul(rows.scale);
+      if (rows.offset != 0) wide_ND = wide_ND.add(rows.offset);
+      const at::Tensor block = rounded(wide_ND.contiguous(), tensor.type);
+      if (!block.defined()) {
+        throw Error(where + ": tensor " + source.name + " holds numbers that are not finite in the file's type",
+                    "choose --outtype bf16 or f32, whose range is wider, or export another checkpoint");
+      }
+      writer.write(block.const_data_ptr(), static_cast<int64_t>(block.nbytes()));
     }
-    writer.write(block.const_data_ptr(), static_cast<int64_t>(block.nbytes()));
   }
 }
 

@@ -1,124 +1,46 @@
-// The table of llama.cpp's architectures, after its src/models, and what its converter writes of them.
+// What llama.cpp's converter writes of a model, after conversion/base.py and its like.
 #include "gguf/model_keys.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cmath>
 #include <numbers>
 #include <utility>
 
 #include "arch/rotary_frequencies.h"
-#include "base/error.h"
-#include "base/log.h"
 
 namespace fathom::gguf {
 namespace {
 
 using arch::Architecture;
 using arch::LayerSpec;
-using arch::ParameterSpec;
-
-constexpr LlamaCppArchitecture kArchitectures[] = {
-    {"LlamaForCausalLM", "llama", true, true, true, true, false},
-    {"MistralForCausalLM", "llama", true, true, true, true, false},
-    {"Qwen2ForCausalLM", "qwen2", false, false, false, false, false},
-    {"Qwen3ForCausalLM", "qwen3", false, false, false, true, false},
-    {"Olmo2ForCausalLM", "olmo2", false, false, false, false, true},
-    {"T5ForConditionalGeneration", "t5", false, false, false, true, false},
-};
-
-// Of a module within a layer; empty where it has none.
-std::string_view module_name(const LayerSpec& layer, std::string_view module) {
-  const arch::LayerNames names = layer.names();
-  const bool t5 = layer.naming == arch::Naming::kT5;
-  const auto there = [](bool has, const char* name) { return has ? name : nullptr; };
-  const std::pair<const char*, std::string_view> table[] = {
-      {there(layer.norms_before(), names.attention.norm_before), "attn_norm"},
-      {there(layer.norms_after(), names.attention.norm_after), "post_attention_norm"},
-      {names.attention.query, "attn_q"},
-      {names.attention.key, "attn_k"},
-      {names.attention.value, "attn_v"},
-      {names.attention.output, t5 ? "attn_o" : "attn_output"},
-      {names.attention.query_norm, "attn_q_norm"},
-      {names.attention.key_norm, "attn_k_norm"},
-      {names.cross.norm_before, "cross_attn_norm"},
-      {names.cross.query, "cross_attn_q"},
-      {names.cross.key, "cross_attn_k"},
-      {names.cross.value, "cross_attn_v"},
-      {names.cross.output, "cross_attn_o"},
-      {there(layer.norms_before(), names.feed_forward.norm_before), "ffn_norm"},
-      {there(layer.norms_after(), names.feed_forward.norm_after), "post_ffw_norm"},
-      {names.feed_forward.gate, "ffn_gate"},
-      {names.feed_forward.up, "ffn_up"},
-      {names.feed_forward.down, "ffn_down"},
-  };
-  for (const auto& [ours, theirs] : table) {
-    const bool has_module = ours != nullptr && (layer.cross || !theirs.starts_with("cross"));
-    if (has_module && module == ours) return theirs;
-  }
-  return "";
-}
-
-// "enc.blk.0." of a layer, which is counted over both stacks; of a decoder alone "blk.0.".
-std::string block_name(const Architecture& model, int64_t layer) {
-  const int64_t first = model.encoder_layers();
-  const std::string number = std::to_string(layer < first ? layer : layer - first) + ".";
-  return (!model.encoder ? "blk." : layer < first ? "enc.blk." : "dec.blk.") + number;
-}
-
-// Of a module outside the layers.
-std::string outer_name(const ParameterSpec& spec, const Architecture& model) {
-  const arch::ModelNames names = model.names();
-  const std::string module = spec.module();
-  if (spec.role == arch::Role::kRelativeBias) {
-    const bool of_encoder = module.starts_with(names.encoder_layers);
-    return block_name(model, of_encoder ? 0 : model.encoder_layers()) + "attn_rel_b";
-  }
-  if (module == names.embedding) return "token_embd";
-  if (module == names.norm) return model.encoder ? "dec.output_norm" : "output_norm";
-  return spec.role == arch::Role::kHead ? "output" : "enc.output_norm";
-}
-
-// Of every layer: the families here have one way of turning heads, or none.
-arch::Rotary rotary_of(const Architecture& model) {
-  return model.layers.front().attention.rotary.value_or(arch::Rotary());
-}
+using arch::Rotary;
 
 uint32_t number(int64_t value) { return static_cast<uint32_t>(value); }
 
-[[noreturn]] void refuse(const LlamaCppArchitecture& target, const std::string& where, const std::string& what) {
-  throw Error(where + ": " + what + ", which llama.cpp's '" + std::string(target.name) + "' does not have",
-              "export a folder for transformers: leave out --format gguf");
+// The first layer that is turned, of those with a window or of those without.
+std::optional<Rotary> first_rotary(const Architecture& model, bool windowed) {
+  for (const LayerSpec& layer : model.layers) {
+    if (layer.attention.rotary && (layer.attention.window > 0) == windowed) return layer.attention.rotary;
+  }
+  return std::nullopt;
 }
 
-void check_layer(const LayerSpec& layer, const Architecture& model, const LlamaCppArchitecture& target,
-                 const std::string& where) {
-  const auto& attention = layer.attention;
-  if (!target.output_bias && (attention.output_bias || layer.feed_forward.bias)) {
-    refuse(target, where, "attention_bias or mlp_bias gives biases to outputs");
-  }
-  if (!target.free_head_size && attention.queries() != model.hidden_size) {
-    refuse(target, where,
-           "the heads together are as wide as " + std::to_string(attention.queries()) + ", the model as " +
-               std::to_string(model.hidden_size));
-  }
-}
+// The keys of an architecture, each behind its name.
+class Keys {
+ public:
+  explicit Keys(std::string_view name) : prefix_(std::string(name) + ".") {}
 
-// What llama.cpp's T5 has written into its code.
-void check_t5(const Architecture& model, const LlamaCppArchitecture& target, const std::string& where) {
-  constexpr int64_t kMaxDistance = 128;
-  const auto& feed_forward = model.layers.front().feed_forward;
-  if (model.num_hidden_layers() > 2 * model.encoder_layers()) {  // it has a place for as many as the encoder has
-    refuse(target, where, "the decoder has more layers than the encoder");
-  }
-  if (model.relative->max_distance != kMaxDistance) {
-    refuse(target, where, "relative_attention_max_distance is " + std::to_string(model.relative->max_distance));
-  }
-  if (feed_forward.activation != (feed_forward.gated ? Activation::kGelu : Activation::kRelu)) {
-    refuse(target, where, "feed_forward_proj is neither relu nor gated-gelu");
-  }
-}
+  void add(const char* key, weights::GgufValue value) { keys_.emplace_back(prefix_ + key, std::move(value)); }
+  void count(const char* key, int64_t value) { add(key, number(value)); }
+  void real(const char* key, double value) { add(key, static_cast<float>(value)); }
+  weights::GgufKeys take() { return std::move(keys_); }
 
-// And its keys.
+ private:
+  std::string prefix_;
+  weights::GgufKeys keys_;
+};
+
+// Of T5.
 weights::GgufKeys t5_keys(const Architecture& model, const std::string& name, int64_t vocabulary) {
   const LayerSpec& layer = model.layers.front();
   const auto eps = static_cast<float>(model.norm_eps);
@@ -139,87 +61,71 @@ weights::GgufKeys t5_keys(const Architecture& model, const std::string& name, in
   };
 }
 
-}  // namespace
-
-const LlamaCppArchitecture& llama_cpp_architecture(const Architecture& model, const std::string& where) {
-  const auto target = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
-                                   [&](const auto& row) { return row.family == model.family; });
-  if (target == std::end(kArchitectures)) {
-    std::string known;
-    for (const LlamaCppArchitecture& row : kArchitectures) known.append(known.empty() ? "" : ", ").append(row.family);
-    throw Error(where + ": " + model.family + " cannot be written as GGUF", "the families that can: " + known);
-  }
-  const arch::RopeScaling scaling = rotary_of(model).scaling;
-  if (std::holds_alternative<arch::Llama3Rope>(scaling)) {
-    if (!target->stretches) refuse(*target, where, "rotary positions are stretched as Llama 3's");
-  } else if (!std::holds_alternative<std::monostate>(scaling)) {
-    throw Error(
-        where + ": its rotary positions are stretched otherwise than Llama 3's, which is not written as GGUF yet",
-        "export a folder for transformers: leave out --format gguf");
-  }
-  if (model.encoder) check_t5(model, *target, where);
-  for (const LayerSpec& layer : model.layers) check_layer(layer, model, *target, where);
-  if (model.sliding_window() > 0) {
-    log_warning(where + ": llama.cpp's '" + std::string(target->name) +
-                "' has no sliding window: for texts longer than " + std::to_string(model.sliding_window()) +
-                " tokens it computes something else than this model");
-  }
-  return *target;
+void add_experts(Keys& keys, const Architecture& model) {
+  const arch::Experts* experts = model.experts();
+  if (experts == nullptr) return;
+  keys.count("expert_count", experts->count);
+  keys.count("expert_used_count", experts->per_token);
+  keys.count("expert_feed_forward_length", model.layers.front().feed_forward.width);
 }
 
-weights::GgufKeys model_keys(const Architecture& model, const LlamaCppArchitecture& target, int64_t vocabulary) {
+void add_scales(Keys& keys, const Architecture& model, const LlamaCppArchitecture& target) {
   const LayerSpec& layer = model.layers.front();
-  const std::string name(target.name);
-  if (model.encoder) return t5_keys(model, name, vocabulary);
-  weights::GgufKeys keys = {
-      {name + ".block_count", number(model.num_hidden_layers())},
-      {name + ".context_length", number(model.max_position_embeddings)},
-      {name + ".embedding_length", number(model.hidden_size)},
-      {name + ".feed_forward_length", number(layer.feed_forward.width)},
-      {name + ".attention.head_count", number(layer.attention.heads)},
-      {name + ".attention.head_count_kv", number(layer.attention.key_value_heads)},
-      {name + ".attention.key_length", number(model.head_dim())},
-      {name + ".attention.value_length", number(model.head_dim())},
-      {name + ".attention.layer_norm_rms_epsilon", static_cast<float>(model.norm_eps)},
-      {name + ".rope.freq_base", static_cast<float>(rotary_of(model).theta)},
-      {name + ".rope.dimension_count", number(model.head_dim())},
-      {name + ".vocab_size", number(vocabulary)},
-  };
-  if (model.sliding_window() == 0) return keys;
+  if (target.multipliers) {
+    keys.real("attention.scale", rotary_of(model).query_scale / std::sqrt(static_cast<double>(model.head_dim())));
+    keys.real("embedding_scale", model.embedding_scale);
+    keys.real("residual_scale", layer.added_scale);
+  }
+  if (target.head_scale == HeadScale::kDivides) keys.real("logit_scale", 1 / model.head_scale);
+  if (target.head_scale == HeadScale::kMultiplies) keys.real("logit_scale", model.head_scale);
+  if (layer.attention.softcap != 0) keys.real("attn_logit_softcapping", layer.attention.softcap);
+  if (model.head_softcap != 0) keys.real("final_logit_softcapping", model.head_softcap);
+}
+
+void add_yarn(Keys& keys, const arch::YarnRope& yarn, const Rotary& rotary, const LlamaCppArchitecture& target) {
+  keys.add("rope.scaling.type", std::string("yarn"));
+  keys.real("rope.scaling.factor", yarn.factor);
+  keys.count("rope.scaling.original_context_length", yarn.original_positions);
+  if (target.yarn_turns) {
+    keys.real("rope.scaling.yarn_beta_fast", yarn.fast_turns);
+    keys.real("rope.scaling.yarn_beta_slow", yarn.slow_turns);
+  }
+  // llama.cpp multiplies by YaRN's usual magnitude of its own accord.
+  const double beside_usual = rotary.magnitude / (0.1 * std::log(yarn.factor) + 1);
+  if (std::abs(beside_usual - 1) > 1e-9) keys.real("rope.scaling.attn_factor", beside_usual);
+}
+
+void add_rotary(Keys& keys, const Architecture& model, const LlamaCppArchitecture& target) {
+  if (model.rotaries().empty()) return;
+  const Rotary rotary = rotary_of(model);
+  keys.real("rope.freq_base", rotary.theta);
+  keys.count("rope.dimension_count", rotary.width);
+  const std::optional<Rotary> windowed = windowed_rotary_of(model);
+  if (windowed && target.windows != WindowedLayers::kIgnored) keys.real("rope.freq_base_swa", windowed->theta);
+  if (const auto* linear = std::get_if<arch::LinearRope>(&rotary.scaling)) {
+    keys.add("rope.scaling.type", std::string("linear"));
+    keys.real("rope.scaling.factor", linear->factor);
+  } else if (const auto* yarn = std::get_if<arch::YarnRope>(&rotary.scaling)) {
+    add_yarn(keys, *yarn, rotary, target);
+  } else if (const auto* longrope = std::get_if<arch::LongRope>(&rotary.scaling)) {
+    keys.count("rope.scaling.original_context_length", longrope->original_positions);
+    keys.real("rope.scaling.attn_factor", rotary.magnitude);
+  } else if (rotary.query_growth != 0) {
+    keys.count("rope.scaling.original_context_length", rotary.query_growth_positions);
+  }
+  if (rotary.query_growth != 0) keys.real("attention.temperature_scale", rotary.query_growth);
+}
+
+void add_windows(Keys& keys, const Architecture& model) {
+  if (model.sliding_window() == 0) return;
   std::vector<bool> windowed;
   for (const LayerSpec& each : model.layers) windowed.push_back(each.attention.window > 0);
-  keys.emplace_back(name + ".attention.sliding_window", number(model.sliding_window()));
-  keys.emplace_back(name + ".attention.sliding_window_pattern", std::move(windowed));
-  return keys;
+  keys.count("attention.sliding_window", model.sliding_window());
+  keys.add("attention.sliding_window_pattern", std::move(windowed));
 }
 
-std::string tensor_name(const ParameterSpec& spec, const Architecture& model) {
-  const std::string ending = spec.name.substr(spec.name.rfind('.'));  // ".weight"
-  if (spec.layer == ParameterSpec::kNoLayer) return outer_name(spec, model) + ending;
-  const std::string module = spec.module().substr(model.layer_prefix(spec.layer).size());
-  const std::string_view name = module_name(model.layers[spec.layer], module);
-  if (name.empty()) throw Error(spec.name + " has no name in a GGUF file");
-  return block_name(model, spec.layer) + std::string(name) + ending;
-}
-
-int64_t heads_in_pairs(const ParameterSpec& spec, const Architecture& model, const LlamaCppArchitecture& target) {
-  if (!target.rotates_neighbours || spec.layer == ParameterSpec::kNoLayer) return 0;
-  const LayerSpec& layer = model.layers[spec.layer];
-  const std::string module = spec.module().substr(model.layer_prefix(spec.layer).size());
-  if (module == layer.names().attention.query) return layer.attention.heads;
-  return module == layer.names().attention.key ? layer.attention.key_value_heads : 0;
-}
-
-int64_t row_in_pairs(int64_t row, int64_t rows, int64_t heads) {
-  const int64_t size = rows / heads, first = row / size * size, within = row - first;
-  return first + within / 2 + within % 2 * (size / 2);
-}
-
-std::vector<float> rope_factors(const Architecture& model) {
-  arch::Rotary plain = rotary_of(model);
-  const auto* llama3 = std::get_if<arch::Llama3Rope>(&plain.scaling);
-  if (llama3 == nullptr) return {};
-  const arch::Llama3Rope scaling = *llama3;
+std::vector<float> llama3_factors(const Rotary& rotary, const arch::Llama3Rope& scaling) {
+  Rotary plain = rotary;
   plain.scaling = std::monostate();
   const auto original = static_cast<double>(scaling.original_positions);
   std::vector<float> factors;
@@ -231,6 +137,50 @@ std::vector<float> rope_factors(const Architecture& model) {
     factors.push_back(static_cast<float>(1 / ((1 - blend) / scaling.factor + blend)));
   }
   return factors;
+}
+
+}  // namespace
+
+Rotary rotary_of(const Architecture& model) {
+  const std::optional<Rotary> full = first_rotary(model, /*windowed=*/false);
+  return full ? *full : windowed_rotary_of(model).value_or(Rotary());
+}
+
+std::optional<Rotary> windowed_rotary_of(const Architecture& model) { return first_rotary(model, /*windowed=*/true); }
+
+weights::GgufKeys model_keys(const Architecture& model, const LlamaCppArchitecture& target, int64_t vocabulary) {
+  if (model.encoder) return t5_keys(model, std::string(target.name), vocabulary);
+  const LayerSpec& layer = model.layers.front();
+  Keys keys(target.name);
+  keys.count("block_count", model.num_hidden_layers());
+  keys.count("context_length", model.max_position_embeddings);
+  keys.count("embedding_length", model.hidden_size);
+  keys.count("feed_forward_length", layer.feed_forward.width);
+  keys.count("attention.head_count", layer.attention.heads);
+  keys.count("attention.head_count_kv", layer.attention.key_value_heads);
+  keys.count("attention.key_length", model.head_dim());
+  keys.count("attention.value_length", model.head_dim());
+  keys.real(model.centred_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", model.norm_eps);
+  keys.count("vocab_size", vocabulary);
+  add_experts(keys, model);
+  add_scales(keys, model, target);
+  add_rotary(keys, model, target);
+  add_windows(keys, model);
+  return keys.take();
+}
+
+std::vector<RopeFactors> rope_factors(const Architecture& model) {
+  const Rotary rotary = rotary_of(model);
+  if (const auto* llama3 = std::get_if<arch::Llama3Rope>(&rotary.scaling)) {
+    return {{"rope_freqs.weight", llama3_factors(rotary, *llama3)}};
+  }
+  const auto* longrope = std::get_if<arch::LongRope>(&rotary.scaling);
+  if (longrope == nullptr) return {};
+  const auto in_fp32 = [](const std::vector<double>& factors) {
+    return std::vector<float>(factors.begin(), factors.end());
+  };
+  return {{"rope_factors_long.weight", in_fp32(longrope->long_factors)},
+          {"rope_factors_short.weight", in_fp32(longrope->short_factors)}};
 }
 
 }  // namespace fathom::gguf

@@ -220,6 +220,61 @@ TEST_F(GgufFileTest, ScalesAHeadByItself) {
   }
 }
 
+// Mixtral's folders have a matrix for each expert, Granite's two tensors of all.
+TEST_F(GgufFileTest, StacksExperts) {
+  request_.gguf_type = "f32";
+  const auto bytes_of = [](const at::Tensor& tensor) {
+    const at::Tensor wide = tensor.to(at::kFloat).contiguous();
+    return std::string(static_cast<const char*>(wide.const_data_ptr()), wide.nbytes());
+  };
+  const auto stored = [&](const std::string& name) {
+    const weights::ModelFolder folder(request_.source);
+    const auto entry = folder.find(name);
+    return at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kBFloat16).clone();
+  };
+  request_.source = FATHOM_SOURCE_DIR "/tests/model/golden/mixtral";
+  export_model(request_);
+  std::string content = read_file(request_.out);
+  for (const char* matrix : {"w1", "w2", "w3"}) {
+    std::string all;
+    for (int expert = 0; expert < 4; ++expert) {
+      all += bytes_of(
+          stored("model.layers.1.block_sparse_moe.experts." + std::to_string(expert) + "." + matrix + ".weight"));
+    }
+    EXPECT_NE(content.find(all), std::string::npos) << matrix;
+  }
+  request_.source = FATHOM_SOURCE_DIR "/tests/model/golden/granite_moe";
+  request_.out = root_ / "granite.gguf";
+  export_model(request_);
+  content = read_file(request_.out);
+  const at::Tensor gate_up_NFD = stored("model.layers.0.block_sparse_moe.input_linear.weight");
+  for (const at::Tensor& half : gate_up_NFD.chunk(2, 1)) EXPECT_NE(content.find(bytes_of(half)), std::string::npos);
+  const at::Tensor down_NDF = stored("model.layers.0.block_sparse_moe.output_linear.weight");
+  EXPECT_NE(content.find(bytes_of(down_NDF)), std::string::npos);
+  // The router stays in FP32 where matrices do not.
+  request_.gguf_type = "q8_0";
+  request_.out = root_ / "quantized.gguf";
+  export_model(request_);
+  const at::Tensor router_ND = stored("model.layers.0.block_sparse_moe.router.layer.weight");
+  EXPECT_NE(read_file(request_.out).find(bytes_of(router_ND)), std::string::npos);
+}
+
+// Its norms multiply by one more than what is stored.
+TEST_F(GgufFileTest, AddsGemmasOffsetToNorms) {
+  const fs::path golden = FATHOM_SOURCE_DIR "/tests/model/golden/gemma3";
+  Json config = read_json(golden / "config.json");
+  config["query_pre_attn_scalar"] = config["head_dim"];
+  put("base/config.json", format_json(config));
+  fs::copy_file(golden / "model.safetensors", root_ / "base/model.safetensors", fs::copy_options::overwrite_existing);
+  EXPECT_EQ(refusal(), "");
+  const weights::ModelFolder folder(request_.source);
+  const auto entry = folder.find("model.layers.2.self_attn.k_norm.weight");
+  const at::Tensor norm = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kBFloat16);
+  const at::Tensor expected = norm.to(at::kFloat).add(1);
+  const std::string bytes(static_cast<const char*>(expected.const_data_ptr()), expected.nbytes());
+  EXPECT_NE(read_file(request_.out).find(bytes), std::string::npos);
+}
+
 TEST_F(GgufFileTest, MergesAnAdapter) {
   save_adapter();
   request_.merge = true;
