@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -33,14 +34,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0")
 KINDS = {name: gguf.GGMLQuantizationType[name.upper()] for name in TYPES}
 FILE_TYPES = {"f32": "ALL_F32"} | {name: f"MOSTLY_{name.upper()}" for name in TYPES[1:]}
-ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "olmo2": "olmo2", "t5": "t5"}
+ARCHITECTURES = {"llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+                 "gemma2": "gemma2", "gemma3_text": "gemma3", "phi3": "phi3", "olmo2": "olmo2", "olmo3": "olmo2", "olmoe": "olmoe",
+                 "granite": "granite", "granitemoe": "granitemoe", "smollm3": "smollm3", "glm4": "glm4", "ministral3": "mistral3",
+                 "cohere2": "cohere2", "gpt2": "gpt2", "t5": "t5"}
+NEIGHBOURS = ("llama", "granite", "granitemoe", "smollm3", "mistral3")  # rotated there, halves of heads in the model
+READS_WINDOWS = ("gemma2", "gemma3_text", "olmo3", "cohere2")
 IDS = [1, 5, 9, 2, 7, 7, 3, 11, 30, 4]
 DECODER_IDS = [0, 6, 3, 12, 8]
 TEXTS = ("Hello world", "two  blanks\n\n\tand 12345 numbers, it's I'LL", "Übung 你好 🙂 naïve", "<|im_start|>user\nHi<|im_end|>")
 # Where SentencePiece's blanks come in: transformers 5 puts none before the first of these, llama.cpp one behind the special token.
 TEXTS_OF_BYTES = (" a", "a<s>b")
-# What llama.cpp computes otherwise than the model: a golden model's window is shorter than IDS.
-WINDOWED = ("mistral_windowed", "qwen2_windowed")
+# What llama.cpp computes otherwise than the model: it takes LongRoPE's factors by the room for texts, not by the text.
+OTHERWISE = ("phi3_long",)
 
 
 def fail(what):
@@ -69,7 +75,8 @@ def settings_of(folder):
 def name_map(config):
     """gguf's table of names; of an encoder and decoder for the larger stack."""
     layers = max(config.num_hidden_layers, getattr(config, "num_decoder_layers", None) or 0)
-    return gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, ARCHITECTURES[config.model_type].upper()), layers)
+    numbers = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
+    return gguf.get_tensor_name_map(numbers[ARCHITECTURES[config.model_type]], layers)
 
 
 def head_of(folder):
@@ -81,13 +88,15 @@ def head_of(folder):
 
 
 def rope_of(config):
-    return getattr(config, "rope_parameters", None) or {}
+    """Of the layers that see everything."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    return rope.get("full_attention", rope)
 
 
 def rope_factors(config):
     """llama.cpp's convert_hf_to_gguf.py, for Llama 3's stretch."""
-    rope = config.rope_parameters
-    size = config.head_dim
+    rope = rope_of(config)
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     factors = []
     for i in range(0, size, 2):
         length = 2 * numpy.pi * rope["rope_theta"] ** (i / size)
@@ -99,31 +108,54 @@ def rope_factors(config):
 
 
 def kind_of(name, values, outtype, tied):
-    if values.ndim < 2:
+    if values.ndim < 2 or name.endswith("ffn_gate_inp.weight") or name == "position_embd.weight":
         return KINDS["f32"]
     kind = KINDS["q8_0"] if outtype == "q4_0" and name in ("output.weight", "token_embd.weight" if tied else "") else KINDS[outtype]
     return KINDS["f16"] if outtype[0] == "q" and values.shape[-1] % 32 else kind
+
+
+def stacked(tensors):
+    """The matrices of experts, one behind the other; Granite's, which are so, with gate and up apart."""
+    result, experts = {}, {}
+    for name, values in tensors.items():
+        if name.endswith("block_sparse_moe.input_linear.weight"):
+            module, half = name.removesuffix("input_linear.weight") + "experts.", values.shape[1] // 2
+            result |= {module + "w1.weight": values[:, :half], module + "w3.weight": values[:, half:]}
+            continue
+        parts = re.fullmatch(r"(.*\.experts\.)(\d+)\.(.*)", name)
+        if parts is None:
+            result[name] = values
+        else:
+            experts.setdefault(parts[1] + parts[3], {})[int(parts[2])] = values
+    return result | {name: numpy.stack([each[i] for i in range(len(each))]) for name, each in experts.items()}
 
 
 def expected_tensors(folder, config, outtype):
     """By name in the file: kind, and the values in FP32."""
     architecture = ARCHITECTURES[config.model_type]
     names, tied, scaled = name_map(config), *head_of(folder)
-    apart = tied and (scaled or architecture == "olmo2")
+    apart = tied and (scaled or architecture in ("olmo2", "olmoe"))
     tensors = {}
-    for name, tensor in load_file(folder / "model.safetensors").items():
-        values = tensor.float().numpy()
+    stored = {name: tensor.float().numpy() for name, tensor in load_file(folder / "model.safetensors").items()}
+    for name, values in stacked(stored).items():
         if tied and name == "lm_head.weight":
             continue
-        if architecture == "llama" and (".q_proj." in name or ".k_proj." in name):
+        if architecture in NEIGHBOURS and (".q_proj." in name or ".k_proj." in name):
             values = permuted(values, config.num_attention_heads if ".q_proj." in name else config.num_key_value_heads)
+        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+            values = values + numpy.float32(1)
+        if architecture == "gpt2" and name.endswith((".c_attn.weight", ".c_proj.weight", ".c_fc.weight")):
+            values = numpy.ascontiguousarray(values.T)
         new = names.get_name(name, try_suffixes=(".weight", ".bias")) or fail(f"gguf has no name for {name}")
-        tensors[new] = (kind_of(new, values, outtype, tied and not apart), values)
+        tensors[new] = (kind_of(new, values, outtype, tied and not apart), numpy.ascontiguousarray(values))
     if apart:
         values = tensors["token_embd.weight"][1] * numpy.float32(config.hidden_size**-0.5 if scaled else 1)
         tensors["output.weight"] = (kind_of("output.weight", values, outtype, False), values)
     if rope_of(config).get("rope_type") == "llama3":
         tensors["rope_freqs.weight"] = (KINDS["f32"], rope_factors(config))
+    if rope_of(config).get("rope_type") == "longrope":
+        for length in ("long", "short"):
+            tensors[f"rope_factors_{length}.weight"] = (KINDS["f32"], numpy.float32(rope_of(config)[f"{length}_factor"]))
     return tensors
 
 
@@ -161,38 +193,91 @@ def t5_keys(config):
 
 def decoder_keys(config):
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    inner = 4 * config.hidden_size  # GPT-2's
+    if config.model_type != "gpt2":
+        inner = getattr(config, "moe_intermediate_size", None) or config.intermediate_size
     keys = {
         "block_count": config.num_hidden_layers,
         "context_length": config.max_position_embeddings,
         "embedding_length": config.hidden_size,
-        "feed_forward_length": config.intermediate_size,
+        "feed_forward_length": inner,
         "attention.head_count": config.num_attention_heads,
-        "attention.head_count_kv": config.num_key_value_heads,
+        "attention.head_count_kv": getattr(config, "num_key_value_heads", config.num_attention_heads),
         "attention.key_length": head,
         "attention.value_length": head,
-        "attention.layer_norm_rms_epsilon": numpy.float32(config.rms_norm_eps),
-        "rope.freq_base": numpy.float32(config.rope_parameters["rope_theta"]),
-        "rope.dimension_count": head,
         "vocab_size": config.vocab_size,
     }
-    layers = getattr(config, "layer_types", None) or []
-    windowed = [kind == "sliding_attention" for kind in layers]
-    if config.model_type == "mistral" and config.sliding_window:
-        windowed = [True] * config.num_hidden_layers
-    if any(windowed):
-        keys |= {"attention.sliding_window": config.sliding_window, "attention.sliding_window_pattern": windowed}
+    eps = next(key for key in ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon") if hasattr(config, key))
+    keys["attention.layer_norm_" + "rms_" * eps.startswith("rms") + "epsilon"] = numpy.float32(getattr(config, eps))
+    experts = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None)
+    if experts:
+        keys |= {"expert_count": experts, "expert_used_count": config.num_experts_per_tok, "expert_feed_forward_length": inner}
+    return keys | scale_keys(config) | (rope_keys(config, head) if rope_of(config) else {}) | window_keys(config)
+
+
+def scale_keys(config):
+    table = {"attention_multiplier": "attention.scale", "embedding_multiplier": "embedding_scale", "residual_multiplier": "residual_scale",
+             "logits_scaling": "logit_scale", "logit_scale": "logit_scale", "attn_logit_softcapping": "attn_logit_softcapping",
+             "final_logit_softcapping": "final_logit_softcapping"}
+    return {theirs: numpy.float32(getattr(config, ours)) for ours, theirs in table.items() if getattr(config, ours, None)}
+
+
+def rope_keys(config, head):
+    rope = rope_of(config)
+    keys = {"rope.freq_base": numpy.float32(rope["rope_theta"]),
+            "rope.dimension_count": int(head * rope.get("partial_rotary_factor", 0.5 if config.model_type == "glm4" else 1))}
+    kind, factor, log = rope.get("rope_type"), rope.get("factor"), numpy.log
+    if kind == "linear":
+        keys |= {"rope.scaling.type": "linear", "rope.scaling.factor": numpy.float32(factor)}
+    elif kind == "yarn":
+        keys |= {"rope.scaling.type": "yarn", "rope.scaling.factor": numpy.float32(factor),
+                 "rope.scaling.original_context_length": rope["original_max_position_embeddings"]}
+        usual = 0.1 * log(factor) + 1
+        magnitude = rope.get("attention_factor") or (usual / (0.1 * rope["mscale_all_dim"] * log(factor) + 1) if rope.get("mscale_all_dim") else usual)
+        if magnitude != usual:
+            keys["rope.scaling.attn_factor"] = numpy.float32(magnitude / usual)
+        if config.model_type == "ministral3":
+            keys |= {"rope.scaling.yarn_beta_fast": numpy.float32(rope.get("beta_fast", 32)),
+                     "rope.scaling.yarn_beta_slow": numpy.float32(rope.get("beta_slow", 1)),
+                     "attention.temperature_scale": numpy.float32(rope["llama_4_scaling_beta"])}
+    elif kind == "longrope":
+        original = config.original_max_position_embeddings
+        keys |= {"rope.scaling.original_context_length": original,
+                 "rope.scaling.attn_factor": numpy.float32((1 + log(config.max_position_embeddings / original) / log(original)) ** 0.5)}
+    return keys
+
+
+def windows_of(config):
+    """The window, and which layers have it."""
+    windowed = [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or []]
+    if config.model_type in ("mistral", "mixtral", "phi3", "ministral3"):
+        windowed = [bool(config.sliding_window)] * config.num_hidden_layers
+    return config.sliding_window if any(windowed) else 0, windowed
+
+
+def window_keys(config):
+    window, windowed = windows_of(config)
+    if not window:
+        return {}
+    keys = {"attention.sliding_window": window, "attention.sliding_window_pattern": windowed}
+    if config.model_type in READS_WINDOWS:
+        ropes = config.rope_parameters
+        keys["rope.freq_base_swa"] = numpy.float32(ropes.get("sliding_attention", ropes)["rope_theta"])
     return keys
 
 
 def special_ids(folder, tokenizer, config):
     """The ids that the tokenizer names, else those of config.json."""
     files = json.loads((folder / "tokenizer_config.json").read_text())
+    if (folder / "special_tokens_map.json").exists():
+        files = json.loads((folder / "special_tokens_map.json").read_text()) | files
     eos = config.eos_token_id[0] if isinstance(config.eos_token_id, list) else config.eos_token_id
     ids = {
         "bos": tokenizer.bos_token_id if tokenizer.bos_token_id is not None else getattr(config, "bos_token_id", None),
         "eos": tokenizer.eos_token_id if tokenizer.eos_token_id is not None else eos,
-        "unknown": tokenizer.unk_token_id if files.get("unk_token") else None,  # some classes have one that no file names
-        "padding": tokenizer.pad_token_id if tokenizer.pad_token_id is not None else config.pad_token_id,
+        # Some classes have one that no file names.
+        "unknown": tokenizer.unk_token_id if files.get("unk_token") else None,
+        "padding": tokenizer.pad_token_id if files.get("pad_token") else config.pad_token_id,
     }
     return {f"tokenizer.ggml.{name}_token_id": value for name, value in ids.items() if value is not None}
 
@@ -231,7 +316,7 @@ def expected_tokenizer(folder, config):
         for text, i in source["model"]["vocab"].items():
             texts[i], kinds[i] = text, gguf.TokenType.NORMAL
         merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in source["model"]["merges"]]
-        keys |= {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": merges, "tokenizer.ggml.pre": NAMES_OF_SPLITS[folder.name]}
+        keys |= {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": merges, "tokenizer.ggml.pre": split_of(folder)}
     for i, token in added.items():
         special = token.special or (token.content.startswith("<|") and token.content.endswith("|>")) or token.content in ("<pad>", "<mask>")
         texts[i], kinds[i] = token.content, gguf.TokenType.CONTROL if special else gguf.TokenType.USER_DEFINED
@@ -255,7 +340,11 @@ def normalizer_of(path):
     return model.normalizer_spec
 
 
-NAMES_OF_SPLITS = {"random-llama": "llama-bpe", "random-qwen2": "qwen2", "random-qwen3": "qwen2", "random-olmo2": "gpt-2"}
+def split_of(folder):
+    """What llama.cpp calls how the tokenizer of a random model splits text."""
+    tokenizer = RANDOM.get(folder.name.removeprefix("random-"), ("",))[0]
+    return {"llama3": "llama-bpe", "qwen2": "qwen2", "gpt2": "gpt-2"}.get(tokenizer, "")
+
 
 # Reading a file.
 
@@ -388,7 +477,7 @@ def transformers_reads(config):
     head, even = getattr(config, "head_dim", None), config.hidden_size % config.num_attention_heads == 0
     size = config.hidden_size // config.num_attention_heads
     sizes = {"llama": even, "mistral": even, "qwen2": head in (None, size), "qwen3": head == 128}
-    plain = rope_of(config).get("rope_type") != "llama3" and not getattr(config, "attention_bias", False)
+    plain = rope_of(config).get("rope_type") == "default" and not getattr(config, "attention_bias", False)
     return plain and sizes.get(config.model_type, False)
 
 
@@ -410,17 +499,23 @@ def fathoms_logits(model, config, arguments):
     return logits_of_fathom(arguments.fathom, [*model, *decoder], IDS)
 
 
+def allowed_off(config):
+    """How far logits may be off; llama.cpp's GELU is a table of FP16."""
+    gelu = any("gelu" in str(getattr(config, key, "")) for key in ("dense_act_fn", "hidden_activation", "activation_function"))
+    return 2e-3 if gelu else 1e-4
+
+
 def check_logits(folder, config, path, arguments):
     wanted, told = fathoms_logits([folder], config, arguments), []
-    if folder.name in WINDOWED:
+    window = windows_of(config)[0] if config.model_type != "t5" and config.model_type not in READS_WINDOWS else 0
+    if folder.name in OTHERWISE or 0 < (window or 0) < len(IDS):
         return told
     if transformers_reads(config):
         told.append(check_transformers(folder, path, wanted, arguments))
     if arguments.has_llama_cpp:
         model = LlamaCpp(path)
         off = difference(model.logits(), wanted)
-        allowed = 2e-3 if getattr(config, "dense_act_fn", "") == "gelu_new" else 1e-4  # its GELU is a table of FP16
-        check(off < allowed, f"{path}: logits of llama.cpp differ by {off:.1e}")
+        check(off < allowed_off(config), f"{path}: logits of llama.cpp differ by {off:.1e}")
         if list(folder.glob("tokenizer*")):
             check_texts(model, folder)
         model.close()
@@ -464,13 +559,15 @@ def check_model(folder, arguments, root):
 
 # llama.cpp's own converters.
 
-# What theirs says beside: a label, and lists of what a model card tells; where a folder has no head_dim.
+# What theirs says beside: a label, and lists of what a model card tells; a Phi-3 without a window; YaRN's attention_factor and turns
+# under names that llama.cpp reads for few architectures, where ours has what it reads. Ours: where a folder has no head_dim, and so on.
 ONLY_THEIRS = ("general.size_label", "general.finetune", "general.basename", "general.version", "general.tags", "general.languages",
-               "tokenizer.ggml.add_sep_token")
+               "tokenizer.ggml.add_sep_token", "tokenizer.ggml.add_space_prefix", "attention.sliding_window", "rope.scaling.yarn_attn_factor",
+               "rope.scaling.yarn_log_multiplier", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow")
 ONLY_OURS = ("attention.key_length", "attention.value_length", "rope.dimension_count", "vocab_size", "attention.sliding_window",
              "attention.sliding_window_pattern", "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token", "tokenizer.ggml.add_space_prefix",
              "tokenizer.ggml.unknown_token_id", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id", "tokenizer.ggml.padding_token_id",
-             "general.name")
+             "general.name", "rope.scaling.attn_factor", "expert_feed_forward_length", "rope.freq_base_swa", "attention.head_count_kv")
 
 
 # The name of the splits is given: its hashes of a text are of known vocabularies alone.
@@ -490,7 +587,7 @@ def compare_converted(folder, path, outtype, arguments, root):
         return f"{outtype} not converted: no tokenizer"
     other = root / "converted.gguf"
     other.unlink(missing_ok=True)
-    run([sys.executable, "-c", CONVERT, arguments.llama_cpp, NAMES_OF_SPLITS.get(folder.name, ""), folder, "--outfile", other,
+    run([sys.executable, "-c", CONVERT, arguments.llama_cpp, split_of(folder), folder, "--outfile", other,
          "--outtype", outtype])
     return f"{outtype} as converted: {compare_files(path, other)}"
 
@@ -503,6 +600,8 @@ def compare_files(path, other):
         for key in ("tokens", "token_type", "scores"):
             for i in unused:
                 their_keys[f"tokenizer.ggml.{key}"][i] = keys[f"tokenizer.ggml.{key}"][i]
+    if architecture.startswith("gemma"):  # False whatever the tokenizer does, as Gemma's own does
+        their_keys.pop("tokenizer.ggml.add_space_prefix", None)
     for key in keys.keys() | their_keys.keys():
         short = key.removeprefix(architecture + ".")
         if key not in keys:
@@ -527,7 +626,7 @@ def make_adapter(base, config, folder, rank_stabilised):
     tensors = {}
     linear = tuple(f"{name}.weight" for name in ("_proj", "Attention.q", "Attention.k", "Attention.v", "Attention.o", "wi", "wi_0", "wi_1", "wo"))
     for name, tensor in load_file(base / "model.safetensors").items():
-        if not name.endswith(linear):
+        if not name.endswith(linear) or ".experts." in name:
             continue
         module = "base_model.model." + name.removesuffix(".weight")
         tensors[f"{module}.lora_A.weight"] = torch.randn(8, tensor.shape[1]) * 0.1
@@ -535,7 +634,8 @@ def make_adapter(base, config, folder, rank_stabilised):
     folder.mkdir()
     save_file(tensors, folder / "adapter_model.safetensors")
     (folder / "adapter_config.json").write_text(json.dumps({
-        "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 8, "lora_alpha": 24, "target_modules": "all-linear", "bias": "none",
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 8, "lora_alpha": 24, "bias": "none",
+        "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"] if hasattr(config, "num_experts_per_tok") else "all-linear",
         "use_rslora": rank_stabilised, "base_model_name_or_path": str(base)}))
 
 
@@ -548,7 +648,7 @@ def check_adapter(base, arguments, root, rank_stabilised):
     for name, tensor in load_file(folder / "adapter_model.safetensors").items():
         module, matrix = name.removeprefix("base_model.model.").split(".lora_")
         values = tensor.numpy()
-        if architecture == "llama" and matrix == "B.weight" and module.endswith(("q_proj", "k_proj")):
+        if architecture in NEIGHBOURS and matrix == "B.weight" and module.endswith(("q_proj", "k_proj")):
             values = permuted(values, config.num_attention_heads if module.endswith("q_proj") else config.num_key_value_heads)
         tensors[f"{names.get_name(module)}.weight.lora_{matrix[0].lower()}"] = (KINDS["f32"], values)
     keys = {"general.architecture": architecture, "general.type": "adapter", "general.name": folder.name, "adapter.type": "lora",
@@ -566,7 +666,7 @@ def check_adapter(base, arguments, root, rank_stabilised):
             wanted = fathoms_logits(model, config, arguments)
             model = LlamaCpp(*parts)
             off = difference(model.logits(), wanted)
-            check(off < 1e-4, f"{parts}: logits of llama.cpp differ by {off:.1e}")
+            check(off < allowed_off(config), f"{parts}: logits of llama.cpp differ by {off:.1e}")
             model.close()
             told.append(f"llama.cpp {off:.0e}" + ("" if parts[1] else " merged"))
     if arguments.llama_cpp and not rank_stabilised:
@@ -579,6 +679,7 @@ def check_adapter(base, arguments, root, rank_stabilised):
 
 # Which models.
 
+SMALL_IDS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
 RANDOM = {
     "llama": ("llama3", dict(num_key_value_heads=2, tie_word_embeddings=False, rope_parameters={
         "rope_type": "llama3", "rope_theta": 5e4, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -589,7 +690,33 @@ RANDOM = {
     "t5": ("t5", dict(num_layers=2, d_kv=24, tie_word_embeddings=False, feed_forward_proj="relu")),
     "t5-gated": ("t5", dict(num_layers=3, num_decoder_layers=2, d_kv=24, tie_word_embeddings=False, feed_forward_proj="gated-gelu")),
     "olmo2": ("gpt2", dict(num_key_value_heads=2, tie_word_embeddings=False, eos_token_id=756)),
+    "gemma3_text": ("fixture", dict(num_key_value_heads=2, head_dim=32, query_pre_attn_scalar=32, num_hidden_layers=3, sliding_window=6,
+                                    layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters={
+        "full_attention": {"rope_type": "linear", "rope_theta": 1e5, "factor": 8.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}}, **SMALL_IDS | dict(pad_token_id=800))),
+    "long": ("fixture", dict(num_key_value_heads=2, sliding_window=None, original_max_position_embeddings=8, rope_parameters={
+        "rope_type": "longrope", "rope_theta": 1e3, "partial_rotary_factor": 0.75, "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
+        "long_factor": [1.0, 2.0, 3.5, 6.0, 9.0, 9.5]}, **SMALL_IDS | dict(pad_token_id=800))),
+    "olmo3": ("gpt2", dict(num_key_value_heads=2, tie_word_embeddings=False, eos_token_id=756, num_hidden_layers=3, sliding_window=5,
+                           layer_types=["full_attention", "sliding_attention", "full_attention"], rope_parameters={
+        "full_attention": {"rope_type": "yarn", "rope_theta": 5e3, "factor": 4.0, "original_max_position_embeddings": 24, "attention_factor": 1.3},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 5e3}})),
+    "granite": ("gpt2", dict(num_key_value_heads=2, attention_multiplier=0.3, embedding_multiplier=3.0, residual_multiplier=0.4,
+                             logits_scaling=0.5, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, eos_token_id=756)),
+    "smollm3": ("llama3", dict(num_key_value_heads=2, num_hidden_layers=4, use_sliding_window=False, rope_parameters={
+        "rope_type": "yarn", "rope_theta": 300.0, "factor": 8.0, "original_max_position_embeddings": 16}, **SMALL_IDS)),
+    "glm4": (None, dict(num_key_value_heads=2, head_dim=32, attention_bias=True, **SMALL_IDS)),
+    "ministral3": ("llama3", dict(num_key_value_heads=2, head_dim=32, sliding_window=None, rope_parameters={
+        "rope_type": "yarn", "rope_theta": 1e4, "factor": 16.0, "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.3, "original_max_position_embeddings": 8, "max_position_embeddings": 256}, **SMALL_IDS)),
+    "qwen3_moe": ("qwen2", dict(num_key_value_heads=2, head_dim=32, moe_intermediate_size=96, num_experts=5, num_experts_per_tok=2,
+                                norm_topk_prob=True, tie_word_embeddings=False)),
+    "mixtral": ("fixture", dict(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=False)),
+    "olmoe": (None, dict(num_key_value_heads=4, num_experts=6, num_experts_per_tok=3, norm_topk_prob=False, **SMALL_IDS)),
+    "granitemoe": ("gpt2", dict(num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=3, attention_multiplier=0.3,
+                                embedding_multiplier=1.5, residual_multiplier=0.8, logits_scaling=0.7, eos_token_id=756)),
 }
+NO_ADAPTERS = ("random-t5-gated", "random-gpt2")  # of GPT-2 the matrices are stored the other way round
 TEMPLATE = "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
 
 
@@ -599,14 +726,15 @@ def make_random(family, root):
 
     tokenizer, settings = RANDOM[family]
     folder = root / f"random-{family}"
-    source = ROOT / "tests/tokenizer" / tokenizer
-    rows = max(AutoTokenizer.from_pretrained(source).get_vocab().values()) + 6
-    inner = 96 if family == "qwen3" else 72
+    source = ROOT / "tests/tokenizer" / (tokenizer or "none")  # transformers has tokenizers of its own for some model_types
+    rows = max(AutoTokenizer.from_pretrained(source).get_vocab().values()) + 6 if tokenizer else 70
+    inner = 96 if family.startswith("qwen3") else 72
     sizes = dict(hidden_size=64, intermediate_size=inner, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=256)
     is_t5 = family.startswith("t5")
     if is_t5:
         sizes = dict(d_model=64, d_ff=inner, num_heads=4, decoder_start_token_id=0)
-    config = CONFIG_MAPPING[family.split("-")[0]](vocab_size=rows, **sizes, **settings)
+    model_type = {"long": "phi3"}.get(family, family.split("-")[0])  # llama.cpp wants tokens of its own where a name has "phi3" in it
+    config = CONFIG_MAPPING[model_type](vocab_size=rows, **(sizes | settings))
     torch.manual_seed(len(family))
     make = AutoModelForSeq2SeqLM if is_t5 else AutoModelForCausalLM
     model = make.from_config(config, dtype=torch.float32)
@@ -633,7 +761,9 @@ def main():
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    refused = {"qwen2_stretched", "qwen2_untied", "qwen3_biased", "qwen3_stretched", "olmo2_biased", "t5_far", "t5_flan", "t5_one"}
+    refused = {"qwen2_stretched", "qwen2_untied", "qwen3_biased", "qwen3_stretched", "olmo2_biased", "t5_far", "t5_flan", "t5_one",
+               "gemma3", "gemma3_stretched", "olmo3", "olmo3_named", "smollm3_biased", "ministral3_windowed", "olmoe", "olmoe_normalised",
+               "qwen3_moe", "qwen3_moe_balanced", "qwen3_moe_windowed"}
     goldens = [folder for folder in sorted((ROOT / "tests/model/golden").iterdir())
                if json.loads((folder / "config.json").read_text())["model_type"] in ARCHITECTURES]
     problems = 0
@@ -641,7 +771,7 @@ def main():
         root = pathlib.Path(place)
         randoms = [make_random(family, root) for family in RANDOM]
         tasks = [(check_model, folder) for folder in [ROOT / "data/model", *goldens, *randoms] if folder.name not in refused]
-        tasks += [(check_adapter, folder, stabilised) for folder in randoms if folder.name != "random-t5-gated" for stabilised in (False, True)]
+        tasks += [(check_adapter, folder, stabilised) for folder in randoms if folder.name not in NO_ADAPTERS for stabilised in (False, True)]
         for task, folder, *more in tasks:
             try:
                 task(folder, arguments, root, *more)
