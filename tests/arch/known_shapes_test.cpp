@@ -40,8 +40,9 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"gemma-3-270m", 268'098'176},        {"gemma-3-1b", 999'885'952},
       {"phi-3-mini-4k", 3'821'079'552},     {"phi-4", 14'659'507'200},
       {"olmo-3-7b", 7'298'011'136},         {"olmo-3-32b", 32'233'522'176},
-      {"smollm3-3b", 3'075'098'624},        {"granite-3.3-2b", 2'533'539'840},
-      {"granite-3.3-8b", 8'170'864'640},    {"glm-4-9b-0414", 9'400'279'040},
+      {"smollm3-3b", 3'075'098'624},        {"granite-3.0-1b-a400m", 1'334'628'352},
+      {"granite-3.3-2b", 2'533'539'840},    {"granite-3.3-8b", 8'170'864'640},
+      {"glm-4-9b-0414", 9'400'279'040},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -55,12 +56,13 @@ Architecture architecture_of(const std::string& name) {
   return parse_architecture(read_json(kModels / name / "config.json"), name);
 }
 
-// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B": the embedding counts among them.
+// "8x7B" of which 12.9 are active, "30B-A3B", "235B-A22B", "1B-7B", "1B-A400M": the embedding counts among them.
 TEST(KnownShapes, MultiplyATokenWithAFewOfTheirExperts) {
   EXPECT_EQ(active_parameter_count(architecture_of("mixtral-8x7b")), 12'879'925'248);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-30b-a3b"))), 3.3e9, 0.1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("qwen3-235b-a22b"))), 22e9, 0.5e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("olmoe-1b-7b"))), 1.3e9, 0.1e9);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(architecture_of("granite-3.0-1b-a400m"))), 0.4e9, 0.03e9);
   const Architecture llama = architecture_of("llama-3.2-1b");
   EXPECT_EQ(active_parameter_count(llama), parameter_count(llama));
 }
