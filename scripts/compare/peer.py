@@ -29,6 +29,7 @@ def parse_arguments():
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--gradient-checkpointing", action="store_true")
+    parser.add_argument("--experts", help="how experts are multiplied, instead of transformers' own choice")
     parser.add_argument("--adapter", help="folder of a PEFT adapter to go on from, instead of a new one")
     parser.add_argument("--compile", action="store_true", help="by torch.compile")
     parser.add_argument("--warm-up", type=int, default=0, help="steps that mean_step_seconds leaves out")
@@ -66,15 +67,18 @@ def uncounted_weights(model, counter):
 
 
 def load_model(arguments, torch):
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from make_model import draw_model, kind_of
+    from transformers import AutoConfig
 
-    dtype = torch.bfloat16 if arguments.precision == "bf16" else torch.float32
+    shape = AutoConfig.from_pretrained(arguments.model)
+    options = {"dtype": torch.bfloat16 if arguments.precision == "bf16" else torch.float32}
+    options["attn_implementation"] = "sdpa"
+    if arguments.experts:
+        options["experts_implementation"] = arguments.experts
     if arguments.random_weights:
-        with torch.device(arguments.device):
-            shape = AutoConfig.from_pretrained(arguments.model)
-            model = AutoModelForCausalLM.from_config(shape, dtype=dtype, attn_implementation="sdpa")
+        model = draw_model(shape, arguments.device, **options)
     else:
-        model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, attn_implementation="sdpa")
+        model = kind_of(shape).from_pretrained(arguments.model, **options)
     model.config.use_cache = False
     model.to(arguments.device)
     if arguments.gradient_checkpointing:
@@ -87,8 +91,10 @@ def load_model(arguments, torch):
         if arguments.adapter:
             model = PeftModel.from_pretrained(model, arguments.adapter, is_trainable=True)
         else:
-            options = {"r": 8, "lora_alpha": 8, "lora_dropout": 0.0, "target_modules": ["q_proj", "v_proj"]}
-            model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **options))
+            targets = ["q", "v"] if shape.is_encoder_decoder else ["q_proj", "v_proj"]
+            task = "SEQ_2_SEQ_LM" if shape.is_encoder_decoder else "CAUSAL_LM"
+            adapter = LoraConfig(task_type=task, r=8, lora_alpha=8, lora_dropout=0.0, target_modules=targets)
+            model = get_peft_model(model, adapter)
     model.train()
     return torch.compile(model) if arguments.compile else model
 

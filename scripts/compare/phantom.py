@@ -6,22 +6,27 @@ the device, so no folder of weights is needed; the peer's Python runs with the s
 
 import dataclasses
 import json
+import pathlib
 import shutil
-import subprocess
 
 from compare import cache, commands, cuda, measure, table
 from compare.rows import Row
 
+MODELS = pathlib.Path(__file__).resolve().parent.parent.parent / "configs/models"
 WARM_UP = 3
 MEMORY_CEILING, RESERVED_CEILING, HOST_CEILING = 0.5, 1.03, 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    model: str  # in configs/models
+    model: str  # in MODELS
     row: Row
     batch: int
     length: int
+
+    @property
+    def folder(self):
+        return MODELS / self.model
 
     @property
     def name(self):
@@ -29,7 +34,7 @@ class Case:
 
     @property
     def title(self):
-        return f"{self.model}, {self.row.title}, {self.batch} × {self.length:,}"
+        return f"{self.model}, {self.row.title}, {commands.batch_text(self.folder, self.batch, self.length)}"
 
 
 def everyday_cases():
@@ -38,6 +43,10 @@ def everyday_cases():
         cases.append(Case("llama-3.2-1b", Row("full", "bf16", checkpointing), 4, 2048))
         cases.append(Case("llama-3.2-1b", Row("lora", "autocast", checkpointing), 4, 2048))
         cases.append(Case("llama-3.1-8b", Row("lora", "bf16", checkpointing), 2, 2048))
+    for model in ("gemma-3-270m", "flan-t5-base"):
+        cases += [Case(model, Row(method, "autocast"), 8, 512) for method in ("full", "lora")]
+    cases.append(Case("granite-3.0-1b-a400m", Row("full", "bf16"), 4, 2048))
+    cases.append(Case("granite-3.0-1b-a400m", Row("lora", "autocast"), 4, 2048))
     return cases
 
 
@@ -60,30 +69,22 @@ class Phantoms:
     """How each side is started on the phantom GPU."""
 
     def __init__(self, arguments, python, root, work):
-        self.arguments, self.python, self.root, self.work = arguments, python, root, work
+        self.arguments, self.python, self.work = arguments, python, work
         self.gpu = cuda.listed_gpu(arguments.phantom_gpu, root / "configs/gpus.yaml")
         if self.gpu is None:
             raise measure.RunFailed(f"--phantom-gpu: {arguments.phantom_gpu} is not in configs/gpus.yaml")
         self.host = {"OMP_NUM_THREADS": str(arguments.threads)}
 
-    def model(self, case):
-        return self.root / "configs/models" / case.model
-
     def ids(self, case):
-        vocabulary = json.loads((self.model(case) / "config.json").read_text())["vocab_size"]
         self.work.mkdir(parents=True, exist_ok=True)
-        file = self.work / f"ids-{vocabulary}-{case.length}.jsonl"
-        maker = self.root / "scripts/compare/make_model.py"
-        options = ["--vocabulary", vocabulary, "--length", case.length, "--lines", 2 * case.batch]
-        subprocess.run([str(part) for part in [self.python, maker, "--ids", file, *options]], check=True)
-        return file
+        return commands.write_ids(self.python, case.folder, self.work, case.length, 2 * case.batch)
 
     def fathom(self, case, ids, *options):
         run, config = self.work / "phantom-run", self.work / f"phantom-{case.name}.yaml"
         shutil.rmtree(run, ignore_errors=True)
         settings = {"random_init": "true", "device": "cuda", "per_device_train_batch_size": case.batch}
         steps = self.arguments.steps
-        commands.write_fathom_config(config, case.row, self.model(case), ids, run, case.length, steps, **settings)
+        commands.write_fathom_config(config, case.row, case.folder, ids, run, case.length, steps, **settings)
         command = [self.arguments.fathom, "train", config, "--phantom-gpu", self.arguments.phantom_gpu, "--force"]
         command += options
         result = measure.run(
@@ -107,7 +108,7 @@ class Phantoms:
         options = ["--random-weights", "--without-cudnn", "--device", "cuda"]
         options += ["--batch", case.batch, "--threads", self.arguments.threads]
         steps = self.arguments.steps
-        command = commands.peer_command(self.python, case.row, self.model(case), ids, steps, metrics, *options)
+        command = commands.peer_command(self.python, case.row, case.folder, ids, steps, metrics, *options)
         environment = {**self.host, **stubs_environment(self.arguments.fathom, self.gpu, self.gpu.total_bytes)}
         result = measure.run(command, metrics, self.work / f"logs/phantom-{case.name}-peer.log", environment)
         summary = result.summary
@@ -191,8 +192,9 @@ def page(facts, results):
         f"{facts['load_at_start']:.2f} at the start.",
         "",
         "Both run LibTorch's own CUDA operators and caching allocator on a GPU that is not there: bytes are as on a "
-        "real one, seconds are the host's alone. Weights are drawn on the device; LoRA of rank 8 on q_proj and v_proj; "
-        "attention by LibTorch's flash kernel on both sides. Beyond states: the peak of requested bytes less weights, "
+        "real one, seconds are the host's alone. Weights are drawn on the device; LoRA of rank 8 on queries and values; "
+        "attention by LibTorch's flash kernel on both sides, but T5's, whose bias no flash kernel takes; T5 with its own "
+        "dropout, its batches of sources + targets; experts by transformers' own choice, grouped_mm. Beyond states: the peak of requested bytes less weights, "
         "gradients and optimizer states by element count, the cuBLAS workspace included on both sides. Host time of a "
         "step: median of "
         f"{facts['steps'] - WARM_UP} steps after {WARM_UP}, {facts['repetitions']} run(s) of each side in turn; "

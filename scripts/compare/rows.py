@@ -55,7 +55,7 @@ class Row:
             "seed": 42,
         }
         if self.method == "lora":
-            settings.update(lora_r=8, lora_alpha=8, target_modules="[q_proj, v_proj]")
+            settings.update(lora_r=8, lora_alpha=8)  # on queries and values, the default
         return settings
 
     def peer_arguments(self):

@@ -5,8 +5,6 @@ import statistics
 
 from compare.rows import LOSS_TOLERANCE
 
-TOKENS = 512
-
 # What each row is held against: fathom's figure over the peer's.
 BEYOND_STATES_CEILING = 0.5
 RESIDENT_CEILING = {"full": 0.85, "lora": 0.5}
@@ -24,10 +22,13 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "all": list(values)}
 
 
-def row_result(row, pairs, counted, warm_up):
-    """pairs: (fathom's run, its memory, the peer's run) of each repetition; counted: a peer's run under the counter."""
+def row_result(row, pairs, counted, warm_up, tokens):
+    """pairs: (fathom's run, its memory, the peer's run) of each repetition; counted: a peer's run under the counter.
+
+    tokens: of a step, an encoder-decoder's sources and targets.
+    """
     speeds = [
-        (TOKENS / ours.median_step_seconds(warm_up), TOKENS / theirs.median_step_seconds(warm_up))
+        (tokens / ours.median_step_seconds(warm_up), tokens / theirs.median_step_seconds(warm_up))
         for ours, _, theirs in pairs
     ]
     states = row.state_bytes(counted["parameters"], counted["trained_parameters"])
@@ -38,7 +39,7 @@ def row_result(row, pairs, counted, warm_up):
     return {
         "row": row.name,
         "title": row.title,
-        "tokens_per_step": TOKENS,
+        "tokens_per_step": tokens,
         "tokens_per_second": {
             "fathom": spread([ours for ours, _ in speeds]),
             "peer": spread([peer for _, peer in speeds]),
@@ -145,7 +146,8 @@ def page(facts, rows, start):
         f"{facts['load_at_start']:.2f} at the start; the peer's malloc: {facts['peer_malloc']}.",
         "",
         f"A model of {rows[0]['base_parameters'] / 1e6:.1f}M parameters with random weights, "
-        f"1 × {TOKENS} tokens a step, fused AdamW, clipping at 1; {facts['repetitions']} run(s) of each side in turn, "
+        f"{facts['batch']} tokens a step{facts['shape_notes']}, fused AdamW, clipping at 1; "
+        f"{facts['repetitions']} run(s) of each side in turn, "
         f"each of {facts['steps']} steps, of which the first "
         f"{facts['warm_up']} are not timed. Ratios are fathom's figure over the peer's: median (smallest–largest). "
         "Speed above 1 is faster, memory below 1 is less.",
