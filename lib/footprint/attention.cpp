@@ -138,12 +138,17 @@ class Attention {
     footprint_.forward = {footprint_.kept};
     footprint_.forward[0].push_back(document("scores", kMath));
     footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
-    if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention", kMath, kept_));
-    Tensors back = gradients(kept_, keys_, step_.compute_bytes);
-    back.push_back(document("gradient of probabilities", kGradientSource));
+    // Of queries and keys after those of scores, but for documents, which write into tensors that are there before.
+    Tensors back = gradients(kept_, keys_, step_.compute_bytes), begun = back;
     back.push_back(document("gradient of scores", kGradientSource));
-    if (step_.cuda) back.push_back(document("probabilities times their gradient", kMath));
-    footprint_.backward = {std::move(back)};
+    if (!sizes_.packed) {
+      begun = {heads("gradient of attention's output", kGradientSource, kept_),
+               heads("gradient of values", kGradientSource, keys_)};
+    }
+    begun.push_back(document("gradient of probabilities", kGradientSource));
+    begun.push_back(document("gradient of scores", kGradientSource));
+    if (step_.cuda) begun.push_back(document("probabilities times their gradient", kMath));
+    footprint_.backward = {std::move(begun), std::move(back)};
   }
 
   // The largest segment's output and gradients come on top.

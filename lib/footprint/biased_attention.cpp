@@ -19,33 +19,54 @@ class Attention {
   Footprint footprint() const {
     Footprint footprint;
     if (sizes_.differentiated) footprint.kept = {heads("queries, keys and values of heads", 1, 2)};
-    const Bytes output = heads("output of heads", 1, 0), copies = heads("queries and keys, copied", 1, 1);
-    footprint.forward = {{copies},
-                         with({output}, {scores("scores", compute()), scores("scores in FP32", 4)}),
-                         with({output}, {scores("scores and probabilities in FP32", 8)}),
-                         {output, output}};
-    if (sizes_.dropout) {
-      footprint.forward.push_back(with({output}, {scores("probabilities, before and after dropout", 9)}));
-    }
-    footprint.forward.push_back(with({output}, {scores("probabilities in FP32, and for their product", 4 + narrow())}));
+    footprint.forward = forward();
+    if (sizes_.differentiated) footprint.backward = backward();
     add_work(footprint);
-    if (!sizes_.differentiated) return footprint;
-    const Tensors gradients = {heads("gradients of queries, keys, values and output", 2, 2)};
-    const int64_t mask = sizes_.dropout ? 1 : 0;  // the probabilities that are left go before their gradients come
-    footprint.backward = {with(gradients, {scores("probabilities and their gradients", 8 + narrow() + mask)}),
-                          with(gradients, {scores("probabilities, gradients of them and of scores", 12 + mask)}),
-                          with(gradients, {scores("probabilities and gradients of scores", 8 + narrow() + mask)})};
-    if (sizes_.trains_bias) {
-      footprint.backward.push_back(with(
-          gradients, {scores("probabilities and gradients of scores", 8 + mask),
-                      {"gradients of scores, summed over rows and in diagonals",
-                       kAttention,
-                       {{sizes_.heads, "heads"}, {at_once_, "queries"}, {sizes_.keys + at_once_, ""}, {4, "bytes"}}}}));
-    }
     return footprint;
   }
 
  private:
+  // One row's heads need no copy to lie one after the other, but its queries in reverse do.
+  std::vector<Tensors> forward() const {
+    const int64_t reversed = sizes_.by_distance && sizes_.queries > 1 ? 1 : 0, copied = sizes_.rows > 1 ? 1 : 0;
+    const Tensors given = {heads("queries, keys and values", 1, 2)};
+    const Tensors begun = with(given, {heads("queries, keys and values, copied", reversed + copied, 2 * copied),
+                                       heads("output of heads", 1, 0)});
+    std::vector<Tensors> moments = {with(begun, {scores("scores", 4 + narrow())}),
+                                    with(begun, {scores("scores and probabilities in FP32", 8)}),
+                                    with(begun, {scores("probabilities in FP32, and for their product", 4 + narrow()),
+                                                 stretch("output of a few queries")}),
+                                    with(given, {heads("output of heads, in reverse and in order", 2 + reversed, 0)})};
+    if (sizes_.dropout) moments.push_back(with(begun, {scores("probabilities, before and after dropout", 9)}));
+    return moments;
+  }
+
+  // Where queries come in several goes, the gradients of keys and values are sums in FP32 from the second on.
+  std::vector<Tensors> backward() const {
+    const bool several = at_once_ < sizes_.queries;
+    const Tensors of_queries = {heads("gradients of queries and of output", 2, 0)};
+    Tensors begun = with(of_queries, {of_keys(several ? 2 : 1, several ? 4 : compute())});
+    const Bytes of_bias = {"gradient of biases by distance",
+                           kAttention,
+                           {{sizes_.heads, "heads"}, {sizes_.queries + sizes_.keys - 1, "distances"}, {4, "bytes"}}};
+    if (sizes_.trains_bias) begun.push_back(of_bias);
+    const int64_t mask = sizes_.dropout ? 1 : 0;
+    std::vector<Tensors> moments = {
+        with(begun, {scores("probabilities, gradients of them and of scores", 12 + mask)}),
+        with(begun, {scores("probabilities and gradients of scores", 8 + narrow() + mask),
+                     stretch("gradients of a few queries")}),
+        with(begun, {scores("probabilities and gradients of scores", 8 + narrow() + mask), of_keys(1, compute())})};
+    if (sizes_.trains_bias) {
+      moments.push_back(with(
+          begun, {scores("probabilities and gradients of scores", 8 + mask),
+                  of_bias,
+                  {"gradients of scores, summed over rows and in diagonals",
+                   kAttention,
+                   {{sizes_.heads, "heads"}, {at_once_, "queries"}, {sizes_.keys + at_once_, ""}, {4, "bytes"}}}}));
+    }
+    return moments;
+  }
+
   void add_work(Footprint& footprint) const {
     const int64_t pairs = value_of({{groups_, ""}, {sizes_.queries, ""}, {sizes_.keys, ""}});
     // Scores are written and read by each of the operators around their products.
@@ -69,6 +90,18 @@ class Attention {
              {groups_, "heads of rows"},
              {sizes_.head_size, ""},
              {compute(), "bytes"}}};
+  }
+  // As wide as the queries that are there at a time.
+  Bytes stretch(const char* what) const {
+    return {what,
+            kAttention,
+            {{groups_, "heads of rows"}, {at_once_, "queries"}, {sizes_.head_size, ""}, {compute(), "bytes"}}};
+  }
+  Bytes of_keys(int64_t count, int64_t bytes) const {
+    return {
+        "gradients of keys and values",
+        kAttention,
+        {{count, "of"}, {groups_, "heads of rows"}, {sizes_.keys, "keys"}, {sizes_.head_size, ""}, {bytes, "bytes"}}};
   }
   Bytes scores(const char* what, int64_t bytes) const {
     return {

@@ -19,7 +19,8 @@ inline int64_t queries_at_once(int64_t groups, int64_t queries, int64_t keys) {
 struct BiasedAttentionSizes {
   int64_t rows = 1, heads = 0, head_size = 0;
   int64_t queries = 0, keys = 0;  // of a row
-  bool trains_bias = false;       // by the distance of key and query
+  bool by_distance = false;       // there is a bias by the distance of key and query, for which queries are reversed
+  bool trains_bias = false;       // this one
   bool dropout = false;           // of probabilities
   bool differentiated = true;     // queries, keys or values need gradients
 };

@@ -71,6 +71,7 @@ class Walk {
   void play() {
     kept_.clear();
     made_.clear();
+    graph_.clear();
     now_ = {};
     instants_ = 0;
     hold(kept_, standing_, 0);
@@ -89,18 +90,28 @@ class Walk {
   void micro_batch(const BatchOperators& batch, bool later) {
     const auto layers = static_cast<int64_t>(batch.layers.size());
     begin(batch.loss, 0);
+    hold(kept_, batch.encoder.biases, 0);
     for (int64_t layer = 1; layer <= layers; ++layer) {
+      if (batch.reads_encoder_first(layer)) {
+        begin(batch.encoder_norm.footprint.kept, 0);
+        hold(kept_, batch.decoder.biases, 0);
+      }
       if (!batch.has_backward(layer)) continue;
       if (checkpoints_) {
         begin(batch.stack_of(layer).checkpoint, layer);
       } else {
-        for (const Operator& each : batch.of_layer(layer)) begin(each.footprint.kept, layer);
+        for (const Operator& each : batch.of_layer(layer)) {
+          begin(each.footprint.kept, layer);
+          hold(graph_, each.lasting, layer);
+        }
       }
     }
     begin(batch.last_norm.footprint.kept, 0);
     begin(batch.head.footprint.kept, 0);
     const size_t copies = kept_.size();
-    if (checkpoints_) hold_copies(batch);
+    for (int64_t layer = 1; checkpoints_ && layer <= layers; ++layer) {
+      for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer);
+    }
     const size_t made = made_.size();
     for (const Tensors& moment : batch.head.footprint.forward) {
       if (&moment == &batch.head.footprint.forward.back()) hold(made_, batch.head.gradients, 0);
@@ -111,65 +122,93 @@ class Walk {
     for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
     end();  // of the head
     if (batch.has_backward(layers)) {
-      backward(batch.last_norm, 0, nullptr, later);
+      backward(batch.last_norm, 0, {}, later);
     } else {
       end();
     }
     for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) {
       const Operators& operators = batch.of_layer(layer);
+      const size_t graph = graph_.size();
       if (checkpoints_) {
         end();
         begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
+        if (!operators.front().keeps_stream) hold(kept_, batch.stack_of(layer).checkpoint, layer);  // the input
+        for (const Operator& each : operators) hold(graph_, each.lasting, layer);
         for (const Operator& each : operators) begin(each.footprint.kept, layer);
       }
       for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-        backward(*each, layer, &batch.stack_of(layer).stream_gradient, later);
+        backward(*each, layer, gradients_beside(batch, *each, layer), later);
       }
-      if (checkpoints_) end();
+      if (checkpoints_) {
+        end();
+        release(graph_, graph);
+      }
+      if (batch.reads_encoder_first(layer)) {
+        hold(graph_, batch.embedded_targets, 0);
+        if (!later) hold(made_, batch.decoder.bias_gradients, 0);
+        backward(batch.encoder_norm, 0, {}, later);
+      }
     }
+    if (!later) hold(made_, batch.encoder.bias_gradients, 0);
+    release(graph_, 0);
     if (batch.trains_embedding) {
       begin({}, 0);
-      backward(batch.embedding, 0, &batch.stack_of(1).stream_gradient, later);
+      backward(batch.embedding, 0, {&batch.stack_of(1).stream_gradient}, later);
     }
     end();  // of the loss
     if (later) release(made_, made);
   }
 
-  void backward(const Operator& each, int64_t layer, const Tensors* stream, bool later) {
+  // Of the residual stream, of a layer's output, of what an encoder made: by the layers above, by this one; of biases.
+  struct Beside {
+    const Tensors *stream = nullptr, *output = nullptr, *source_above = nullptr, *source_here = nullptr;
+    const Tensors* biases = nullptr;
+  };
+  // What a checkpointed layer makes is added to what is there when all of it is made, else at once.
+  Beside gradients_beside(const BatchOperators& batch, const Operator& each, int64_t layer) const {
+    Beside beside;
+    const BatchOperators::Stack& stack = batch.stack_of(layer);
+    if (!each.takes_stream_gradient) beside.stream = &stack.stream_gradient;
+    if (checkpoints_ && each.another_follows) beside.output = &stack.output_gradient;
+    if (layer != batch.encoder_layers && layer < std::ssize(batch.layers)) beside.biases = &stack.bias_sums;
+    if (layer <= batch.encoder_layers) return beside;
+    if (layer < std::ssize(batch.layers)) beside.source_above = &batch.encoded_gradient;
+    if (each.follows_source && (checkpoints_ || beside.source_above == nullptr)) {
+      beside.source_here = &batch.encoded_gradient;
+    }
+    return beside;
+  }
+
+  void backward(const Operator& each, int64_t layer, const Beside& beside, bool later) {
     if (!later) hold(made_, each.gradients, layer);
     const Tensors* added = later ? &each.gradients : nullptr;
-    const Tensors* through = each.takes_stream_gradient ? nullptr : stream;
     for (const Tensors& moment : each.footprint.backward) {
-      instant({"backward pass", each.part, layer}, {&moment, &each.waiting, through, added});
+      instant({"backward pass", each.part, layer}, {&moment, &each.waiting, beside.stream, beside.output,
+                                                    beside.source_above, beside.source_here, beside.biases, added});
     }
     end();
   }
 
   // Autocast's copies of trained weights, which stay until a forward pass ends, whatever else is kept.
-  void hold_copies(const BatchOperators& batch) {
-    for (int64_t layer = 1; layer <= std::ssize(batch.layers); ++layer) {
-      for (const Operator& each : batch.of_layer(layer)) {
-        for (const Bytes& kept : each.footprint.kept) {
-          if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
-        }
-      }
+  void hold_copies(const Operator& each, int64_t layer) {
+    for (const Bytes& kept : each.footprint.kept) {
+      if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
     }
   }
 
-  // Layers that are alike take alike. What waits for an operator is there forward too, as a value of the same size; so
-  // is what a decoder reads while the encoder runs, and what the encoder made while the decoder does.
+  // What waits for an operator is there forward too, as a value of the same size.
   void evaluate(const BatchOperators& batch) {
     const size_t before = kept_.size();
-    std::vector<char> seen(batch.kinds.size());
-    hold_copies(batch);
-    for (size_t layer = 0; layer < batch.layers.size(); ++layer) {
-      if (std::exchange(seen[batch.layers[layer]], 1)) continue;
-      const int64_t number = static_cast<int64_t>(layer) + 1;
-      const Tensors& of_other = number <= batch.encoder_layers ? batch.decoder.checkpoint : batch.encoded;
-      for (const Operator& each : batch.of_layer(number)) {
+    for (int64_t layer = 1; layer <= std::ssize(batch.layers); ++layer) {
+      const bool encodes = layer <= batch.encoder_layers, first = layer == 1 || layer == batch.encoder_layers + 1;
+      const BatchOperators::Stack& stack = batch.stack_of(layer);
+      const Tensors& of_other = encodes ? batch.embedded_targets : batch.encoded;
+      const Tensors* sources = first != encodes ? &batch.embedded_sources : nullptr;  // where they are not the input
+      for (const Operator& each : batch.of_layer(layer)) {
+        hold_copies(each, layer);
         for (const Tensors& moment : each.footprint.forward) {
-          instant({"evaluation", each.part, number},
-                  {&moment, &each.waiting, &batch.stack_of(number).checkpoint, &of_other});
+          instant({"evaluation", each.part, layer},
+                  {&moment, &each.waiting, &stack.checkpoint, &stack.biases, &of_other, sources});
         }
       }
     }
@@ -227,7 +266,8 @@ class Walk {
       peak_ = instants_;
     }
     if (instants_++ != sought_) return;
-    for (const auto* list : {&kept_, &made_, &temporaries}) alive_.insert(alive_.end(), list->begin(), list->end());
+    for (const auto* list : {&kept_, &made_, &graph_, &temporaries})
+      alive_.insert(alive_.end(), list->begin(), list->end());
   }
 
   // Tensors of one name and size as one line, with the number of layers that hold so many of them each.
@@ -270,6 +310,7 @@ class Walk {
   std::vector<BatchOperators> evaluations_;
 
   std::vector<Alive> kept_, made_;  // for backward passes, the latest last; gradients
+  std::vector<Alive> graph_;        // for the whole backward pass, of a batch or of a layer that runs again
   std::vector<size_t> begun_;       // where in kept_ what each operator keeps begins
   memory::ComponentBytes now_;
   Analytic analytic_;

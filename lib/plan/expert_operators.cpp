@@ -1,7 +1,7 @@
 // Finds the two stacks of a layer's experts among its rows.
 #include "plan/expert_operators.h"
 
-#include "plan/layer_operators.h"
+#include "plan/parameter_gradients.h"
 
 namespace fathom::plan {
 

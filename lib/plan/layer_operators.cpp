@@ -13,53 +13,17 @@
 #include "footprint/experts.h"
 #include "footprint/linear.h"
 #include "plan/expert_operators.h"
+#include "plan/parameter_gradients.h"
 
 namespace fathom::plan {
 namespace {
 
 using arch::ParameterRow;
 using arch::Role;
-using footprint::Bytes;
 using footprint::StepSizes;
 using footprint::Tensors;
 
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
-constexpr const char* kGradient = "one gradient for each trained number, in its type";
-
-bool belongs_to(const ParameterRow& row, std::string_view module) {
-  const size_t at = row.spec.name.find(module);
-  const size_t end = at + module.size();
-  return at != std::string::npos && (at == 0 || row.spec.name[at - 1] == '.') && row.spec.name[end] == '.';
-}
-
-const char* name_of_gradient(Role role) {
-  switch (role) {
-    case Role::kEmbedding:
-      return "gradient of the embedding";
-    case Role::kPositions:
-      return "gradient of learned positions";
-    case Role::kHead:
-      return "gradient of the head";
-    case Role::kNorm:
-      return "gradients of norms";
-    case Role::kRelativeBias:
-      return "gradients of relative positions";
-    case Role::kProjection:
-      return "gradients of projections";
-    case Role::kRouter:
-      return "gradients of routers";
-    case Role::kExperts:
-      return "gradients of experts";
-    case Role::kBias:
-      return "gradients of biases";
-    case Role::kStepSizes:
-      return "gradients of step sizes";
-    case Role::kAdapterA:
-    case Role::kAdapterB:
-      return "gradients of adapters";
-  }
-  return "";
-}
 
 footprint::AttentionKernel kernel_of(const Target& target) {
   for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient}) {
@@ -84,7 +48,12 @@ class LayerOperators {
   Operators take() {
     const arch::LayerNames names = spec_.names();
     attend(names.attention);
-    if (spec_.cross) attend_to_source(names.cross);
+    end_branch(subject_.input_needs_gradient);
+    const bool attended = stream_needs_;
+    if (spec_.cross) {
+      attend_to_source(names.cross);
+      end_branch(attended);
+    }
     feed_forward(names.feed_forward);
     return std::move(operators_);
   }
@@ -114,7 +83,7 @@ class LayerOperators {
       linear(step_, kHeads, names.value, before_).waiting = waiting("gradients of queries and keys", queries + keys);
     }
     if (biased_) {
-      attention_by_scores(names, queries_of_a_row(), /*by_distance=*/true);
+      attention_by_scores(queries_of_a_row(), /*by_distance=*/true);
     } else {
       fused_attention(names);
     }
@@ -130,9 +99,10 @@ class LayerOperators {
     linear(subject_.source, kHeads, names.key, false).waiting = waiting("gradient of queries", queries);
     Tensors wait = waiting("gradient of queries", queries);
     wait.push_back({"gradient of keys", footprint::kGradientSource, subject_.source.wide(keys, step_.compute_bytes)});
+    for (Operator& each : operators_) each.follows_source = true;
     linear(subject_.source, kHeads, names.value, false).waiting = wait;
     branch_needs_ = stream_reads || subject_.source_needs_gradient;
-    attention_by_scores(names, subject_.batch.source_length, /*by_distance=*/false);
+    attention_by_scores(subject_.batch.source_length, /*by_distance=*/false);
     finish_attention("cross-attention's output projection", names, {width_, queries});
   }
 
@@ -162,7 +132,7 @@ class LayerOperators {
     if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});
     alive({width_}, 1);
     if (drops_) {
-      operators_.push_back({"dropout", footprint::dropout_footprint(step_, inner), {}, {}});
+      drop("dropout", inner);
       if (keeps_input(names.down)) {
         operators_.back().footprint.kept.push_back(
             {"what is left by dropout", kStream, step_.wide(inner, step_.compute_bytes)});
@@ -198,6 +168,14 @@ class LayerOperators {
     add_to_stream(kExperts, names.norm_after);
   }
 
+  // needs: whether what the branch read needs a gradient, else that of the stream goes no further than its output.
+  void end_branch(bool needs) {
+    for (; ended_ < operators_.size(); ++ended_) {
+      operators_[ended_].another_follows = true;
+      if (!needs) operators_[ended_].takes_stream_gradient = true;
+    }
+  }
+
   // ---- operators.
 
   Operator& linear(const StepSizes& step, const char* part, const char* module, bool again) {
@@ -218,6 +196,11 @@ class LayerOperators {
     if (attention.rotary) operators_.push_back({part, footprint::rotary_footprint(step_, numbers), {}, wait});
   }
 
+  void drop(const char* part, int64_t numbers) {
+    Operator& each = operators_.emplace_back(Operator{part, footprint::dropout_footprint(step_, numbers), {}, {}});
+    each.lasting = std::exchange(each.footprint.kept, {});
+  }
+
   void split(const char* part, int64_t numbers) {
     operators_.push_back({part, footprint::split_footprint(step_, numbers), {}, {}});
   }
@@ -234,6 +217,7 @@ class LayerOperators {
     if (before_) {
       operators_.push_back({part, footprint::rms_norm_footprint(step_, width_), gradients_of(subject_.rows, norm), {}});
       branch_needs_ = branch_needs_ || !operators_.back().gradients.empty();
+      operators_.back().keeps_stream = branch_needs_;
       if (!branch_needs_) keep_output_alone("output of a norm", width_, readers);
       // The gradients of the readers' inputs add up.
       const auto sums = branch_needs_ ? static_cast<int64_t>(readers.size()) - 1 : 0;
@@ -244,6 +228,7 @@ class LayerOperators {
            {{{"residual stream, read by projections", kStream, step_.wide(width_, step_.compute_bytes)}}, {}, {}},
            {},
            {}});
+      operators_.back().keeps_stream = !step_.casts();
     }
   }
 
@@ -267,29 +252,25 @@ class LayerOperators {
     sizes.threads = subject_.target.threads;
     sizes.wide_tiles = subject_.target.compute_capability == "8.0" || subject_.target.compute_capability == "9.0" ||
                        subject_.target.compute_capability.starts_with("10.");
-    sizes.output_is_kept = keeps_input(names.output);
+    sizes.output_is_kept = keeps_input(names.output) && sizes.kernel != footprint::AttentionKernel::kMath;
     sizes.differentiated = made_needs_;
     push_attention(footprint::attention_footprint(step_, sizes));
   }
 
   int64_t queries_of_a_row() const { return step_.tokens / subject_.batch.rows; }
 
-  void attention_by_scores(const arch::AttentionNames& names, int64_t keys, bool by_distance) {
+  void attention_by_scores(int64_t keys, bool by_distance) {
     footprint::BiasedAttentionSizes sizes;
     sizes.rows = subject_.batch.rows;
     sizes.heads = spec_.attention.heads;
     sizes.head_size = spec_.attention.head_dim;
     sizes.queries = queries_of_a_row();
     sizes.keys = keys;
+    sizes.by_distance = by_distance;
     sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull;
     sizes.dropout = drops_;
     sizes.differentiated = made_needs_;
-    footprint::Footprint footprint = footprint::biased_attention_footprint(step_, sizes);
-    if (keeps_input(names.output)) {
-      footprint.kept.push_back(
-          {"output of attention", kStream, step_.wide(spec_.attention.queries(), step_.compute_bytes)});
-    }
-    push_attention(std::move(footprint));
+    push_attention(footprint::biased_attention_footprint(step_, sizes));
   }
 
   void push_attention(footprint::Footprint footprint) {
@@ -300,7 +281,12 @@ class LayerOperators {
   }
 
   void finish_attention(const char* part, const arch::AttentionNames& names, std::initializer_list<int64_t> widths) {
-    linear(step_, part, names.output, false);
+    Operator& made = linear(step_, part, names.output, false);
+    // Fused kernels keep it themselves.
+    if (keeps_input(names.output) && (biased_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
+      made.footprint.kept.push_back(
+          {"output of attention", kStream, step_.wide(spec_.attention.queries(), step_.compute_bytes)});
+    }
     alive(widths, 0);
     add_to_stream(part, names.norm_after);
   }
@@ -309,7 +295,7 @@ class LayerOperators {
     stream_needs_ = stream_needs_ || made_needs_;
     const bool scales = spec_.added_scale != 1;
     operators_.back().takes_stream_gradient = !spec_.norms_after() && !step_.casts() && !drops_ && !scales;
-    if (drops_) operators_.push_back({part, footprint::dropout_footprint(step_, width_), {}, {}});
+    if (drops_) drop(part, width_);
     if (spec_.norms_after()) row_norm(part, norm, width_, 1, {});
     if (scales) operators_.push_back({part, footprint::scale_footprint(step_, width_), {}, {}});
     const Product each =
@@ -365,24 +351,10 @@ class LayerOperators {
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
   bool stream_needs_, branch_needs_ = false, made_needs_ = false;
   Operators operators_;
+  size_t ended_ = 0;  // operators of branches that are whole
 };
 
 }  // namespace
-
-Bytes gradient_of(const ParameterRow& row) {
-  Product product;
-  for (const int64_t size : row.spec.shape) product.push_back({size, ""});
-  product.push_back({size_of(row.dtype), "bytes"});
-  return {name_of_gradient(row.spec.role), kGradient, std::move(product), memory::Component::kGradients};
-}
-
-Tensors gradients_of(const std::vector<const ParameterRow*>& rows, std::string_view module) {
-  Tensors gradients;
-  for (const ParameterRow* row : rows) {
-    if (row->trained && belongs_to(*row, module)) gradients.push_back(gradient_of(*row));
-  }
-  return gradients;
-}
 
 Operators layer_operators(const LayerSubject& subject) { return LayerOperators(subject).take(); }
 

@@ -28,8 +28,4 @@ struct LayerSubject {
 };
 Operators layer_operators(const LayerSubject& subject);
 
-// The gradients of a module's trained parameters.
-footprint::Tensors gradients_of(const std::vector<const arch::ParameterRow*>& rows, std::string_view module);
-footprint::Bytes gradient_of(const arch::ParameterRow& row);
-
 }  // namespace fathom::plan

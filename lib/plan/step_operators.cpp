@@ -6,16 +6,20 @@
 #include <utility>
 
 #include "arch/precision.h"
+#include "arch/storage_schemes.h"
 #include "config/precision.h"
 #include "footprint/elementwise.h"
 #include "footprint/embedding.h"
 #include "footprint/head_loss.h"
 #include "plan/layer_operators.h"
+#include "plan/parameter_gradients.h"
 
 namespace fathom::plan {
 
 using arch::ParameterRow;
 using arch::Role;
+using footprint::Bytes;
+using footprint::Tensors;
 
 bool StepOperators::Kind::operator==(const Kind& other) const {
   const auto alike = [](const ParameterRow* x, const ParameterRow* y) {
@@ -23,7 +27,7 @@ bool StepOperators::Kind::operator==(const Kind& other) const {
            x->spec.shape == y->spec.shape;
   };
   return *spec == *other.spec && input_needs_gradient == other.input_needs_gradient &&
-         source_needs_gradient == other.source_needs_gradient && ends_encoder == other.ends_encoder &&
+         source_needs_gradient == other.source_needs_gradient &&
          std::equal(rows.begin(), rows.end(), other.rows.begin(), other.rows.end(), alike);
 }
 
@@ -51,7 +55,6 @@ StepOperators::StepOperators(const arch::Architecture& architecture, const confi
     }
     kind.input_needs_gradient = needs;
     kind.source_needs_gradient = source_needs;
-    kind.ends_encoder = layer + 1 == encoder_layers;
     kind.spec = &architecture.layers[layer];
     needs = kind.needs_gradients();
     const auto known = std::find(kinds_.begin(), kinds_.end(), kind);
@@ -74,41 +77,70 @@ footprint::StepSizes StepOperators::sizes_of(int64_t tokens, bool gradients) con
   return step;
 }
 
-Operator StepOperators::encoder_norm(const footprint::StepSizes& source, bool gradients) const {
-  const int64_t width = architecture_.hidden_size;
-  Operator norm = {"the encoder's norm",
-                   footprint::rms_norm_footprint(source, width),
-                   gradients_of(others_, architecture_.names().encoder_norm),
-                   {}};
-  norm.footprint.kept.push_back({"what the encoder made", "read by the decoder's layers; lib/model/decoder_layer.cpp",
-                                 source.wide(width, source.compute_bytes)});
-  if (drops(gradients)) {
-    for (const footprint::Bytes& mask : footprint::dropout_footprint(source, width).kept) {
-      norm.footprint.kept.push_back(mask);
-    }
-  }
-  return norm;
+Operator StepOperators::norm(const footprint::StepSizes& step, const char* part, const char* name) const {
+  return {part, footprint::rms_norm_footprint(step, architecture_.hidden_size), gradients_of(others_, name), {}};
 }
 
-// What embeddings lose to dropout is told here: it is kept as long.
-Operator StepOperators::last_norm(const footprint::StepSizes& step, const footprint::StepSizes& source,
-                                  bool gradients) const {
-  const int64_t width = architecture_.hidden_size;
-  Operator norm = {"the last norm",
-                   footprint::rms_norm_footprint(step, width),
-                   gradients_of(others_, architecture_.names().norm),
-                   {}};
-  norm.takes_stream_gradient = true;
-  for (const ParameterRow* row : others_) {
-    if (row->trained && row->spec.role == Role::kRelativeBias) norm.gradients.push_back(gradient_of(*row));
-  }
-  if (!drops(gradients)) return norm;
-  for (const footprint::StepSizes* each : {&step, &step, &source}) {
-    for (const footprint::Bytes& mask : footprint::dropout_footprint(*each, width).kept) {
-      norm.footprint.kept.push_back(mask);
+// Of what a model with dropout has left out of its embedding, of what an encoder made and of what the head reads.
+void StepOperators::add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source,
+                              BatchOperators& result) const {
+  const auto add = [&](const footprint::StepSizes& sizes) {
+    for (const Bytes& mask : footprint::dropout_footprint(sizes, architecture_.hidden_size).kept) {
+      result.loss.push_back(mask);
     }
+  };
+  if (result.trains_embedding) {
+    add(step);
+    add(source);
   }
-  return norm;
+  if (architecture_.encoder && kinds_[layers_.back()].source_needs_gradient) add(source);
+  if (result.needs_gradients.back() || !result.last_norm.gradients.empty()) add(step);
+}
+
+Tensors StepOperators::biases(int64_t length) const {
+  if (!architecture_.relative || length == 0) return {};
+  return {{"biases by distance",
+           "of a stack, read by its layers; lib/model/relative_bias.cpp",
+           {{2 * length - 1, "distances"}, {kinds_.front().spec->attention.heads, "heads"}, {4, "bytes"}}}};
+}
+
+// Who reads a part of the embedding holds the whole.
+void StepOperators::add_encoder(const schedule::BatchShape& shape, const footprint::StepSizes& step,
+                                const footprint::StepSizes& source, bool gradients, BatchOperators& result) const {
+  constexpr const char* kEmbedding = "sources and targets are embedded as one; lib/model/decoder.cpp";
+  const int64_t width = architecture_.hidden_size;
+  result.encoder.biases = biases(shape.source_length);
+  result.encoded = {{"what the encoder made", "read by the decoder's layers; lib/model/decoder_layer.cpp",
+                     source.wide(width, source.compute_bytes)}};
+  const Kind& last = kinds_[layers_.back()];
+  result.encoder_norm = norm(source, "the encoder's norm", architecture_.names().encoder_norm);
+  Tensors& kept = result.encoder_norm.footprint.kept;
+  if (!last.source_needs_gradient) kept.clear();
+  const auto reads_source = [&](const ParameterRow* row) {
+    const bool trained = row->trained || row->adapted() || arch::fake_scheme(architecture_, run_);
+    return trained &&
+           (belongs_to(*row, last.spec->names().cross.key) || belongs_to(*row, last.spec->names().cross.value));
+  };
+  if (run_.gradient_checkpointing || std::any_of(last.rows.begin(), last.rows.end(), reads_source)) {
+    kept.insert(kept.end(), result.encoded.begin(), result.encoded.end());
+  }
+  if (last.source_needs_gradient) {
+    result.encoded_gradient = {
+        {"gradient of what the encoder made", footprint::kGradientSource, source.wide(width, source.compute_bytes)}};
+  }
+  const Bytes targets = {"embedding of targets", kEmbedding, step.wide(width, step.stored_bytes)};
+  const bool keeps_input =
+      run_.gradient_checkpointing ? result.has_backward(1) : result.of_layer(1).front().keeps_stream;
+  if (!gradients || keeps_input) {
+    result.embedded_targets.push_back(targets);
+  }
+  if (gradients && result.trains_embedding) {
+    result.loss.push_back(
+        {"ids of sources and targets", kEmbedding, {{step.tokens + source.tokens, "tokens"}, {8, "bytes"}}});
+    result.embedded_targets.push_back(
+        {"gradient of targets", footprint::kGradientSource, targets.product, memory::Component::kTemporaryBuffers});
+  }
+  result.embedded_sources = {{"embedding of sources", kEmbedding, source.wide(width, step.stored_bytes)}};
 }
 
 BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool gradients) const {
@@ -124,16 +156,14 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
     return {{{"gradient of the residual stream", footprint::kGradientSource, sizes.wide(width, sizes.stored_bytes)}},
             {{"residual stream, kept by checkpoints",
               "a layer keeps its input and runs again (Chen et al. 2016, arXiv 1604.06174)",
-              sizes.wide(width, sizes.stored_bytes)}}};
+              sizes.wide(width, sizes.stored_bytes)}},
+            {{"gradient of a layer's output", footprint::kGradientSource, sizes.wide(width, sizes.stored_bytes)}}};
   };
   result.decoder = stack(step);
+  result.decoder.biases = biases(shape.length);
   if (architecture_.encoder) {
     result.encoder = stack(source);
     result.encoder_layers = architecture_.encoder_layers();
-    result.encoded = {{"what the encoder made", "read by the decoder's layers; lib/model/decoder_layer.cpp",
-                       source.wide(width, source.compute_bytes)}};
-    result.decoder.stream_gradient.push_back(
-        {"gradient of what the encoder made", footprint::kGradientSource, source.wide(width, source.compute_bytes)});
   }
   result.kinds.reserve(kinds_.size());
   for (const Kind& kind : kinds_) {
@@ -141,27 +171,18 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
     result.kinds.push_back(
         layer_operators({architecture_, run_, target_, *kind.spec, kind.rows, shape, encodes ? source : step, source,
                          gradients, kind.input_needs_gradient, kind.source_needs_gradient}));
-    if (kind.ends_encoder) result.kinds.back().push_back(encoder_norm(source, gradients));
   }
   result.layers = layers_;
   result.head_waits = architecture_.tie_word_embeddings;
   result.trains_embedding = parameters_.rows.front().trained;
   for (const size_t kind : layers_) result.needs_gradients.push_back(kinds_[kind].needs_gradients());
-  if (architecture_.encoder && run_.gradient_checkpointing && gradients && result.needs_gradients.front()) {
-    result.loss.push_back({"embedding of targets",
-                           "one tensor with that of sources, which the encoder's first layer keeps to the end; "
-                           "lib/model/decoder.cpp",
-                           step.wide(width, step.stored_bytes)});
-    result.loss.push_back({"biases by distance",
-                           "of each stack, kept by its layers; lib/model/relative_bias.cpp",
-                           {{2 * (shape.length + shape.source_length) - 2, "distances"},
-                            {kinds_.front().spec->attention.heads, "heads"},
-                            {4, "bytes"}}});
-  }
+  if (architecture_.encoder) add_encoder(shape, step, source, gradients, result);
   footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
   head.trained = gradients && parameters_.trains_head();
-  result.last_norm = last_norm(step, source, gradients);
+  result.last_norm = norm(step, "the last norm", architecture_.names().norm);
+  result.last_norm.takes_stream_gradient = true;
+  if (gradients && architecture_.dropout > 0) add_masks(step, source, result);
   head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
   head.gradients = head.input_needs_gradient || head.trained;
   result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
@@ -172,6 +193,13 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
       {},
       {}};
   for (const ParameterRow* row : others_) {
+    if (row->trained && row->spec.role == Role::kRelativeBias) {
+      const bool encodes = architecture_.encoder && result.encoder.bias_gradients.empty();  // whose table is the first
+      BatchOperators::Stack& of_stack = encodes ? result.encoder : result.decoder;
+      of_stack.bias_gradients.push_back(gradient_of(*row));
+      of_stack.bias_sums = of_stack.biases;
+      for (Bytes& sum : of_stack.bias_sums) sum.what = "sums of gradients of biases";
+    }
     if (!row->trained || !row->spec.has_row_per_token()) continue;
     const bool of_head = row->spec.role == Role::kHead || architecture_.tie_word_embeddings;
     (of_head ? result.head : result.embedding).gradients.push_back(gradient_of(*row));

@@ -14,33 +14,49 @@ namespace fathom::plan {
 struct Operator {
   const char* part = "";  // "attention"
   footprint::Footprint footprint;
-  footprint::Tensors gradients;  // of its weights, which its backward pass makes
-  footprint::Tensors waiting;    // gradients of earlier operators' outputs, while its backward pass runs
+  footprint::Tensors gradients;     // of its weights, which its backward pass makes
+  footprint::Tensors waiting;       // gradients of earlier operators' outputs, while its backward pass runs
+  footprint::Tensors lasting = {};  // kept as long as the graph it is in: of a batch, or of a layer that runs again
   bool is_attention = false;
-  bool takes_stream_gradient = false;  // the gradient of its output is that of the residual stream
+  bool keeps_stream = false;  // as it is
+  // The gradient of its output is that of the residual stream, or that one is needed no more.
+  bool takes_stream_gradient = false;
+  // In its layer. A branch follows, whose gradient is added to the stream's before; one that reads the encoder follows,
+  // which has made the gradient of that.
+  bool another_follows = false, follows_source = false;
 };
 using Operators = std::vector<Operator>;
 
 // Over one batch.
 struct BatchOperators {
-  footprint::Tensors loss;  // a number and its gradient
+  footprint::Tensors loss;  // a number and its gradient, and what is kept as long
   // Of the layers of a decoder, and of an encoder where there is one.
   struct Stack {
-    footprint::Tensors stream_gradient;  // runs through the backward pass
-    footprint::Tensors checkpoint;       // what a layer keeps that is computed again
+    footprint::Tensors stream_gradient;      // runs through the backward pass
+    footprint::Tensors checkpoint;           // what a layer keeps that is computed again
+    footprint::Tensors output_gradient;      // of such a layer, beside sums with those of its branches
+    footprint::Tensors biases = {};          // by distance, of all its layers
+    footprint::Tensors bias_sums = {};       // of their gradients, once a layer has made some
+    footprint::Tensors bias_gradients = {};  // of the table they are made from
   };
   Stack decoder, encoder;
-  int64_t encoder_layers = 0;         // the first ones
-  footprint::Tensors encoded;         // what an encoder made; none where there is none
+  int64_t encoder_layers = 0;                    // the first ones
+  footprint::Tensors encoded, encoded_gradient;  // what an encoder made; none where there is none
+  // Sources and targets are embedded as one. That of targets while the encoder goes backward, and its gradient; that of
+  // sources while a decoder's first layer reads the other.
+  footprint::Tensors embedded_targets, embedded_sources;
   std::vector<Operators> kinds;       // of layers that are alike
   std::vector<size_t> layers;         // the kind of each
   std::vector<bool> needs_gradients;  // of each layer: it, or what comes before it, is trained
-  Operator embedding, last_norm, head;
+  Operator embedding, encoder_norm, last_norm, head;
   bool trains_embedding = false;
   bool head_waits = false;  // with its gradient, for that of the embedding, which is the same matrix
   // Layers are counted from 1.
   const Stack& stack_of(int64_t layer) const { return layer <= encoder_layers ? encoder : decoder; }
   const Operators& of_layer(int64_t layer) const { return kinds[layers[static_cast<size_t>(layer - 1)]]; }
+  bool reads_encoder_first(int64_t layer) const {
+    return encoder_layers > 0 && layer == encoder_layers + 1 && has_backward(layer);
+  }
   bool has_backward(int64_t layer) const { return needs_gradients[static_cast<size_t>(layer - 1)]; }
 };
 
@@ -60,14 +76,15 @@ class StepOperators {
     bool trained = false;
     bool input_needs_gradient = false;
     bool source_needs_gradient = false;  // that a decoder's layer attends to
-    bool ends_encoder = false;           // what it makes is normalised for the decoder
     bool needs_gradients() const { return trained || input_needs_gradient || source_needs_gradient; }
     bool operator==(const Kind& other) const;
   };
   footprint::StepSizes sizes_of(int64_t tokens, bool gradients) const;
-  Operator encoder_norm(const footprint::StepSizes& source, bool gradients) const;
-  Operator last_norm(const footprint::StepSizes& step, const footprint::StepSizes& source, bool gradients) const;
-  bool drops(bool gradients) const { return gradients && architecture_.dropout > 0; }
+  Operator norm(const footprint::StepSizes& step, const char* part, const char* name) const;
+  footprint::Tensors biases(int64_t length) const;
+  void add_encoder(const schedule::BatchShape& shape, const footprint::StepSizes& step,
+                   const footprint::StepSizes& source, bool gradients, BatchOperators& result) const;
+  void add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source, BatchOperators& result) const;
 
   const arch::Architecture& architecture_;
   const config::RunConfig& run_;

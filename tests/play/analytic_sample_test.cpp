@@ -25,7 +25,7 @@ using memory::Component;
 constexpr char kProbe[] = FATHOM_BINARY_DIR "/tests/phantom_gpu/gpu_probe/phantom_gpu_probe";
 constexpr char kCudaKernels[] = FATHOM_BINARY_DIR "/lib/libfathom_cuda_kernels.so";
 constexpr size_t kCount = 20;
-constexpr double kOfLarge = 0.03, kMedianOfSmall = 0.03, kWorstOfSmall = 0.2;
+constexpr double kOfLarge = 0.03, kMedianOfSmall = 0.03, kWorstOfSmall = 0.15;
 constexpr int64_t kLarge = 100'000'000;  // parameters
 
 double relative(int64_t figure, int64_t reference) {

@@ -1,0 +1,104 @@
+// The analytic estimate of an encoder and decoder against numbers worked out by hand.
+#include <gtest/gtest.h>
+
+#include "plan/analytic.h"
+
+namespace fathom::plan {
+namespace {
+
+using memory::Component;
+
+// As T5 1.0. V 10, D 8, F 12, H 2, E 4, a layer in each stack: embedding and head 80 each, attention 4 x 64, three of
+// them, up and down 96 each, five norms of layers and two last ones 8 each, biases by 32 buckets 64 each.
+arch::Architecture tiny() {
+  arch::Architecture architecture;
+  architecture.family = "T5ForConditionalGeneration";
+  architecture.vocab_size = 10;
+  architecture.hidden_size = 8;
+  architecture.encoder = arch::Encoder{1, 0};
+  architecture.relative = arch::RelativePositions{32, 128};
+  arch::LayerSpec layer;
+  layer.naming = arch::Naming::kT5;
+  layer.attention.heads = layer.attention.key_value_heads = 2;
+  layer.attention.head_dim = 4;
+  layer.attention.scaled = false;
+  layer.feed_forward.width = 12;
+  layer.feed_forward.gated = false;
+  layer.feed_forward.activation = Activation::kRelu;
+  architecture.layers.assign(2, layer);
+  architecture.layers.back().cross = true;
+  return architecture;
+}
+
+constexpr int64_t kParameters = 2 * 80 + 3 * 256 + 4 * 96 + 7 * 8 + 2 * 64;
+// Buckets of both stacks, the ring's ids, targets and rows that count, its sources and their padding.
+constexpr int64_t kFunctionality = 2 * 11 * 8 + 2 * 6 * 24 + 2 * 12 * 9;
+constexpr int64_t kSource = 12 * 8 * 4, kTarget = 6 * 8 * 4;  // a tensor of 12 source tokens, of 6 target tokens
+constexpr int64_t kBiases = 11 * 2 * 4;                       // of the encoder, by distance
+
+schedule::BatchShape batch() { return {2, 3, 6, {}, 6}; }
+
+Workload workload() {
+  Workload workload;
+  workload.capacity_tokens = 6;
+  workload.capacity_source_tokens = 12;
+  return workload;
+}
+
+Target cpu() {
+  Target target;
+  target.threads = 2;
+  target.attention_kernel = "flash attention";
+  return target;
+}
+
+TEST(AnalyticOfAnEncoder, StepAsWorkedOutByHand) {
+  Workload steps = workload();
+  steps.steps = {{batch()}};
+  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), steps);
+  EXPECT_EQ(analytic.at_peak[Component::kWeights], kParameters * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality);
+  EXPECT_EQ(analytic.maximum[Component::kGradients], kParameters * 4);
+  // The encoder's attention goes backward last: its q, k, v, norm and biases, and the embedding, have no gradients yet.
+  EXPECT_EQ(analytic.instant, "backward pass of attention in layer 1");
+  EXPECT_EQ(analytic.at_peak[Component::kGradients], (kParameters - 3 * 64 - 8 - 64 - 80) * 4);
+  // The stream and 1/rms, queries, keys and values; the loss, ids of 18 tokens; the embedding of targets lies behind
+  // that of sources.
+  EXPECT_EQ(analytic.at_peak[Component::kActivations], kSource + 12 * 4 + 3 * kSource + kBiases + 4 + 18 * 8 + kTarget);
+  // Gradients of the stream, of output, queries and values, of targets, of biases and what is added to them; two
+  // tensors of 2 x 2 x 6 x 6 scores, and diagonals.
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers],
+            4 * kSource + kTarget + 2 * kBiases + 2 * 144 * 4 + 2 * 6 * 12 * 4 + 4);
+}
+
+TEST(AnalyticOfAnEncoder, EvaluationAsWorkedOutByHand) {
+  Workload evaluation = workload();
+  evaluation.evaluations = {batch()};
+  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), evaluation);
+  EXPECT_EQ(analytic.instant, "evaluation of attention in layer 1");
+  // The stream, what the norm made of it, queries, keys and values, these copied and queries reversed besides, the
+  // output; the embedding of targets; scores and probabilities.
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers],
+            (2 + 3 + 4 + 1) * kSource + kTarget + kBiases + 2 * 144 * 4);
+}
+
+// Masks go with the graph: of the whole step, or of a layer that runs again.
+TEST(AnalyticOfAnEncoder, MasksOfDropoutLastAsLongAsTheirGraph) {
+  Workload steps = workload();
+  steps.steps = {{batch()}};
+  arch::Architecture drops = tiny();
+  drops.dropout = 0.1;
+  const auto more = [&](bool checkpoints) {
+    config::RunConfig run;
+    run.gradient_checkpointing = checkpoints;
+    return estimate_analytic(drops, run, cpu(), steps).at_peak[Component::kActivations] -
+           estimate_analytic(tiny(), run, cpu(), steps).at_peak[Component::kActivations];
+  };
+  // Of the embedding, of what the encoder made and of what the head reads; of two branches and of F in the encoder.
+  const int64_t outside = (12 + 6 + 12 + 6) * 8, encoder = 12 * (2 * 8 + 12), decoder = 6 * (3 * 8 + 12);
+  EXPECT_EQ(more(false), outside + encoder + decoder);
+  EXPECT_EQ(more(true), outside + encoder);
+}
+
+}  // namespace
+}  // namespace fathom::plan
