@@ -90,11 +90,11 @@ class Walk {
   void micro_batch(const BatchOperators& batch, bool later) {
     const auto layers = static_cast<int64_t>(batch.layers.size());
     begin(batch.loss, 0);
-    hold(kept_, batch.encoder.biases, 0);
+    hold(graph_, batch.encoder_layers > 0 ? batch.encoder.read : batch.decoder.read, 0);
     for (int64_t layer = 1; layer <= layers; ++layer) {
       if (batch.reads_encoder_first(layer)) {
         begin(batch.encoder_norm.footprint.kept, 0);
-        hold(kept_, batch.decoder.biases, 0);
+        hold(kept_, batch.decoder.read, 0);
       }
       if (!batch.has_backward(layer)) continue;
       if (checkpoints_) {
@@ -208,7 +208,7 @@ class Walk {
         hold_copies(each, layer);
         for (const Tensors& moment : each.footprint.forward) {
           instant({"evaluation", each.part, layer},
-                  {&moment, &each.waiting, &stack.checkpoint, &stack.biases, &of_other, sources});
+                  {&moment, &each.waiting, &stack.checkpoint, &stack.read, &of_other, sources});
         }
       }
     }

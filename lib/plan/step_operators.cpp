@@ -97,11 +97,32 @@ void StepOperators::add_masks(const footprint::StepSizes& step, const footprint:
   if (result.needs_gradients.back() || !result.last_norm.gradients.empty()) add(step);
 }
 
-Tensors StepOperators::biases(int64_t length) const {
-  if (!architecture_.relative || length == 0) return {};
-  return {{"biases by distance",
-           "of a stack, read by its layers; lib/model/relative_bias.cpp",
-           {{2 * length - 1, "distances"}, {kinds_.front().spec->attention.heads, "heads"}, {4, "bytes"}}}};
+Tensors StepOperators::read_by_layers(const schedule::BatchShape& shape, int64_t length) const {
+  Tensors read;
+  if (architecture_.relative) {
+    read.push_back({"biases by distance",
+                    "of a stack; lib/model/relative_bias.cpp",
+                    {{2 * length - 1, "distances"}, {kinds_.front().spec->attention.heads, "heads"}, {4, "bytes"}}});
+  }
+  if (shape.document_lengths.empty()) return read;
+  for (const arch::Rotary& rotary : architecture_.rotaries()) {
+    read.push_back({"positions of packed rows",
+                    "rows of rotary tables, gathered; lib/model/decoder.cpp",
+                    {{rotary.scales_queries() ? 4 : 2, "of"},
+                     {shape.rows * length, "tokens"},
+                     {rotary.width / 2, ""},
+                     {4, "bytes"}}});
+  }
+  return read;
+}
+
+// What turns heads or biases scores is kept for the backward pass of either.
+bool StepOperators::keeps_what_layers_read(const BatchOperators& batch) const {
+  if (run_.gradient_checkpointing) return batch.needs_gradients.back();
+  return std::any_of(batch.kinds.begin(), batch.kinds.end(), [](const Operators& kind) {
+    return std::any_of(kind.begin(), kind.end(),
+                       [](const Operator& each) { return each.is_attention && !each.footprint.backward.empty(); });
+  });
 }
 
 // Who reads a part of the embedding holds the whole.
@@ -109,7 +130,7 @@ void StepOperators::add_encoder(const schedule::BatchShape& shape, const footpri
                                 const footprint::StepSizes& source, bool gradients, BatchOperators& result) const {
   constexpr const char* kEmbedding = "sources and targets are embedded as one; lib/model/decoder.cpp";
   const int64_t width = architecture_.hidden_size;
-  result.encoder.biases = biases(shape.source_length);
+  result.encoder.read = read_by_layers(shape, shape.source_length);
   result.encoded = {{"what the encoder made", "read by the decoder's layers; lib/model/decoder_layer.cpp",
                      source.wide(width, source.compute_bytes)}};
   const Kind& last = kinds_[layers_.back()];
@@ -160,7 +181,6 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
             {{"gradient of a layer's output", footprint::kGradientSource, sizes.wide(width, sizes.stored_bytes)}}};
   };
   result.decoder = stack(step);
-  result.decoder.biases = biases(shape.length);
   if (architecture_.encoder) {
     result.encoder = stack(source);
     result.encoder_layers = architecture_.encoder_layers();
@@ -176,6 +196,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   result.head_waits = architecture_.tie_word_embeddings;
   result.trains_embedding = parameters_.rows.front().trained;
   for (const size_t kind : layers_) result.needs_gradients.push_back(kinds_[kind].needs_gradients());
+  if (!gradients || keeps_what_layers_read(result)) result.decoder.read = read_by_layers(shape, shape.length);
   if (architecture_.encoder) add_encoder(shape, step, source, gradients, result);
   footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
@@ -197,7 +218,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
       const bool encodes = architecture_.encoder && result.encoder.bias_gradients.empty();  // whose table is the first
       BatchOperators::Stack& of_stack = encodes ? result.encoder : result.decoder;
       of_stack.bias_gradients.push_back(gradient_of(*row));
-      of_stack.bias_sums = of_stack.biases;
+      of_stack.bias_sums = of_stack.read;
       for (Bytes& sum : of_stack.bias_sums) sum.what = "sums of gradients of biases";
     }
     if (!row->trained || !row->spec.has_row_per_token()) continue;

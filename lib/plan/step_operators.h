@@ -35,8 +35,8 @@ struct BatchOperators {
     footprint::Tensors stream_gradient;      // runs through the backward pass
     footprint::Tensors checkpoint;           // what a layer keeps that is computed again
     footprint::Tensors output_gradient;      // of such a layer, beside sums with those of its branches
-    footprint::Tensors biases = {};          // by distance, of all its layers
-    footprint::Tensors bias_sums = {};       // of their gradients, once a layer has made some
+    footprint::Tensors read = {};            // by all its layers: biases by distance, positions of packed rows
+    footprint::Tensors bias_sums = {};       // of gradients of biases, once a layer has made some
     footprint::Tensors bias_gradients = {};  // of the table they are made from
   };
   Stack decoder, encoder;
@@ -81,7 +81,8 @@ class StepOperators {
   };
   footprint::StepSizes sizes_of(int64_t tokens, bool gradients) const;
   Operator norm(const footprint::StepSizes& step, const char* part, const char* name) const;
-  footprint::Tensors biases(int64_t length) const;
+  footprint::Tensors read_by_layers(const schedule::BatchShape& shape, int64_t length) const;
+  bool keeps_what_layers_read(const BatchOperators& batch) const;
   void add_encoder(const schedule::BatchShape& shape, const footprint::StepSizes& step,
                    const footprint::StepSizes& source, bool gradients, BatchOperators& result) const;
   void add_masks(const footprint::StepSizes& step, const footprint::StepSizes& source, BatchOperators& result) const;
