@@ -135,9 +135,7 @@ class Attention {
         heads("queries", kMath, kept_),
         heads("keys and values", kMath, 2 * keys_),
         {"probabilities", kMath, {{sizes_.heads, "heads"}, {squares(), "pairs"}, {step_.compute_bytes, "bytes"}}}};
-    footprint_.forward = {footprint_.kept};
-    footprint_.forward[0].push_back(document("scores", kMath));
-    footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
+    add_forward_by_formula(document("scores", kMath));
     // Of queries and keys after those of scores, but for documents, which write into tensors that are there before.
     Tensors back = gradients(kept_, keys_, step_.compute_bytes), begun = back;
     back.push_back(document("gradient of scores", kGradientSource));
@@ -149,6 +147,31 @@ class Attention {
     begun.push_back(document("gradient of scores", kGradientSource));
     if (step_.cuda) begun.push_back(document("probabilities times their gradient", kMath));
     footprint_.backward = {std::move(begun), std::move(back)};
+  }
+
+  // Heads are copied where they do not lie as products want them; documents are looked at one after the other, with
+  // the output and all probabilities there before. The mask goes before the softmax.
+  void add_forward_by_formula(const Bytes& scores) {
+    Tensors begun = footprint_.kept;
+    const Bytes probabilities = begun.back();
+    if (sizes_.packed) {
+      begun.push_back(heads("output of attention", kMath, kept_));
+      if (grouped()) {
+        begun.push_back({"queries of a document, folded",
+                         kMath,
+                         {{longest_, "tokens"}, {kept_, ""}, {step_.compute_bytes, "bytes"}}});
+      }
+    } else {
+      begun.pop_back();
+      const int64_t keys = sizes_.rows > 1 ? 2 * keys_ : 0, queries = sizes_.rows > 1 || grouped() ? kept_ : 0;
+      begun.push_back(heads("queries, keys and values, copied", kMath, queries + keys));
+    }
+    begun.push_back(scores);
+    footprint_.forward = {begun};
+    footprint_.forward[0].push_back({"mask of the future", kMath, {{longest_, ""}, {longest_, ""}, {1, "bytes"}}});
+    if (sizes_.packed) return;
+    begun.push_back(probabilities);
+    footprint_.forward.push_back(std::move(begun));
   }
 
   // The largest segment's output and gradients come on top.

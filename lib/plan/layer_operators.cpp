@@ -214,6 +214,9 @@ class LayerOperators {
   void begin_branch(const char* part, const char* norm, std::initializer_list<const char*> readers) {
     made_needs_ = false;
     branch_needs_ = stream_needs_;
+    casts_input_ =
+        step_.adapter_bytes != step_.compute_bytes && !fake_codes_ &&
+        std::any_of(readers.begin(), readers.end(), [this](const char* each) { return sizes_of(each).adapted; });
     if (before_) {
       operators_.push_back({part, footprint::rms_norm_footprint(step_, width_), gradients_of(subject_.rows, norm), {}});
       branch_needs_ = branch_needs_ || !operators_.back().gradients.empty();
@@ -277,6 +280,9 @@ class LayerOperators {
     operators_.push_back({"attention", std::move(footprint), {}, {}});
     operators_.back().is_attention = true;
     alive({width_}, 0);
+    for (Tensors& moment : operators_.back().footprint.forward) {
+      if (casts_input_) moment.push_back({"adapters' input, cast", kStream, step_.wide(width_, step_.adapter_bytes)});
+    }
     branch_needs_ = std::exchange(made_needs_, false);
   }
 
@@ -350,6 +356,7 @@ class LayerOperators {
   const std::optional<quant::Scheme> fake_codes_;
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
   bool stream_needs_, branch_needs_ = false, made_needs_ = false;
+  bool casts_input_ = false;  // of a branch, once for all its adapters
   Operators operators_;
   size_t ended_ = 0;  // operators of branches that are whole
 };
