@@ -16,16 +16,18 @@ Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& siz
     return {what, kSource, {{sizes.out, ""}, {sizes.in, ""}, {bytes, "bytes"}}};
   };
   const bool in_place = sizes.adapted && step.compute_bytes == kWide;
-  Tensors rounded, of_weight = {{"gradient of a linear layer's output", kGradientSource, of_output},
-                                {"input of a linear layer", kSource, of_input},
-                                matrix("gradient of a rounded weight", step.compute_bytes)};
+  Tensors rounded, of_weight = {{"gradient of a linear layer's output", kGradientSource, of_output}};
+  if (sizes.makes_input_again) of_weight.push_back({"input of a linear layer", kSource, of_input});
   if (sizes.adapted) {
     rounded.push_back(matrix("weight with its adapter", kWide));
     of_weight.push_back(rounded.front());
   }
   if (!in_place) rounded.push_back(matrix("rounded weight", step.compute_bytes));
   const int64_t stored = sizes.adapted ? kWide : step.stored_bytes;
-  if (stored != step.compute_bytes) of_weight.push_back(matrix("gradient of a weight, cast", stored));
+  const bool casts = stored != step.compute_bytes;
+  // Of a trained weight the last one is its gradient.
+  if (casts || !sizes.trained) of_weight.push_back(matrix("gradient of a rounded weight", step.compute_bytes));
+  if (casts && !sizes.trained) of_weight.push_back(matrix("gradient of a weight, cast", stored));
   if (step.cuda) {
     const int64_t part = std::min(kDequantizedPart, sizes.in * sizes.out);
     rounded.push_back({"codes of a part of a weight", kSource, {{part, "numbers"}, {kWide, "bytes"}}});
