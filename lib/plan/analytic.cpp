@@ -56,6 +56,9 @@ class Walk {
     for (const schedule::BatchShape& batch : workload.evaluations) {
       evaluations_.push_back(operators.of_batch(batch, /*gradients=*/false));
     }
+    for (const schedule::AnswerShape& answers : workload.schedule.answers) {
+      evaluations_.push_back(operators.of_answers(answers));
+    }
   }
 
   // Once for the figures, and once more for what is alive at the largest instant.
@@ -199,20 +202,29 @@ class Walk {
   // What waits for an operator is there forward too, as a value of the same size.
   void evaluate(const BatchOperators& batch) {
     const size_t before = kept_.size();
+    const bool answers = !batch.answers.empty();
+    const char* pass = answers ? "answers, first pass" : "evaluation";
+    hold(kept_, batch.answers, 0);
     for (int64_t layer = 1; layer <= std::ssize(batch.layers); ++layer) {
       const bool encodes = layer <= batch.encoder_layers, first = layer == 1 || layer == batch.encoder_layers + 1;
       const BatchOperators::Stack& stack = batch.stack_of(layer);
       const Tensors& of_other = encodes ? batch.embedded_targets : batch.encoded;
-      const Tensors* sources = first != encodes ? &batch.embedded_sources : nullptr;  // where they are not the input
+      const bool holds_sources = encodes ? !first : first && !answers;  // besides the input
+      const Tensors* sources = holds_sources ? &batch.embedded_sources : nullptr;
       for (const Operator& each : batch.of_layer(layer)) {
         hold_copies(each, layer);
         for (const Tensors& moment : each.footprint.forward) {
-          instant({"evaluation", each.part, layer},
+          instant({pass, each.part, layer},
                   {&moment, &each.waiting, &stack.checkpoint, &stack.read, &of_other, sources});
         }
       }
+      if (!encodes) hold(kept_, batch.source_values, layer);
     }
-    for (const Tensors& moment : batch.head.footprint.forward) instant({"evaluation", "the loss"}, {&moment});
+    const Tensors *stream = answers ? &batch.decoder.checkpoint : nullptr,
+                  *encoded = answers ? &batch.encoded : nullptr;
+    for (const Tensors& moment : batch.head.footprint.forward) {
+      instant({pass, batch.head.part}, {&moment, stream, encoded});
+    }
     release(kept_, before);
   }
 

@@ -257,7 +257,7 @@ class LayerOperators {
                        subject_.target.compute_capability.starts_with("10.");
     sizes.output_is_kept = keeps_input(names.output) && sizes.kernel != footprint::AttentionKernel::kMath;
     sizes.differentiated = made_needs_;
-    push_attention(footprint::attention_footprint(step_, sizes));
+    push_attention(footprint::attention_footprint(step_, sizes), 0);
   }
 
   int64_t queries_of_a_row() const { return step_.tokens / subject_.batch.rows; }
@@ -273,13 +273,14 @@ class LayerOperators {
     sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull;
     sizes.dropout = drops_;
     sizes.differentiated = made_needs_;
-    push_attention(footprint::biased_attention_footprint(step_, sizes));
+    push_attention(footprint::biased_attention_footprint(step_, sizes), by_distance ? 0 : 1);
   }
 
-  void push_attention(footprint::Footprint footprint) {
+  // streams: that are there besides the layer's input.
+  void push_attention(footprint::Footprint footprint, int64_t streams) {
     operators_.push_back({"attention", std::move(footprint), {}, {}});
     operators_.back().is_attention = true;
-    alive({width_}, 0);
+    alive({width_}, streams);
     for (Tensors& moment : operators_.back().footprint.forward) {
       if (casts_input_) moment.push_back({"adapters' input, cast", kStream, step_.wide(width_, step_.adapter_bytes)});
     }

@@ -228,4 +228,41 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   return result;
 }
 
+BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) const {
+  constexpr auto kOfAnswers = memory::Component::kFunctionality;
+  constexpr const char *kCache = "keys and values of every position (Pope et al. 2022, arXiv 2211.05102)",
+                       *kIds = "what a pass reads; lib/train/greedy.cpp";
+  BatchOperators result = of_batch({shape.rows, shape.first, shape.rows, {}, shape.source_length}, false);
+  result.embedded_targets.clear();  // which come after the encoder
+  const footprint::StepSizes last = sizes_of(shape.rows, false);
+  const footprint::HeadSizes head = {
+      architecture_.vocab_size, architecture_.hidden_size, shape.rows, 0, false, false, false};
+  result.head = {"the head", footprint::head_loss_footprint(last, head), {}, {}};
+  result.answers = {{"ids", kIds, {{shape.rows, "rows"}, {shape.first, "tokens"}, {8, "bytes"}}, kOfAnswers},
+                    {"ids of sources and their padding",
+                     kIds,
+                     {{shape.rows, "rows"}, {shape.source_length, "tokens"}, {9, "bytes"}},
+                     kOfAnswers}};
+  const auto values = [&](const arch::LayerSpec& layer, int64_t positions, memory::Component component) -> Bytes {
+    return {"cache of keys and values",
+            kCache,
+            {{2, "of"},
+             {shape.rows, "rows"},
+             {positions, "positions"},
+             {layer.attention.keys(), ""},
+             {last.compute_bytes, "bytes"}},
+            component};
+  };
+  for (size_t layer = static_cast<size_t>(architecture_.encoder_layers()); layer < architecture_.layers.size();
+       ++layer) {
+    result.answers.push_back(values(architecture_.layers[layer], shape.positions, kOfAnswers));
+  }
+  if (architecture_.encoder) {
+    result.source_values = {
+        values(architecture_.layers.back(), shape.source_length, memory::Component::kTemporaryBuffers)};
+    result.source_values.front().what = "keys and values of sources";
+  }
+  return result;
+}
+
 }  // namespace fathom::plan

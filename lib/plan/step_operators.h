@@ -48,6 +48,8 @@ struct BatchOperators {
   std::vector<Operators> kinds;       // of layers that are alike
   std::vector<size_t> layers;         // the kind of each
   std::vector<bool> needs_gradients;  // of each layer: it, or what comes before it, is trained
+  // While answers are written: ids, and the cache of keys and values; those that each layer makes of a source.
+  footprint::Tensors answers, source_values;
   Operator embedding, encoder_norm, last_norm, head;
   bool trains_embedding = false;
   bool head_waits = false;  // with its gradient, for that of the embedding, which is the same matrix
@@ -67,6 +69,8 @@ class StepOperators {
                 const arch::ParameterTable& parameters);
 
   BatchOperators of_batch(const schedule::BatchShape& batch, bool gradients) const;
+  // The first pass of answers, over what all prompts have; those after it read a token of each row.
+  BatchOperators of_answers(const schedule::AnswerShape& answers) const;
 
  private:
   using Rows = std::vector<const arch::ParameterRow*>;

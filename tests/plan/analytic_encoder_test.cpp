@@ -100,5 +100,34 @@ TEST(AnalyticOfAnEncoder, MasksOfDropoutLastAsLongAsTheirGraph) {
   EXPECT_EQ(more(true), outside + encoder);
 }
 
+// Of 2 rows: 5 positions of a cache, and of 6 source tokens the keys and values of each layer. The widest instant is
+// the encoder's, which an evaluation has too, but for targets: these are not embedded with sources.
+TEST(AnalyticOfAnEncoder, AnswersHaveACacheBesideTheirFirstPass) {
+  Workload answers = workload();
+  answers.schedule.answers = {{2, 1, 5, 6}};
+  const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), answers);
+  EXPECT_EQ(analytic.instant, "answers, first pass of attention in layer 1");
+  EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality + 2 * 8 + 12 * 9 + 2 * 2 * 5 * 8 * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], (2 + 3 + 4 + 1) * kSource + kBiases + 2 * 144 * 4);
+}
+
+// More layers than the encoder has make the cache the peak: 9 with the keys and values of 6 source tokens each, the
+// ninth's not yet; cross-attention copies them in the last, and the encoder's output is there.
+TEST(AnalyticOfAnEncoder, KeysAndValuesOfSourcesAddUpOverLayers) {
+  arch::Architecture deep = tiny();
+  for (int i = 0; i < 8; ++i) deep.layers.push_back(deep.layers.back());
+  Workload answers = workload();
+  answers.schedule.answers = {{2, 1, 5, 6}};
+  const Analytic analytic = estimate_analytic(deep, {}, cpu(), answers);
+  EXPECT_EQ(analytic.instant, "answers, first pass of attention in layer 10");
+  EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality + 2 * 8 + 12 * 9 + 9 * 2 * 2 * 5 * 8 * 4);
+  constexpr int64_t kToken = 2 * 8 * 4;  // one of each row
+  // Beside 8 layers' keys and values and what the encoder made, the layer's input, the stream after attention and its
+  // norm, the bias of one distance; queries, and keys and values with their copies, the output, scores and
+  // probabilities of 2 x 2 x 1 x 6 pairs.
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers],
+            8 * 2 * kSource + kSource + 3 * kToken + 2 * 4 + 2 * (kToken + 2 * kSource) + kToken + 2 * 24 * 4);
+}
+
 }  // namespace
 }  // namespace fathom::plan
