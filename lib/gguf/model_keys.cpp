@@ -15,8 +15,6 @@ using arch::Architecture;
 using arch::LayerSpec;
 using arch::Rotary;
 
-uint32_t number(int64_t value) { return static_cast<uint32_t>(value); }
-
 // The first layer that is turned, of those with a window or of those without.
 std::optional<Rotary> first_rotary(const Architecture& model, bool windowed) {
   for (const LayerSpec& layer : model.layers) {
@@ -31,7 +29,7 @@ class Keys {
   explicit Keys(std::string_view name) : prefix_(std::string(name) + ".") {}
 
   void add(const char* key, weights::GgufValue value) { keys_.emplace_back(prefix_ + key, std::move(value)); }
-  void count(const char* key, int64_t value) { add(key, number(value)); }
+  void count(const char* key, int64_t value) { add(key, static_cast<uint32_t>(value)); }
   void real(const char* key, double value) { add(key, static_cast<float>(value)); }
   weights::GgufKeys take() { return std::move(keys_); }
 
@@ -40,25 +38,23 @@ class Keys {
   weights::GgufKeys keys_;
 };
 
-// Of T5.
-weights::GgufKeys t5_keys(const Architecture& model, const std::string& name, int64_t vocabulary) {
+weights::GgufKeys t5_keys(const Architecture& model, const LlamaCppArchitecture& target, int64_t vocabulary) {
   const LayerSpec& layer = model.layers.front();
-  const auto eps = static_cast<float>(model.norm_eps);
-  return {
-      {name + ".context_length", number(model.max_position_embeddings)},
-      {name + ".embedding_length", number(model.hidden_size)},
-      {name + ".feed_forward_length", number(layer.feed_forward.width)},
-      {name + ".block_count", number(model.encoder_layers())},
-      {name + ".decoder_block_count", number(model.num_hidden_layers() - model.encoder_layers())},
-      {name + ".attention.head_count", number(layer.attention.heads)},
-      {name + ".attention.key_length", number(model.head_dim())},
-      {name + ".attention.value_length", number(model.head_dim())},
-      {name + ".attention.layer_norm_epsilon", eps},
-      {name + ".attention.relative_buckets_count", number(model.relative->buckets)},
-      {name + ".attention.layer_norm_rms_epsilon", eps},
-      {name + ".decoder_start_token_id", number(model.encoder->decoder_start_token_id)},
-      {name + ".vocab_size", number(vocabulary)},
-  };
+  Keys keys(target.name);
+  keys.count("context_length", model.max_position_embeddings);
+  keys.count("embedding_length", model.hidden_size);
+  keys.count("feed_forward_length", layer.feed_forward.width);
+  keys.count("block_count", model.encoder_layers());
+  keys.count("decoder_block_count", model.num_hidden_layers() - model.encoder_layers());
+  keys.count("attention.head_count", layer.attention.heads);
+  keys.count("attention.key_length", model.head_dim());
+  keys.count("attention.value_length", model.head_dim());
+  keys.real("attention.layer_norm_epsilon", model.norm_eps);
+  keys.count("attention.relative_buckets_count", model.relative->buckets);
+  keys.real("attention.layer_norm_rms_epsilon", model.norm_eps);
+  keys.count("decoder_start_token_id", model.encoder->decoder_start_token_id);
+  keys.count("vocab_size", vocabulary);
+  return keys.take();
 }
 
 void add_experts(Keys& keys, const Architecture& model) {
@@ -149,7 +145,7 @@ Rotary rotary_of(const Architecture& model) {
 std::optional<Rotary> windowed_rotary_of(const Architecture& model) { return first_rotary(model, /*windowed=*/true); }
 
 weights::GgufKeys model_keys(const Architecture& model, const LlamaCppArchitecture& target, int64_t vocabulary) {
-  if (model.encoder) return t5_keys(model, std::string(target.name), vocabulary);
+  if (model.encoder) return t5_keys(model, target, vocabulary);
   const LayerSpec& layer = model.layers.front();
   Keys keys(target.name);
   keys.count("block_count", model.num_hidden_layers());

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
-#include "gguf/model_keys.h"
+#include "tests/gguf/golden_model.h"
 
 namespace fathom::gguf {
 namespace {
@@ -14,12 +13,6 @@ namespace {
 using arch::Architecture;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Architecture golden(const std::string& name, const Json& changes = Json::object()) {
-  Json config = read_json(FATHOM_SOURCE_DIR "/tests/model/golden/" + name + "/config.json");
-  config.update(changes);
-  return arch::parse_architecture(config, name);
-}
 
 // The name and the shape of each tensor, by the parameter's name; two where gate and up are parted.
 std::multimap<std::string, std::pair<std::string, std::vector<int64_t>>> tensors_of(const Architecture& model) {
@@ -58,15 +51,6 @@ class KeysOf {
  private:
   std::map<std::string, weights::GgufValue> values_;
 };
-
-std::string refusal(const Architecture& model) {
-  try {
-    llama_cpp_architecture(model, "folder");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 bool turns_rows(const Architecture& model, const std::string& parameter) {
   const LlamaCppArchitecture& target = llama_cpp_architecture(model, "folder");

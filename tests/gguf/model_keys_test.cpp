@@ -7,7 +7,7 @@
 #include <map>
 
 #include "arch/rotary_frequencies.h"
-#include "base/error.h"
+#include "tests/gguf/golden_model.h"
 
 namespace fathom::gguf {
 namespace {
@@ -17,25 +17,10 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Architecture golden(const std::string& name, const Json& changes = Json::object()) {
-  Json config = read_json(FATHOM_SOURCE_DIR "/tests/model/golden/" + name + "/config.json");
-  config.update(changes);
-  return arch::parse_architecture(config, name);
-}
-
 std::map<std::string, std::string> names_of(const Architecture& model) {
   std::map<std::string, std::string> names;
   for (const arch::ParameterSpec& spec : arch::parameter_specs(model)) names[spec.name] = tensor_name(spec, model);
   return names;
-}
-
-std::string refusal(const Architecture& model) {
-  try {
-    llama_cpp_architecture(model, "folder");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 TEST(ModelKeys, NameTensorsAsLlamaCppDoes) {
