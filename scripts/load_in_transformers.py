@@ -203,6 +203,12 @@ FAMILIES = {
                     attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=2.0, pad_token_id=0),
     "gemma3_text": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, sliding_window=9, query_pre_attn_scalar=30,
                         layer_types=["sliding_attention", "full_attention"], pad_token_id=0),
+    "gemma2": dict(hidden_size=44, num_key_value_heads=2, head_dim=14, sliding_window=9, query_pre_attn_scalar=30,
+                   attn_logit_softcapping=3.0, final_logit_softcapping=20.0, pad_token_id=0),
+    "cohere2": dict(hidden_size=40, num_key_value_heads=2, sliding_window=9, logit_scale=0.3, pad_token_id=0,
+                    layer_types=["sliding_attention", "full_attention"]),
+    "gpt2": dict(n_embd=40, n_layer=2, n_head=4, n_inner=74, n_positions=128, resid_pdrop=0.0, embd_pdrop=0.0,
+                 attn_pdrop=0.0, bos_token_id=None, eos_token_id=2),
     "phi3": dict(hidden_size=40, num_key_value_heads=2, tie_word_embeddings=False, pad_token_id=0,
                  rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.8)),
     "glm4": dict(hidden_size=44, num_key_value_heads=2, tie_word_embeddings=False, head_dim=12, pad_token_id=0),
@@ -240,7 +246,8 @@ def make_model(family, settings, folder):
 
     encodes = family == "t5"
     tokenizer = AutoTokenizer.from_pretrained(ROOT / "tests/tokenizer" / ("t5" if encodes else "qwen2"))
-    config = CONFIG_MAPPING[family](vocab_size=len(tokenizer), **settings if encodes else DECODER | settings)
+    has_own_keys = encodes or family == "gpt2"
+    config = CONFIG_MAPPING[family](vocab_size=len(tokenizer), **settings if has_own_keys else DECODER | settings)
     torch.manual_seed(len(family))
     model = build(config)
     model.save_pretrained(folder)
@@ -260,6 +267,8 @@ def make_folders(arguments, root):
         make_model(family, FAMILIES[family], base)
         adapted, saved = "q_proj, down_proj", "embed_tokens, lm_head, norm"
         adapted = {"phi3": "qkv_proj, down_proj", "granitemoe": "q_proj, o_proj"}.get(family, adapted)
+        if family == "gpt2":
+            adapted, saved = "c_attn, mlp.c_proj", "wte, lm_head, ln_f"
         if family == "t5":
             adapted, saved = "q, wo", "shared, lm_head, layer_norm, final_layer_norm"
         methods = {

@@ -193,7 +193,7 @@ def t5_keys(config):
 
 def decoder_keys(config):
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    inner = 4 * config.hidden_size  # GPT-2's
+    inner = getattr(config, "n_inner", None) or 4 * config.hidden_size  # GPT-2's
     if config.model_type != "gpt2":
         inner = getattr(config, "moe_intermediate_size", None) or config.intermediate_size
     keys = {
@@ -715,6 +715,9 @@ RANDOM = {
     "olmoe": (None, dict(num_key_value_heads=4, num_experts=6, num_experts_per_tok=3, norm_topk_prob=False, **SMALL_IDS)),
     "granitemoe": ("gpt2", dict(num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=3, attention_multiplier=0.3,
                                 embedding_multiplier=1.5, residual_multiplier=0.8, logits_scaling=0.7, eos_token_id=756)),
+    "gemma2": ("fixture", dict(num_key_value_heads=2, head_dim=32, query_pre_attn_scalar=32, sliding_window=6, **SMALL_IDS | dict(pad_token_id=800))),
+    "cohere2": (None, dict(num_key_value_heads=2, sliding_window=6, num_hidden_layers=4, logit_scale=0.3, **SMALL_IDS)),
+    "gpt2": ("gpt2", dict(bos_token_id=756, eos_token_id=756, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)),
 }
 NO_ADAPTERS = ("random-t5-gated", "random-gpt2")  # of GPT-2 the matrices are stored the other way round
 TEMPLATE = "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
@@ -762,8 +765,9 @@ def main():
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     refused = {"qwen2_stretched", "qwen2_untied", "qwen3_biased", "qwen3_stretched", "olmo2_biased", "t5_far", "t5_flan", "t5_one",
-               "gemma3", "gemma3_stretched", "olmo3", "olmo3_named", "smollm3_biased", "ministral3_windowed", "olmoe", "olmoe_normalised",
-               "qwen3_moe", "qwen3_moe_balanced", "qwen3_moe_windowed"}
+               "gemma2", "gemma2_uncapped_head", "gemma3", "gemma3_stretched", "cohere2_biased", "olmo3", "olmo3_named",
+               "smollm3_biased", "ministral3_windowed", "olmoe", "olmoe_normalised", "qwen3_moe", "qwen3_moe_balanced",
+               "qwen3_moe_windowed"}
     goldens = [folder for folder in sorted((ROOT / "tests/model/golden").iterdir())
                if json.loads((folder / "config.json").read_text())["model_type"] in ARCHITECTURES]
     problems = 0

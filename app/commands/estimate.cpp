@@ -11,6 +11,7 @@
 #include "app/run_report.h"
 #include "app/session.h"
 #include "app/waiting.h"
+#include "arch/attention_by_scores.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/output.h"
@@ -100,8 +101,10 @@ int run_estimate(const Estimate& invocation) {
   const int64_t program_bytes = resident_bytes();
   const schedule::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
   if (invocation.inference) return print_inference(invocation, inputs.architecture);
-  if (invocation.attention && inputs.architecture.relative) {
-    throw UsageError("--attention: the model's attention is by scores that carry a bias, and no other kernel takes it");
+  if (invocation.attention && arch::attends_by_scores(inputs.architecture, /*training=*/true)) {
+    throw UsageError(
+        "--attention: the model's attention is by scores that a bias, a cap or dropout changes, and no other kernel "
+        "takes it");
   }
   if (invocation.attention) return print_attention(invocation, session, inputs.architecture);
   std::optional<config::GpuSpec> gpu = invocation.gpu;

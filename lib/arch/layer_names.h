@@ -1,8 +1,6 @@
 // What the families call the modules of a layer, behind the layer's own prefix ("model.layers.3.").
 #pragma once
 
-#include <string_view>
-
 namespace fathom::arch {
 
 // By kLlama the norms are called by where they stand, as Llama, OLMo 2 and Gemma 2 call them.
@@ -31,11 +29,6 @@ struct LayerNames {
   AttentionNames cross;  // of layers that have it
   FeedForwardNames feed_forward;
 };
-
-// Whether a tensor of this name is the embedding, in the naming of any family. A head is "lm_head.weight" in all.
-inline bool is_embedding(std::string_view tensor) {
-  return tensor == "model.embed_tokens.weight" || tensor == "shared.weight" || tensor == "transformer.wte.weight";
-}
 
 // Of the modules outside the layers.
 struct ModelNames {

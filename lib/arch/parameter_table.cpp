@@ -9,6 +9,7 @@
 #include "arch/adapter_targets.h"
 #include "arch/precision.h"
 #include "arch/storage_schemes.h"
+#include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -162,6 +163,10 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
     row.spec = spec;
     row.dtype = settings.dtype;
     row.trained = trains_all || saved.contains(spec.name);
+    if (projection && saved.contains(spec.name) && stored_parts(architecture, spec).front().transposed) {
+      throw UsageError("modules_to_save: the matrix of " + spec.module() + " is stored transposed",
+                       "name it in target_modules, which gives it an adapter");
+    }
     if (spec.may_be_coded() && !row.trained) row.codes = settings.base_scheme;
     if (const auto rank = ranks.find(spec.name); rank != ranks.end()) {
       row.adapter = adapter_module(spec, ranks);

@@ -7,8 +7,10 @@
 #include "arch/config_json.h"
 #include "arch/families.h"
 #include "arch/read_experts.h"
+#include "arch/read_gpt2.h"
 #include "arch/read_rope.h"
 #include "arch/read_t5.h"
+#include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -307,11 +309,15 @@ Architecture parse_architecture(const Json& json, std::string_view origin) {
     case Keys::kT5:
       read_t5(config, architecture);
       break;
+    case Keys::kGpt2:
+      read_gpt2(config, architecture);
+      break;
   }
   architecture.dtype = read_dtype(config);
   if (const Json* quantization = config.find("quantization_config")) {
-    if (architecture.experts() != nullptr) {
-      config.refuse("quantization_config", "folders of models with experts are read in floating point alone",
+    if (const char* why = why_not_stored_in_codes(architecture)) {
+      config.refuse("quantization_config",
+                    std::string(family.name) + " " + why + ", and is read in floating point alone",
                     "name the folder before it was quantized, with load_in_4bit: true for a base of NF4");
     }
     architecture.quantized = quant::parse_quantization_config(*quantization, origin);

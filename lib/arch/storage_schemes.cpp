@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "arch/stored_parts.h"
 #include "base/error.h"
 
 namespace fathom::arch {
@@ -36,9 +37,9 @@ std::optional<quant::Scheme> base_scheme(const Architecture& architecture, const
 
 std::optional<quant::Scheme> fake_scheme(const Architecture& architecture, const config::RunConfig& run) {
   if (run.qat == config::Qat::kNone || architecture.quantized) return std::nullopt;
-  if (architecture.experts() != nullptr) {
-    throw UsageError("qat rounds linear layers alone, but " + architecture.family + " has experts",
-                     "remove qat, or take a model without experts");
+  if (const char* why = why_not_stored_in_codes(architecture)) {
+    throw UsageError("qat rounds what a folder may store in codes, but " + architecture.family + " " + why,
+                     "remove qat, or take another model");
   }
   return run.qat == config::Qat::kInt8 ? quant::Scheme::kInt8 : int4_scheme(architecture);
 }

@@ -1,10 +1,14 @@
 // After transformers 5's conversion_mapping.py.
 #include "arch/stored_parts.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace fathom::arch {
 namespace {
 
 constexpr const char *kModule = "mlp.", *kMixtralModule = "block_sparse_moe.";
+constexpr std::string_view kGpt2Model = "transformer.";
 
 const FeedForward& feed_forward_of(const Architecture& architecture, const ParameterSpec& spec) {
   return architecture.layers[static_cast<size_t>(spec.layer)].feed_forward;
@@ -77,7 +81,6 @@ std::vector<StoredPart> stored_parts(const Architecture& architecture, const Par
 std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec) {
   std::vector<std::vector<StoredPart>> spellings = {stored_parts(architecture, spec)};
   // The weights of the model below the head, whose own name is left out.
-  constexpr std::string_view kGpt2Model = "transformer.";
   if (is_gpt2(architecture) && spec.name.starts_with(kGpt2Model)) {
     spellings.push_back(spellings.front());
     spellings.back().front().name.erase(0, kGpt2Model.size());
@@ -89,6 +92,22 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
   if (is_mixtral(architecture, spec)) spellings.push_back(by_expert(architecture, spec, kModule, /*mixtral=*/true));
   spellings.push_back(stacked(spec, spec.name));
   return spellings;
+}
+
+bool may_be_stored_otherwise(std::string_view parameter) {
+  return parameter.find(".experts.") != std::string_view::npos || parameter.starts_with(kGpt2Model) ||
+         parameter.ends_with(".gate.weight") || parameter.ends_with(".router.weight");
+}
+
+bool is_stored_embedding(std::string_view tensor) {
+  constexpr std::string_view kNames[] = {"model.embed_tokens.weight", "shared.weight", "transformer.wte.weight",
+                                         "wte.weight"};
+  return std::find(std::begin(kNames), std::end(kNames), tensor) != std::end(kNames);
+}
+
+const char* why_not_stored_in_codes(const Architecture& architecture) {
+  if (architecture.experts() != nullptr) return "has experts";
+  return is_gpt2(architecture) ? "has matrices that folders store transposed" : nullptr;
 }
 
 }  // namespace fathom::arch

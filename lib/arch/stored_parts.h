@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arch/architecture.h"
@@ -22,5 +23,15 @@ struct StoredPart {
 std::vector<StoredPart> stored_parts(const Architecture& architecture, const ParameterSpec& spec);
 // In every spelling that transformers 5 reads, the one that it saves first.
 std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& architecture, const ParameterSpec& spec);
+
+// Whether a parameter of this name may have other names or shapes in a folder than in the model.
+bool may_be_stored_otherwise(std::string_view parameter);
+
+// Whether a tensor of this name in a folder is the embedding, in the spelling of any family.
+bool is_stored_embedding(std::string_view tensor);
+
+// Why no folder holds the projections of such a model in codes: "has experts", for the middle of a sentence. Null: some
+// do.
+const char* why_not_stored_in_codes(const Architecture& architecture);
 
 }  // namespace fathom::arch

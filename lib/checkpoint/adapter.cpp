@@ -126,7 +126,7 @@ config::RunConfig with_adapter(config::RunConfig config, const std::filesystem::
   const Json adapter = read_json(origin);
   expect(adapter, origin, "peft_type", {"LORA"});
   expect(adapter, origin, "bias", {"none"});
-  expect(adapter, origin, "fan_in_fan_out", {false});
+  expect(adapter, origin, "fan_in_fan_out", {true, false});  // PEFT goes by the module it finds
   for (const char* key : {"use_dora", "use_qalora"}) expect(adapter, origin, key, {false, nullptr});
   for (const char* key : {"alora_invocation_tokens", "trainable_token_indices", "layer_replication"})
     expect(adapter, origin, key, {nullptr});

@@ -8,6 +8,7 @@
 
 #include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
+#include "arch/stored_parts.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -121,8 +122,8 @@ std::string write_whole_model(const ExportRequest& request, std::vector<weights:
   if (scheme) tensors = learned_sources(tensors, learned, *scheme);
   StagedFolder folder(request.out, "the export", bytes_of(tensors));
   // Codes are no type of a model: its embedding has one.
-  const auto embedding =
-      std::find_if(tensors.begin(), tensors.end(), [](const auto& tensor) { return arch::is_embedding(tensor.name); });
+  const auto embedding = std::find_if(tensors.begin(), tensors.end(),
+                                      [](const auto& tensor) { return arch::is_stored_embedding(tensor.name); });
   Json config = config_as_stored(model.config(), (embedding == tensors.end() ? tensors.begin() : embedding)->dtype);
   if (embedding != tensors.end()) config["vocab_size"] = embedding->shape.front();
   if (scheme) config["quantization_config"] = quant::quantization_config(*scheme);
@@ -137,7 +138,7 @@ std::string write_whole_model(const ExportRequest& request, std::vector<weights:
 
 std::optional<weights::ModelFolder::Entry> find_embedding(const weights::ModelFolder& folder) {
   for (const std::string& name : folder.names()) {
-    if (arch::is_embedding(name)) return folder.find(name);
+    if (arch::is_stored_embedding(name)) return folder.find(name);
   }
   return std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -27,13 +28,14 @@ constexpr char kPrefix[] = "base_model.model.";
 constexpr int64_t kBlockElements = int64_t{1} << 22;
 constexpr char kHead[] = "lm_head.weight";
 
-bool is_of_vocabulary(const std::string& name) { return arch::is_embedding(name) || name == kHead; }
+bool is_of_vocabulary(const std::string& name) { return arch::is_stored_embedding(name) || name == kHead; }
 
 // What an adapter does to one tensor of the base.
 struct Change {
   const TensorInfo* a_RD = nullptr;
   const TensorInfo* b_NR = nullptr;
   const TensorInfo* whole = nullptr;
+  bool is_transposed = false;  // the base's folder has the columns of the matrix as rows
   // Of a matrix of an expert: how many experts the adapter is for, which one this is, and where in its rows it begins.
   bool is_part = false;
   int64_t experts = 1, expert = 0, first_row = 0;
@@ -51,13 +53,13 @@ at::Tensor view(const SafetensorsFile& file, const TensorInfo& tensor) {
   throw Error(adapter.path().string() + ": tensor '" + tensor.name + "' " + why, "is this the base it was trained on?");
 }
 
-// An adapter of a layer's experts changes the matrices of each. Those of the base are named by its folder.
-void divide_among_experts(const ModelFolder& base, std::map<std::string, Change>& changes) {
-  const bool any = std::any_of(changes.begin(), changes.end(), [&](const auto& change) {
-    return change.first.find(".experts.") != std::string::npos || change.first.ends_with(".gate.weight") ||
-           change.first.ends_with(".router.weight");
-  });
-  if (!any) return;
+// Names changes as the base's folder names what they change. An adapter of a layer's experts changes the matrices of
+// each.
+void name_as_stored(const ModelFolder& base, std::map<std::string, Change>& changes) {
+  if (std::none_of(changes.begin(), changes.end(),
+                   [](const auto& change) { return arch::may_be_stored_otherwise(change.first); })) {
+    return;
+  }
   const arch::Architecture architecture =
       arch::parse_architecture(base.config(), (base.path() / "config.json").string());
   const auto parts_in = [&](const arch::ParameterSpec& spec) {
@@ -68,7 +70,14 @@ void divide_among_experts(const ModelFolder& base, std::map<std::string, Change>
   };
   std::map<std::string, Change> divided;
   for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
-    if (spec.role != arch::Role::kExperts && spec.role != arch::Role::kRouter) continue;
+    if (spec.role != arch::Role::kExperts && spec.role != arch::Role::kRouter) {
+      if (auto change = changes.extract(spec.name)) {
+        const arch::StoredPart part = parts_in(spec).front();
+        change.mapped().is_transposed = part.transposed;
+        divided[part.name] = change.mapped();
+      }
+      continue;
+    }
     const bool is_router = spec.role == arch::Role::kRouter;
     const std::string twice = spec.module() + ".base_layer.weight";
     const bool wrapped = changes.contains(twice), first = wrapped && spec.name.ends_with(".gate_up_proj");
@@ -131,6 +140,7 @@ void check(const SafetensorsFile& adapter, const Change& change, const TensorInf
   std::vector<int64_t> weight = weight_ND.shape;
   const bool all_experts = weight.size() == 3 && weight[0] == change.experts;
   if (all_experts) weight.erase(weight.begin());
+  if (change.is_transposed) std::reverse(weight.begin(), weight.end());
   const bool rows_fit = change.is_part && !all_experts
                             ? b.size() == 2 && weight.size() == 2 && change.first_row + weight[0] <= b[0]
                             : b.size() == 2 && weight.size() == 2 && b[0] == weight[0];
@@ -161,6 +171,7 @@ void merge(std::byte* destination, const ModelFolder::Entry& weight, const Safet
   const at::Tensor a_RD = view(adapter, *change.a_RD).to(at::kFloat), b_NR = view(adapter, *change.b_NR).to(at::kFloat);
   const int64_t rank = a_RD.size(0) / change.experts;
   const double scaling = lora.scaling(rank);
+  if (change.is_transposed) return add_adapter(out_ND.t(), weight_ND.t(), a_RD, b_NR, scaling);
   if (!change.is_part) return add_adapter(out_ND, weight_ND, a_RD, b_NR, scaling);
   const at::Tensor b_ORN = b_NR.view({-1, rank, change.experts});
   const auto add = [&](int64_t expert, const at::Tensor& out, const at::Tensor& stored) {
@@ -215,10 +226,10 @@ std::vector<weights::TensorSource> merged_sources(const ModelFolder& base, const
                                                   const arch::LoraOptions& lora, int64_t vocabulary) {
   std::vector<weights::TensorSource> sources = plain_sources(base);
   std::map<std::string, Change> changes = changes_of(adapter);
-  divide_among_experts(base, changes);
+  name_as_stored(base, changes);
   // Of a tied head PEFT writes the one matrix under both names.
-  const bool embedding_changes =
-      std::any_of(changes.begin(), changes.end(), [](const auto& change) { return arch::is_embedding(change.first); });
+  const bool embedding_changes = std::any_of(
+      changes.begin(), changes.end(), [](const auto& change) { return arch::is_stored_embedding(change.first); });
   if (!base.find(kHead) && embedding_changes) changes.erase(kHead);
   if (embedding_changes) {  // under its other names it would stay as it was
     std::erase_if(sources, [](const auto& source) { return model::is_embedding_again(source.name); });

@@ -9,6 +9,7 @@
 
 #include "arch/adapter_targets.h"
 #include "arch/parameter_table.h"
+#include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -48,8 +49,8 @@ constexpr char kAdapterPrefix[] = "base_model.model.";
 constexpr char kHead[] = "lm_head.weight";
 
 const at::Tensor* find_embedding(const NamedTensors& tensors) {
-  const auto found =
-      std::find_if(tensors.begin(), tensors.end(), [](const auto& each) { return arch::is_embedding(each.first); });
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [](const auto& each) { return arch::is_stored_embedding(each.first); });
   return found == tensors.end() ? nullptr : &found->second;
 }
 
@@ -132,7 +133,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
       {"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
       {"bias", "none"},
       {"ensure_weight_tying", holds_tied_embedding(parameters, files)},
-      {"fan_in_fan_out", false},
+      {"fan_in_fan_out", read_json(files.source / "config.json").value("model_type", "") == "gpt2"},
       {"inference_mode", true},
       {"init_lora_weights", true},
       {"lora_alpha", lora.alpha},
@@ -160,7 +161,7 @@ FileText description_of(const NamedTensors& parameters, const ModelFiles& files)
     config = config_as_stored(std::move(config), ops::dtype_of(parameters.front().second.scalar_type()));
   }
   for (const auto& [name, tensor] : parameters) {
-    if (arch::is_embedding(name)) config["vocab_size"] = tensor.size(0);  // with tokens that were added
+    if (arch::is_stored_embedding(name)) config["vocab_size"] = tensor.size(0);  // with tokens that were added
   }
   return {description_name(files), format_json(config)};
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "ops/copy_turned.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::checkpoint {
@@ -30,7 +31,7 @@ std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, c
     if (lies_there) source.data = static_cast<const std::byte*>(tensor.const_data_ptr());
     source.read = [tensor](std::byte* destination, int64_t bytes) {
       const at::NoGradGuard no_grad;
-      if (bytes > 0) view_bytes(destination, tensor.sizes(), tensor.scalar_type()).copy_(tensor);
+      if (bytes > 0) ops::copy_turned(view_bytes(destination, tensor.sizes(), tensor.scalar_type()), tensor);
     };
     sources.push_back(std::move(source));
   }
@@ -58,7 +59,9 @@ void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& dest
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : destinations) {
     const weights::TensorInfo& info = *file.find(prefix + name);
-    if (info.bytes > 0) tensor.detach().copy_(view_bytes(file.data(info), info.shape, tensor.scalar_type()));
+    if (info.bytes > 0) {
+      ops::copy_turned(tensor.detach(), view_bytes(file.data(info), info.shape, tensor.scalar_type()));
+    }
     file.release(info);
   }
 }

@@ -10,6 +10,7 @@
 
 #include "arch/architecture.h"
 #include "arch/storage_schemes.h"
+#include "arch/stored_parts.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "checkpoint/model_files.h"
@@ -62,8 +63,8 @@ class Quantizer {
     report_.format =
         target_.scheme ? std::string(quant::name_of(*target_.scheme)) : std::string(dtype_name(target_.dtype));
     refuse_inside(request_.out, folder_.path());
-    if (architecture_.experts() != nullptr) {
-      throw Error(folder_.path().string() + " has experts, which no format of folders holds in codes",
+    if (const char* why = arch::why_not_stored_in_codes(architecture_)) {
+      throw Error(folder_.path().string() + " " + why + ", and no format of folders holds such a model in codes",
                   "train on it with load_in_4bit: true or load_in_8bit: true, which quantize them as they are read");
     }
     if (target_.scheme && architecture_.quantized) {

@@ -1,4 +1,4 @@
-// Rows of stacked parameters, narrowed.
+// Rows of stacked parameters, narrowed, and matrices the other way round.
 #include "checkpoint/stored_names.h"
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ namespace fathom::checkpoint {
 
 NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::path& folder) {
   if (std::none_of(parameters.begin(), parameters.end(),
-                   [](const auto& each) { return each.first.find(".experts.") != std::string::npos; })) {
+                   [](const auto& each) { return arch::may_be_stored_otherwise(each.first); })) {
     return parameters;
   }
   const std::string config = (folder / "config.json").string();
@@ -34,7 +34,9 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
     if (found->second.size() == 1) {
       const arch::StoredPart& part = found->second.front();
       const bool stacked = std::ssize(part.shape) != tensor.dim();
-      stored.emplace_back(part.name, stacked ? tensor.detach().view(part.shape) : tensor);
+      stored.emplace_back(part.name, part.transposed ? tensor.detach().t()
+                                     : stacked       ? tensor.detach().view(part.shape)
+                                                     : tensor);
       continue;
     }
     for (const arch::StoredPart& part : found->second) {

@@ -39,6 +39,30 @@ FATHOM_CLONES float squares(const float* x, int64_t n) {
   return sum;
 }
 
+FATHOM_CLONES float sum(const float* x, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+FATHOM_CLONES float dot(const float* a, const float* b, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+FATHOM_CLONES void add_number(const float* x, float number, float* out, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] + number;
+}
+
+FATHOM_CLONES void accumulate(const float* x, float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
 FATHOM_CLONES void scale_rows(const float* x, const float* weight, float rstd, float* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = weight[i] * (x[i] * rstd);
@@ -51,8 +75,8 @@ FATHOM_CLONES float dot3(const float* a, const float* b, const float* c, int64_t
   return sum;
 }
 
-FATHOM_CLONES void rms_norm_row_backward(const float* grad, const float* x, const float* weight, float rstd,
-                                         float slope, float* out, int64_t n) {
+FATHOM_CLONES void norm_row_backward(const float* grad, const float* x, const float* weight, float rstd, float slope,
+                                     float* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = rstd * (grad[i] * weight[i] - x[i] * slope);
 }
@@ -129,31 +153,45 @@ const float* read_with_offset(Rows row, double offset, std::vector<float>& buffe
 
 }  // namespace
 
-void rms_norm(Rows in, Rows weight, double offset, double eps, Rows out, float* rstd, int64_t first, int64_t last,
-              int64_t width) {
-  std::vector<float> weight_buffer(width), in_buffer(width), out_buffer(width);
-  const float* w = read_with_offset(weight, offset, weight_buffer);
+void norm(Rows in, const Norm& norm, Rows out, float* mean, float* rstd, int64_t first, int64_t last, int64_t width) {
+  std::vector<float> weight_buffer(width), bias_buffer(width), in_buffer(width), out_buffer(width);
+  const float* weight = read_with_offset(norm.weight, norm.offset, weight_buffer);
+  const float* bias = norm.bias.data == nullptr ? nullptr : read(norm.bias, 0, width, bias_buffer.data());
   for (int64_t row = first; row < last; ++row) {
     const float* x = read(in, row * width, width, in_buffer.data());
-    rstd[row] = 1.0f / std::sqrt(squares(x, width) / static_cast<float>(width) + static_cast<float>(eps));
+    if (mean != nullptr) {
+      mean[row] = sum(x, width) / static_cast<float>(width);
+      add_number(x, -mean[row], in_buffer.data(), width);
+      x = in_buffer.data();
+    }
+    rstd[row] = 1.0f / std::sqrt(squares(x, width) / static_cast<float>(width) + static_cast<float>(norm.eps));
     float* y = target(out, row * width, out_buffer.data());
-    scale_rows(x, w, rstd[row], y, width);
+    scale_rows(x, weight, rstd[row], y, width);
+    if (bias != nullptr) accumulate(bias, y, width);
     write(y, out, row * width, width);
   }
 }
 
-void rms_norm_backward(Rows grad_out, Rows in, Rows weight, double offset, const float* rstd, Rows grad_in,
-                       float* grad_weight, int64_t first, int64_t last, int64_t width) {
+void norm_backward(Rows grad_out, Rows in, const Norm& norm, const float* mean, const float* rstd, Rows grad_in,
+                   float* grad_weight, float* grad_bias, int64_t first, int64_t last, int64_t width) {
   std::vector<float> weight_buffer(width), grad_buffer(width), in_buffer(width), out_buffer(width);
-  const float* w = read_with_offset(weight, offset, weight_buffer);
+  const float* weight = read_with_offset(norm.weight, norm.offset, weight_buffer);
   for (int64_t row = first; row < last; ++row) {
     const float* grad = read(grad_out, row * width, width, grad_buffer.data());
     const float* x = read(in, row * width, width, in_buffer.data());
-    const float mean = dot3(grad, w, x, width) * rstd[row] / static_cast<float>(width);
+    if (mean != nullptr) {
+      add_number(x, -mean[row], in_buffer.data(), width);
+      x = in_buffer.data();
+    }
+    const float slope = dot3(grad, weight, x, width) * rstd[row] / static_cast<float>(width);
     float* out = target(grad_in, row * width, out_buffer.data());
-    rms_norm_row_backward(grad, x, w, rstd[row], mean * rstd[row], out, width);
+    norm_row_backward(grad, x, weight, rstd[row], slope * rstd[row], out, width);
+    if (mean != nullptr) {
+      add_number(out, -rstd[row] * dot(grad, weight, width) / static_cast<float>(width), out, width);
+    }
     write(out, grad_in, row * width, width);
     if (grad_weight != nullptr) accumulate_product(grad, x, rstd[row], grad_weight, width);
+    if (grad_bias != nullptr) accumulate(grad, grad_bias, width);
   }
 }
 

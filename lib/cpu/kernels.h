@@ -16,14 +16,19 @@ struct Rows {
   RowType type = RowType::kF32;
 };
 
-// out[t] = in[t] * rstd[t] * (weight + offset), rstd[t] = 1 / sqrt(mean(in[t]^2) + eps), for rows [first, last) of
-// `width`.
-void rms_norm(Rows in, Rows weight, double offset, double eps, Rows out, float* rstd, int64_t first, int64_t last,
-              int64_t width);
-// With g = grad_out * (weight + offset) and n = in * rstd:  grad_in = rstd * (g - n * mean(g * n));  grad_weight +=
-// grad_out * n. grad_weight: FP32, or null where the weight is frozen.
-void rms_norm_backward(Rows grad_out, Rows in, Rows weight, double offset, const float* rstd, Rows grad_in,
-                       float* grad_weight, int64_t first, int64_t last, int64_t width);
+// What rows are normalised with.
+struct Norm {
+  Rows weight;
+  Rows bias = {};  // without data: there is none
+  double offset = 0, eps = 0;
+};
+// out[t] = n[t] * (weight + offset) + bias with n[t] = (in[t] - mean[t]) * rstd[t] and rstd[t] = 1 / sqrt(mean of
+// (in[t] - mean[t])^2 + eps), for rows [first, last) of `width`. mean: null where it is taken to be 0.
+void norm(Rows in, const Norm& norm, Rows out, float* mean, float* rstd, int64_t first, int64_t last, int64_t width);
+// With g = grad_out * (weight + offset):  grad_in = rstd * (g - n * mean(g * n)), of centred rows less rstd * mean(g);
+// grad_weight += grad_out * n; grad_bias += grad_out. These are FP32, and null where they are not wanted.
+void norm_backward(Rows grad_out, Rows in, const Norm& norm, const float* mean, const float* rstd, Rows grad_in,
+                   float* grad_weight, float* grad_bias, int64_t first, int64_t last, int64_t width);
 
 // How heads of `size` numbers are turned: the first `width` of them, in pairs (2i, 2i + 1) or (i, i + width / 2).
 struct TurnedHeads {

@@ -50,7 +50,7 @@ class Attention {
                            kAttention,
                            {{sizes_.heads, "heads"}, {sizes_.queries + sizes_.keys - 1, "distances"}, {4, "bytes"}}};
     if (sizes_.trains_bias) begun.push_back(of_bias);
-    const int64_t mask = sizes_.dropout ? 1 : 0;
+    const int64_t mask = (sizes_.dropout ? 1 : 0) + (sizes_.capped ? 4 : 0);  // and the tanh of scores
     std::vector<Tensors> moments = {
         with(begun, {scores("probabilities, gradients of them and of scores", 12 + mask)}),
         with(begun, {scores("probabilities and gradients of scores", 8 + narrow() + mask),
@@ -84,12 +84,13 @@ class Attention {
   }
   // So many tensors as wide as queries, and as keys.
   Bytes heads(const char* what, int64_t queries, int64_t keys) const {
-    return {what,
-            kAttention,
-            {{queries * sizes_.queries + keys * sizes_.keys, "tokens of a row"},
-             {groups_, "heads of rows"},
-             {sizes_.head_size, ""},
-             {compute(), "bytes"}}};
+    return {
+        what,
+        kAttention,
+        {{queries * sizes_.queries * sizes_.heads + keys * sizes_.keys * sizes_.key_heads, "tokens' heads of a row"},
+         {sizes_.rows, "rows"},
+         {sizes_.head_size, ""},
+         {compute(), "bytes"}}};
   }
   // As wide as the queries that are there at a time.
   Bytes stretch(const char* what) const {
@@ -98,10 +99,13 @@ class Attention {
             {{groups_, "heads of rows"}, {at_once_, "queries"}, {sizes_.head_size, ""}, {compute(), "bytes"}}};
   }
   Bytes of_keys(int64_t count, int64_t bytes) const {
-    return {
-        "gradients of keys and values",
-        kAttention,
-        {{count, "of"}, {groups_, "heads of rows"}, {sizes_.keys, "keys"}, {sizes_.head_size, ""}, {bytes, "bytes"}}};
+    return {"gradients of keys and values",
+            kAttention,
+            {{count * sizes_.rows, "of rows"},
+             {sizes_.key_heads, "heads"},
+             {sizes_.keys, "keys"},
+             {sizes_.head_size, ""},
+             {bytes, "bytes"}}};
   }
   Bytes scores(const char* what, int64_t bytes) const {
     return {

@@ -17,11 +17,12 @@ inline int64_t queries_at_once(int64_t groups, int64_t queries, int64_t keys) {
 }
 
 struct BiasedAttentionSizes {
-  int64_t rows = 1, heads = 0, head_size = 0;
+  int64_t rows = 1, heads = 0, key_heads = 0, head_size = 0;
   int64_t queries = 0, keys = 0;  // of a row
   bool by_distance = false;       // there is a bias by the distance of key and query, for which queries are reversed
   bool trains_bias = false;       // this one
   bool dropout = false;           // of probabilities
+  bool capped = false;            // scores are (ops/softcap.h)
   bool differentiated = true;     // queries, keys or values need gradients
 };
 // step.tokens: queries of all rows.

@@ -23,11 +23,12 @@ Footprint gate_footprint(const StepSizes& step, int64_t width, const char* sourc
 
 }  // namespace
 
-Footprint rms_norm_footprint(const StepSizes& step, int64_t width) {
+Footprint norm_footprint(const StepSizes& step, int64_t width, bool centred) {
   const Product stored = step.wide(width, step.stored_bytes), computed = step.wide(width, step.compute_bytes);
   Footprint footprint;
   footprint.kept = {{"residual stream, read by norms", kNorm, stored},
                     {"1/rms of norms", kNorm, {{step.tokens, "tokens"}, {4, "bytes"}}}};
+  if (centred) footprint.kept.push_back({"means of norms", kNorm, {{step.tokens, "tokens"}, {4, "bytes"}}});
   footprint.forward = {{{"residual stream", kNorm, stored}, {"output of a norm", kNorm, computed}}};
   footprint.backward = {{{"gradient of a norm's output", kGradientSource, computed},
                          {"gradient of a norm's input", kGradientSource, stored}}};

@@ -7,9 +7,9 @@
 
 namespace fathom::footprint {
 
-// Of the residual stream's norm, which answers in the type of products; and of rows of `groups` in a token, each
-// normalised by itself, which stay in that type.
-Footprint rms_norm_footprint(const StepSizes& step, int64_t width);
+// Of the residual stream's norm, which answers in the type of products (centred: LayerNorm); and of rows of `groups` in
+// a token, each normalised by itself, which stay in that type.
+Footprint norm_footprint(const StepSizes& step, int64_t width, bool centred);
 Footprint row_norm_footprint(const StepSizes& step, int64_t width, int64_t groups);
 
 Footprint rotary_footprint(const StepSizes& step, int64_t width);

@@ -20,6 +20,9 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
                        kLoss,
                        {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}};
   Tensors loss = {{"logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}}};
+  if (sizes.capped && sizes.gradients) {
+    loss.push_back({"tanh of logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}});
+  }
   if (!sizes.gradients) loss.push_back(input);
   if (step.casts()) {
     loss.push_back({"autocast's copy of the head",

@@ -15,6 +15,7 @@ struct HeadSizes {
   bool trained = false;       // the gradient is not in the footprint
   bool input_needs_gradient = true;
   bool gradients = true;  // of either; false in an evaluation
+  bool capped = false;    // logits are (ops/softcap.h)
 };
 // The largest chunk with what it leads to; the gradient of a trained head is there in the last moment. Without
 // gradients nothing is kept.

@@ -78,6 +78,21 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
      .multipliers = true,
      .head_scale = HeadScale::kDivides,
      .normalised_experts = true},
+    {.family = "Gemma2ForCausalLM",
+     .name = "gemma2",
+     .yarn = false,
+     .free_head_size = true,
+     .needs_tied_head = true,
+     .windows = WindowedLayers::kSameRotary},
+    {.family = "Cohere2ForCausalLM",
+     .name = "cohere2",
+     .rotates_neighbours = true,
+     .linear = false,
+     .yarn = false,
+     .needs_tied_head = true,
+     .head_scale = HeadScale::kMultiplies,
+     .windows = WindowedLayers::kSameRotary},
+    {.family = "GPT2LMHeadModel", .name = "gpt2", .output_bias = true},
     {.family = "T5ForConditionalGeneration", .name = "t5", .free_head_size = true},
 };
 
@@ -153,18 +168,22 @@ void check_turned(const Architecture& model, const LlamaCppArchitecture& target,
   }
 }
 
-// Gemma's scores are scaled by 1 / sqrt(E); of its 27B model, which llama.cpp knows by its layers, otherwise.
+// Gemma's scores are scaled by 1 / sqrt(E); of its 27B models, which llama.cpp knows by their layers, otherwise.
 void check_gemma(const Architecture& model, const LlamaCppArchitecture& target, const std::string& where) {
-  constexpr int64_t kLayersOf27B = 62;
+  const int64_t layers_of_27b = model.family == "Gemma2ForCausalLM" ? 46 : 62;
   const auto head = static_cast<double>(model.head_dim());
   double squared = head;
-  if (model.num_hidden_layers() == kLayersOf27B) {
+  if (model.num_hidden_layers() == layers_of_27b) {
     const int64_t share = model.hidden_size / model.layers.front().attention.heads;
     squared = static_cast<double>(share);
   }
   const double scale = rotary_of(model).query_scale / std::sqrt(head);
   if (std::abs(scale * std::sqrt(squared) - 1) > 1e-6) {
     refuse(target, where, "query_pre_attn_scalar is not " + std::to_string(static_cast<int64_t>(squared)));
+  }
+  if (model.family != "Gemma2ForCausalLM") return;
+  if (model.layers.front().attention.softcap == 0 || model.head_softcap == 0) {
+    refuse(target, where, "attn_logit_softcapping or final_logit_softcapping is null");
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
+#include "ops/copy_turned.h"
 #include "ops/scalar_type.h"
 
 namespace fathom::model {
@@ -35,7 +36,8 @@ class StoredRows {
       of_part.name = part.name;
       of_part.shape = part.shape;
       const at::Tensor stored = stored_tensor(of_part, added, *entry, where);
-      tensors_.push_back(part.shape.size() == spec.shape.size() ? stored : stored.flatten(0, 1));
+      const bool stacked = part.shape.size() != spec.shape.size();
+      tensors_.push_back(part.transposed ? stored.t() : stacked ? stored.flatten(0, 1) : stored);
       entries_.push_back(*entry);
     }
   }
@@ -48,7 +50,7 @@ class StoredRows {
       if (row >= begin && row < end && done < to.size(0)) {
         const int64_t count = std::min(end - row, to.size(0) - done);
         const at::Tensor rows = tensor.narrow(0, row - begin, count);
-        to.narrow(0, done, count).copy_(widens && to.is_cuda() ? rows.to(to.device()) : rows);
+        ops::copy_turned(to.narrow(0, done, count), widens && to.is_cuda() ? rows.to(to.device()) : rows);
         done += count;
       }
       begin = end;

@@ -66,7 +66,7 @@ class Decoder {
   // The loss of the batch without its logits, an FP32 scalar: at most targets.chunk_rows of them are there at a time,
   // and the backward pass finds the gradients of the head ready.
   // router_share: of what routers add to it (ops/balance.h), while training.
-  at::Tensor loss(const Inputs& inputs, const ops::LossTargets& targets, double router_share = 1);
+  at::Tensor loss(const Inputs& inputs, ops::LossTargets targets, double router_share = 1);
   // What a loss over sequences is made of (ops/token_logprobs.h): for each position the log-probability of its target,
   // [B, S] in FP32, 0 where that is kIgnoredTarget. targets_BS: int64, already shifted. chunk_rows: of logits at a
   // time.

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -10,7 +12,6 @@
 #include "ops/activation.h"
 #include "ops/dropout.h"
 #include "ops/fake_quantize.h"
-#include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/split_columns.h"
 
@@ -29,21 +30,23 @@ at::Tensor add_to_stream(const at::Tensor& branch_TD, const at::Tensor& stream_T
 at::Tensor normed(const at::Tensor& x_BSHE, const at::Tensor& weight, const LayerContext& context) {
   if (!weight.defined()) return x_BSHE;
   const at::Tensor rows = x_BSHE.view({-1, weight.size(0)});
-  return ops::rms_norm(rows, weight, context.norm, x_BSHE.scalar_type()).view(x_BSHE.sizes());
+  return ops::norm(rows, {weight}, context.norm, x_BSHE.scalar_type()).view(x_BSHE.sizes());
 }
+
+at::Tensor detached(const at::Tensor& x) { return x.defined() ? x.detach() : x; }
 
 // What linear layers read of x.
 at::Tensor as_input(const at::Tensor& x_TD, bool rounds) { return rounds ? ops::fake_quantize_tokens(x_TD) : x_TD; }
 
 // The norm of the stream for the layers that read it, which have it computed again: the norm keeps the stream anyway.
-ops::LinearInput normed_input(const at::Tensor& stream_TD, const at::Tensor& weight_D, const LayerContext& context,
+ops::LinearInput normed_input(const at::Tensor& stream_TD, const ops::NormWeights& weights, const LayerContext& context,
                               const ops::ComputeScope& compute) {
   const auto norm = [settings = context.norm, dtype = compute.dtype(), rounds = context.rounds_inputs](
-                        const at::Tensor& x_TD, const at::Tensor& weight) {
-    return as_input(ops::rms_norm(x_TD, weight, settings, dtype), rounds);
+                        const at::Tensor& x_TD, const ops::NormWeights& its) {
+    return as_input(ops::norm(x_TD, its, settings, dtype), rounds);
   };
-  return {norm(stream_TD, weight_D),
-          [norm, x_TD = stream_TD.detach(), weight = weight_D.detach()] { return norm(x_TD, weight); }};
+  const ops::NormWeights its{detached(weights.weight_D), detached(weights.bias_D)};
+  return {norm(stream_TD, weights), [norm, x_TD = stream_TD.detach(), its] { return norm(x_TD, its); }};
 }
 
 // What is kept anyway, by who made it or as it is: rounded again where it is asked for.
@@ -60,18 +63,18 @@ struct Branch {
 
 ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, const at::Tensor& stream_TD,
                               const LayerContext& context, const ops::ComputeScope& compute) {
-  const bool normed = branch.norms.before_D.defined();
+  const bool normed = branch.norms.before.defined();
   layer.names.forward(normed ? branch.norm_before : branch.module);
-  if (normed) return normed_input(stream_TD, branch.norms.before_D, context, compute);
+  if (normed) return normed_input(stream_TD, branch.norms.before, context, compute);
   return plain_input(stream_TD.to(compute.dtype()), context);
 }
 
 at::Tensor add_branch(const DecoderLayer& layer, const Branch& branch, const at::Tensor& made_TD,
                       const at::Tensor& stream_TD, const LayerContext& context) {
   at::Tensor added_TD = ops::dropout(made_TD, context.dropout);
-  if (branch.norms.after_D.defined()) {
+  if (branch.norms.after.defined()) {
     layer.names.forward(branch.norm_after);
-    added_TD = ops::rms_norm(added_TD, branch.norms.after_D, context.norm, added_TD.scalar_type());
+    added_TD = ops::norm(added_TD, branch.norms.after, context.norm, added_TD.scalar_type());
   }
   if (layer.spec.added_scale != 1) added_TD.mul_(layer.spec.added_scale);
   return add_to_stream(added_TD, stream_TD);
@@ -136,14 +139,29 @@ class Heads {
   const ops::Turns* turns_;  // null: heads are not turned
 };
 
+// How self-attention weighs its pairs where it makes their scores.
+ops::Scores scores_of(const arch::Attention& spec, const at::Tensor& by_distance_HN, const LayerContext& context) {
+  ops::Scores scores{by_distance_HN, context.hidden_BS};
+  if (!by_distance_HN.defined()) {
+    scores.by_distance_HN = spec.window > 0 ? context.causal_in_window_HN : context.causal_HN;
+  }
+  if (spec.scaled) scores.scale = 1 / std::sqrt(static_cast<double>(spec.head_dim));
+  scores.softcap = spec.softcap;
+  return scores;
+}
+
 // [T, H * E]
 at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const at::Tensor& by_distance_HN,
                      const LayerContext& context, const ops::ComputeScope& compute, CachedLayer* cache) {
   const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
   const arch::Attention& spec = layer.spec.attention;
-  const auto [q_BSHE, k_BSKE, v_BSKE] = Heads(layer, layer.attention, context, compute).all(x_TD);
+  const QueriesKeysValues heads = Heads(layer, layer.attention, context, compute).all(x_TD);
+  const at::Tensor &q_BSHE = heads.q_BSHE, &k_BSKE = heads.k_BSKE, &v_BSKE = heads.v_BSKE;
   layer.names.forward(layer.attention.names.module);
-  const ops::ScoreBias bias{by_distance_HN, context.hidden_BS};
+  const auto by_scores = [&](const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE) {
+    return ops::biased_attention(q_BSHE, keys_BSKE, values_BSKE, scores_of(spec, by_distance_HN, context),
+                                 context.dropout);
+  };
   at::Tensor attended_BSD;
   if (cache != nullptr) {
     cache->keys_BKSE.narrow(2, cache->length, length).copy_(k_BSKE.transpose(1, 2));
@@ -151,11 +169,11 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
     const int64_t positions = cache->length + length;
     const at::Tensor keys_BKSE = cache->keys_BKSE.narrow(2, 0, positions);
     const at::Tensor values_BKSE = cache->values_BKSE.narrow(2, 0, positions);
-    attended_BSD = context.biased ? ops::biased_attention(q_BSHE, keys_BKSE.transpose(1, 2),
-                                                          values_BKSE.transpose(1, 2), bias, context.dropout)
-                                  : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context.kernel, spec.window);
-  } else if (context.biased) {
-    attended_BSD = ops::biased_attention(q_BSHE, k_BSKE, v_BSKE, bias, context.dropout);
+    attended_BSD = context.by_scores
+                       ? by_scores(keys_BKSE.transpose(1, 2), values_BKSE.transpose(1, 2))
+                       : ops::cached_attention(q_BSHE, keys_BKSE, values_BKSE, context.kernel, spec.window);
+  } else if (context.by_scores) {
+    attended_BSD = by_scores(k_BSKE, v_BSKE);
   } else {
     attended_BSD = ops::causal_attention(q_BSHE, k_BSKE, v_BSKE, context.kernel, context.documents.get(), spec.window);
   }
@@ -210,8 +228,7 @@ ops::LinearInput activated(const DecoderLayer& layer, const ops::LinearInput& x_
   const auto make = [activation, rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
     return as_input(gate.defined() ? ops::gated(activation, gate, up) : ops::activated(activation, up), rounds);
   };
-  if (context.dropout > 0) return ops::LinearInput(ops::dropout(make(gate_TF, up_TF), context.dropout));
-  const auto detached = [](const at::Tensor& x) { return x.defined() ? x.detach() : x; };
+  if (context.inner_dropout > 0) return ops::LinearInput(ops::dropout(make(gate_TF, up_TF), context.inner_dropout));
   return {make(gate_TF, up_TF), [make, gate = detached(gate_TF), up = detached(up_TF)] { return make(gate, up); }};
 }
 
@@ -225,14 +242,16 @@ at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD,
   return ops::linear(activated_TF, layer.down, compute, context.training);
 }
 
-// Adds what an attention, be it to the stream or to a source, makes of the stream.
-template <typename Attend>
-at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weights, const at::Tensor& stream_TD,
-                         const LayerContext& context, const ops::ComputeScope& compute, const Attend& attend) {
+Branch branch_of(const AttentionWeights& weights) {
+  return {weights.names.module, weights.names.norm_before, weights.names.norm_after, weights.norms};
+}
+
+// Adds what an attention, be it to the stream or to a source, made of the stream: [T, H * E].
+at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weights, at::Tensor made_TD,
+                         const at::Tensor& stream_TD, const LayerContext& context, const ops::ComputeScope& compute) {
   const arch::AttentionNames& names = weights.names;
-  const Branch branch{names.module, names.norm_before, names.norm_after, weights.norms};
-  const ops::LinearInput x_TD = branch_input(layer, branch, stream_TD, context, compute);
-  const ops::LinearInput attended_TD = plain_input(attend(x_TD), context);
+  const Branch branch = branch_of(weights);
+  const ops::LinearInput attended_TD = plain_input(std::move(made_TD), context);
   layer.names.backward(attended_TD.tensor(), names.module);
   layer.names.forward(names.output);
   at::Tensor sum_TD =
@@ -246,21 +265,27 @@ at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weig
 at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const LayerContext& context,
                      CachedLayer* cache) {
   const BranchNorms& norms = layer.attention.norms;
-  const at::Tensor& norm_D = norms.before_D.defined() ? norms.before_D : norms.after_D;
+  const at::Tensor& norm_D = norms.before.defined() ? norms.before.weight_D : norms.after.weight_D;
   const ops::ComputeScope compute(inputs.stream_TD.device(), norm_D.scalar_type());
+  const auto read = [&](const Branch& branch, const at::Tensor& stream_TD) {
+    return std::optional(branch_input(layer, branch, stream_TD, context, compute));
+  };
+  std::optional<ops::LinearInput> x_TD = read(branch_of(layer.attention), inputs.stream_TD);
   at::Tensor stream_TD =
-      add_attention(layer, layer.attention, inputs.stream_TD, context, compute, [&](const ops::LinearInput& x_TD) {
-        return attention(layer, x_TD, inputs.by_distance_HN, context, compute, cache);
-      });
+      add_attention(layer, layer.attention, attention(layer, *x_TD, inputs.by_distance_HN, context, compute, cache),
+                    inputs.stream_TD, context, compute);
+  if (!layer.spec.parallel) x_TD.reset();
   if (layer.cross) {
-    stream_TD = add_attention(layer, *layer.cross, stream_TD, context, compute, [&](const ops::LinearInput& x_TD) {
-      return cross_attention(layer, x_TD, inputs.source_TD, context, compute, cache);
-    });
+    x_TD = read(branch_of(*layer.cross), stream_TD);
+    stream_TD =
+        add_attention(layer, *layer.cross, cross_attention(layer, *x_TD, inputs.source_TD, context, compute, cache),
+                      stream_TD, context, compute);
+    x_TD.reset();
   }
   const arch::FeedForwardNames& names = layer.feed_forward_names;
   const Branch feeds{names.module, names.norm_before, names.norm_after, layer.feed_forward_norms};
-  const ops::LinearInput x_TD = branch_input(layer, feeds, stream_TD, context, compute);
-  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), stream_TD, context);
+  if (!x_TD) x_TD = read(feeds, stream_TD);
+  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, *x_TD, context, compute), stream_TD, context);
   layer.names.backward(output_TD, layer.experts ? names.experts : names.down);
   return output_TD;
 }

@@ -14,14 +14,15 @@
 #include "ops/biased_attention.h"
 #include "ops/linear.h"
 #include "ops/module_names.h"
-#include "ops/rms_norm.h"
+#include "ops/norm.h"
 #include "ops/rotary.h"
 
 namespace fathom::model {
 
-// What reads the stream and adds to it has a norm before or after it, or both; undefined: it has none there.
+// What reads the stream and adds to it has a norm before or after it, or both; undefined: it has none there, or reads
+// that of another.
 struct BranchNorms {
-  at::Tensor before_D, after_D;
+  ops::NormWeights before, after;
 };
 
 struct AttentionWeights {
@@ -61,11 +62,12 @@ struct LayerContext {
   std::vector<ops::Turns> turns;                    // of the positions of this pass, for each of rotaries()
   std::shared_ptr<const ops::Documents> documents;  // of the one row; null: every row is one
   footprint::AttentionKernel kernel = footprint::AttentionKernel::kFlash;
-  bool biased = false;          // attention is ops/biased_attention.h
-  at::Tensor hidden_BS;         // bool: keys of self-attention that no query sees; undefined: none
-  at::Tensor source_hidden_BS;  // likewise of cross-attention
-  double dropout = 0;           // of this pass
-  bool rounds_inputs = false;   // of linear layers, each token in INT8: ops/fake_quantize.h
+  bool by_scores = false;                     // attention is ops/biased_attention.h
+  at::Tensor causal_HN, causal_in_window_HN;  // its bias, where positions are not relative, of layers of either kind
+  at::Tensor hidden_BS;                       // bool: keys of self-attention that no query sees; undefined: none
+  at::Tensor source_hidden_BS;                // likewise of cross-attention
+  double dropout = 0, inner_dropout = 0;      // of this pass
+  bool rounds_inputs = false;                 // of linear layers, each token in INT8: ops/fake_quantize.h
   bool training = false;
   std::shared_ptr<ops::Balance> balance;  // of this pass's routers; null: they add nothing to the loss
 };
@@ -74,7 +76,7 @@ struct LayerContext {
 struct LayerInputs {
   at::Tensor stream_TD;
   at::Tensor source_TD;       // what the encoder made; undefined: there is none, or the cache has its keys and values
-  at::Tensor by_distance_HN;  // of self-attention, where it is biased
+  at::Tensor by_distance_HN;  // of self-attention, where positions are relative
 };
 
 // stream_TD plus what each part adds to it; a new tensor of the same type. Computes in the device's autocast type, if

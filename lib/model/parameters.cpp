@@ -118,12 +118,17 @@ void ModelParameters::initialise_adapters() {
   }
 }
 
+ops::NormWeights ModelParameters::norm(const std::string& module) const {
+  const bool biased = places_.contains(module + ".bias");
+  return {tensor(module + ".weight"), biased ? tensor(module + ".bias") : at::Tensor()};
+}
+
 BranchNorms ModelParameters::norms(const std::string& prefix, const arch::LayerSpec& spec, const char* before,
                                    const char* after) const {
-  const auto weight = [&](bool has, const char* name) {
-    return has ? tensor(prefix + name + ".weight") : at::Tensor();
+  const auto its = [&](bool has, const char* name) {
+    return has && name != nullptr ? norm(prefix + name) : ops::NormWeights();
   };
-  return {weight(spec.norms_before(), before), weight(spec.norms_after(), after)};
+  return {its(spec.norms_before(), before), its(spec.norms_after(), after)};
 }
 
 AttentionWeights ModelParameters::attention(const std::string& prefix, const arch::LayerSpec& spec,

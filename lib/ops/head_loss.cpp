@@ -12,6 +12,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/head_gradient.h"
 #include "ops/matrix_product.h"
+#include "ops/softcap.h"
 
 namespace fathom::ops {
 namespace {
@@ -37,7 +38,7 @@ struct GatherRows : torch::autograd::Function<GatherRows> {
 
 // What the operator is asked for beside its tensors.
 struct Request {
-  double denominator, gradient_scale;
+  double denominator, gradient_scale, softcap;
   int64_t chunk_rows;
   bool needs_x, needs_head;  // gradients
 };
@@ -57,16 +58,20 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     std::optional<HeadGradient> of_head;
     if (request.needs_head) of_head.emplace(head_VD, values_ND.scalar_type(), /*in_one=*/chunk == rows);
     at::Tensor buffer_CV = at::empty({chunk, weight_VD.size(0)}, values_ND.options());
+    std::optional<Softcap> softcap(std::in_place, request.softcap, buffer_CV, request.needs_x || request.needs_head);
     for (int64_t first = 0; first < rows; first += chunk) {
       const int64_t count = std::min(chunk, rows - first);
       at::Tensor x_CD = values_ND.narrow(0, first, count), logits_CV = buffer_CV.narrow(0, 0, count);
       ops::mm_out(logits_CV, x_CD, weight_VD.t());
+      softcap->apply(logits_CV);
       add_cross_entropy(loss, logits_CV, targets_N.narrow(0, first, count), request.denominator,
                         request.needs_x || request.needs_head ? request.gradient_scale : 0);
+      softcap->back(logits_CV);
       if (of_head) of_head->add(logits_CV, x_CD);
       if (request.needs_x) ops::mm_out(x_CD, logits_CV, weight_VD);  // nobody reads these rows any more
     }
     buffer_CV.reset();
+    softcap.reset();
     // Not saved as variables are, which would keep what autograd shall take over.
     if (request.needs_x) context->saved_data[kOfInput] = values_ND;
     if (of_head) context->saved_data[kOfHead] = of_head->take();
@@ -91,8 +96,12 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 at::Tensor head_loss(at::Tensor x_TD, const at::Tensor& head_VD, const at::Tensor& head_copy_VD,
                      const LossTargets& targets) {
   const bool gradients = at::GradMode::is_enabled();
-  const Request request{targets.denominator, targets.gradient_scale, targets.chunk_rows,
-                        gradients && x_TD.requires_grad(), gradients && head_VD.requires_grad()};
+  const Request request{targets.denominator,
+                        targets.gradient_scale,
+                        targets.softcap,
+                        targets.chunk_rows,
+                        gradients && x_TD.requires_grad(),
+                        gradients && head_VD.requires_grad()};
   if (targets.rows_N.defined()) x_TD = GatherRows::apply(x_TD, targets.rows_N);
   return HeadLoss::apply(x_TD, head_VD, head_copy_VD.detach(), targets.targets_N, request);
 }

@@ -12,11 +12,13 @@ struct LossTargets {
   double denominator = 1;
   int64_t chunk_rows = 0;     // of logits at a time, at most (footprint/loss_chunk.h); 0: all of them
   double gradient_scale = 1;  // gradients are those of a loss so many times as large; the loss itself is not scaled
+  double softcap = 0;         // of logits (ops/softcap.h); model::Decoder sets its own
 };
 
 // x_TD: hidden states after the last norm, in the type of matrix products; head_VD: as stored; head_copy_VD: the same
 // in the type of x (head_VD itself where they agree). Returns the FP32 scalar
-//   sum over the rows that count of (logsumexp(head x) - (head x)[target]) / denominator,  0 where no row counts.
+//   sum over the rows that count of (logsumexp(y) - y[target]) / denominator,  0 where no row counts,
+// of the logits y = head x, capped.
 // The gradients of x and, where it needs one, of the head are made chunk by chunk in the forward pass, where the logits
 // are at hand, and the backward pass only hands them over: what lifts them above FP16's smallest numbers must be known
 // here. The head's adds up in FP32 and takes the stored type at the end. Consumes x: without rows_N, its gradient takes

@@ -72,10 +72,14 @@ int64_t transposing_bytes(const at::Tensor& matrix) {
   return side * side * static_cast<int64_t>(matrix.itemsize());
 }
 
-// A gradient that lies in memory otherwise is copied, like that of T5's distances, whose table is read by columns.
-int64_t copied_gradient_bytes(const at::Tensor& gradient) {
-  if (gradient.is_contiguous()) return 0;
-  return static_cast<int64_t>(gradient.nbytes()) + transposing_bytes(gradient);
+// Of what the gradient of an embedding reads side by side.
+int64_t copied_bytes(const at::Tensor& read) {
+  return read.is_contiguous() ? 0 : static_cast<int64_t>(read.nbytes()) + transposing_bytes(read);
+}
+
+// T5's distances have a table that is read by columns; GPT-2's positions are the same in every row.
+int64_t embedding_gradient_bytes(const at::Tensor& gradient, const at::Tensor& ids) {
+  return copied_bytes(gradient) + copied_bytes(ids);
 }
 
 // Rows of queries and of keys that flash attention works on at once.
@@ -120,7 +124,9 @@ bool kernel_scratch_was_measured_here() {
 
 int64_t kernel_scratch_bytes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   static const c10::OperatorName kEmbeddingBackward("aten::embedding_dense_backward", "");
-  if (op.operator_name() == kEmbeddingBackward) return copied_gradient_bytes(arguments[0].toTensor());
+  if (op.operator_name() == kEmbeddingBackward) {
+    return embedding_gradient_bytes(arguments[0].toTensor(), arguments[1].toTensor());
+  }
   const auto found = matrix_products().find(op.operator_name());
   if (found == matrix_products().end()) return number_bytes(arguments);
   const bool adds = found->second > 0;

@@ -204,7 +204,7 @@ std::vector<MatrixProduct> of_smaller_batches(const MatrixProduct& product) {
   return smaller;
 }
 
-int64_t ask_layout(MatrixProduct product) {
+int64_t ask_lengths(const MatrixProduct& product) {
   int64_t most = ask(product);
   if (multiplies_with_amx()) {  // whose blocks and copies depend on every side
     for (const MatrixProduct& smaller : of_smaller_batches(product)) most = std::max(most, ask(smaller));
@@ -218,6 +218,16 @@ int64_t ask_layout(MatrixProduct product) {
     MatrixProduct full = product;
     full.m = product.m / rows * rows;
     most = std::max(most, ask(full));
+  }
+  return most;
+}
+
+// Of fewer matrices each is cut for more threads, if there are no more matrices than these.
+int64_t ask_layout(MatrixProduct product) {
+  int64_t most = ask_lengths(product);
+  const int64_t fewest = std::min<int64_t>(product.batch, at::get_num_threads() + 1);
+  for (product.batch = 1; product.batch < fewest && multiplies_with_amx(); product.batch *= 2) {
+    most = std::max(most, ask_lengths(product));
   }
   return most;
 }

@@ -2,9 +2,11 @@
 #include "plan/layer_operators.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
+#include "arch/attention_by_scores.h"
 #include "arch/precision.h"
 #include "arch/storage_schemes.h"
 #include "footprint/attention.h"
@@ -40,14 +42,16 @@ class LayerOperators {
         step_(subject.step),
         width_(subject.architecture.hidden_size),
         before_(spec_.norms_before()),
-        biased_(subject.architecture.relative.has_value()),
+        biased_(arch::attends_by_scores(subject.architecture, subject.gradients)),
         drops_(subject.gradients && subject.architecture.dropout > 0),
+        drops_inside_(subject.gradients && subject.architecture.inner_dropout > 0),
         fake_codes_(arch::fake_scheme(subject.architecture, subject.run)),
         stream_needs_(subject.input_needs_gradient) {}
 
   Operators take() {
     const arch::LayerNames names = spec_.names();
     attend(names.attention);
+    if (spec_.parallel && shared_needs_) await_feed_forward();
     end_branch(subject_.input_needs_gradient);
     const bool attended = stream_needs_;
     if (spec_.cross) {
@@ -88,6 +92,15 @@ class LayerOperators {
       fused_attention(names);
     }
     finish_attention("attention's output projection", names, {width_, queries, 2 * keys});
+  }
+
+  // The backward pass of a parallel feed-forward part comes first, and what it leaves for the norm that both read
+  // waits.
+  void await_feed_forward() {
+    for (Operator& each : std::span(operators_).subspan(1)) {
+      each.waiting.push_back({"gradient of the feed-forward part's input", footprint::kGradientSource,
+                              step_.wide(width_, step_.compute_bytes)});
+    }
   }
 
   void attend_to_source(const arch::AttentionNames& names) {
@@ -131,7 +144,7 @@ class LayerOperators {
                           {}});
     if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});
     alive({width_}, 1);
-    if (drops_) {
+    if (drops_inside_) {
       drop("dropout", inner);
       if (keeps_input(names.down)) {
         operators_.back().footprint.kept.push_back(
@@ -139,7 +152,7 @@ class LayerOperators {
       }
     }
     branch_needs_ = std::exchange(made_needs_, false);
-    linear(step_, kDown, names.down, !drops_);
+    linear(step_, kDown, names.down, !drops_inside_);
     alive({width_}, 1);
     add_to_stream(kDown, names.norm_after);
   }
@@ -211,15 +224,23 @@ class LayerOperators {
   }
 
   // The stream as linear layers read it: through a norm, or as it is, which a layer that is trained keeps.
+  // A parallel feed-forward part reads what attention read.
   void begin_branch(const char* part, const char* norm, std::initializer_list<const char*> readers) {
     made_needs_ = false;
+    if (norm == nullptr && before_) {
+      branch_needs_ = shared_needs_;
+      return;
+    }
     branch_needs_ = stream_needs_;
     casts_input_ =
         step_.adapter_bytes != step_.compute_bytes && !fake_codes_ &&
         std::any_of(readers.begin(), readers.end(), [this](const char* each) { return sizes_of(each).adapted; });
     if (before_) {
-      operators_.push_back({part, footprint::rms_norm_footprint(step_, width_), gradients_of(subject_.rows, norm), {}});
-      branch_needs_ = branch_needs_ || !operators_.back().gradients.empty();
+      operators_.push_back({part,
+                            footprint::norm_footprint(step_, width_, subject_.architecture.centred_norms),
+                            gradients_of(subject_.rows, norm),
+                            {}});
+      branch_needs_ = shared_needs_ = branch_needs_ || !operators_.back().gradients.empty();
       operators_.back().keeps_stream = branch_needs_;
       if (!branch_needs_) keep_output_alone("output of a norm", width_, readers);
       // The gradients of the readers' inputs add up.
@@ -266,12 +287,15 @@ class LayerOperators {
     footprint::BiasedAttentionSizes sizes;
     sizes.rows = subject_.batch.rows;
     sizes.heads = spec_.attention.heads;
+    sizes.key_heads = spec_.attention.key_value_heads;
     sizes.head_size = spec_.attention.head_dim;
     sizes.queries = queries_of_a_row();
     sizes.keys = keys;
     sizes.by_distance = by_distance;
-    sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull;
+    sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull &&
+                        subject_.architecture.relative.has_value();
     sizes.dropout = drops_;
+    sizes.capped = by_distance && spec_.attention.softcap > 0;
     sizes.differentiated = made_needs_;
     push_attention(footprint::biased_attention_footprint(step_, sizes), by_distance ? 0 : 1);
   }
@@ -353,10 +377,10 @@ class LayerOperators {
   const arch::LayerSpec& spec_;
   const StepSizes& step_;
   const int64_t width_;
-  const bool before_, biased_, drops_;
+  const bool before_, biased_, drops_, drops_inside_;
   const std::optional<quant::Scheme> fake_codes_;
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
-  bool stream_needs_, branch_needs_ = false, made_needs_ = false;
+  bool stream_needs_, branch_needs_ = false, made_needs_ = false, shared_needs_ = false;
   bool casts_input_ = false;  // of a branch, once for all its adapters
   Operators operators_;
   size_t ended_ = 0;  // operators of branches that are whole

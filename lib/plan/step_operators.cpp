@@ -78,7 +78,10 @@ footprint::StepSizes StepOperators::sizes_of(int64_t tokens, bool gradients) con
 }
 
 Operator StepOperators::norm(const footprint::StepSizes& step, const char* part, const char* name) const {
-  return {part, footprint::rms_norm_footprint(step, architecture_.hidden_size), gradients_of(others_, name), {}};
+  return {part,
+          footprint::norm_footprint(step, architecture_.hidden_size, architecture_.centred_norms),
+          gradients_of(others_, name),
+          {}};
 }
 
 // Of what a model with dropout has left out of its embedding, of what an encoder made and of what the head reads.
@@ -206,6 +209,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   if (gradients && architecture_.dropout > 0) add_masks(step, source, result);
   head.input_needs_gradient = gradients && (result.needs_gradients.back() || !result.last_norm.gradients.empty());
   head.gradients = head.input_needs_gradient || head.trained;
+  head.capped = architecture_.head_softcap > 0;
   result.head = {"the loss", footprint::head_loss_footprint(step, head), {}, {}};
   const footprint::StepSizes both = sizes_of(step.tokens + source.tokens, gradients);
   result.embedding = {
@@ -221,8 +225,9 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
       of_stack.bias_sums = of_stack.read;
       for (Bytes& sum : of_stack.bias_sums) sum.what = "sums of gradients of biases";
     }
-    if (!row->trained || !row->spec.has_row_per_token()) continue;
-    const bool of_head = row->spec.role == Role::kHead || architecture_.tie_word_embeddings;
+    const bool positions = row->spec.role == Role::kPositions;
+    if (!row->trained || !(positions || row->spec.has_row_per_token())) continue;
+    const bool of_head = row->spec.role == Role::kHead || (architecture_.tie_word_embeddings && !positions);
     (of_head ? result.head : result.embedding).gradients.push_back(gradient_of(*row));
   }
   return result;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "arch/attention_by_scores.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -71,7 +72,7 @@ constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
                              at::Device device) {
-  if (architecture.relative) return "attention by scores, a few queries at a time";
+  if (arch::attends_by_scores(architecture, /*training=*/true)) return "attention by scores, a few queries at a time";
   const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
   return footprint::kernel_name(
       ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));

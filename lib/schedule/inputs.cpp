@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "arch/attention_by_scores.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -131,11 +132,16 @@ void warn_of_endless_answers(const RunInputs& inputs) {
       "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
 }
 
-void warn_of_positions_beyond_the_model(const RunInputs& inputs) {
+void check_positions(const RunInputs& inputs) {
   if (inputs.architecture.relative) return;  // distances have no end
   const int64_t positions = inputs.architecture.max_position_embeddings;
   const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
   if (longest <= positions) return;
+  if (inputs.architecture.learned_positions) {
+    throw UsageError("the longest example has " + format_count(longest) + " tokens, but the model has learned " +
+                         format_count(positions) + " positions",
+                     "set max_length: " + std::to_string(positions));
+  }
   log_warning("the longest example has " + format_count(longest) + " tokens, but the model was made for " +
               format_count(positions) +
               " positions (max_position_embeddings): set max_length: " + std::to_string(positions));
@@ -155,11 +161,15 @@ void cover_tokenizer(RunInputs& inputs) {
   inputs.architecture = arch::with_added_tokens(inputs.architecture, tokens - rows);
 }
 
+void refuse_packing(const arch::Architecture& architecture, const config::RunConfig& config) {
+  if (!config.packing || !arch::attends_by_scores(architecture, /*training=*/true)) return;
+  const char* why = architecture.encoder       ? "an encoder and decoder has no rows of documents end to end"
+                    : architecture.dropout > 0 ? "dropout of attention's probabilities needs rows of one text each"
+                                               : "capped scores of attention need rows of one text each";
+  throw UsageError("packing: true, but " + std::string(why), "set packing: false; group_by_length: true saves padding");
+}
+
 void refuse_for_encoder(const arch::Architecture& architecture, const config::RunConfig& config) {
-  if (config.packing) {
-    throw UsageError("packing: true, but an encoder and decoder has no rows of documents end to end",
-                     "set packing: false; group_by_length: true saves padding");
-  }
   const arch::Precision precision = arch::precision_of(architecture, config);
   if (precision.computed == DType::kF16 || precision.stored == DType::kF16) {
     throw UsageError("FP16: what T5's feed-forward parts make is larger than it holds",
@@ -192,6 +202,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
       std::make_unique<weights::ModelFolder>(config.model_name_or_path, weights_required && !config.random_init);
   inputs.architecture =
       arch::parse_architecture(inputs.folder->config(), (inputs.folder->path() / "config.json").string());
+  refuse_packing(inputs.architecture, config);
   if (inputs.architecture.encoder) {
     refuse_for_encoder(inputs.architecture, config);
   } else if (config.max_target_length > 0) {
@@ -215,7 +226,7 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
     inputs.validation = std::move(split.held_out);
   }
   refuse_answers_read_anew(inputs.architecture, answer_shapes(config, inputs.validation));
-  warn_of_positions_beyond_the_model(inputs);
+  check_positions(inputs);
   warn_of_endless_answers(inputs);
   inputs.longest_train = inputs.train.longest();
   inputs.longest_validation = inputs.validation.longest();

@@ -42,6 +42,10 @@ ADAPTERS = {
     "experts_of_granite": dict(seed=79, base="granite_moe_adapted", batch=(1, 26),
                                lora=dict(r=2, lora_alpha=24, target_modules=["v_proj"],
                                          target_parameters=["experts.gate_up_proj", "experts.down_proj", "router.weight"])),
+    # Matrices that are stored by what they read; positions trained whole.
+    "transposed": dict(seed=80, base="gpt2_narrow", batch=(2, 19),
+                       lora=dict(r=2, lora_alpha=28, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True,
+                                 modules_to_save=["wpe", "ln_f", "lm_head"])),
     "down_alone": dict(seed=78, base="olmoe_normalised", batch=(1, 27),
                        lora=dict(r=2, lora_alpha=36, target_modules=["v_proj", "o_proj"],
                                  target_parameters=["mlp.experts.down_proj"])),

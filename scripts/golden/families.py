@@ -79,7 +79,7 @@ SHAPES = {
                     rope_parameters=stretched(300.0, 4.0, 1.0, 3.0, 24))),
     # The last layer sees 6 positions, the others all.
     "qwen2_windowed": dict(
-        family="qwen2", seed=44, dtype=torch.bfloat16, spread=0.45, batch=(2, 21), targets=None, r=4, alpha=96,
+        family="qwen2", seed=9044, dtype=torch.bfloat16, spread=0.45, batch=(2, 21), targets=None, r=4, alpha=96,
         config=dict(vocab_size=55, hidden_size=24, intermediate_size=33, num_hidden_layers=3, num_attention_heads=4,
                     num_key_value_heads=2, rms_norm_eps=1e-5, tie_word_embeddings=True, sliding_window=6,
                     use_sliding_window=True, max_window_layers=2, rope_parameters=DEFAULT_ROPE)),
@@ -121,14 +121,14 @@ SHAPES = {
                     layer_types=["full_attention", "sliding_attention", "full_attention"],
                     rope_parameters=DEFAULT_ROPE)),
     "ministral_sliding": dict(
-        family="ministral", seed=72, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
+        family="ministral", seed=5072, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
         alpha=64,
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
                     num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=True, sliding_window=9,
                     head_dim=10, rope_parameters=DEFAULT_ROPE)),
     # The first and the fifth layer see everything, as where layer_types is silent; positions are stretched likewise.
     "cwm": dict(
-        family="cwm", seed=81, dtype=torch.bfloat16, spread=0.45, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
+        family="cwm", seed=7081, dtype=torch.bfloat16, spread=0.45, batch=(2, 19), targets=["q_proj", "v_proj"], r=4,
         alpha=24,
         config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=5, num_attention_heads=4,
                     num_key_value_heads=2, head_dim=12, tie_word_embeddings=False, sliding_window=5,
@@ -148,7 +148,7 @@ SHAPES = {
                     bos_token_id=1, eos_token_id=2,
                     rope_parameters={"rope_type": "linear", "rope_theta": 10000.0, "factor": 3.0})),
     "smollm3_biased": dict(
-        family="smollm3", seed=92, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        family="smollm3", seed=1092, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
         config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
                     num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
                     bos_token_id=1, eos_token_id=2, mlp_bias=True, no_rope_layers=[0, 1, 0],
@@ -198,7 +198,7 @@ SHAPES = {
                     embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.4, logits_scaling=0.5,
                     rope_parameters=DEFAULT_ROPE)),
     "granite_biased": dict(
-        family="granite", seed=332, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
+        family="granite", seed=35332, dtype=torch.float32, spread=0.45, batch=(1, 33), targets="all-linear", r=3,
         alpha=24,
         config=dict(vocab_size=65, hidden_size=30, intermediate_size=31, num_hidden_layers=3, num_attention_heads=3,
                     num_key_value_heads=3, rms_norm_eps=1e-3, tie_word_embeddings=False, pad_token_id=0,
@@ -324,6 +324,42 @@ SHAPES = {
                     num_key_value_heads=1, rms_norm_eps=1e-3, tie_word_embeddings=False, num_local_experts=5,
                     num_experts_per_tok=2, attention_bias=True, embedding_multiplier=2.0, attention_multiplier=0.5,
                     residual_multiplier=0.5, logits_scaling=0.5, rope_parameters=DEFAULT_ROPE)),
+    # Capped scores and logits, which bind: the caps are narrower than the published ones.
+    "gemma2": dict(
+        family="gemma2", seed=351, dtype=torch.bfloat16, spread=0.3, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        config=dict(vocab_size=69, hidden_size=24, intermediate_size=37, num_hidden_layers=3, num_attention_heads=4,
+                    num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-6, pad_token_id=0, sliding_window=6,
+                    query_pre_attn_scalar=40, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)),
+    "gemma2_uncapped_head": dict(
+        family="gemma2", seed=3352, dtype=torch.float32, spread=0.35, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=27, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=1, head_dim=16, rms_norm_eps=1e-3, pad_token_id=0, sliding_window=9,
+                    query_pre_attn_scalar=16, tie_word_embeddings=False, attention_bias=True,
+                    attn_logit_softcapping=1.5, final_logit_softcapping=None,
+                    rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0})),
+    # LayerNorm, one for attention and the feed-forward part; layers that see everything are not turned.
+    "cohere2": dict(
+        family="cohere2", seed=9361, dtype=torch.bfloat16, spread=0.4, batch=(2, 21), targets=["q_proj", "v_proj"], r=4,
+        alpha=32,
+        config=dict(vocab_size=69, hidden_size=32, intermediate_size=37, num_hidden_layers=4, num_attention_heads=4,
+                    num_key_value_heads=2, layer_norm_eps=1e-5, pad_token_id=0, sliding_window=6, logit_scale=0.5)),
+    "cohere2_biased": dict(
+        family="cohere2", seed=362, dtype=torch.float32, spread=0.4, batch=(1, 33), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, hidden_size=30, intermediate_size=31, num_hidden_layers=2, num_attention_heads=3,
+                    num_key_value_heads=3, layer_norm_eps=1e-3, pad_token_id=0, sliding_window=9, logit_scale=0.7,
+                    tie_word_embeddings=False, attention_bias=True,
+                    layer_types=["sliding_attention", "sliding_attention"],
+                    rope_parameters={"rope_type": "default", "rope_theta": 500.0})),
+    # Learned positions, biases everywhere, and matrices stored by what they read.
+    "gpt2": dict(
+        family="gpt2", seed=25371, dtype=torch.bfloat16, spread=0.25, batch=(2, 21), targets=None, r=4, alpha=32,
+        config=dict(vocab_size=69, n_embd=24, n_layer=2, n_head=4, layer_norm_epsilon=1e-5, resid_pdrop=0.0,
+                    embd_pdrop=0.0, attn_pdrop=0.0)),
+    "gpt2_narrow": dict(
+        family="gpt2", seed=2372, dtype=torch.float32, spread=0.3, batch=(3, 17), targets="all-linear", r=3, alpha=24,
+        config=dict(vocab_size=65, n_embd=30, n_layer=3, n_head=3, n_inner=41, layer_norm_epsilon=1e-3,
+                    resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, tie_word_embeddings=False)),
 }
 
 if __name__ == "__main__":

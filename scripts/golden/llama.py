@@ -17,6 +17,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+from transformers.pytorch_utils import Conv1D
 
 STEPS = 10
 PROMPT, CONTINUATION = 5, 50  # tokens
@@ -110,8 +111,11 @@ def measure(model, ids, targets, prefix, tensors):
     logits = model(ids).logits
     tensors[prefix + "logits"] = logits.detach()
     loss_with_routers(model, ids, targets).backward()
+    # Of matrices that are stored by what they read, as those of linear layers.
+    turned = {name + ".weight" for name, module in model.named_modules() if isinstance(module, Conv1D)}
     for name, parameter in trained.items():
-        tensors[prefix + "gradient." + plain_name(name)] = parameter.grad.clone()
+        gradient = parameter.grad.t() if name in turned else parameter.grad
+        tensors[prefix + "gradient." + plain_name(name)] = gradient.clone()
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in trained.values() if p.dim() > 1], "weight_decay": 0.01},
          {"params": [p for p in trained.values() if p.dim() == 1], "weight_decay": 0.0}], lr=1e-3)
@@ -123,6 +127,15 @@ def measure(model, ids, targets, prefix, tensors):
         torch.nn.utils.clip_grad_norm_(list(trained.values()), 1.0)
         optimizer.step()
         losses.append(loss.item())
+    return losses
+
+
+def measure_steadily(model, ids, targets, prefix, tensors):
+    """The same of a model whose losses do not hang on the order of sums, so that double precision gives them too."""
+    wide = copy.deepcopy(model).double()
+    losses = measure(model, ids, targets, prefix, tensors)
+    apart = max(abs(a - b) for a, b in zip(losses, measure(wide, ids, targets, "", {})))
+    assert apart < 1e-5, f"in double precision a loss differs by {apart:.1e}"
     return losses
 
 
@@ -161,7 +174,7 @@ def write(name, shape, folder):
     continuation = continue_greedily(model, ids)
     margin = router_margin(model, ids)
     assert margin > 1e-4, f"a router is {margin:.1e} from a tie"
-    losses = measure(model, ids, targets, "", tensors)
+    losses = measure_steadily(model, ids, targets, "", tensors)
 
     model.load_state_dict(state)
     lora = LoraConfig(r=shape["r"], lora_alpha=shape["alpha"], lora_dropout=0.0, target_modules=shape["targets"],
@@ -172,7 +185,7 @@ def write(name, shape, folder):
         if ".lora_" in key:
             parameter.data.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
             tensors["lora.weight." + plain_name(key)] = parameter.detach().clone()
-    lora_losses = measure(adapted, ids, targets, "lora.", tensors)
+    lora_losses = measure_steadily(adapted, ids, targets, "lora.", tensors)
 
     spread = min(tensors["logits"].std().item(), tensors["lora.logits"].std().item())
     falls = losses[0] - losses[-1], lora_losses[0] - lora_losses[-1]

@@ -273,6 +273,33 @@ TEST(Families, ScaleAsTheirKeysSay) {
   EXPECT_EQ(growing.query_growth_positions, 16384);
 }
 
+TEST(Families, CapScoresAndLogits) {
+  const Architecture gemma = read("gemma2", R"({"num_hidden_layers": 3, "attn_logit_softcapping": null})");
+  EXPECT_EQ(gemma.layers.front().attention.softcap, 0);
+  EXPECT_EQ(gemma.head_softcap, 30);
+  EXPECT_EQ(gemma.layers.front().norms, NormPlacement::kBoth);
+  EXPECT_EQ(gemma.norm_offset, 1);
+  EXPECT_EQ(gemma.embedding_scale, std::sqrt(128.0));
+  EXPECT_THAT(windows_of(gemma), ElementsAre(4096, 0, 4096));
+  EXPECT_EQ(read("gemma2", "{}").layers.back().attention.softcap, 50);
+}
+
+TEST(Families, ReadOneNormForBothPartsOfALayer) {
+  const Architecture cohere = read("cohere2", R"({"num_hidden_layers": 4, "logit_scale": 0.5})");
+  EXPECT_TRUE(cohere.centred_norms && !cohere.biased_norms && cohere.layers.front().parallel);
+  EXPECT_EQ(cohere.head_scale, 0.5);
+  EXPECT_EQ(read("cohere2", "{}").head_scale, 0.0625);
+  EXPECT_EQ(cohere.norm_eps, 1e-5);
+  EXPECT_THAT(windows_of(cohere), ElementsAre(4096, 4096, 4096, 0));
+  EXPECT_THAT(turned_widths(cohere), ElementsAre(4, 4, 4, 0)) << "layers that see everything are not turned";
+  EXPECT_TRUE(rotary_of(cohere).interleaved);
+  std::vector<std::string> norms;
+  for (const ParameterSpec& spec : parameter_specs(cohere)) {
+    if (spec.role == Role::kNorm && spec.layer <= 0) norms.push_back(spec.name);
+  }
+  EXPECT_THAT(norms, testing::UnorderedElementsAre("model.layers.0.input_layernorm.weight", "model.norm.weight"));
+}
+
 TEST(Families, NameFourNormsOfALayer) {
   const auto names = [](const char* type) {
     std::vector<std::string> of_first_layer;
@@ -330,6 +357,10 @@ TEST(Families, RefuseByKeyWhatTheyCannotExpress) {
       {"gemma3_text", R"({"rope_parameters": {"full_attention": {"rope_type": "ntk"}}})",
        "rope_parameters.full_attention.rope_type"},
       {"gemma3", "{}", "model_type"},
+      {"gemma2", R"({"attn_logit_softcapping": 0})", "attn_logit_softcapping"},
+      {"gemma2", R"({"final_logit_softcapping": -3.0})", "final_logit_softcapping"},
+      {"cohere2", R"({"logit_scale": 0})", "logit_scale"},
+      {"cohere2", R"({"layer_norm_eps": -1})", "layer_norm_eps"},
       {"granite", R"({"logits_scaling": 0})", "logits_scaling"},
       {"granite", R"({"residual_multiplier": -1})", "residual_multiplier"},
       {"llama", R"({"hidden_activation": "gelu_pytorch_tanh"})", "hidden_activation"},

@@ -42,7 +42,11 @@ TEST(KnownShapes, CountAsManyParametersAsPublished) {
       {"olmo-3-7b", 7'298'011'136},         {"olmo-3-32b", 32'233'522'176},
       {"smollm3-3b", 3'075'098'624},        {"granite-3.0-1b-a400m", 1'334'628'352},
       {"granite-3.3-2b", 2'533'539'840},    {"granite-3.3-8b", 8'170'864'640},
-      {"glm-4-9b-0414", 9'400'279'040},
+      {"glm-4-9b-0414", 9'400'279'040},     {"gemma-2-2b", 2'614'341'888},
+      {"gemma-2-9b", 9'241'705'984},        {"gemma-2-27b", 27'227'128'320},
+      {"command-r7b", 8'028'033'024},       {"gpt2", 124'439'808},
+      {"gpt2-medium", 354'823'168},         {"gpt2-large", 774'030'080},
+      {"gpt2-xl", 1'557'611'200},
   };
   std::map<std::string, int64_t> counted;
   for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
@@ -84,6 +88,9 @@ TEST(KnownShapes, AreOfTheirFamilies) {
   EXPECT_EQ(*architecture_of("mixtral-8x7b").experts(), (Experts{8, 2, true, ExpertFiles::kMixtral}));
   EXPECT_EQ(*architecture_of("qwen3-30b-a3b").experts(), (Experts{128, 8, true}));
   EXPECT_EQ(*architecture_of("olmoe-1b-7b").experts(), (Experts{64, 8, false}));
+  EXPECT_EQ(architecture_of("gemma-2-9b").layers.front().attention.window, 4096);
+  EXPECT_EQ(architecture_of("gemma-2-9b").layers.back().attention.window, 0);
+  EXPECT_FALSE(architecture_of("command-r7b").layers.back().attention.rotary);
   const Architecture flan = architecture_of("flan-t5-xl"), first = architecture_of("t5-small");
   EXPECT_EQ(flan.encoder, (Encoder{24, 0}));
   EXPECT_EQ(flan.relative, (RelativePositions{32, 128}));

@@ -102,7 +102,8 @@ TEST(ReadExperts, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal(dense), HasSubstr("num_local_experts: not supported: 4"));
   Json quantized = mixtral();
   quantized["quantization_config"] = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
-  EXPECT_THAT(refusal(quantized), HasSubstr("quantization_config: folders of models with experts"));
+  EXPECT_THAT(refusal(quantized),
+              HasSubstr("quantization_config: MixtralForCausalLM has experts, and is read in floating point alone"));
 }
 
 }  // namespace

@@ -149,7 +149,8 @@ TEST_P(PeftAdapter, is_saved_as_it_came) {
   }
   const Json their_config = read_json(folder_ / "adapter_config.json");
   const Json our_config = read_json(scratch_ / "again/adapter_config.json");
-  for (const char* key : {"r", "lora_alpha", "use_rslora", "ensure_weight_tying", "modules_to_save", "task_type"}) {
+  for (const char* key :
+       {"r", "lora_alpha", "use_rslora", "ensure_weight_tying", "modules_to_save", "task_type", "fan_in_fan_out"}) {
     EXPECT_EQ(our_config[key], their_config[key]) << key;
   }
   EXPECT_EQ(our_config["base_model_name_or_path"], "org/base");
@@ -185,7 +186,7 @@ TEST_P(PeftAdapter, merged_into_its_base_computes_the_same) {
 INSTANTIATE_TEST_SUITE_P(Golden, PeftAdapter,
                          testing::Values("plain", "rank_stabilised", "whole_vocabulary", "whole_projections",
                                          "whole_tied", "experts", "experts_of_mixtral", "down_alone",
-                                         "experts_of_granite"),
+                                         "experts_of_granite", "transposed"),
                          [](const auto& info) { return info.param; });
 
 class TiedApart : public PeftAdapter {};

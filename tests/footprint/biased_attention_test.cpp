@@ -21,7 +21,7 @@ constexpr int64_t kQueries = 120, kKeys = 168, kScores = 210;
 BiasedAttentionSizes sizes() {
   BiasedAttentionSizes sizes;
   sizes.rows = 2;
-  sizes.heads = 3;
+  sizes.heads = sizes.key_heads = 3;
   sizes.head_size = 4;
   sizes.queries = 5;
   sizes.keys = 7;

@@ -71,7 +71,7 @@ struct Inputs {
   }
 
   at::Tensor q_BTHE, k_BSHE, v_BSHE, numbers_HN;
-  ScoreBias bias;
+  Scores bias;
 };
 
 void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
@@ -93,6 +93,48 @@ TEST(BiasedAttention, IsTheFormula) {
     for (size_t i = 0; i < wanted.size(); ++i) expect_close(made[i], wanted[i]);
   }
   EXPECT_LT(footprint::queries_at_once(2 * 2, 1500, 1501), 1500) << "the last case is of several stretches";
+}
+
+// Heads that share keys, scaled and capped scores, and what a causal window lets be seen, in several stretches too.
+TEST(BiasedAttention, CapsTheScoresOfHeadsThatShareKeys) {
+  struct Case {
+    int64_t queries, keys, window;
+    double softcap;
+  };
+  for (const auto& [queries, keys, window, softcap] :
+       {Case{5, 5, 0, 1.5}, {7, 7, 3, 2}, {3, 9, 4, 0}, {1, 6, 2, 5}, {1200, 1300, 70, 3}}) {
+    SCOPED_TRACE(queries);
+    constexpr int64_t kRows = 2, kHeads = 4, kKeyHeads = 2, kSize = 3;
+    at::manual_seed(9);
+    const at::Tensor q_BTHE = Inputs::leaf({kRows, queries, kHeads, kSize});
+    const at::Tensor k_BSKE = Inputs::leaf({kRows, keys, kKeyHeads, kSize});
+    const at::Tensor v_BSKE = Inputs::leaf({kRows, keys, kKeyHeads, kSize});
+    const Scores scores{causal_by_distance(kHeads, queries, keys, window, at::kCPU), {}, 0.7, softcap};
+    const at::Tensor actual = biased_attention(q_BTHE, k_BSKE, v_BSKE, scores, 0);
+
+    const auto of_all_heads = [](const at::Tensor& x_BSKE) { return x_BSKE.repeat_interleave(kHeads / kKeyHeads, 2); };
+    at::Tensor scores_BHTS = at::einsum("bthe,bshe->bhts", {q_BTHE, of_all_heads(k_BSKE)}) * scores.scale;
+    if (softcap > 0) scores_BHTS = (scores_BHTS / softcap).tanh() * softcap;
+    const at::Tensor behind_TS =
+        at::arange(keys - queries, keys).unsqueeze(1) - at::arange(keys).unsqueeze(0);  // keys lie behind their query
+    at::Tensor hidden_TS = behind_TS.lt(0);
+    if (window > 0) hidden_TS = hidden_TS.logical_or(behind_TS.ge(window));
+    const at::Tensor p_BHTS = scores_BHTS.masked_fill(hidden_TS, -kInfinity).softmax(-1);
+    const at::Tensor expected = at::einsum("bhts,bshe->bthe", {p_BHTS, of_all_heads(v_BSKE)}).flatten(2);
+    expect_close(actual, expected);
+    const at::Tensor weights = at::linspace(-1, 1, actual.numel()).view(actual.sizes());
+    std::vector<at::Tensor> wanted;
+    for (const at::Tensor& out : {expected, actual}) {
+      for (const at::Tensor& leaf : {q_BTHE, k_BSKE, v_BSKE}) leaf.mutable_grad().reset();
+      torch::autograd::backward({(out * weights).sum()}, {}, /*retain_graph=*/true);
+      if (wanted.empty()) {
+        for (const at::Tensor& leaf : {q_BTHE, k_BSKE, v_BSKE}) wanted.push_back(leaf.grad().clone());
+      }
+    }
+    expect_close(q_BTHE.grad(), wanted[0]);
+    expect_close(k_BSKE.grad(), wanted[1]);
+    expect_close(v_BSKE.grad(), wanted[2]);
+  }
 }
 
 // What is left out in the forward pass is left out in the backward pass, and the generator goes on where it was.

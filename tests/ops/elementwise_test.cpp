@@ -1,8 +1,8 @@
-// RMS normalisation, rotary positions, parts of fused projections and SwiGLU against ATen's formulas in double
+// Normalisation, rotary positions, parts of fused projections and SwiGLU against ATen's formulas in double
 // precision.
 #include <cmath>
 
-#include "ops/rms_norm.h"
+#include "ops/norm.h"
 #include "ops/rotary.h"
 #include "ops/split_columns.h"
 #include "ops/swiglu.h"
@@ -23,7 +23,7 @@ TEST_P(Elementwise, rms_norm) {
     const Operator reference = [&](const std::vector<at::Tensor>& in) {
       return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + eps) * in[1];
     };
-    const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], {eps}, type_); };
+    const Operator ours = [&](const std::vector<at::Tensor>& in) { return norm(in[0], {in[1]}, {eps}, type_); };
     expect_equal(ours, reference, {draw({53, width}, type_), draw({width}, type_)});
   }
 }
@@ -32,7 +32,7 @@ TEST_P(Elementwise, rms_norm_takes_a_weight_wider_than_its_input) {
   const Operator reference = [](const std::vector<at::Tensor>& in) {
     return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6) * in[1];
   };
-  const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], {1e-6}, type_); };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return norm(in[0], {in[1]}, {1e-6}, type_); };
   expect_equal(ours, reference, {draw({53, 18}, type_), draw({18}, at::kFloat)});
 }
 
@@ -40,22 +40,38 @@ TEST_P(Elementwise, rms_norm_of_weights_that_are_distances_from_one) {
   const Operator reference = [](const std::vector<at::Tensor>& in) {
     return in[0] * at::rsqrt((in[0] * in[0]).mean(-1, true) + 1e-6) * (in[1] + 1);
   };
-  const Operator ours = [&](const std::vector<at::Tensor>& in) { return rms_norm(in[0], in[1], {1e-6, 1}, type_); };
+  const Operator ours = [&](const std::vector<at::Tensor>& in) { return norm(in[0], {in[1]}, {1e-6, 1}, type_); };
   expect_equal(ours, reference, {draw({53, 18}, type_), draw({18}, type_)});
   expect_equal(ours, reference, {draw({5, 18}, type_), draw({18}, at::kFloat)});
 }
 
 TEST_P(Elementwise, rms_norm_rounds_to_the_type_asked_for) {
   const at::Tensor x = draw({9, 40}, at::kFloat), weight = draw({40}, at::kFloat);
-  const at::Tensor narrow = rms_norm(x, weight, {1e-6}, type_);
+  const at::Tensor narrow = norm(x, {weight}, {1e-6}, type_);
   EXPECT_EQ(narrow.scalar_type(), type_);
-  EXPECT_TRUE(narrow.equal(rms_norm(x, weight, {1e-6}, at::kFloat).to(type_)));
+  EXPECT_TRUE(narrow.equal(norm(x, {weight}, {1e-6}, at::kFloat).to(type_)));
 }
 
 TEST_P(Elementwise, rms_norm_agrees_with_its_reference_operators) {
   const at::Tensor x = draw({9, 40}, type_), weight = draw({40}, type_);
-  EXPECT_LE(relative_difference(rms_norm(x, weight, {1e-6}, type_), rms_norm_reference(x, weight, {1e-6}, type_)),
+  EXPECT_LE(relative_difference(norm(x, {weight}, {1e-6}, type_), norm_reference(x, {weight}, {1e-6}, type_)),
             tolerance(type_));
+}
+
+TEST_P(Elementwise, layer_norm) {
+  const NormSettings settings{.eps = 1e-3, .centred = true};
+  for (const int64_t width : {1, 7, 64, 770}) {
+    const Operator reference = [&](const std::vector<at::Tensor>& in) {
+      const at::Tensor centred = in[0] - in[0].mean(-1, true);
+      const at::Tensor normed = centred * at::rsqrt((centred * centred).mean(-1, true) + settings.eps) * in[1];
+      return in.size() > 2 ? normed + in[2] : normed;
+    };
+    const Operator ours = [&](const std::vector<at::Tensor>& in) {
+      return norm(in[0], {in[1], in.size() > 2 ? in[2] : at::Tensor()}, settings, type_);
+    };
+    expect_equal(ours, reference, {draw({53, width}, type_), draw({width}, type_)});
+    expect_equal(ours, reference, {draw({53, width}, type_), draw({width}, type_), draw({width}, type_)});
+  }
 }
 
 // Some of each head, in pairs of either kind, by ATen's operators.

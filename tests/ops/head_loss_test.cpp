@@ -45,12 +45,13 @@ Outcome outcome(const Example& example, const LossTargets& targets, bool trains_
 }
 
 // In double precision, from the head as products take it.
-Outcome reference(const Example& example) {
+Outcome reference(const Example& example, double softcap = 0) {
   const at::Tensor x_TD = example.x_TD.to(at::kDouble).set_requires_grad(true);
   const at::Tensor head_VD = example.head_VD.to(example.x_TD.scalar_type()).to(at::kDouble).set_requires_grad(true);
+  const at::Tensor made_TV = at::linear(x_TD, head_VD);
+  const at::Tensor logits_TV = softcap > 0 ? (made_TV / softcap).tanh() * softcap : made_TV;
   const at::Tensor loss =
-      at::cross_entropy_loss(at::linear(x_TD, head_VD), example.targets_T, {}, at::Reduction::Sum, kIgnoredTarget) /
-      17.0;
+      at::cross_entropy_loss(logits_TV, example.targets_T, {}, at::Reduction::Sum, kIgnoredTarget) / 17.0;
   torch::autograd::backward({loss}, {});
   return {loss.detach(), x_TD.grad(), head_VD.grad()};
 }
@@ -103,6 +104,18 @@ TEST(HeadLoss, leaves_a_frozen_head_alone) {
   const Outcome frozen = outcome(example, example.picked(7), /*trains_head=*/false);
   EXPECT_FALSE(frozen.head_gradient.defined());
   expect_near(frozen, reference(example), 1e-5);
+}
+
+TEST(HeadLoss, caps_logits) {
+  constexpr double kSoftcap = 3;
+  const Example example(at::kFloat, at::kFloat, 0.6);
+  const Outcome expected = reference(example, kSoftcap);
+  EXPECT_GT(relative_difference(expected.x_gradient, reference(example).x_gradient), 0.1);
+  for (const int64_t chunk : {0, 1, 7}) {
+    LossTargets targets = example.picked(chunk);
+    targets.softcap = kSoftcap;
+    expect_near(outcome(example, targets), expected, 1e-5);
+  }
 }
 
 // Sums of many chunks are no worse than the one product of all rows: BF16 and FP16 sums would be.

@@ -87,7 +87,7 @@ TEST(AnalyticOfAnEncoder, MasksOfDropoutLastAsLongAsTheirGraph) {
   Workload steps = workload();
   steps.steps = {{batch()}};
   arch::Architecture drops = tiny();
-  drops.dropout = 0.1;
+  drops.dropout = drops.inner_dropout = 0.1;
   const auto more = [&](bool checkpoints) {
     config::RunConfig run;
     run.gradient_checkpointing = checkpoints;

@@ -8,9 +8,8 @@
 #include <set>
 #include <string_view>
 
-#include "base/rounding.h"
 #include "base/split_mix.h"
-#include "config/checks.h"
+#include "tests/plan/matrix_models.h"
 
 namespace fathom::plan::testing {
 namespace {
@@ -19,57 +18,21 @@ constexpr uint64_t kSeed = 20260501;
 constexpr size_t kRuns = 240;
 constexpr size_t kCandidates = 60;  // of which the one that covers most new pairs is taken
 
-enum AxisIndex : size_t {
-  kMethod,
-  kPrecision,
-  kCheckpointing,
-  kAttention,
-  kFamily,
-  kHeads,
-  kTied,
-  kLayers,
-  kRows,
-  kLength,
-  kAccumulation,
-  kEvaluation,
-  kThreads,
-  kClipping,
-  kOptimizer,
-  kLossChunk,
-  kPacking,
-  kWindow,
-  kMasters,
-  kBase,
-  kQat,
-  kSaved,
-};
-
-using Levels = std::vector<size_t>;
-
-int64_t number_of(const Levels& levels, AxisIndex axis) { return std::stoll(matrix_axes()[axis].levels[levels[axis]]); }
-bool is_on(const Levels& levels, AxisIndex axis) { return levels[axis] == 1; }
-
-// As T5 1.0: no gate, one matrix for embedding and head with a scale; as FLAN-T5: gated, with dropout of its own.
-constexpr size_t kT5 = 5, kFlanT5 = 6;
-constexpr size_t kWithExperts = 7;
-constexpr size_t kGemma3 = 8, kPhi3 = 9, kGranite = 10;
-bool encodes(const Levels& levels) { return levels[kFamily] == kT5 || levels[kFamily] == kFlanT5; }
-
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
 
 // Levels that mean nothing beside the others, turned into what holds then, so that a level which a run has is one that
 // its memory shows: only LoRA has a frozen base, weights in FP16 and modules trained beside it (which FP16 cannot be);
 // only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
-// which cannot be merged first; neither are experts rounded, nor is there dropout before them. An encoder and decoder
-// has one kind of attention, whose heads have their own keys, no windows, no rows of documents, and is not computed in
-// FP16.
+// which cannot be merged first; neither are experts and GPT-2 rounded, nor is there dropout before experts. Attention
+// by scores is of one kind, and has no rows of documents; in an encoder and decoder, and in GPT-2, its heads have their
+// own keys and no windows. An encoder and decoder is not computed in FP16.
 Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
-  if (encodes(levels)) {
-    for (const AxisIndex axis : {kAttention, kHeads, kPacking, kWindow}) levels[axis] = 0;
-    if (levels[kPrecision] >= kFp16Autocast) levels[kPrecision] -= kFp16Autocast;
-  }
+  const bool gpt2 = levels[kFamily] == kGpt2;
+  if (encodes(levels) || gpt2 || levels[kFamily] == kGemma2) levels[kAttention] = levels[kPacking] = 0;
+  if (encodes(levels) || gpt2) levels[kHeads] = levels[kWindow] = 0;
+  if (encodes(levels) && levels[kPrecision] >= kFp16Autocast) levels[kPrecision] -= kFp16Autocast;
   if (full && levels[kPrecision] == kFp16Base) levels[kPrecision] = kFp16Autocast;
   if (full) levels[kBase] = 0;
   if (full || levels[kPrecision] == kFp16Base) levels[kSaved] = 0;
@@ -78,7 +41,7 @@ Levels in_effect(Levels levels) {
   if (!trains_bf16 || !is_adamw) levels[kMasters] = 0;
   const bool experts = levels[kFamily] == kWithExperts;
   if (experts && levels[kMethod] == 4) levels[kMethod] = 3;
-  if (levels[kBase] > 0 || has_dropout(levels) || experts) levels[kQat] = 0;
+  if (levels[kBase] > 0 || has_dropout(levels) || experts || gpt2) levels[kQat] = 0;
   return levels;
 }
 
@@ -115,22 +78,32 @@ class Pairs {
   std::set<MatrixPair> open_;
 };
 
-void set_method(config::RunConfig& config, size_t level, bool encodes) {
+// The modules of adapters behind attention and the feed-forward part, and of those trained beside adapters.
+struct ModuleNames {
+  std::vector<std::string> outputs, vocabulary, norms;
+};
+
+ModuleNames names_of(const Levels& levels) {
+  if (encodes(levels)) return {{"o", "wo"}, {"shared", "lm_head"}, {"layer_norm", "final_layer_norm"}};
+  if (levels[kFamily] == kGpt2) return {{"c_proj"}, {"wte", "wpe", "lm_head"}, {"ln_1", "ln_2", "ln_f"}};
+  return {{"o_proj", "down_proj"}, {"embed_tokens", "lm_head"}, {"norm"}};
+}
+
+void set_method(config::RunConfig& config, size_t level, const ModuleNames& names) {
   if (level == 0) return;
   config.method = config::Method::kLora;
   constexpr std::array<int64_t, 6> kRanks = {0, 1, 8, 4, 5, 2};
   config.lora_r = kRanks[level];
   if (level == 2 || level == 4) config.lora_dropout = 0.1;
   if (level == 3 || level == 4) config.target_modules = {"all-linear"};
-  if (level == 5) config.target_modules = {encodes ? "o" : "o_proj", encodes ? "wo" : "down_proj"};
+  if (level == 5) config.target_modules = names.outputs;
   config.use_rslora = level % 2 == 0;
 }
 
 // Beside the adapters: embedding and head, or every norm.
-void set_saved(config::RunConfig& config, size_t level, bool encodes) {
-  if (level == 1) config.modules_to_save = {encodes ? "shared" : "embed_tokens", "lm_head"};
-  if (level == 2) config.modules_to_save = {"norm"};
-  if (level == 2 && encodes) config.modules_to_save = {"layer_norm", "final_layer_norm"};
+void set_saved(config::RunConfig& config, size_t level, const ModuleNames& names) {
+  if (level == 1) config.modules_to_save = names.vocabulary;
+  if (level == 2) config.modules_to_save = names.norms;
 }
 
 void set_base(config::RunConfig& config, size_t level) {
@@ -139,8 +112,6 @@ void set_base(config::RunConfig& config, size_t level) {
   config.load_in_4bit = level == 3 || level == 4;
   config.bnb_4bit_use_double_quant = level == 4;
 }
-
-constexpr size_t kInt4Qat = 2;
 
 void set_qat(config::RunConfig& config, size_t level) {
   if (level == 0) return;
@@ -165,10 +136,11 @@ config::RunConfig config_of(const Levels& levels) {
   config::RunConfig config;
   config.random_init = true;
   config.device = config::Device::kCpu;
-  set_method(config, levels[kMethod], encodes(levels));
+  const ModuleNames names = names_of(levels);
+  set_method(config, levels[kMethod], names);
   set_base(config, levels[kBase]);
   set_qat(config, levels[kQat]);
-  set_saved(config, levels[kSaved], encodes(levels));
+  set_saved(config, levels[kSaved], names);
   set_precision(config, levels[kPrecision]);
   config.gradient_checkpointing = is_on(levels, kCheckpointing);
   config.attn_implementation = is_on(levels, kAttention) ? config::Attention::kMath : config::Attention::kFlash;
@@ -188,116 +160,6 @@ config::RunConfig config_of(const Levels& levels) {
   config.eval_on_start = levels[kEvaluation] == 2;
   config.per_device_eval_batch_size = config.per_device_train_batch_size + (levels[kEvaluation] == 2 ? 2 : 0);
   return config;
-}
-
-int64_t odd_between(SplitMix64& random, int64_t low, int64_t high) {
-  return (low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)))) | 1;
-}
-
-void set_family(arch::Architecture& architecture, arch::LayerSpec& layer, size_t level) {
-  constexpr std::array<const char*, 11> kFamilies = {"LlamaForCausalLM",           "LlamaForCausalLM",
-                                                     "Qwen2ForCausalLM",           "Qwen3ForCausalLM",
-                                                     "Olmo2ForCausalLM",           "T5ForConditionalGeneration",
-                                                     "T5ForConditionalGeneration", "Qwen3MoeForCausalLM",
-                                                     "Gemma3ForCausalLM",          "Phi3ForCausalLM",
-                                                     "GraniteForCausalLM"};
-  architecture.family = kFamilies[level];
-  layer.attention.input_bias = level == 1 || level == 2;
-  layer.attention.output_bias = layer.feed_forward.bias = level == 1;
-  if (level == 3 || level == kWithExperts || level == kGemma3)
-    layer.attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
-  if (level == 4) layer.attention.query_key_norm = arch::QueryKeyNorm::kAllHeads;
-  if (level == 4) layer.norms = arch::NormPlacement::kAfter;
-  if (level == kGemma3) {
-    layer.norms = arch::NormPlacement::kBoth;
-    layer.feed_forward.activation = Activation::kGelu;
-    architecture.norm_offset = 1;
-    architecture.embedding_scale = 6;
-  }
-  layer.attention.fused = layer.feed_forward.fused = level == kPhi3;
-  if (level == kGranite) {
-    layer.added_scale = 0.25;
-    architecture.embedding_scale = 12;
-    architecture.head_scale = 0.125;
-  }
-  if (level != kWithExperts) return;
-  layer.feed_forward.experts = arch::Experts{.count = 5, .per_token = 2, .normalised = true};
-  architecture.router_aux_loss_coef = 0.01;
-}
-
-// As Mistral, or as Qwen2 has it: from some layer on.
-void set_window(std::vector<arch::LayerSpec>& layers, int64_t window, SplitMix64& random) {
-  size_t first = 0;
-  if (window > 0 && random.below(2) != 0) first = static_cast<size_t>(random.below(layers.size()));
-  for (; first < layers.size(); ++first) layers[first].attention.window = window;
-}
-
-// All numbers of each head are turned, but half of Phi-3's, and none in every second layer as SmolLM3 has some; Gemma
-// turns every second layer otherwise, and scales queries.
-void set_positions(std::vector<arch::LayerSpec>& layers, size_t level) {
-  for (size_t number = 0; number < layers.size(); ++number) {
-    arch::Attention& attention = layers[number].attention;
-    const bool second = number % 2 == 1;
-    attention.rotary = arch::Rotary{.width = attention.head_dim};
-    if (level == kPhi3) attention.rotary->width = attention.head_dim / 4 * 2;
-    if (level == kGemma3) attention.rotary->query_scale = 0.5;
-    if (level == kGemma3 && second) attention.rotary->theta = 500;
-    if (level == kGranite && second) attention.rotary.reset();
-  }
-}
-
-// Rows of whole groups, as INT4 needs them.
-void fit_groups(arch::Architecture& architecture, arch::LayerSpec& layer) {
-  constexpr int64_t kGroup = 32;
-  layer.attention.head_dim = kGroup;
-  architecture.hidden_size = round_up(architecture.hidden_size, kGroup);
-  layer.feed_forward.width = round_up(layer.feed_forward.width, kGroup);
-}
-
-// The decoder's layers behind those of an encoder that may have one less, of heads whose sum need not be the width.
-void set_encoder(arch::Architecture& architecture, arch::LayerSpec layer, const Levels& levels, SplitMix64& random) {
-  const int64_t decoder_layers = number_of(levels, kLayers);
-  const int64_t encoder_layers = std::max<int64_t>(1, decoder_layers - static_cast<int64_t>(random.below(2)));
-  architecture.family = "T5ForConditionalGeneration";
-  architecture.encoder = arch::Encoder{encoder_layers, 0};
-  architecture.relative = arch::RelativePositions{32, 128};
-  layer.naming = arch::Naming::kT5;
-  layer.attention.scaled = false;
-  layer.feed_forward.gated = levels[kFamily] == kFlanT5;
-  layer.feed_forward.activation = layer.feed_forward.gated ? Activation::kGelu : Activation::kRelu;
-  if (levels[kFamily] == kFlanT5) architecture.dropout = 0.1;
-  if (levels[kFamily] == kT5) architecture.head_scale = 0.125;
-  architecture.layers.assign(static_cast<size_t>(encoder_layers), layer);
-  layer.cross = true;
-  architecture.layers.insert(architecture.layers.end(), static_cast<size_t>(decoder_layers), layer);
-}
-
-arch::Architecture architecture_of(const Levels& levels, SplitMix64& random) {
-  constexpr std::array<int64_t, 5> kHeadDims = {6, 8, 10, 16, 20};  // even, as rotary positions need
-  arch::Architecture architecture;
-  arch::LayerSpec layer;
-  arch::Attention& attention = layer.attention;
-  if (!encodes(levels)) set_family(architecture, layer, levels[kFamily]);
-  attention.head_dim = kHeadDims[random.below(kHeadDims.size())];
-  const auto groups = static_cast<int64_t>(2 + random.below(2)), in_group = static_cast<int64_t>(2 + random.below(2));
-  attention.heads = groups * in_group;
-  const std::array<int64_t, 3> key_value_heads = {attention.heads, groups, 1};
-  attention.key_value_heads = key_value_heads[levels[kHeads]];
-  architecture.hidden_size = attention.queries();
-  if (random.below(4) == 0) architecture.hidden_size = odd_between(random, 24, 150);  // not heads x head_dim
-  layer.feed_forward.width = odd_between(random, 2 * architecture.hidden_size, 4 * architecture.hidden_size);
-  const auto vocabulary = int64_t{100} << random.below(6);
-  architecture.vocab_size = odd_between(random, vocabulary, 2 * vocabulary);
-  if (levels[kQat] >= kInt4Qat) fit_groups(architecture, layer);
-  architecture.layers.assign(static_cast<size_t>(number_of(levels, kLayers)), layer);
-  architecture.tie_word_embeddings = is_on(levels, kTied);
-  if (encodes(levels)) {
-    set_encoder(architecture, layer, levels, random);
-    return architecture;
-  }
-  set_positions(architecture.layers, levels[kFamily]);
-  set_window(architecture.layers, number_of(levels, kWindow), random);
-  return architecture;
 }
 
 int64_t between(SplitMix64& random, int64_t least, int64_t most) {
@@ -398,6 +260,8 @@ std::string name_of(size_t place, const Levels& levels) {
 
 }  // namespace
 
+int64_t number_of(const Levels& levels, AxisIndex axis) { return std::stoll(matrix_axes()[axis].levels[levels[axis]]); }
+
 const std::vector<MatrixAxis>& matrix_axes() {
   static const auto* axes = new std::vector<MatrixAxis>{
       {"method",
@@ -406,7 +270,8 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"checkpointing", {"no", "yes"}},
       {"attention", {"flash", "math"}},
       {"family",
-       {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite"}},
+       {"llama", "llama_biased", "qwen2", "qwen3", "olmo2", "t5", "flan_t5", "qwen3_moe", "gemma3", "phi3", "granite",
+        "gemma2", "cohere2", "gpt2"}},
       {"heads", {"multi", "grouped", "single"}},
       {"tied", {"no", "yes"}},
       {"layers", {"1", "2", "3"}},

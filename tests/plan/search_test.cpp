@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "arch/attention_by_scores.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
 #include "base/split_mix.h"
@@ -36,10 +37,11 @@ Target target_with(config::Device device, int64_t capacity) {
   return target;
 }
 
-// Of attention by distance whole stretches of queries are there at a time, and a longer row may have smaller ones: what
-// an encoder and decoder takes grows with steps back, which a search for the largest value does not see.
-std::vector<testing::MatrixRun> decoders(std::vector<testing::MatrixRun> runs) {
-  std::erase_if(runs, [](const testing::MatrixRun& run) { return run.architecture.encoder.has_value(); });
+// Of attention by scores whole stretches of queries are there at a time, and a longer row may have smaller ones: what
+// such a model takes grows with steps back, which a search for the largest value does not see.
+std::vector<testing::MatrixRun> of_fused_attention(std::vector<testing::MatrixRun> runs) {
+  std::erase_if(
+      runs, [](const testing::MatrixRun& run) { return arch::attends_by_scores(run.architecture, /*training=*/true); });
   return runs;
 }
 
@@ -101,7 +103,7 @@ bool moments_begin_to_be_quantized(const arch::Architecture& architecture, const
 TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
   SplitMix64 random(20260601);
   int64_t compared = 0;
-  for (const testing::MatrixRun& each : decoders(testing::memory_matrix())) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::memory_matrix())) {
     for (const config::Device device : {config::Device::kCpu, config::Device::kCuda}) {
       const Target target = target_with(device, 0);
       for (const Vary vary : {Vary::kBatch, Vary::kLength, Vary::kRank}) {
@@ -126,7 +128,7 @@ TEST(Search, MemoryGrowsWithBatchLengthAndRank) {
 
 TEST(Search, LargestValueIsTheOneThatTryingAllFinds) {
   SplitMix64 random(7);
-  const std::vector<testing::MatrixRun> runs = decoders(testing::sample_of_matrix(3, 40));
+  const std::vector<testing::MatrixRun> runs = of_fused_attention(testing::sample_of_matrix(3, 40));
   for (const testing::MatrixRun& each : runs) {
     const Target unbounded = target_with(config::Device::kCpu, 0);
     for (const Vary vary : {Vary::kBatch, Vary::kLength}) {
@@ -220,17 +222,18 @@ std::optional<Throughput> throughput_of_example(const RunConfig& run) {
 
 // What the formula lacks shows when a run is played: the fastest by formula is not the answer then.
 TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
-  const testing::MatrixRun each = decoders(testing::sample_of_matrix(2, 3)).front();
+  const arch::Architecture architecture = llama_8b();
+  RunConfig configured;
+  configured.max_length = 512;
   const Target endless = target_with(config::Device::kCpu, kGiB << 20);
-  Question question = question_about(each.architecture, each.config, endless, as_it_is);
+  Question question = question_about(architecture, configured, endless, as_it_is);
   question.throughput = [](const RunConfig& run) { return throughput_of_example(run); };
   const RunConfig by_formula = least_time_that_fits(question).best->run;
   int64_t played = 0;
   question.prove = [&](const RunConfig& run) {
     ++played;
     Proof proof{1, true, false};
-    proof.arithmetic =
-        estimate_arithmetic(each.architecture, run, longest_step(each.architecture, run, full_batches(run).steps));
+    proof.arithmetic = estimate_arithmetic(architecture, run, longest_step(architecture, run, full_batches(run).steps));
     if (run.method == by_formula.method) proof.arithmetic->bytes_moved *= 1'000;
     return proof;
   };
@@ -250,7 +253,7 @@ TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
 
 TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
   int64_t answers = 0;
-  for (const testing::MatrixRun& each : decoders(testing::sample_of_matrix(11, 6))) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 6))) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 6;
     run.gradient_accumulation_steps = 4;
@@ -285,7 +288,7 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
 // The formula is wrong by half, as scratch that it does not know makes it: each dry run says by how much.
 TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
   int64_t answers = 0, refusals = 0;
-  for (const testing::MatrixRun& each : decoders(testing::sample_of_matrix(11, 6))) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 6))) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 12;
     run.gradient_accumulation_steps = 10;

@@ -35,8 +35,18 @@ class Threads {
 
 // What a checkpoint reads of it: which parameters a folder has in parts.
 Json config_of(const arch::Architecture& architecture) {
-  if (architecture.experts() == nullptr) return Json::object();
   const arch::LayerSpec& layer = architecture.layers.front();
+  if (layer.naming == arch::Naming::kGpt2) {
+    return {{"architectures", {architecture.family}},
+            {"vocab_size", architecture.vocab_size},
+            {"n_embd", architecture.hidden_size},
+            {"n_inner", layer.feed_forward.width},
+            {"n_positions", architecture.max_position_embeddings},
+            {"n_layer", architecture.num_hidden_layers()},
+            {"n_head", layer.attention.heads},
+            {"tie_word_embeddings", architecture.tie_word_embeddings}};
+  }
+  if (architecture.experts() == nullptr) return Json::object();
   return {{"architectures", {architecture.family}},
           {"vocab_size", architecture.vocab_size},
           {"hidden_size", architecture.hidden_size},

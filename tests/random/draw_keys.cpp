@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "arch/architecture.h"
 #include "tests/random/draw_model.h"
 
 namespace fathom::random {
@@ -183,13 +184,11 @@ Value draw_answers(Draft& draft) {
 
 bool Draft::fits_int4() const {
   constexpr int64_t kGroup = 16;
-  const auto of = [&](const char* key) { return run.model.value(key, int64_t{0}); };
-  if (encodes()) {
-    return of("d_model") % kGroup == 0 && of("d_ff") % kGroup == 0 && of("num_heads") * of("d_kv") % kGroup == 0;
-  }
-  const int64_t hidden = of("hidden_size"), heads = of("num_attention_heads");
-  const int64_t head_dim = run.model.contains("head_dim") ? of("head_dim") : hidden / heads;
-  return hidden % kGroup == 0 && of("intermediate_size") % kGroup == 0 && heads * head_dim % kGroup == 0;
+  const std::vector<arch::ParameterSpec> specs =
+      arch::parameter_specs(arch::parse_architecture(run.model, "config.json"));
+  return std::all_of(specs.begin(), specs.end(), [](const arch::ParameterSpec& spec) {
+    return spec.role != arch::Role::kProjection || spec.shape[1] % kGroup == 0;
+  });
 }
 
 const std::vector<KeyDraw>& key_draws() {

@@ -103,6 +103,18 @@ void draw_encoder_decoder(Json& model, Dice& dice) {
   if (dice.chance(0.5)) model["decoder_start_token_id"] = dice.between(0, 4);
 }
 
+void draw_gpt2(Json& model, Dice& dice) {
+  const bool groups = dice.chance(0.3);  // whole groups of 32, as INT4 has them
+  const int64_t heads = dice.between(1, 6);
+  model["n_head"] = heads;
+  model["n_embd"] = heads * (groups ? 32 : dice.one_of<int64_t>({1, 3, 4, 8, 16, 20, 64}));
+  model["n_layer"] = dice.between(1, 4);
+  if (dice.chance(0.6)) model["n_inner"] = groups ? 32 * dice.between(1, 12) : dice.between(9, 500);
+  model["n_positions"] = dice.one_of<int64_t>({512, 512, 4096});
+  const auto rate = dice.one_of<double>({0, 0, 0.1, 0.3});
+  for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) model[key] = rate;
+}
+
 // How positions are stretched, and how many numbers of a head they turn.
 void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t head_dim = model.contains("head_dim") ? model["head_dim"].get<int64_t>()
@@ -128,6 +140,10 @@ void draw_positions(Json& model, const arch::Family& family, Dice& dice) {
 
 void draw_scales(Json& model, const arch::Family& family, Dice& dice) {
   if (family.query_pre_attn_scalar != 0 && dice.chance(0.7)) model["query_pre_attn_scalar"] = dice.between(1, 64);
+  if (family.attn_logit_softcapping != 0 && dice.chance(0.7)) {
+    model["attn_logit_softcapping"] = dice.one_of<Json>({nullptr, 2.0, 50.0});
+    model["final_logit_softcapping"] = dice.one_of<Json>({nullptr, 5.0, 30.0});
+  }
   if (!family.multipliers) return;
   for (const char* key : {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}) {
     if (dice.chance(0.7)) model[key] = dice.one_of<double>({0.25, 0.7, 3.0});
@@ -145,6 +161,10 @@ Json draw_model(Dice& dice) {
   model["dtype"] = dice.one_of<std::string>({"float32", "bfloat16", "bfloat16", "float16"});
   if (family.keys == arch::Keys::kT5) {
     draw_encoder_decoder(model, dice);
+    return model;
+  }
+  if (family.keys == arch::Keys::kGpt2) {
+    draw_gpt2(model, dice);
     return model;
   }
   model["num_hidden_layers"] = dice.between(1, 4);

@@ -135,6 +135,7 @@ class Minimiser {
       });
     };
     if (run_.encodes()) return shrink_encoder_decoder(number);
+    if (run_.model["model_type"] == "gpt2") return shrink_gpt2(number);
     for (const int64_t layers : {1, 2}) changed = number("num_hidden_layers", layers) || changed;
     for (const int64_t heads : {1, 2}) {
       changed = try_change([&](RandomRun& run) {
@@ -184,6 +185,26 @@ class Minimiser {
       changed = try_change([&](RandomRun& run) { run.model.erase(key); }) || changed;
     }
     return changed;
+  }
+
+  template <typename Number>
+  bool shrink_gpt2(const Number& number) {
+    bool changed = number("vocab_size", run_.tokenizer ? 301 : 101);
+    for (const int64_t few : {1, 2}) {
+      changed = number("n_layer", few) || changed;
+      changed = try_change([&](RandomRun& run) {
+                  const int64_t heads = run.model["n_head"].get<int64_t>();
+                  if (heads <= few) return;
+                  run.model["n_embd"] = run.model["n_embd"].get<int64_t>() / heads * few;
+                  run.model["n_head"] = few;
+                }) ||
+                changed;
+    }
+    for (const int64_t width : {16, 32, 64}) changed = number("n_inner", width) || changed;
+    return try_change([](RandomRun& run) {
+             for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) run.model[key] = 0;
+           }) ||
+           changed;
   }
 
   RandomRun run_;

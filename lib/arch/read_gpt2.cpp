@@ -1,0 +1,60 @@
+// Learned positions, LayerNorm with biases, one projection of queries, keys and values, and dropout of one rate.
+#include "arch/read_gpt2.h"
+
+#include <string>
+
+namespace fathom::arch {
+namespace {
+
+constexpr int64_t kMaxLayers = 10'000;
+
+double read_dropout(const ConfigJson& config) {
+  const double rate = config.number("resid_pdrop", 0.1, 0);
+  if (rate >= 1) config.refuse("resid_pdrop", "expected less than 1");
+  for (const char* key : {"embd_pdrop", "attn_pdrop"}) {
+    if (config.number(key, 0.1, 0) != rate) config.refuse(key, "another rate than resid_pdrop is not supported");
+  }
+  return rate;
+}
+
+}  // namespace
+
+void read_gpt2(const ConfigJson& config, Architecture& architecture) {
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
+    if (config.flag(key)) config.refuse(key, "true is not supported");
+  }
+  if (config.find("scale_attn_weights") != nullptr && !config.flag("scale_attn_weights")) {
+    config.refuse("scale_attn_weights", "false is not supported");
+  }
+  if (const Json* name = config.find("activation_function"); name != nullptr && *name != "gelu_new") {
+    config.refuse("activation_function", name->dump().substr(0, 80) + " is not supported (only gelu_new)");
+  }
+  architecture.vocab_size = config.size("vocab_size", 50257);
+  architecture.hidden_size = config.size("n_embd", 768);
+  LayerSpec layer;
+  layer.naming = Naming::kGpt2;
+  layer.attention.heads = layer.attention.key_value_heads = config.size("n_head", 12);
+  if (architecture.hidden_size % layer.attention.heads != 0) config.refuse("n_head", "does not divide n_embd");
+  layer.attention.head_dim = architecture.hidden_size / layer.attention.heads;
+  layer.attention.input_bias = layer.attention.output_bias = layer.feed_forward.bias = true;
+  layer.attention.fused = true;
+  layer.feed_forward.width = config.size("n_inner", 4 * architecture.hidden_size);
+  layer.feed_forward.gated = false;
+  layer.feed_forward.activation = Activation::kGelu;
+  const int64_t layers = config.size("n_layer", 12);
+  if (layers > kMaxLayers) config.refuse("n_layer", "expected at most 10000");
+  architecture.layers.assign(static_cast<size_t>(layers), layer);
+  architecture.learned_positions = architecture.centred_norms = architecture.biased_norms = true;
+  architecture.norm_eps = config.number("layer_norm_epsilon", 1e-5, 0);
+  architecture.dropout = read_dropout(config);
+  architecture.max_position_embeddings = config.size("n_positions", 1024);
+  architecture.initializer_range = config.number("initializer_range", 0.02, 0);
+  architecture.tie_word_embeddings =
+      config.find("tie_word_embeddings") == nullptr || config.flag("tie_word_embeddings");
+  constexpr int64_t kEndOfText = 50256;
+  if (architecture.vocab_size <= kEndOfText) return;
+  if (!config.is_null("bos_token_id")) architecture.bos_token_id = kEndOfText;
+  if (!config.is_null("eos_token_id")) architecture.eos_token_ids = {kEndOfText};
+}
+
+}  // namespace fathom::arch
