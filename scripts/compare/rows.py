@@ -6,9 +6,10 @@ METHODS = ["full", "lora"]
 PRECISIONS = ["fp32", "autocast", "bf16"]
 LEARNING_RATE = 1e-4
 
-# How far the losses of a step may be apart. FP32 differs by the order of sums; BF16 rounds every activation to 8 bits,
-# and pure BF16 the weights' updates as well.
-LOSS_TOLERANCE = {"fp32": 1e-4, "autocast": 5e-3, "bf16": 2e-2}
+# How far the losses of a step may be apart. FP32 differs by the order of sums; BF16 rounds every activation to 8 bits
+# (a T5 of random weights, whose scores are not scaled, is then 0.07 from its loss in FP32 on either side), and pure
+# BF16 the weights' updates as well.
+LOSS_TOLERANCE = {"fp32": 1e-4, "autocast": 1e-2, "bf16": 2e-2}
 
 
 @dataclasses.dataclass(frozen=True)
