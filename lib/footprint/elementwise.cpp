@@ -7,7 +7,9 @@ namespace fathom::footprint {
 
 namespace {
 
-constexpr const char* kNorm = "RMSNorm keeps its input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467)";
+constexpr const char* kNorm =
+    "norms keep their input and 1/rms (Zhang and Sennrich 2019, arXiv 1910.07467), LayerNorm its means too (Ba et al. "
+    "2016, arXiv 1607.06450)";
 
 // So many tensors of one width.
 Bytes several(const char* what, const char* source, const StepSizes& step, int64_t width, int64_t count) {

@@ -142,6 +142,11 @@ LayerContext Decoder::State::packed_context(const std::shared_ptr<const ops::Doc
 
 at::Tensor Decoder::State::positions(int64_t first, int64_t length) const {
   if (!positions_PD.defined()) return {};
+  if (first + length > positions_PD.size(0)) {
+    throw UsageError("a text of " + std::to_string(first + length) + " tokens, but the model has learned " +
+                         std::to_string(positions_PD.size(0)) + " positions",
+                     "give it a shorter text");
+  }
   return at::arange(first, first + length, at::TensorOptions().device(options.device).dtype(at::kLong));
 }
 

@@ -336,5 +336,19 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   EXPECT_EQ(failure(tied), "");  // a tied model's file may carry the head
 }
 
+TEST(LearnedPositions, AreAllThatATextMayHave) {
+  const Golden golden("gpt2_narrow");
+  Decoder model = golden.make({}, /*with_adapter=*/false);
+  const at::NoGradGuard no_gradients;
+  const at::Tensor ids_BS = at::full({1, golden.architecture.max_position_embeddings + 1}, 5, at::kLong);
+  EXPECT_NO_THROW(model.forward(ids_BS.narrow(1, 1, ids_BS.size(1) - 1)));
+  try {
+    model.forward(ids_BS);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("65 tokens, but the model has learned 64 positions"));
+  }
+}
+
 }  // namespace
 }  // namespace fathom::model
