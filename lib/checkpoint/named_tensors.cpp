@@ -29,9 +29,9 @@ std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, c
     source.shape = tensor.sizes().vec();
     const bool lies_there = tensor.is_cpu() && tensor.is_contiguous();
     if (lies_there) source.data = static_cast<const std::byte*>(tensor.const_data_ptr());
-    source.read = [tensor](std::byte* destination, int64_t bytes) {
+    source.read = [from = tensor](std::byte* destination, int64_t bytes) {
       const at::NoGradGuard no_grad;
-      if (bytes > 0) ops::copy_turned(view_bytes(destination, tensor.sizes(), tensor.scalar_type()), tensor);
+      if (bytes > 0) ops::copy_turned(view_bytes(destination, from.sizes(), from.scalar_type()), from);
     };
     sources.push_back(std::move(source));
   }

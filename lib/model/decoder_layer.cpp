@@ -247,11 +247,11 @@ Branch branch_of(const AttentionWeights& weights) {
 }
 
 // Adds what an attention, be it to the stream or to a source, made of the stream: [T, H * E].
-at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weights, at::Tensor made_TD,
+at::Tensor add_attention(const DecoderLayer& layer, const AttentionWeights& weights, const at::Tensor& made_TD,
                          const at::Tensor& stream_TD, const LayerContext& context, const ops::ComputeScope& compute) {
   const arch::AttentionNames& names = weights.names;
   const Branch branch = branch_of(weights);
-  const ops::LinearInput attended_TD = plain_input(std::move(made_TD), context);
+  const ops::LinearInput attended_TD = plain_input(made_TD, context);
   layer.names.backward(attended_TD.tensor(), names.module);
   layer.names.forward(names.output);
   at::Tensor sum_TD =
