@@ -88,7 +88,9 @@ class ModelContents {
     if (found != by_name_.end()) return *found->second;
     throw Error(folder_.string() + ": there is no tensor " + name, "check that config.json belongs to the weights");
   }
-  const TensorSource& embedding() const { return source(std::string(architecture_.names().embedding) + ".weight"); }
+  const TensorSource& embedding() const {
+    return source(parts_of(arch::parameter_specs(architecture_).front()).front().name);
+  }
 
   Contents list(const gguf::FileType& type) {
     Contents contents;

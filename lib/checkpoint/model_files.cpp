@@ -54,8 +54,12 @@ const at::Tensor* find_embedding(const NamedTensors& tensors) {
   return found == tensors.end() ? nullptr : &found->second;
 }
 
+bool is_of_type(const Json& config, const char* type) {
+  return config.contains("model_type") && config.at("model_type") == type;  // it may be null
+}
+
 // T5 shares its embedding with its head where its config.json does not say otherwise.
-bool is_t5(const Json& config) { return config.contains("model_type") && config.at("model_type") == "t5"; }
+bool is_t5(const Json& config) { return is_of_type(config, "t5"); }
 
 // PEFT trains an embedding apart from the head that is tied to it, unless it is told not to.
 bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& files) {
@@ -133,7 +137,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
       {"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
       {"bias", "none"},
       {"ensure_weight_tying", holds_tied_embedding(parameters, files)},
-      {"fan_in_fan_out", read_json(files.source / "config.json").value("model_type", "") == "gpt2"},
+      {"fan_in_fan_out", is_of_type(read_json(files.source / "config.json"), "gpt2")},
       {"inference_mode", true},
       {"init_lora_weights", true},
       {"lora_alpha", lora.alpha},

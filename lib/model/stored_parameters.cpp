@@ -23,6 +23,9 @@ std::string shape_text(at::IntArrayRef shape) {
 bool is_ignored(const std::string& name, const arch::Architecture& architecture) {
   if (name.ends_with("rotary_emb.inv_freq")) return true;
   if (architecture.tie_word_embeddings && name == "lm_head.weight") return true;
+  // Causal masks, which transformers once saved with GPT-2.
+  if (architecture.learned_positions && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")))
+    return true;
   if (!architecture.encoder) return false;
   // A table that T5's first code saved and never read.
   return is_embedding_again(name) || name == "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";

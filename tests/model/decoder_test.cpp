@@ -11,6 +11,7 @@
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
+#include "model/stored_parameters.h"
 #include "ops/autocast.h"
 #include "ops/quantized_matrix.h"
 #include "tests/model/golden.h"
@@ -334,6 +335,15 @@ TEST(Load, converts_dtypes_and_names_what_is_wrong) {
   arch::Architecture tied = golden.architecture;
   tied.tie_word_embeddings = true;
   EXPECT_EQ(failure(tied), "");  // a tied model's file may carry the head
+}
+
+TEST(IsIgnored, HoldsOfMasksThatGpt2FoldersCarry) {
+  const arch::Architecture gpt2 = Golden("gpt2").architecture, llama = Golden("grouped").architecture;
+  for (const char* mask : {"h.0.attn.bias", "transformer.h.1.attn.bias", "h.0.attn.masked_bias"}) {
+    EXPECT_TRUE(is_ignored(mask, gpt2)) << mask;
+    EXPECT_FALSE(is_ignored(mask, llama)) << mask;
+  }
+  EXPECT_FALSE(is_ignored("h.0.attn.c_attn.bias", gpt2));
 }
 
 TEST(LearnedPositions, AreAllThatATextMayHave) {
