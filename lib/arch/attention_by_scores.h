@@ -5,8 +5,8 @@
 
 namespace fathom::arch {
 
-// With a bias by distance, with dropout of probabilities while the model is trained, or with capped scores. Tokens of
-// one row all see each other then: there are no documents end to end.
+// With a bias by distance, with dropout of probabilities while the model is trained, or with capped scores. A row is
+// one text then: there are no documents end to end.
 inline bool attends_by_scores(const Architecture& architecture, bool training) {
   return architecture.relative.has_value() || (training && architecture.dropout > 0) ||
          architecture.layers.front().attention.softcap > 0;
