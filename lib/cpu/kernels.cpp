@@ -2,35 +2,16 @@
 #include "cpu/kernels.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "cpu/exponential.h"
 #include "cpu/row_blocks.h"
 
 namespace fathom::cpu {
 namespace {
-
-// e^x to 2 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, and a polynomial in r (Cephes' expf). The
-// result is at least e^-87.3, so nothing is subnormal; NaN stays NaN, for the clamps let it through.
-inline float exponential(float x) {
-  x = x < -87.3f ? -87.3f : x;
-  x = x > 88.7f ? 88.7f : x;
-  const float n = std::nearbyint(x * 1.44269504f);
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  // n reaches 128 at the upper clamp: two factors keep each exponent in range. A NaN's n is never used as a number.
-  const int32_t exponent = n == n ? static_cast<int32_t>(n) : 0;
-  const int32_t half = exponent / 2;
-  return p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((exponent - half + 127) << 23);
-}
 
 FATHOM_CLONES float squares(const float* x, int64_t n) {
   float sum = 0;
@@ -46,21 +27,9 @@ FATHOM_CLONES float sum(const float* x, int64_t n) {
   return sum;
 }
 
-FATHOM_CLONES float dot(const float* a, const float* b, int64_t n) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 FATHOM_CLONES void add_number(const float* x, float number, float* out, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = x[i] + number;
-}
-
-FATHOM_CLONES void accumulate(const float* x, float* sum, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
 }
 
 FATHOM_CLONES void scale_rows(const float* x, const float* weight, float rstd, float* out, int64_t n) {
@@ -106,22 +75,79 @@ FATHOM_CLONES void rotate_interleaved(const float* x, const float* cos, const fl
   }
 }
 
-FATHOM_CLONES void swiglu_block(const float* gate, const float* up, float* out, int64_t n) {
+struct Slope {
+  float value, slope;
+};
+
+// x * sigmoid(inner(x)): silu, where that is x, and gelu, since (1 + tanh(u)) / 2 = sigmoid(2u).
+template <typename Inner>
+struct Sigmoidal {
+  static float value(float x) { return x / (1.0f + exponential(-Inner::of(x))); }
+  static Slope slope(float x) {
+    const float sigmoid = 1.0f / (1.0f + exponential(-Inner::of(x)));
+    const float value = x * sigmoid;
+    return {value, sigmoid + value * (1.0f - sigmoid) * Inner::slope(x)};
+  }
+};
+struct Itself {
+  static float of(float x) { return x; }
+  static float slope(float /*x*/) { return 1.0f; }
+};
+struct GeluCubic {  // 2 sqrt(2 / pi) (x + 0.044715 x^3)
+  static constexpr float kLinear = 1.5957691216f, kCubic = 0.0713548163f;
+  static float of(float x) { return x * (kLinear + kCubic * x * x); }
+  static float slope(float x) { return kLinear + 3.0f * kCubic * x * x; }
+};
+struct Relu {
+  static float value(float x) { return x < 0 ? 0.0f : x; }
+  static Slope slope(float x) { return {value(x), x <= 0 ? 0.0f : 1.0f}; }
+};
+
+template <typename Function>
+[[gnu::always_inline]] inline void gate_block(const float* gate, const float* up, float* out, int64_t n) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + exponential(-gate[i])) * up[i];
+  for (int64_t i = 0; i < n; ++i) out[i] = Function::value(gate[i]) * up[i];
 }
 
-FATHOM_CLONES void swiglu_block_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
-                                         float* grad_up, int64_t n) {
+template <typename Function>
+[[gnu::always_inline]] inline void gate_block_backward(const float* grad, const float* gate, const float* up,
+                                                       float* grad_gate, float* grad_up, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const float sigmoid = 1.0f / (1.0f + exponential(-gate[i]));
-    const float silu = gate[i] * sigmoid;
+    const Slope made = Function::slope(gate[i]);
     const float upstream = grad[i];
-    grad_gate[i] = upstream * up[i] * (sigmoid + silu * (1.0f - sigmoid));
-    grad_up[i] = upstream * silu;
+    grad_gate[i] = upstream * up[i] * made.slope;
+    grad_up[i] = upstream * made.value;
   }
 }
+
+FATHOM_CLONES void silu_gate(const float* gate, const float* up, float* out, int64_t n) {
+  gate_block<Sigmoidal<Itself>>(gate, up, out, n);
+}
+FATHOM_CLONES void gelu_gate(const float* gate, const float* up, float* out, int64_t n) {
+  gate_block<Sigmoidal<GeluCubic>>(gate, up, out, n);
+}
+FATHOM_CLONES void relu_gate(const float* gate, const float* up, float* out, int64_t n) {
+  gate_block<Relu>(gate, up, out, n);
+}
+FATHOM_CLONES void silu_gate_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
+                                      float* grad_up, int64_t n) {
+  gate_block_backward<Sigmoidal<Itself>>(grad, gate, up, grad_gate, grad_up, n);
+}
+FATHOM_CLONES void gelu_gate_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
+                                      float* grad_up, int64_t n) {
+  gate_block_backward<Sigmoidal<GeluCubic>>(grad, gate, up, grad_gate, grad_up, n);
+}
+FATHOM_CLONES void relu_gate_backward(const float* grad, const float* gate, const float* up, float* grad_gate,
+                                      float* grad_up, int64_t n) {
+  gate_block_backward<Relu>(grad, gate, up, grad_gate, grad_up, n);
+}
+
+// By the number of the activation.
+constexpr std::array kGates = {&silu_gate, &gelu_gate, &relu_gate};
+constexpr std::array kGatesBackward = {&silu_gate_backward, &gelu_gate_backward, &relu_gate_backward};
+static_assert(static_cast<int>(Activation::kSilu) == 0 && static_cast<int>(Activation::kGelu) == 1 &&
+              static_cast<int>(Activation::kRelu) == 2);
 
 FATHOM_CLONES float largest(const float* x, int64_t n) {
   float result = x[0];
@@ -210,24 +236,27 @@ void rotate(Rows in, const float* cos, const float* sin, Rows out, const TurnedH
   }
 }
 
-void swiglu(Rows gate, Rows up, Rows out, int64_t first, int64_t last) {
+void gate(Activation activation, Rows gate, Rows up, Rows out, int64_t first, int64_t last) {
+  const auto block = kGates[static_cast<size_t>(activation)];
   float gate_buffer[kBlock], up_buffer[kBlock], out_buffer[kBlock];
   for (int64_t i = first; i < last; i += kBlock) {
     const int64_t n = std::min(kBlock, last - i);
     float* y = target(out, i, out_buffer);
-    swiglu_block(read(gate, i, n, gate_buffer), read(up, i, n, up_buffer), y, n);
+    block(read(gate, i, n, gate_buffer), read(up, i, n, up_buffer), y, n);
     write(y, out, i, n);
   }
 }
 
-void swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, int64_t first, int64_t last) {
+void gate_backward(Activation activation, Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up,
+                   int64_t first, int64_t last) {
+  const auto block = kGatesBackward[static_cast<size_t>(activation)];
   float grad_buffer[kBlock], gate_buffer[kBlock], up_buffer[kBlock], grad_gate_buffer[kBlock], grad_up_buffer[kBlock];
   for (int64_t i = first; i < last; i += kBlock) {
     const int64_t n = std::min(kBlock, last - i);
     float* to_gate = target(grad_gate, i, grad_gate_buffer);
     float* to_up = target(grad_up, i, grad_up_buffer);
-    swiglu_block_backward(read(grad_out, i, n, grad_buffer), read(gate, i, n, gate_buffer), read(up, i, n, up_buffer),
-                          to_gate, to_up, n);
+    block(read(grad_out, i, n, grad_buffer), read(gate, i, n, gate_buffer), read(up, i, n, up_buffer), to_gate, to_up,
+          n);
     write(to_gate, grad_gate, i, n);
     write(to_up, grad_up, i, n);
   }

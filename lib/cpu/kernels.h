@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "base/activation.h"
+
 namespace fathom::cpu {
 
 // Where rows begin, and of what.
@@ -39,9 +41,10 @@ struct TurnedHeads {
 void rotate(Rows in, const float* cos, const float* sin, Rows out, const TurnedHeads& turned, int64_t positions,
             float direction, int64_t first, int64_t last);
 
-// Elements [first, last): out = gate * sigmoid(gate) * up.
-void swiglu(Rows gate, Rows up, Rows out, int64_t first, int64_t last);
-void swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, int64_t first, int64_t last);
+// Elements [first, last): out = activation(gate) * up.
+void gate(Activation activation, Rows gate, Rows up, Rows out, int64_t first, int64_t last);
+void gate_backward(Activation activation, Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up,
+                   int64_t first, int64_t last);
 
 // Returns the sum over rows [first, last) of logsumexp(logits) - logits[target], rows with target `ignored` left out.
 // gradient_scale: if not 0, the rows become (softmax(logits) - onehot(target)) * gradient_scale, zero where ignored.

@@ -8,21 +8,6 @@
 #include "cpu/row_blocks.h"
 
 namespace fathom::cpu {
-namespace {
-
-FATHOM_CLONES void add(const float* in, float* sum, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) sum[i] += in[i];
-}
-
-FATHOM_CLONES float dot(const float* x, const float* y, int64_t n) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i] * y[i];
-  return sum;
-}
-
-}  // namespace
 
 void sort_by_expert(const int64_t* experts, int64_t pairs, int64_t number, int32_t* pair_of, int32_t* row_of,
                     int64_t* counts) {
@@ -48,7 +33,7 @@ void sum_rows(Rows in, const int32_t* row_of, int64_t per_token, Rows out, int64
       std::fill_n(sum.data(), n, 0.0F);
       for (int64_t k = 0; k < per_token; ++k) {
         const int64_t row = row_of[token * per_token + k];
-        add(read(in, row * width + column, n, buffer.data()), sum.data(), n);
+        accumulate(read(in, row * width + column, n, buffer.data()), sum.data(), n);
       }
       float* values = target(out, token * width + column, buffer.data());
       std::copy_n(sum.data(), n, values);

@@ -73,4 +73,16 @@ void write(const float* values, Rows rows, int64_t first, int64_t n) {
   rows.type == RowType::kF16 ? narrow_to_f16(values, to, n) : narrow_to_bf16(values, to, n);
 }
 
+FATHOM_CLONES float dot(const float* a, const float* b, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+FATHOM_CLONES void accumulate(const float* x, float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+
 }  // namespace fathom::cpu

@@ -23,4 +23,8 @@ const float* read(Rows rows, int64_t first, int64_t n, float* buffer);
 float* target(Rows rows, int64_t first, float* buffer);
 void write(const float* values, Rows rows, int64_t first, int64_t n);
 
+// Of n FP32 values: the sum of a * b, and sum += x.
+float dot(const float* a, const float* b, int64_t n);
+void accumulate(const float* x, float* sum, int64_t n);
+
 }  // namespace fathom::cpu

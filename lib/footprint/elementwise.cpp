@@ -16,13 +16,6 @@ Bytes several(const char* what, const char* source, const StepSizes& step, int64
   return {what, source, {{count, "of"}, {step.tokens, "tokens"}, {width, ""}, {step.compute_bytes, "bytes"}}};
 }
 
-// made: tensors of the backward pass, 4 where one is of the activation, made again.
-Footprint gate_footprint(const StepSizes& step, int64_t width, const char* source, int64_t made) {
-  return elementwise({{several("gate and up", source, step, width, 2)},
-                      {{several("gate, up and their product", source, step, width, 3)}},
-                      {{several("gradients of the gated product, gate and up", kGradientSource, step, width, made)}}});
-}
-
 }  // namespace
 
 Footprint norm_footprint(const StepSizes& step, int64_t width, bool centred) {
@@ -69,14 +62,18 @@ Footprint scale_footprint(const StepSizes& step, int64_t width) {
                       {{several("gradients before and after a scale", kGradientSource, step, width, 2)}}});
 }
 
-Footprint swiglu_footprint(const StepSizes& step, int64_t width) {
-  constexpr const char* kSource = "SwiGLU keeps gate and up, and makes silu again (Shazeer 2020, arXiv 2002.05202)";
-  return gate_footprint(step, width, kSource, step.cuda && !step.own_kernels ? 4 : 3);
+Footprint gate_footprint(const StepSizes& step, int64_t width, Activation activation) {
+  constexpr const char* kSource =
+      "a gate keeps what it reads, and makes its activation again (Shazeer 2020, arXiv 2002.05202)";
+  const bool by_kernel = !step.cuda || (step.own_kernels && activation == Activation::kSilu);
+  const int64_t made = by_kernel ? 3 : 4;  // one is of the activation
+  return elementwise({{several("gate and up", kSource, step, width, 2)},
+                      {{several("gate, up and their product", kSource, step, width, 3)}},
+                      {{several("gradients of the gated product, gate and up", kGradientSource, step, width, made)}}});
 }
 
-Footprint activation_footprint(const StepSizes& step, int64_t width, bool gated) {
+Footprint activation_footprint(const StepSizes& step, int64_t width) {
   constexpr const char* kSource = "an activation is made again from what it read; lib/ops/activation.cpp";
-  if (gated) return gate_footprint(step, width, kSource, 4);
   return elementwise({{several("what an activation reads", kSource, step, width, 1)},
                       {{several("before and after an activation", kSource, step, width, 2)}},
                       {{several("gradients before and after an activation", kGradientSource, step, width, 2)}}});

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/activation.h"
 #include "footprint/footprint.h"
 
 namespace fathom::footprint {
@@ -19,9 +20,9 @@ Footprint split_footprint(const StepSizes& step, int64_t width);
 // In place on its way forwards.
 Footprint scale_footprint(const StepSizes& step, int64_t width);
 
-Footprint swiglu_footprint(const StepSizes& step, int64_t width);
-// Of other activations than silu (ops/activation.h), with a gate or without.
-Footprint activation_footprint(const StepSizes& step, int64_t width, bool gated);
+// activation(gate) * up, and activation(x) (ops/activation.h).
+Footprint gate_footprint(const StepSizes& step, int64_t width, Activation activation);
+Footprint activation_footprint(const StepSizes& step, int64_t width);
 // One byte for each number (ops/dropout.h).
 Footprint dropout_footprint(const StepSizes& step, int64_t width);
 

@@ -1,10 +1,14 @@
-// Activations by LibTorch's operators, computed again in the backward pass.
+// A gate by one kernel that makes its activation again in the backward pass, on CUDA that of silu alone; what there is
+// no kernel for by LibTorch's operators.
 #include "ops/activation.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "ops/swiglu.h"
+#include "ops/cuda_kernels.h"
+#include "ops/rows.h"
+#include "ops/traffic.h"
 
 namespace fathom::ops {
 namespace {
@@ -36,19 +40,38 @@ at::Tensor activate_backward(Activation activation, const at::Tensor& grad, cons
   return grad;
 }
 
+constexpr int64_t kElementsPerTask = 16384;
+
+const CudaKernels* cuda_kernels_of(Activation activation, const at::Tensor& x) {
+  return activation == Activation::kSilu ? cuda_kernels_for(x) : nullptr;
+}
+
 struct Gated : torch::autograd::Function<Gated> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate_TF, const at::Tensor& up_TF,
-                            int64_t activation) {
+                            int64_t number) {
+    const auto activation = static_cast<Activation>(number);
     context->save_for_backward({gate_TF, up_TF});
-    context->saved_data["activation"] = activation;
-    return activate(static_cast<Activation>(activation), gate_TF).mul_(up_TF);
+    context->saved_data["activation"] = number;
+    const CudaKernels* cuda = cuda_kernels_of(activation, gate_TF);
+    if (!has_kernel(gate_TF) && cuda == nullptr) return activate(activation, gate_TF).mul_(up_TF);
+    at::Tensor out_TF = at::empty_like(gate_TF);
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::gated", traffic(gate_TF, up_TF, out_TF));
+    if (cuda != nullptr) {
+      check_launch("swiglu",
+                   cuda->swiglu(rows(gate_TF), rows(up_TF), rows(out_TF), gate_TF.numel(), current_stream(gate_TF)));
+    } else if (gate_TF.is_cpu()) {
+      at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
+        cpu::gate(activation, rows(gate_TF), rows(up_TF), rows(out_TF), first, last);
+      });
+    }
+    return out_TF;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
-    at::Tensor grad_up_TF = activate(activation, saved[0]).mul_(gradients[0]);
-    return {activate_backward(activation, gradients[0] * saved[1], saved[0]), grad_up_TF, at::Tensor()};
+    GateGradients made = gated_backward(activation, gradients[0].contiguous(), saved[0], saved[1]);
+    return {std::move(made.gate_TF), std::move(made.up_TF), at::Tensor()};
   }
 };
 
@@ -68,8 +91,28 @@ struct Activated : torch::autograd::Function<Activated> {
 }  // namespace
 
 at::Tensor gated(Activation activation, const at::Tensor& gate_TF, const at::Tensor& up_TF) {
-  if (activation == Activation::kSilu) return swiglu(gate_TF, up_TF);
   return Gated::apply(gate_TF, up_TF, static_cast<int64_t>(activation));
+}
+
+GateGradients gated_backward(Activation activation, const at::Tensor& grad_TF, const at::Tensor& gate_TF,
+                             const at::Tensor& up_TF) {
+  const CudaKernels* cuda = cuda_kernels_of(activation, gate_TF);
+  if (!has_kernel(gate_TF) && cuda == nullptr) {
+    at::Tensor grad_up_TF = activate(activation, gate_TF).mul_(grad_TF);
+    return {activate_backward(activation, grad_TF * up_TF, gate_TF), grad_up_TF};
+  }
+  at::Tensor grad_gate_TF = at::empty_like(gate_TF), grad_up_TF = at::empty_like(up_TF);
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::gated_backward", traffic(grad_TF, gate_TF, up_TF, grad_gate_TF, grad_up_TF));
+  if (cuda != nullptr) {
+    check_launch("swiglu_backward", cuda->swiglu_backward(rows(grad_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF),
+                                                          rows(grad_up_TF), gate_TF.numel(), current_stream(gate_TF)));
+  } else if (gate_TF.is_cpu()) {
+    at::parallel_for(0, gate_TF.numel(), kElementsPerTask, [&](int64_t first, int64_t last) {
+      cpu::gate_backward(activation, rows(grad_TF), rows(gate_TF), rows(up_TF), rows(grad_gate_TF), rows(grad_up_TF),
+                         first, last);
+    });
+  }
+  return {grad_gate_TF, grad_up_TF};
 }
 
 at::Tensor activated(Activation activation, const at::Tensor& x_TF) {

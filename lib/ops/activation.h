@@ -7,8 +7,15 @@
 
 namespace fathom::ops {
 
-// activation(gate) * up; silu: ops/swiglu.h. Keeps gate and up for the backward pass.
+// activation(gate) * up (Shazeer 2020, arXiv 2002.05202), computed in FP32. Keeps gate and up for the backward pass.
 at::Tensor gated(Activation activation, const at::Tensor& gate_TF, const at::Tensor& up_TF);
+
+// What its backward pass makes of the output's gradient, which is contiguous: the gradients of gate and up.
+struct GateGradients {
+  at::Tensor gate_TF, up_TF;
+};
+GateGradients gated_backward(Activation activation, const at::Tensor& grad_TF, const at::Tensor& gate_TF,
+                             const at::Tensor& up_TF);
 
 // activation(x). Keeps x for the backward pass.
 at::Tensor activated(Activation activation, const at::Tensor& x_TF);

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "ops/activation.h"
 #include "ops/grouped_products.h"
-#include "ops/swiglu.h"
 
 namespace fathom::ops {
 namespace {
@@ -91,7 +91,7 @@ at::Tensor forward_pass(const at::Tensor& x_TD, Kept& kept) {
   kept.gate_RF = at::empty({rows, kept.down.stack.in}, options);
   kept.up_RF = at::empty({rows, kept.down.stack.in}, options);
   kept.gate_up.forward(routes, x_TD.index_select(0, routes.tokens_R), {kept.gate_RF, kept.up_RF});
-  at::Tensor inner_RF = swiglu(kept.gate_RF, kept.up_RF);
+  at::Tensor inner_RF = gated(Activation::kSilu, kept.gate_RF, kept.up_RF);
   if (!kept.needs_any) {
     kept.gate_RF.reset();
     kept.up_RF.reset();
@@ -123,7 +123,7 @@ struct ExpertsFunction : torch::autograd::Function<ExpertsFunction> {
       const at::Tensor grad_RD = upstream[0].index_select(0, routes.tokens_R);
       kept->down.begin_backward(routes, {grad_RD});
       grad_RF = kept->down.backward(routes, {grad_RD});
-      at::Tensor inner_RF = swiglu(kept->gate_RF, kept->up_RF);
+      at::Tensor inner_RF = gated(Activation::kSilu, kept->gate_RF, kept->up_RF);
       if (kept->needs_weights) grad_weights_TK = products_of_rows(inner_RF, grad_RF, routes);
       const at::Tensor weights_R1 = weights_of_rows(routes, inner_RF.scalar_type());
       grad_RF.mul_(weights_R1);
@@ -131,8 +131,8 @@ struct ExpertsFunction : torch::autograd::Function<ExpertsFunction> {
     }
     std::vector<at::Tensor> gs;
     {
-      SwigluGradients of_swiglu = swiglu_backward(grad_RF, kept->gate_RF, kept->up_RF);
-      gs = {std::move(of_swiglu.gate_TF), std::move(of_swiglu.up_TF)};
+      GateGradients of_gate = gated_backward(Activation::kSilu, grad_RF, kept->gate_RF, kept->up_RF);
+      gs = {std::move(of_gate.gate_TF), std::move(of_gate.up_TF)};
     }
     grad_RF.reset();
     kept->down = Matrix();

@@ -137,9 +137,8 @@ class LayerOperators {
       linear(step_, kUp, names.up, before_);
     }
     operators_.push_back({"the gate",
-                          gated && spec_.feed_forward.activation == Activation::kSilu
-                              ? footprint::swiglu_footprint(step_, inner)
-                              : footprint::activation_footprint(step_, inner, gated),
+                          gated ? footprint::gate_footprint(step_, inner, spec_.feed_forward.activation)
+                                : footprint::activation_footprint(step_, inner),
                           {},
                           {}});
     if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});

@@ -12,7 +12,6 @@
 #include "ops/cuda_kernels.h"
 #include "ops/rotary.h"
 #include "ops/rows.h"
-#include "ops/swiglu.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {

@@ -2,10 +2,10 @@
 // precision.
 #include <cmath>
 
+#include "ops/activation.h"
 #include "ops/norm.h"
 #include "ops/rotary.h"
 #include "ops/split_columns.h"
-#include "ops/swiglu.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {
@@ -130,20 +130,33 @@ TEST_P(Elementwise, split_columns) {
   EXPECT_NE(first.data_ptr(), x.data_ptr()) << "of one row too, a part is nobody else's";
 }
 
-TEST_P(Elementwise, swiglu) {
-  const Operator reference = [](const std::vector<at::Tensor>& in) { return at::silu(in[0]) * in[1]; };
-  const Operator ours = [](const std::vector<at::Tensor>& in) { return swiglu(in[0], in[1]); };
-  expect_equal(ours, reference, {draw({37, 91}, type_, 4), draw({37, 91}, type_)});
+at::Tensor reference_of(Activation activation, const at::Tensor& x) {
+  if (activation == Activation::kRelu) return at::relu(x);
+  return activation == Activation::kSilu ? at::silu(x) : at::gelu(x, "tanh");
+}
+
+TEST_P(Elementwise, gated) {
+  for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kRelu}) {
+    const Operator reference = [=](const std::vector<at::Tensor>& in) {
+      return reference_of(activation, in[0]) * in[1];
+    };
+    const Operator ours = [=](const std::vector<at::Tensor>& in) { return gated(activation, in[0], in[1]); };
+    expect_equal(ours, reference, {draw({37, 91}, type_, 4), draw({37, 91}, type_)});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Elementwise, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& info) { return at::toString(info.param); });
 
-TEST(Swiglu, extreme_gates_stay_finite_and_nan_stays_nan) {
+TEST(Gated, extreme_gates_stay_finite_and_nan_stays_nan) {
   const at::Tensor gate = at::tensor({-1000.0f, -90.0f, 0.0f, 90.0f, 1000.0f});
-  const at::Tensor out = swiglu(gate, at::ones_like(gate));
-  EXPECT_TRUE(at::allclose(out, at::silu(gate), 1e-6, 1e-30));
-  EXPECT_TRUE(swiglu(at::full({20}, NAN), at::ones({20})).isnan().all().item<bool>());
+  for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kRelu}) {
+    const at::Tensor out = gated(activation, gate, at::ones_like(gate));
+    EXPECT_TRUE(at::allclose(out, reference_of(activation, gate), 1e-6, 1e-30));
+    EXPECT_TRUE(gated(activation, at::full({20}, NAN), at::ones({20})).isnan().all().item<bool>());
+    const GateGradients made = gated_backward(activation, at::ones_like(gate), gate, at::ones_like(gate));
+    EXPECT_TRUE(made.gate_TF.isfinite().all().item<bool>()) << made.gate_TF;
+  }
 }
 
 TEST(RotaryTable, follows_the_formula_as_it_grows) {
