@@ -1,4 +1,4 @@
-// Scores of a few queries at a time, forward and again backward.
+// Scores of a few queries at a time, forward and again backward: in one pass over them on a CPU, by operators on CUDA.
 #include "footprint/biased_attention.h"
 
 #include <utility>
@@ -6,7 +6,7 @@
 namespace fathom::footprint {
 namespace {
 
-constexpr const char* kAttention = "the scores of a few queries at a time; lib/ops/biased_attention.cpp";
+constexpr const char* kAttention = "the scores of a few queries at a time; lib/ops/attention_scores.cpp";
 
 class Attention {
  public:
@@ -32,25 +32,56 @@ class Attention {
     const Tensors given = {heads("queries, keys and values", 1, 2)};
     const Tensors begun = with(given, {heads("queries, keys and values, copied", reversed + copied, 2 * copied),
                                        heads("output of heads", 1, 0)});
-    std::vector<Tensors> moments = {with(begun, {scores("scores", 4 + narrow())}),
-                                    with(begun, {scores("scores and probabilities in FP32", 8)}),
-                                    with(begun, {scores("probabilities in FP32, and for their product", 4 + narrow()),
-                                                 stretch("output of a few queries")}),
-                                    with(given, {heads("output of heads, in reverse and in order", 2 + reversed, 0)})};
-    if (sizes_.dropout) moments.push_back(with(begun, {scores("probabilities, before and after dropout", 9)}));
+    std::vector<Tensors> moments;
+    for (const Tensors& moment : step_.cuda ? operators_forward() : kernel_forward()) {
+      moments.push_back(with(begun, moment));
+    }
+    moments.push_back(with(given, {heads("output of heads, in reverse and in order", 2 + reversed, 0)}));
+    return moments;
+  }
+
+  std::vector<Tensors> kernel_forward() const {
+    return {{scores("products that become probabilities", compute() + left_out())},
+            {scores("probabilities", compute()), stretch("output of a few queries")}};
+  }
+
+  std::vector<Tensors> operators_forward() const {
+    std::vector<Tensors> moments = {
+        {scores("scores", 4 + narrow())},
+        {scores("scores and probabilities in FP32", 8)},
+        {scores("probabilities in FP32, and for their product", 4 + narrow()), stretch("output of a few queries")}};
+    if (sizes_.dropout) moments.push_back({scores("probabilities, before and after dropout", 9)});
     return moments;
   }
 
   // Where queries come in several goes, the gradients of keys and values are sums in FP32 from the second on.
   std::vector<Tensors> backward() const {
     const bool several = at_once_ < sizes_.queries;
-    const Tensors of_queries = {heads("gradients of queries and of output", 2, 0)};
-    Tensors begun = with(of_queries, {of_keys(several ? 2 : 1, several ? 4 : compute())});
-    const Bytes of_bias = {"gradient of biases by distance",
-                           kAttention,
-                           {{sizes_.heads, "heads"}, {sizes_.queries + sizes_.keys - 1, "distances"}, {4, "bytes"}}};
+    const Tensors begun = {heads("gradients of queries and of output", 2, 0),
+                           of_keys(several ? 2 : 1, several ? 4 : compute())};
+    std::vector<Tensors> moments;
+    for (const Tensors& moment : step_.cuda ? operators_backward() : kernel_backward()) {
+      moments.push_back(with(begun, moment));
+    }
+    return moments;
+  }
+
+  // Gradients of a bias are summed for each row by itself, then over rows.
+  std::vector<Tensors> kernel_backward() const {
+    Tensors begun;
+    if (sizes_.trains_bias) begun.push_back(of_distances("gradients of biases by distance of each row", sizes_.rows));
+    const Tensors both = with(begun, {scores("probabilities and gradients of products", 2 * compute() + left_out())});
+    std::vector<Tensors> moments = {with(both, {stretch("gradients of a few queries")}),
+                                    with(both, {of_keys(1, compute())})};
+    if (sizes_.trains_bias) moments.push_back(with(begun, {of_distances("gradient of biases by distance", 1)}));
+    return moments;
+  }
+
+  std::vector<Tensors> operators_backward() const {
+    Tensors begun;
+    const Bytes of_bias = of_distances("gradient of biases by distance", 1);
     if (sizes_.trains_bias) begun.push_back(of_bias);
-    const int64_t mask = (sizes_.dropout ? 1 : 0) + (sizes_.capped ? 4 : 0);  // and the tanh of scores
+    const int64_t mask = left_out() + (sizes_.capped ? 4 : 0);  // and the tanh of scores
     std::vector<Tensors> moments = {
         with(begun, {scores("probabilities, gradients of them and of scores", 12 + mask)}),
         with(begun, {scores("probabilities and gradients of scores", 8 + narrow() + mask),
@@ -69,12 +100,18 @@ class Attention {
 
   void add_work(Footprint& footprint) const {
     const int64_t pairs = value_of({{groups_, ""}, {sizes_.queries, ""}, {sizes_.keys, ""}});
-    // Scores are written and read by each of the operators around their products.
+    // Scores are written and read by products and by the kernel between them, or by each of the operators there.
     footprint.forward_work = {value_of({{4, ""}, {pairs, ""}, {sizes_.head_size, ""}}),
-                              value_of({{20, ""}, {pairs, ""}})};
+                              value_of({{step_.cuda ? 20 : 4 * compute(), ""}, {pairs, ""}})};
     if (!sizes_.differentiated) return;
     footprint.backward_work.flops = value_of({{10, ""}, {pairs, ""}, {sizes_.head_size, ""}});
-    footprint.backward_work.bytes = value_of({{40, ""}, {pairs, ""}});
+    footprint.backward_work.bytes = value_of({{step_.cuda ? 40 : 9 * compute(), ""}, {pairs, ""}});
+  }
+  int64_t left_out() const { return sizes_.dropout ? 1 : 0; }  // one byte for each probability
+  Bytes of_distances(const char* what, int64_t rows) const {
+    return {what,
+            kAttention,
+            {{rows, "rows"}, {sizes_.heads, "heads"}, {sizes_.queries + sizes_.keys - 1, "distances"}, {4, "bytes"}}};
   }
   int64_t compute() const { return step_.compute_bytes; }
   int64_t narrow() const { return compute() < 4 ? compute() : 0; }

@@ -10,14 +10,20 @@ namespace fathom::ops {
 
 at::Tensor Dropout::draw(const at::Tensor& x, double p) {
   if (p == 0) return x;
-  scale_ = 1 / (1 - p);
   if (x.is_cuda()) {
+    scale_ = 1 / (1 - p);
     at::Tensor kept;
     std::tie(kept, mask_) = at::native_dropout(x, p, /*train=*/true);
     return kept;
   }
-  mask_ = at::empty(x.sizes(), x.options().dtype(at::kBool)).bernoulli_(p);
+  draw_for(x, p);
   return apply(x);
+}
+
+void Dropout::draw_for(const at::Tensor& x, double p) {
+  if (p == 0) return;
+  scale_ = 1 / (1 - p);
+  mask_ = at::empty(x.sizes(), x.options().dtype(at::kBool)).bernoulli_(p);
 }
 
 at::Tensor Dropout::apply(const at::Tensor& x) const {

@@ -28,8 +28,11 @@ BiasedAttentionSizes sizes() {
   return sizes;
 }
 
-StepSizes step(int64_t bytes) {
+enum class By { kKernel, kOperators };  // on a CPU, on CUDA
+
+StepSizes step(int64_t bytes, By by = By::kKernel) {
   StepSizes step;
+  step.cuda = by == By::kOperators;
   step.tokens = 10;
   step.stored_bytes = step.compute_bytes = bytes;
   return step;
@@ -44,36 +47,47 @@ TEST(BiasedAttention, KeepsQueriesKeysAndValues) {
   EXPECT_TRUE(footprint.backward.empty());
 }
 
-// What came and its copies, the output, scores and probabilities in FP32.
+int64_t forward(const StepSizes& step, const BiasedAttentionSizes& sizes) {
+  return widest(biased_attention_footprint(step, sizes).forward);
+}
+int64_t backward(const StepSizes& step, const BiasedAttentionSizes& sizes) {
+  return widest(biased_attention_footprint(step, sizes).backward);
+}
+
+// What came and its copies, the output; by operators scores and probabilities in FP32, by the kernel these in the type
+// of the keys, and what is made of them.
 TEST(BiasedAttention, CopiesWhatItReads) {
-  EXPECT_EQ(widest(biased_attention_footprint(step(4), sizes()).forward),
-            4 * (2 * kQueries + 4 * kKeys + kQueries + 2 * kScores));
+  EXPECT_EQ(forward(step(4), sizes()), 4 * (2 * kQueries + 4 * kKeys + 2 * kQueries + kScores));
+  EXPECT_EQ(forward(step(4, By::kOperators), sizes()), 4 * (2 * kQueries + 4 * kKeys + kQueries + 2 * kScores));
   BiasedAttentionSizes reversed = sizes();
   reversed.by_distance = true;
-  EXPECT_EQ(widest(biased_attention_footprint(step(4), reversed).forward),
-            4 * (3 * kQueries + 4 * kKeys + kQueries + 2 * kScores));
+  EXPECT_EQ(forward(step(4), reversed), 4 * (3 * kQueries + 4 * kKeys + 2 * kQueries + kScores));
+  EXPECT_EQ(forward(step(4, By::kOperators), reversed), 4 * (3 * kQueries + 4 * kKeys + kQueries + 2 * kScores));
   reversed.rows = 1;  // whose heads lie as they are needed
-  EXPECT_EQ(widest(biased_attention_footprint(step(4), reversed).forward),
-            4 * (2 * kQueries + 2 * kKeys + kQueries + 2 * kScores) / 2);
+  EXPECT_EQ(forward(step(4, By::kOperators), reversed), 4 * (2 * kQueries + 2 * kKeys + kQueries + 2 * kScores) / 2);
 }
 
-// The gradients of queries and output, of values, and three tensors of scores.
-TEST(BiasedAttention, ThreeTensorsOfScoresGoBackward) {
-  EXPECT_EQ(widest(biased_attention_footprint(step(4), sizes()).backward), 4 * (2 * kQueries + kKeys + 3 * kScores));
+// The gradients of queries and output, of values, and three tensors of scores; by the kernel two, and the gradients of
+// keys.
+TEST(BiasedAttention, TensorsOfScoresGoBackward) {
+  EXPECT_EQ(backward(step(4), sizes()), 4 * (2 * kQueries + 2 * kKeys + 2 * kScores));
+  EXPECT_EQ(backward(step(4, By::kOperators), sizes()), 4 * (2 * kQueries + kKeys + 3 * kScores));
   BiasedAttentionSizes dropping = sizes();
   dropping.dropout = true;
-  EXPECT_EQ(widest(biased_attention_footprint(step(4), dropping).backward),
-            4 * (2 * kQueries + kKeys + 3 * kScores) + kScores);
-  EXPECT_EQ(widest(biased_attention_footprint(step(2), sizes()).backward), 2 * (2 * kQueries + kKeys) + 12 * kScores);
+  EXPECT_EQ(backward(step(4), dropping), 4 * (2 * kQueries + 2 * kKeys + 2 * kScores) + kScores);
+  EXPECT_EQ(backward(step(4, By::kOperators), dropping), 4 * (2 * kQueries + kKeys + 3 * kScores) + kScores);
+  EXPECT_EQ(backward(step(2), sizes()), 2 * (2 * kQueries + 2 * kKeys) + 4 * kScores);
+  EXPECT_EQ(backward(step(2, By::kOperators), sizes()), 2 * (2 * kQueries + kKeys) + 12 * kScores);
 }
 
-// Of one row its diagonals are the widest: 3 heads x 5 queries x (7 + 5), beside two tensors of scores, and the
-// gradient of 3 x 11 distances with what is added to it.
+// By operators diagonals are the widest of one row: 3 heads x 5 queries x (7 + 5), beside two tensors of scores, and
+// the gradient of 3 x 11 distances with what is added to it.
 TEST(BiasedAttention, GradientsOfABiasAreSummedAlongDiagonals) {
   BiasedAttentionSizes trained = sizes();
   trained.by_distance = trained.trains_bias = true;
   trained.rows = 1;
-  EXPECT_EQ(widest(biased_attention_footprint(step(4), trained).backward),
+  EXPECT_EQ(backward(step(4), trained), 4 * ((2 * kQueries + 2 * kKeys) / 2 + kScores + 3 * 11));
+  EXPECT_EQ(backward(step(4, By::kOperators), trained),
             4 * ((2 * kQueries + kKeys) / 2 + kScores + 3 * 5 * 12 + 2 * 3 * 11));
 }
 

@@ -1,4 +1,5 @@
-// Against the formula over all pairs at once, by autograd.
+// Against the formula over all pairs at once, by autograd: FP32 and 16 bits by the kernel, FP64 by ATen's operators, as
+// on CUDA.
 #include "ops/biased_attention.h"
 
 #include <ATen/ATen.h>
@@ -20,11 +21,11 @@ struct Shape {
 };
 
 struct Inputs {
-  explicit Inputs(const Shape& shape) {
+  explicit Inputs(const Shape& shape, at::ScalarType type = at::kFloat) {
     at::manual_seed(7);
-    q_BTHE = leaf({shape.rows, shape.queries, shape.heads, shape.size});
-    k_BSHE = leaf({shape.rows, shape.keys, shape.heads, shape.size});
-    v_BSHE = leaf({shape.rows, shape.keys, shape.heads, shape.size});
+    q_BTHE = leaf({shape.rows, shape.queries, shape.heads, shape.size}, type);
+    k_BSHE = leaf({shape.rows, shape.keys, shape.heads, shape.size}, type);
+    v_BSHE = leaf({shape.rows, shape.keys, shape.heads, shape.size}, type);
     if (shape.by_distance) {
       numbers_HN = leaf({shape.heads, shape.queries + shape.keys - 1});
       bias.by_distance_HN = numbers_HN;
@@ -38,12 +39,14 @@ struct Inputs {
       bias.hidden_BS.select(0, 0).narrow(0, shape.keys / 2, shape.keys - shape.keys / 2).fill_(true);
     }
   }
-  static at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(); }
+  static at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
+    return at::randn(sizes).to(type).requires_grad_();
+  }
 
   // Of all pairs: j - i + T - 1.
   at::Tensor formula(const at::Tensor& left_out = {}, double dropout = 0) const {
     const int64_t queries = q_BTHE.size(1), keys = k_BSHE.size(1);
-    at::Tensor scores_BHTS = at::einsum("bthe,bshe->bhts", {q_BTHE, k_BSHE});
+    at::Tensor scores_BHTS = at::einsum("bthe,bshe->bhts", {wide(q_BTHE), wide(k_BSHE)});
     if (bias.by_distance_HN.defined()) {
       const at::Tensor places_TS = at::arange(keys).unsqueeze(0) - at::arange(queries).unsqueeze(1) + queries - 1;
       scores_BHTS =
@@ -55,8 +58,9 @@ struct Inputs {
     }
     at::Tensor p_BHTS = scores_BHTS.softmax(-1);
     if (left_out.defined()) p_BHTS = p_BHTS.masked_fill(left_out, 0) / (1 - dropout);
-    return at::einsum("bhts,bshe->bthe", {p_BHTS, v_BSHE}).flatten(2);
+    return at::einsum("bhts,bshe->bthe", {p_BHTS, wide(v_BSHE)}).flatten(2);
   }
+  static at::Tensor wide(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat); }
 
   std::vector<at::Tensor> gradients(const at::Tensor& out) {
     for (at::Tensor* leaf : {&q_BTHE, &k_BSHE, &v_BSHE, &numbers_HN}) {
@@ -74,29 +78,39 @@ struct Inputs {
   Scores bias;
 };
 
-void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
-  EXPECT_LE((actual - expected).norm().item<double>(), 3e-6 * expected.norm().item<double>() + 1e-12);
+void expect_close(const at::Tensor& actual, const at::Tensor& expected, double tolerance = 3e-6) {
+  EXPECT_LE((actual - expected).norm().item<double>(), tolerance * expected.norm().item<double>() + 1e-12);
 }
 
-TEST(BiasedAttention, IsTheFormula) {
+// By the kernel, and by operators.
+class BiasedAttentionOf : public testing::TestWithParam<at::ScalarType> {};
+INSTANTIATE_TEST_SUITE_P(Types, BiasedAttentionOf, testing::Values(at::kFloat, at::kDouble),
+                         [](const auto& info) { return std::string(at::toString(info.param)); });
+
+class BiasedAttentionIn : public testing::TestWithParam<at::ScalarType> {};
+INSTANTIATE_TEST_SUITE_P(Types, BiasedAttentionIn, testing::Values(at::kFloat, at::kDouble, at::kBFloat16, at::kHalf),
+                         [](const auto& info) { return std::string(at::toString(info.param)); });
+
+TEST_P(BiasedAttentionIn, IsTheFormula) {
+  const double tolerance = GetParam() == at::kBFloat16 ? 2e-2 : GetParam() == at::kHalf ? 3e-3 : 3e-6;
   for (const Shape& shape : {Shape{2, 5, 5, 3, 4, true, false, true}, Shape{2, 7, 7, 1, 6, true, true, false},
                              Shape{3, 4, 9, 2, 5, false, false, true}, Shape{1, 1, 6, 2, 3, true, false, false},
                              Shape{2, 3, 1, 2, 8, false, false, false}, Shape{2, 5, 5, 3, 1, true, true, true},
                              Shape{2, 1500, 1501, 2, 3, true, false, true}}) {
     SCOPED_TRACE(shape.queries);
-    Inputs inputs(shape);
+    Inputs inputs(shape, GetParam());
     const at::Tensor expected = inputs.formula();
     const at::Tensor actual = biased_attention(inputs.q_BTHE, inputs.k_BSHE, inputs.v_BSHE, inputs.bias, 0);
     EXPECT_TRUE(actual.is_contiguous());
-    expect_close(actual, expected);
+    expect_close(actual, expected, tolerance);
     const auto wanted = inputs.gradients(expected), made = inputs.gradients(actual);
-    for (size_t i = 0; i < wanted.size(); ++i) expect_close(made[i], wanted[i]);
+    for (size_t i = 0; i < wanted.size(); ++i) expect_close(made[i], wanted[i], tolerance);
   }
   EXPECT_LT(footprint::queries_at_once(2 * 2, 1500, 1501), 1500) << "the last case is of several stretches";
 }
 
 // Heads that share keys, scaled and capped scores, and what a causal window lets be seen, in several stretches too.
-TEST(BiasedAttention, CapsTheScoresOfHeadsThatShareKeys) {
+TEST_P(BiasedAttentionOf, CapsTheScoresOfHeadsThatShareKeys) {
   struct Case {
     int64_t queries, keys, window;
     double softcap;
@@ -106,9 +120,9 @@ TEST(BiasedAttention, CapsTheScoresOfHeadsThatShareKeys) {
     SCOPED_TRACE(queries);
     constexpr int64_t kRows = 2, kHeads = 4, kKeyHeads = 2, kSize = 3;
     at::manual_seed(9);
-    const at::Tensor q_BTHE = Inputs::leaf({kRows, queries, kHeads, kSize});
-    const at::Tensor k_BSKE = Inputs::leaf({kRows, keys, kKeyHeads, kSize});
-    const at::Tensor v_BSKE = Inputs::leaf({kRows, keys, kKeyHeads, kSize});
+    const at::Tensor q_BTHE = Inputs::leaf({kRows, queries, kHeads, kSize}, GetParam());
+    const at::Tensor k_BSKE = Inputs::leaf({kRows, keys, kKeyHeads, kSize}, GetParam());
+    const at::Tensor v_BSKE = Inputs::leaf({kRows, keys, kKeyHeads, kSize}, GetParam());
     const Scores scores{causal_by_distance(kHeads, queries, keys, window, at::kCPU), {}, 0.7, softcap};
     const at::Tensor actual = biased_attention(q_BTHE, k_BSKE, v_BSKE, scores, 0);
 
@@ -138,10 +152,10 @@ TEST(BiasedAttention, CapsTheScoresOfHeadsThatShareKeys) {
 }
 
 // What is left out in the forward pass is left out in the backward pass, and the generator goes on where it was.
-TEST(BiasedAttention, LeavesTheSameOutTwice) {
+TEST_P(BiasedAttentionOf, LeavesTheSameOutTwice) {
   constexpr double kDropout = 0.3;
   const Shape shape{2, 6, 8, 2, 4, false, false, true};
-  Inputs inputs(shape);
+  Inputs inputs(shape, GetParam());
   at::manual_seed(11);
   const at::Tensor left_out = at::empty({4, 6, 8}, at::kBool).bernoulli_(kDropout).view({2, 2, 6, 8});
   at::manual_seed(11);
