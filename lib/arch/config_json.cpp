@@ -26,6 +26,16 @@ bool ConfigJson::is_null(const std::string& key) const {
   return found != config_.end() && found->is_null();
 }
 
+std::string ConfigJson::either(const std::string& key, const std::string& other_name) const {
+  const Json *value = find(key), *other = find(other_name);
+  if (value != nullptr && other != nullptr && *value != *other) {
+    refuse(other_name,
+           other->dump().substr(0, 80) + " is not what " + key + " says, which transformers takes for the same",
+           "leave one of the two out");
+  }
+  return other != nullptr && value == nullptr ? other_name : key;
+}
+
 std::optional<int64_t> ConfigJson::integer(const std::string& key) const {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
@@ -36,6 +46,12 @@ int64_t ConfigJson::size(const std::string& key, std::optional<int64_t> fallback
   if (const Json* value = find(key)) return as_size(key, *value);
   if (!fallback) refuse(key, "is missing");
   return *fallback;
+}
+
+int64_t ConfigJson::layers(const std::string& key, std::optional<int64_t> fallback) const {
+  const int64_t layers = size(key, fallback);
+  if (layers > kMaxLayers) refuse(key, "expected at most " + std::to_string(kMaxLayers));
+  return layers;
 }
 
 double ConfigJson::number(const std::string& key, double fallback, double least) const {

@@ -14,6 +14,7 @@ namespace fathom::arch {
 class ConfigJson {
  public:
   static constexpr int64_t kMaxSize = int64_t{1} << 31;  // of any one dimension
+  static constexpr int64_t kMaxLayers = 10'000;          // of a stack
 
   // config must outlive this. Throws Error unless it is an object.
   ConfigJson(const Json& config, std::string_view origin);
@@ -23,11 +24,16 @@ class ConfigJson {
   // Null if the key is absent or null; `is_null` tells the two apart.
   const Json* find(const std::string& key) const;
   bool is_null(const std::string& key) const;
+  // Of a key that transformers' attribute_map gives another name, the name that is there. Throws where both are, and
+  // differ.
+  std::string either(const std::string& key, const std::string& other_name) const;
 
   // Absent or null: nothing.
   std::optional<int64_t> integer(const std::string& key) const;
   // 1 to kMaxSize. Throws where there is neither the key nor a fallback.
   int64_t size(const std::string& key, std::optional<int64_t> fallback = std::nullopt) const;
+  // Likewise 1 to kMaxLayers.
+  int64_t layers(const std::string& key, std::optional<int64_t> fallback = std::nullopt) const;
   // Finite and at least `least`.
   double number(const std::string& key, double fallback, double least) const;
   bool flag(const std::string& key) const;  // absent: false

@@ -74,6 +74,7 @@ struct Family {
   int64_t sliding_window = 4096;                                   // 0: none
   int64_t full_attention_every = 0;                                // 0: no layer attends to everything
   bool full_attention_first = false;                               // of each group of so many; else its last
+  bool sliding_window_pattern = false;                             // a key that says another number than that
   bool tie_word_embeddings = false;
   std::optional<int64_t> bos_token_id = std::nullopt, pad_token_id = std::nullopt;
   std::vector<int64_t> eos_token_ids = {};

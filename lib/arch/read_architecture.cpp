@@ -17,7 +17,6 @@
 namespace fathom::arch {
 namespace {
 
-constexpr int64_t kMaxLayers = 10'000;
 constexpr char kFullAttention[] = "full_attention", kSlidingAttention[] = "sliding_attention";
 
 std::string known_families() {
@@ -106,8 +105,7 @@ std::vector<LayerSpec> read_layers(const ConfigJson& config, const Family& famil
   layer.feed_forward.fused = family.fused_feed_forward;
   layer.feed_forward.activation = family.activation;
   layer.feed_forward.width = config.size("intermediate_size");
-  const int64_t layers = config.size("num_hidden_layers");
-  if (layers > kMaxLayers) config.refuse("num_hidden_layers", "expected at most 10000");
+  const int64_t layers = config.layers("num_hidden_layers");
   read_heads(config, family, hidden_size, layer.attention);
   read_biases(config, family, layer);
   return std::vector<LayerSpec>(static_cast<size_t>(layers), layer);
@@ -178,7 +176,9 @@ std::optional<std::vector<bool>> read_layer_types(const ConfigJson& config, size
 // Whether a layer sees everything where layer_types is silent.
 bool attends_to_all(const ConfigJson& config, const Family& family, int64_t layer) {
   if (family.full_attention_every == 0) return false;
-  const int64_t every = config.size("sliding_window_pattern", family.full_attention_every);
+  const int64_t every = family.sliding_window_pattern
+                            ? config.size("sliding_window_pattern", family.full_attention_every)
+                            : family.full_attention_every;
   return (family.full_attention_first ? layer : layer + 1) % every == 0;
 }
 

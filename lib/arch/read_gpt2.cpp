@@ -6,8 +6,6 @@
 namespace fathom::arch {
 namespace {
 
-constexpr int64_t kMaxLayers = 10'000;
-
 double read_dropout(const ConfigJson& config) {
   const double rate = config.number("resid_pdrop", 0.1, 0);
   if (rate >= 1) config.refuse("resid_pdrop", "expected less than 1");
@@ -30,10 +28,11 @@ void read_gpt2(const ConfigJson& config, Architecture& architecture) {
     config.refuse("activation_function", name->dump().substr(0, 80) + " is not supported (only gelu_new)");
   }
   architecture.vocab_size = config.size("vocab_size", 50257);
-  architecture.hidden_size = config.size("n_embd", 768);
+  architecture.hidden_size = config.size(config.either("n_embd", "hidden_size"), 768);
   LayerSpec layer;
   layer.naming = Naming::kGpt2;
-  layer.attention.heads = layer.attention.key_value_heads = config.size("n_head", 12);
+  layer.attention.heads = layer.attention.key_value_heads =
+      config.size(config.either("n_head", "num_attention_heads"), 12);
   if (architecture.hidden_size % layer.attention.heads != 0) config.refuse("n_head", "does not divide n_embd");
   layer.attention.head_dim = architecture.hidden_size / layer.attention.heads;
   layer.attention.input_bias = layer.attention.output_bias = layer.feed_forward.bias = true;
@@ -41,13 +40,12 @@ void read_gpt2(const ConfigJson& config, Architecture& architecture) {
   layer.feed_forward.width = config.size("n_inner", 4 * architecture.hidden_size);
   layer.feed_forward.gated = false;
   layer.feed_forward.activation = Activation::kGelu;
-  const int64_t layers = config.size("n_layer", 12);
-  if (layers > kMaxLayers) config.refuse("n_layer", "expected at most 10000");
+  const int64_t layers = config.layers(config.either("n_layer", "num_hidden_layers"), 12);
   architecture.layers.assign(static_cast<size_t>(layers), layer);
   architecture.learned_positions = architecture.centred_norms = architecture.biased_norms = true;
   architecture.norm_eps = config.number("layer_norm_epsilon", 1e-5, 0);
   architecture.dropout = read_dropout(config);
-  architecture.max_position_embeddings = config.size("n_positions", 1024);
+  architecture.max_position_embeddings = config.size(config.either("n_positions", "max_position_embeddings"), 1024);
   architecture.initializer_range = config.number("initializer_range", 0.02, 0);
   architecture.tie_word_embeddings =
       config.find("tie_word_embeddings") == nullptr || config.flag("tie_word_embeddings");

@@ -8,8 +8,6 @@
 namespace fathom::arch {
 namespace {
 
-constexpr int64_t kMaxLayers = 10'000;
-
 struct Projection {
   const char* name;
   bool gated;
@@ -48,17 +46,17 @@ void read_t5(const ConfigJson& config, Architecture& architecture) {
   };
   if (!says("is_encoder_decoder", true)) config.refuse("is_encoder_decoder", "false is not supported");
   architecture.vocab_size = config.size("vocab_size", 32128);
-  architecture.hidden_size = config.size("d_model", 512);
+  architecture.hidden_size = config.size(config.either("d_model", "hidden_size"), 512);
   LayerSpec layer;
   layer.naming = Naming::kT5;
-  layer.attention.heads = layer.attention.key_value_heads = config.size("num_heads", 8);
-  layer.attention.head_dim = config.size("d_kv", 64);
+  layer.attention.heads = layer.attention.key_value_heads =
+      config.size(config.either("num_heads", "num_attention_heads"), 8);
+  layer.attention.head_dim = config.size(config.either("d_kv", "head_dim"), 64);
   layer.attention.scaled = false;
   layer.feed_forward = read_feed_forward(config);
-  const int64_t encoder_layers = config.size("num_layers", 6);
-  const int64_t decoder_layers = config.size("num_decoder_layers", encoder_layers);
-  if (encoder_layers > kMaxLayers) config.refuse("num_layers", "expected at most 10000");
-  if (decoder_layers > kMaxLayers) config.refuse("num_decoder_layers", "expected at most 10000");
+  const int64_t encoder_layers = config.layers(config.either("num_layers", "num_hidden_layers"), 6);
+  // A decoder of which nothing is said is as deep as num_layers says, by that name alone.
+  const int64_t decoder_layers = config.layers("num_decoder_layers", config.layers("num_layers", 6));
   architecture.layers.assign(static_cast<size_t>(encoder_layers), layer);
   layer.cross = true;
   architecture.layers.insert(architecture.layers.end(), static_cast<size_t>(decoder_layers), layer);

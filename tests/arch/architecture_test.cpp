@@ -185,6 +185,23 @@ TEST(T5, HasHeadsOfAnySizeAndTwoNumbersOfLayers) {
   EXPECT_EQ(read_t5_with(R"({"num_layers": 4, "num_decoder_layers": null})").num_hidden_layers(), 8);
 }
 
+// As transformers' attribute_map has them.
+TEST(T5, ReadsTheOtherNamesOfItsKeys) {
+  EXPECT_EQ(read_t5_with(R"({"hidden_size": 24, "num_attention_heads": 3, "head_dim": 5, "num_hidden_layers": 6})"),
+            read_t5_with(R"({"d_model": 24, "num_heads": 3, "d_kv": 5})"));
+  EXPECT_EQ(read_t5_with(R"({"d_model": 24, "hidden_size": 24})"), read_t5_with(R"({"d_model": 24})"));
+  const Architecture silent = read_t5_with(R"({"num_hidden_layers": 2})");
+  EXPECT_EQ(silent.encoder->layers, 2);
+  EXPECT_EQ(silent.num_hidden_layers(), 2 + 6) << "there a decoder without a key goes by num_layers alone";
+  for (const auto& [key, other] : {std::pair("d_model", "hidden_size"),
+                                   {"num_heads", "num_attention_heads"},
+                                   {"d_kv", "head_dim"},
+                                   {"num_layers", "num_hidden_layers"}}) {
+    EXPECT_THAT(refusal(t5_with("{\"" + std::string(key) + "\": 6, \"" + other + "\": 3}")),
+                HasSubstr("config.json: " + std::string(other) + ": 3 is not what " + key + " says"));
+  }
+}
+
 TEST(T5, TellsATiedHeadFromAScaledOne) {
   struct Form {
     const char* says;

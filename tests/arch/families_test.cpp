@@ -253,6 +253,13 @@ TEST(Families, HavePositionsByTypeOfLayer) {
   EXPECT_THAT(windows_of(read("gemma3_text", R"({"num_hidden_layers": 4, "sliding_window_pattern": 2})")),
               ElementsAre(4096, 0, 4096, 0));
   EXPECT_THAT(windows_of(read("olmo3", R"({"num_hidden_layers": 5})")), ElementsAre(4096, 4096, 4096, 0, 4096));
+  EXPECT_THAT(windows_of(read("cohere2", R"({"num_hidden_layers": 3, "sliding_window_pattern": 2})")),
+              ElementsAre(4096, 0, 4096));
+  for (const char* family : {"gemma2", "olmo3", "cwm"}) {  // whose classes in transformers have no such key
+    EXPECT_EQ(read(family, R"({"num_hidden_layers": 6, "sliding_window_pattern": 3})"),
+              read(family, R"({"num_hidden_layers": 6})"))
+        << family;
+  }
 }
 
 TEST(Families, ScaleAsTheirKeysSay) {

@@ -36,6 +36,18 @@ TEST(ReadGpt2, HasTheDefaultsOfTransformers) {
   EXPECT_THAT(read(R"({"vocab_size": 99})").eos_token_ids, testing::IsEmpty()) << "beyond this vocabulary";
 }
 
+TEST(ReadGpt2, ReadsTheOtherNamesOfItsKeys) {
+  const auto bare = [](const char* more) {
+    Json config = parse_json(R"({"model_type": "gpt2"})", "config.json");
+    config.update(parse_json(more, "more"));
+    return parse_architecture(config, "config.json");
+  };
+  EXPECT_EQ(bare(R"({"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3,
+                     "max_position_embeddings": 64})"),
+            bare(R"({"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 64})"));
+  EXPECT_EQ(read(R"({"num_attention_heads": 3})"), read("{}")) << "twice the same";
+}
+
 TEST(ReadGpt2, NamesAsHuggingFaceAndStoresMatricesByWhatTheyRead) {
   const Architecture architecture = read("{}");
   std::vector<std::string> names;
@@ -76,6 +88,10 @@ TEST(ReadGpt2, RefusesByKeyWhatItCannotExpress) {
       {R"({"scale_attn_by_inverse_layer_idx": true})", "scale_attn_by_inverse_layer_idx"},
       {R"({"add_cross_attention": true})", "add_cross_attention"},
       {R"({"n_layer": 20000})", "n_layer"},
+      {R"({"num_attention_heads": 4})", "num_attention_heads"},
+      {R"({"hidden_size": 24})", "hidden_size"},
+      {R"({"num_hidden_layers": 2})", "num_hidden_layers"},
+      {R"({"n_positions": 64, "max_position_embeddings": 128})", "max_position_embeddings"},
       {R"({"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true}})", "quantization_config"},
   };
   for (const auto& [more, key] : cases) {

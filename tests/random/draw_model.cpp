@@ -47,7 +47,7 @@ void draw_window(Json& model, const arch::Family& family, Dice& dice) {
   const int64_t window = dice.one_of<int64_t>({1, 7, 16, 17, 64, 90, 256});
   if (family.windows == arch::Windows::kEveryLayer || family.windows == arch::Windows::kNamedLayers) {
     model["sliding_window"] = dice.chance(0.2) ? Json(nullptr) : Json(window);
-    if (family.full_attention_every > 0 && dice.chance(0.5)) model["sliding_window_pattern"] = dice.between(1, 3);
+    if (family.sliding_window_pattern && dice.chance(0.5)) model["sliding_window_pattern"] = dice.between(1, 3);
   } else if (family.windows == arch::Windows::kEveryIfAsked) {
     model["use_sliding_window"] = dice.chance(0.5);
     model["sliding_window"] = window;
