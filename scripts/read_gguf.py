@@ -690,15 +690,13 @@ RANDOM = {
     "t5": ("t5", dict(num_layers=2, d_kv=24, tie_word_embeddings=False, feed_forward_proj="relu")),
     "t5-gated": ("t5", dict(num_layers=3, num_decoder_layers=2, d_kv=24, tie_word_embeddings=False, feed_forward_proj="gated-gelu")),
     "olmo2": ("gpt2", dict(num_key_value_heads=2, tie_word_embeddings=False, eos_token_id=756)),
-    "gemma3_text": ("fixture", dict(num_key_value_heads=2, head_dim=32, query_pre_attn_scalar=32, num_hidden_layers=3, sliding_window=6,
-                                    layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters={
+    "gemma3_text": ("fixture", dict(num_key_value_heads=2, head_dim=32, query_pre_attn_scalar=32, num_hidden_layers=6, sliding_window=6, rope_parameters={
         "full_attention": {"rope_type": "linear", "rope_theta": 1e5, "factor": 8.0},
         "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}}, **SMALL_IDS | dict(pad_token_id=800))),
     "long": ("fixture", dict(num_key_value_heads=2, sliding_window=None, original_max_position_embeddings=8, rope_parameters={
         "rope_type": "longrope", "rope_theta": 1e3, "partial_rotary_factor": 0.75, "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
         "long_factor": [1.0, 2.0, 3.5, 6.0, 9.0, 9.5]}, **SMALL_IDS | dict(pad_token_id=800))),
-    "olmo3": ("gpt2", dict(num_key_value_heads=2, tie_word_embeddings=False, eos_token_id=756, num_hidden_layers=3, sliding_window=5,
-                           layer_types=["full_attention", "sliding_attention", "full_attention"], rope_parameters={
+    "olmo3": ("gpt2", dict(num_key_value_heads=2, tie_word_embeddings=False, eos_token_id=756, num_hidden_layers=4, sliding_window=5, rope_parameters={
         "full_attention": {"rope_type": "yarn", "rope_theta": 5e3, "factor": 4.0, "original_max_position_embeddings": 24, "attention_factor": 1.3},
         "sliding_attention": {"rope_type": "default", "rope_theta": 5e3}})),
     "granite": ("gpt2", dict(num_key_value_heads=2, attention_multiplier=0.3, embedding_multiplier=3.0, residual_multiplier=0.4,

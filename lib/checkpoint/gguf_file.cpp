@@ -86,10 +86,13 @@ class ModelContents {
   const TensorSource& source(const std::string& name) const {
     const auto found = by_name_.find(name);
     if (found != by_name_.end()) return *found->second;
-    throw Error(folder_.string() + ": there is no tensor " + name, "check that config.json belongs to the weights");
+    refuse("there is no tensor " + name);
   }
   const TensorSource& embedding() const {
-    return source(parts_of(arch::parameter_specs(architecture_).front()).front().name);
+    const auto found = std::find_if(by_name_.begin(), by_name_.end(),
+                                    [](const auto& each) { return arch::is_stored_embedding(each.first); });
+    if (found == by_name_.end()) refuse("there is no embedding");
+    return *found->second;
   }
 
   Contents list(const gguf::FileType& type) {
@@ -113,6 +116,10 @@ class ModelContents {
   }
 
  private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(folder_.string() + ": " + what, "check that config.json belongs to the weights");
+  }
+
   void add(Contents& contents, const arch::ParameterSpec& spec, gguf::FileTensor tensor, const gguf::FileType& type,
            bool is_head, double scale) {
     GgufRows rows = rows_of(spec, tensor);
@@ -141,8 +148,7 @@ class ModelContents {
       const TensorSource& from = source(part.name);
       if (spec.has_row_per_token()) part.shape[0] = part.rows = embedding().shape.front();
       if (from.shape != part.shape) {
-        throw Error(folder_.string() + ": tensor " + part.name + " has another shape than config.json says",
-                    "check that config.json belongs to the weights");
+        refuse("tensor " + part.name + " has another shape than config.json says");
       }
       used_.insert(part.name);
       rows.sources.push_back(from);
@@ -165,8 +171,7 @@ class ModelContents {
   void refuse_leftovers() const {
     for (const auto& [name, source] : by_name_) {
       if (used_.contains(name) || model::is_ignored(name, architecture_)) continue;
-      throw Error(folder_.string() + ": tensor " + name + " has no place in " + architecture_.family,
-                  "check that config.json belongs to the weights");
+      refuse("tensor " + name + " has no place in " + architecture_.family);
     }
   }
 

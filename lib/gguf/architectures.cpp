@@ -35,10 +35,15 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
      .name = "gemma3",
      .yarn = false,
      .free_head_size = true,
-     .windows = WindowedLayers::kOwnTheta},
+     .windows = WindowedLayers::kOwnTheta,
+     .full_attention_every = 6},
     {.family = "Phi3ForCausalLM", .name = "phi3", .longrope = true},
     {.family = "Olmo2ForCausalLM", .name = "olmo2", .needs_head = true},
-    {.family = "Olmo3ForCausalLM", .name = "olmo2", .needs_head = true, .windows = WindowedLayers::kSameTheta},
+    {.family = "Olmo3ForCausalLM",
+     .name = "olmo2",
+     .needs_head = true,
+     .windows = WindowedLayers::kSameTheta,
+     .full_attention_every = 4},
     {.family = "GraniteForCausalLM",
      .name = "granite",
      .rotates_neighbours = true,
@@ -83,7 +88,8 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
      .yarn = false,
      .free_head_size = true,
      .needs_tied_head = true,
-     .windows = WindowedLayers::kSameRotary},
+     .windows = WindowedLayers::kSameRotary,
+     .full_attention_every = 2},
     {.family = "Cohere2ForCausalLM",
      .name = "cohere2",
      .rotates_neighbours = true,
@@ -91,7 +97,8 @@ constexpr LlamaCppArchitecture kArchitectures[] = {
      .yarn = false,
      .needs_tied_head = true,
      .head_scale = HeadScale::kMultiplies,
-     .windows = WindowedLayers::kSameRotary},
+     .windows = WindowedLayers::kSameRotary,
+     .full_attention_every = 4},
     {.family = "GPT2LMHeadModel", .name = "gpt2", .output_bias = true},
     {.family = "T5ForConditionalGeneration", .name = "t5", .free_head_size = true},
 };
@@ -143,10 +150,20 @@ void check_stretch(const Rotary& rotary, const LlamaCppArchitecture& target, con
         "by yarn with another beta_fast or beta_slow than 32 and 1");
 }
 
-// Where layers with a sliding window turn heads otherwise than the graph does.
+// Where other layers have a sliding window, or turn heads with it otherwise. A file cannot say which layers have one:
+// of attention.sliding_window_pattern llama.cpp reads a number, and leaves the list unread that its converters write.
 void check_windows(const Architecture& model, const LlamaCppArchitecture& target, const std::string& where) {
+  if (target.windows == WindowedLayers::kIgnored || model.sliding_window() == 0) return;
+  for (int64_t layer = 0; layer < model.num_hidden_layers(); ++layer) {
+    const bool slides = model.layers[static_cast<size_t>(layer)].attention.window > 0;
+    if (slides != ((layer + 1) % target.full_attention_every != 0)) {
+      refuse(target, where,
+             "layer_types or sliding_window_pattern gives other layers a sliding window than all but one in " +
+                 std::to_string(target.full_attention_every));
+    }
+  }
   const std::optional<Rotary> windowed = windowed_rotary_of(model);
-  if (!windowed || target.windows == WindowedLayers::kIgnored) return;
+  if (!windowed) return;
   Rotary expected = rotary_of(model);
   if (target.windows != WindowedLayers::kSameRotary) {
     expected.scaling = std::monostate();

@@ -41,6 +41,7 @@ struct LlamaCppArchitecture {
   bool multipliers = false;                  // Granite's, of the embedding, of scores and of what is added
   HeadScale head_scale = HeadScale::kNever;  // else the head's own numbers are scaled
   WindowedLayers windows = WindowedLayers::kIgnored;
+  int64_t full_attention_every = 0;  // where it reads a window, the last of so many layers sees everything
   std::optional<bool> normalised_experts = std::nullopt;  // whether their weights add up to one; unset: it has none
 };
 

@@ -18,6 +18,7 @@
 #include "gguf/model_keys.h"
 #include "quant/ggml_blocks.h"
 #include "weights/gguf_writer.h"
+#include "weights/safetensors.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -109,6 +110,15 @@ class GgufFileTest : public testing::Test {
       return error.what();
     }
   }
+  // "35 tensors" of the source, which is one file.
+  std::string tensor_count() const {
+    const weights::SafetensorsFile file(request_.source / "model.safetensors");
+    return std::to_string(file.tensors().size()) + " tensors";
+  }
+  static std::string in_fp32(const at::Tensor& tensor) {
+    const at::Tensor wide = tensor.to(at::kFloat).contiguous();
+    return {static_cast<const char*>(wide.const_data_ptr()), wide.nbytes()};
+  }
   // Of a matrix whose heads of 32 rows llama.cpp has with their halves taking turns.
   static at::Tensor in_turns(const at::Tensor& matrix_ND) {
     return matrix_ND.view({-1, 2, 16, matrix_ND.size(1)}).transpose(1, 2).reshape_as(matrix_ND);
@@ -141,18 +151,22 @@ class GgufFileTest : public testing::Test {
     fs::remove(root_ / "expected");
     return content;
   }
-  // Of the whole model, whose matrices are of one type, the head's of another, and whose down_proj is of a third.
-  std::string model_file(uint32_t number, GgufType matrices, GgufType head, GgufType down) {
+  // Of a model without a tokenizer; number: of the file's type.
+  weights::GgufKeys keys_of(const char* name, int64_t vocabulary, uint32_t number) const {
     const arch::Architecture architecture = arch::parse_architecture(config_, "config.json");
-    weights::GgufKeys keys = {{"general.architecture", std::string("llama")},
+    weights::GgufKeys keys = {{"general.architecture", std::string(name)},
                               {"general.type", std::string("model")},
                               {"general.name", name_},
                               {"general.quantization_version", uint32_t{2}}};
-    for (const auto& key : gguf::model_keys(architecture, gguf::llama_cpp_architecture(architecture, ""), kTokens)) {
+    for (const auto& key : gguf::model_keys(architecture, gguf::llama_cpp_architecture(architecture, ""), vocabulary)) {
       keys.push_back(key);
     }
     keys.emplace_back("general.file_type", number);
     keys.emplace_back("tokenizer.ggml.model", std::string("none"));
+    return keys;
+  }
+  // Of the whole model, whose matrices are of one type, the head's of another, and whose down_proj is of a third.
+  std::string model_file(uint32_t number, GgufType matrices, GgufType head, GgufType down) {
     std::vector<Expected> tensors = {
         {"token_embd.weight", tensor("embed_tokens.weight"), matrices},
         {"blk.0.attn_norm.weight", tensor("input_layernorm.weight"), GgufType::kF32},
@@ -166,7 +180,7 @@ class GgufFileTest : public testing::Test {
         {"blk.0.ffn_down.weight", tensor("down_proj.weight"), down},
         {"output_norm.weight", tensor("model.norm.weight"), GgufType::kF32},
         {"output.weight", tensor("lm_head.weight"), head}};
-    return file_of(keys, tensors);
+    return file_of(keys_of("llama", kTokens, number), tensors);
   }
 
   fs::path root_;
@@ -223,10 +237,6 @@ TEST_F(GgufFileTest, ScalesAHeadByItself) {
 // Mixtral's folders have a matrix for each expert, Granite's two tensors of all.
 TEST_F(GgufFileTest, StacksExperts) {
   request_.gguf_type = "f32";
-  const auto bytes_of = [](const at::Tensor& tensor) {
-    const at::Tensor wide = tensor.to(at::kFloat).contiguous();
-    return std::string(static_cast<const char*>(wide.const_data_ptr()), wide.nbytes());
-  };
   const auto stored = [&](const std::string& name) {
     const weights::ModelFolder folder(request_.source);
     const auto entry = folder.find(name);
@@ -238,7 +248,7 @@ TEST_F(GgufFileTest, StacksExperts) {
   for (const char* matrix : {"w1", "w2", "w3"}) {
     std::string all;
     for (int expert = 0; expert < 4; ++expert) {
-      all += bytes_of(
+      all += in_fp32(
           stored("model.layers.1.block_sparse_moe.experts." + std::to_string(expert) + "." + matrix + ".weight"));
     }
     EXPECT_NE(content.find(all), std::string::npos) << matrix;
@@ -248,31 +258,75 @@ TEST_F(GgufFileTest, StacksExperts) {
   export_model(request_);
   content = read_file(request_.out);
   const at::Tensor gate_up_NFD = stored("model.layers.0.block_sparse_moe.input_linear.weight");
-  for (const at::Tensor& half : gate_up_NFD.chunk(2, 1)) EXPECT_NE(content.find(bytes_of(half)), std::string::npos);
+  for (const at::Tensor& half : gate_up_NFD.chunk(2, 1)) EXPECT_NE(content.find(in_fp32(half)), std::string::npos);
   const at::Tensor down_NDF = stored("model.layers.0.block_sparse_moe.output_linear.weight");
-  EXPECT_NE(content.find(bytes_of(down_NDF)), std::string::npos);
+  EXPECT_NE(content.find(in_fp32(down_NDF)), std::string::npos);
   // The router stays in FP32 where matrices do not.
   request_.gguf_type = "q8_0";
   request_.out = root_ / "quantized.gguf";
   export_model(request_);
   const at::Tensor router_ND = stored("model.layers.0.block_sparse_moe.router.layer.weight");
-  EXPECT_NE(read_file(request_.out).find(bytes_of(router_ND)), std::string::npos);
+  EXPECT_NE(read_file(request_.out).find(in_fp32(router_ND)), std::string::npos);
 }
 
-// Its norms multiply by one more than what is stored.
+// Its norms multiply by one more than what is stored; its head is its embedding.
 TEST_F(GgufFileTest, AddsGemmasOffsetToNorms) {
-  const fs::path golden = FATHOM_SOURCE_DIR "/tests/model/golden/gemma3";
-  Json config = read_json(golden / "config.json");
-  config["query_pre_attn_scalar"] = config["head_dim"];
-  put("base/config.json", format_json(config));
-  fs::copy_file(golden / "model.safetensors", root_ / "base/model.safetensors", fs::copy_options::overwrite_existing);
-  EXPECT_EQ(refusal(), "");
+  for (const auto& [family, name] : {std::pair("gemma2", "model.layers.2.post_feedforward_layernorm.weight"),
+                                     {"gemma3", "model.layers.2.self_attn.k_norm.weight"}}) {
+    const fs::path golden = fs::path(FATHOM_SOURCE_DIR "/tests/model/golden") / family;
+    Json config = read_json(golden / "config.json");
+    config["query_pre_attn_scalar"] = config["head_dim"];
+    put("base/config.json", format_json(config));
+    fs::copy_file(golden / "model.safetensors", root_ / "base/model.safetensors", fs::copy_options::overwrite_existing);
+    const weights::ModelFolder folder(request_.source);
+    EXPECT_THAT(export_model(request_), HasSubstr(tensor_count())) << family;
+    const auto entry = folder.find(name);
+    const at::Tensor norm = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kBFloat16);
+    EXPECT_NE(read_file(request_.out).find(in_fp32(norm.to(at::kFloat).add(1))), std::string::npos) << family;
+    fs::remove(request_.out);
+  }
+}
+
+// What its head makes is scaled by a key, and not in the embedding, which the head is.
+TEST_F(GgufFileTest, LeavesCoheresHeadAsItIs) {
+  request_.source = FATHOM_SOURCE_DIR "/tests/model/golden/cohere2";
+  request_.gguf_type = "f32";
   const weights::ModelFolder folder(request_.source);
-  const auto entry = folder.find("model.layers.2.self_attn.k_norm.weight");
-  const at::Tensor norm = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kBFloat16);
-  const at::Tensor expected = norm.to(at::kFloat).add(1);
-  const std::string bytes(static_cast<const char*>(expected.const_data_ptr()), expected.nbytes());
-  EXPECT_NE(read_file(request_.out).find(bytes), std::string::npos);
+  EXPECT_THAT(export_model(request_), HasSubstr(tensor_count()));
+  const auto entry = folder.find("model.embed_tokens.weight");
+  const at::Tensor embedding = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kBFloat16);
+  const std::string content = read_file(request_.out);
+  EXPECT_NE(content.find(in_fp32(embedding)), std::string::npos);
+  EXPECT_EQ(content.find(in_fp32(embedding.mul(0.5))), std::string::npos);
+}
+
+// By what they read its matrices are stored; the folders on the hub leave "transformer." out and carry masks.
+TEST_F(GgufFileTest, TurnsGpt2sMatrices) {
+  const fs::path golden = FATHOM_SOURCE_DIR "/tests/model/golden/gpt2";
+  config_ = read_json(golden / "config.json");
+  const weights::ModelFolder folder(golden);
+  NamedTensors hub = {{"h.0.attn.bias", at::ones({1, 1, 64, 64}).tril()}, {"h.1.attn.masked_bias", at::tensor(-1e4F)}};
+  std::vector<Expected> expected;
+  const arch::Architecture architecture = arch::parse_architecture(config_, "config.json");
+  for (const arch::ParameterSpec& spec : arch::parameter_specs(architecture)) {
+    const auto entry = folder.find(spec.name);
+    const at::Tensor stored = at::from_blob(const_cast<std::byte*>(entry->data()), entry->info->shape, at::kBFloat16);
+    hub.emplace_back(spec.name.substr(spec.name.find('.') + 1), stored.clone());
+    const bool is_fp32 = !spec.is_matrix() || spec.role == arch::Role::kPositions;
+    expected.push_back({gguf::tensor_name(spec, architecture),
+                        spec.role == arch::Role::kProjection ? stored.t().clone() : stored.clone(),
+                        is_fp32 ? GgufType::kF32 : GgufType::kBF16});
+  }
+  EXPECT_EQ(expected[1].name, "position_embd.weight");
+  tensors_ = hub;
+  save();
+  for (const fs::path& source : {golden, root_ / "base"}) {
+    request_.source = source;
+    name_ = source.filename().string();
+    EXPECT_THAT(export_model(request_), HasSubstr("28 tensors")) << source;
+    EXPECT_TRUE(read_file(request_.out) == file_of(keys_of("gpt2", 69, 32), expected)) << source;
+    fs::remove(request_.out);
+  }
 }
 
 TEST_F(GgufFileTest, MergesAnAdapter) {

@@ -77,12 +77,114 @@ TEST(GgufFamilies, Gemma3) {
   EXPECT_EQ(keys.count("attention.sliding_window"), 6);
   EXPECT_THAT(keys.flags("attention.sliding_window_pattern"), ElementsAre(true, true, true, true, true, false));
   EXPECT_FALSE(turns_rows(model, kQueries));
-  const KeysOf stretched(golden("gemma3_stretched", {{"query_pre_attn_scalar", 16}, {"attention_bias", false}}));
+  const KeysOf stretched(golden(
+      "gemma3_stretched",
+      {{"query_pre_attn_scalar", 16}, {"attention_bias", false}, {"num_hidden_layers", 6}, {"layer_types", nullptr}}));
   EXPECT_EQ(stretched.text("rope.scaling.type"), "linear");
   EXPECT_EQ(stretched.real("rope.scaling.factor"), 8);
   EXPECT_EQ(stretched.real("rope.freq_base"), 1e5F) << "of the layers without a window, whichever comes first";
   EXPECT_THAT(refusal(golden("gemma3")), HasSubstr("query_pre_attn_scalar is not 10"));
   EXPECT_THAT(refusal(golden("gemma3_stretched")), HasSubstr("biases to outputs"));
+}
+
+TEST(GgufFamilies, Gemma2) {
+  const Json usual = {{"query_pre_attn_scalar", 10}};
+  const Architecture model = golden("gemma2", usual);
+  EXPECT_EQ(name_of(model, "model.layers.0.post_attention_layernorm.weight"), "blk.0.post_attention_norm.weight");
+  EXPECT_EQ(name_of(model, "model.layers.1.pre_feedforward_layernorm.weight"), "blk.1.ffn_norm.weight");
+  EXPECT_EQ(name_of(model, "model.layers.2.post_feedforward_layernorm.weight"), "blk.2.post_ffw_norm.weight");
+  const KeysOf keys(model);
+  EXPECT_EQ(keys.name, "gemma2");
+  EXPECT_EQ(keys.real("attn_logit_softcapping"), 2);
+  EXPECT_EQ(keys.real("final_logit_softcapping"), 5);
+  EXPECT_EQ(keys.count("attention.sliding_window"), 6);
+  EXPECT_EQ(keys.real("rope.freq_base_swa"), 1e4F) << "as of the other layers";
+  EXPECT_FALSE(turns_rows(model, kQueries));
+  EXPECT_THAT(refusal(golden("gemma2")), HasSubstr("query_pre_attn_scalar is not 10"));
+  const auto refused = [&](Json changes) {
+    changes.update(usual);
+    return refusal(golden("gemma2", changes));
+  };
+  EXPECT_THAT(refused({{"tie_word_embeddings", false}}), HasSubstr("the head is a matrix of its own"));
+  EXPECT_THAT(refused({{"attn_logit_softcapping", nullptr}}), HasSubstr("final_logit_softcapping is null"));
+  EXPECT_THAT(refused({{"final_logit_softcapping", nullptr}}), HasSubstr("final_logit_softcapping is null"));
+  EXPECT_THAT(refused({{"sliding_window", nullptr}, {"layer_types", nullptr}}), HasSubstr("no layer has a sliding"));
+  EXPECT_THAT(refused({{"rope_parameters", {{"rope_type", "yarn"}, {"rope_theta", 1e4}, {"factor", 2}}}}),
+              HasSubstr("stretched by yarn"));
+  EXPECT_EQ(
+      refusal(golden("gemma2", {{"num_hidden_layers", 46}, {"layer_types", nullptr}, {"query_pre_attn_scalar", 6}})),
+      "")
+      << "its 27B model scales by hidden_size / heads";
+  Architecture apart = model;
+  apart.layers[1].attention.rotary->theta = 77;
+  EXPECT_THAT(refusal(apart), HasSubstr("another theta or stretch"));
+}
+
+TEST(GgufFamilies, Cohere2) {
+  const Architecture model = golden("cohere2");
+  EXPECT_EQ(name_of(model, "model.layers.3.input_layernorm.weight"), "blk.3.attn_norm.weight");
+  EXPECT_EQ(name_of(model, "model.layers.3.mlp.down_proj.weight"), "blk.3.ffn_down.weight");
+  const KeysOf keys(model);
+  EXPECT_EQ(keys.name, "cohere2");
+  EXPECT_EQ(keys.real("logit_scale"), 0.5F) << "what logits are multiplied by";
+  EXPECT_EQ(keys.real("attention.layer_norm_epsilon"), 1e-5F);
+  EXPECT_FALSE(keys.has("attention.layer_norm_rms_epsilon"));
+  EXPECT_EQ(keys.count("attention.sliding_window"), 6);
+  EXPECT_EQ(keys.real("rope.freq_base"), 1e4F) << "of the layers with a window, which alone are turned";
+  EXPECT_FALSE(turns_rows(model, kQueries)) << "it rotates neighbours itself";
+  EXPECT_THAT(refusal(golden("cohere2_biased")), HasSubstr("biases to outputs"));
+  EXPECT_THAT(refusal(golden("cohere2_biased", {{"attention_bias", false}})),
+              HasSubstr("the head is a matrix of its own"));
+  EXPECT_THAT(refusal(golden("cohere2", {{"head_dim", 16}})), HasSubstr("the heads together are as wide as 64"));
+  EXPECT_THAT(refusal(golden("cohere2", {{"sliding_window", nullptr}, {"layer_types", nullptr}})),
+              HasSubstr("no layer has a sliding window"));
+  const Json linear = {{"rope_type", "linear"}, {"rope_theta", 1e4}, {"factor", 2}};
+  EXPECT_THAT(refusal(golden("cohere2", {{"rope_parameters", linear}})), HasSubstr("stretched by linear"));
+}
+
+TEST(GgufFamilies, Gpt2) {
+  const Architecture model = golden("gpt2");
+  EXPECT_EQ(name_of(model, "transformer.wte.weight"), "token_embd.weight");
+  EXPECT_EQ(name_of(model, "transformer.wpe.weight"), "position_embd.weight");
+  EXPECT_EQ(name_of(model, "transformer.h.1.ln_1.bias"), "blk.1.attn_norm.bias");
+  EXPECT_EQ(name_of(model, "transformer.h.1.attn.c_attn.weight"), "blk.1.attn_qkv.weight");
+  EXPECT_EQ(name_of(model, "transformer.h.1.attn.c_proj.bias"), "blk.1.attn_output.bias");
+  EXPECT_EQ(name_of(model, "transformer.h.0.ln_2.weight"), "blk.0.ffn_norm.weight");
+  EXPECT_EQ(name_of(model, "transformer.h.0.mlp.c_fc.weight"), "blk.0.ffn_up.weight");
+  EXPECT_EQ(name_of(model, "transformer.h.0.mlp.c_proj.weight"), "blk.0.ffn_down.weight");
+  EXPECT_EQ(name_of(model, "transformer.ln_f.bias"), "output_norm.bias");
+  const KeysOf keys(model);
+  EXPECT_EQ(keys.name, "gpt2");
+  EXPECT_EQ(keys.count("context_length"), 64);
+  EXPECT_EQ(keys.real("attention.layer_norm_epsilon"), 1e-5F);
+  EXPECT_FALSE(keys.has("rope.freq_base"));
+  EXPECT_EQ(name_of(golden("gpt2_narrow"), "lm_head.weight"), "output.weight");
+}
+
+// Which layers have a window is in the code of llama.cpp: all but the last of so many.
+TEST(GgufFamilies, HaveWindowsWhereLlamaCppHasThem) {
+  const auto refused = [](const std::string& name, Json changes) {
+    changes["query_pre_attn_scalar"] = 10;  // of Gemma, as its heads are
+    changes["attention_bias"] = false;
+    return refusal(golden(name, changes));
+  };
+  for (const auto& [name, every] : {std::pair("gemma2", 2), {"gemma3", 6}, {"cohere2", 4}, {"olmo3_named", 4}}) {
+    std::vector<const char*> types(12, "sliding_attention");
+    for (size_t layer = 0; layer < types.size(); ++layer) {
+      if ((layer + 1) % static_cast<size_t>(every) == 0) types[layer] = "full_attention";
+    }
+    EXPECT_EQ(refused(name, {{"num_hidden_layers", 12}, {"layer_types", types}}), "");
+    std::swap(types[10], types[11]);
+    const auto other_layers =
+        HasSubstr("gives other layers a sliding window than all but one in " + std::to_string(every));
+    EXPECT_THAT(refused(name, {{"num_hidden_layers", 12}, {"layer_types", types}}), other_layers) << name;
+    types.assign(12, "sliding_attention");
+    EXPECT_THAT(refused(name, {{"num_hidden_layers", 12}, {"layer_types", types}}), other_layers) << name;
+  }
+  EXPECT_THAT(refused("cohere2", {{"layer_types", nullptr}, {"sliding_window_pattern", 2}}),
+              HasSubstr("all but one in 4"));
+  EXPECT_EQ(refused("olmo3_named", {{"sliding_window", nullptr}, {"layer_types", nullptr}}), "")
+      << "it needs no window";
 }
 
 TEST(GgufFamilies, Phi3) {
@@ -105,10 +207,11 @@ TEST(GgufFamilies, Phi3) {
 }
 
 TEST(GgufFamilies, Olmo3) {
-  const KeysOf keys(golden("olmo3_named", {{"attention_bias", false}}));
+  const KeysOf keys(
+      golden("olmo3_named", {{"num_hidden_layers", 5}, {"layer_types", nullptr}, {"attention_bias", false}}));
   EXPECT_EQ(keys.name, "olmo2");
   EXPECT_EQ(keys.count("attention.sliding_window"), 5);
-  EXPECT_THAT(keys.flags("attention.sliding_window_pattern"), ElementsAre(false, true, false));
+  EXPECT_THAT(keys.flags("attention.sliding_window_pattern"), ElementsAre(true, true, true, false, true));
   EXPECT_THAT(refusal(golden("olmo3")), HasSubstr("by yarn with another beta_fast or beta_slow than 32 and 1"));
   Architecture model = golden("olmo3");
   for (arch::LayerSpec& layer : model.layers) {
