@@ -99,6 +99,13 @@ bool may_be_stored_otherwise(std::string_view parameter) {
          parameter.ends_with(".gate.weight") || parameter.ends_with(".router.weight");
 }
 
+bool stores_transposed(const Architecture& architecture) {
+  const std::vector<ParameterSpec> specs = parameter_specs(architecture);
+  return std::any_of(specs.begin(), specs.end(), [&](const ParameterSpec& spec) {
+    return spec.role == Role::kProjection && stored_parts(architecture, spec).front().transposed;
+  });
+}
+
 bool is_stored_embedding(std::string_view tensor) {
   constexpr std::string_view kNames[] = {"model.embed_tokens.weight", "shared.weight", "transformer.wte.weight",
                                          "wte.weight"};

@@ -27,6 +27,9 @@ std::vector<std::vector<StoredPart>> stored_spellings(const Architecture& archit
 // Whether a parameter of this name may have other names or shapes in a folder than in the model.
 bool may_be_stored_otherwise(std::string_view parameter);
 
+// Whether folders have the columns of a linear layer's matrix as rows, which PEFT calls fan_in_fan_out.
+bool stores_transposed(const Architecture& architecture);
+
 // Whether a tensor of this name in a folder is the embedding, in the spelling of any family.
 bool is_stored_embedding(std::string_view tensor);
 

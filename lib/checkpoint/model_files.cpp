@@ -54,19 +54,14 @@ const at::Tensor* find_embedding(const NamedTensors& tensors) {
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-bool is_of_type(const Json& config, const char* type) {
-  return config.contains("model_type") && config.at("model_type") == type;  // it may be null
+arch::Architecture architecture_of(const ModelFiles& files) {
+  const weights::ModelFolder source(files.source, /*weights_required=*/false);
+  return arch::parse_architecture(source.config(), (files.source / "config.json").string());
 }
-
-// T5 shares its embedding with its head where its config.json does not say otherwise.
-bool is_t5(const Json& config) { return is_of_type(config, "t5"); }
 
 // PEFT trains an embedding apart from the head that is tied to it, unless it is told not to.
 bool holds_tied_embedding(const NamedTensors& parameters, const ModelFiles& files) {
-  if (!files.lora || find_embedding(parameters) == nullptr) return false;
-  const weights::ModelFolder source(files.source, /*weights_required=*/false);
-  constexpr char kTied[] = "tie_word_embeddings";
-  return source.config().contains(kTied) ? source.config().at(kTied) == true : is_t5(source.config());
+  return files.lora && find_embedding(parameters) != nullptr && architecture_of(files).tie_word_embeddings;
 }
 
 // PEFT wraps each module for itself: T5's embedding has to be there under the names that its stacks read it by, as
@@ -94,18 +89,14 @@ struct SavedTargets {
   Json rank_pattern = Json::object(), alpha_pattern = Json::object();
 };
 
-SavedTargets saved_targets(const NamedTensors& parameters, const ModelFiles& files) {
-  const arch::LoraOptions& lora = *files.lora;
+SavedTargets saved_targets(const NamedTensors& parameters, const arch::LoraOptions& lora,
+                           const arch::Architecture& architecture) {
   SavedTargets saved{lora.target_modules, lora.target_parameters};
   const bool all = lora.target_modules == std::vector<std::string>{"all-linear"};
-  const std::string config = (files.source / "config.json").string();
-  const Json source = read_json(config);
-  const bool has_experts = source.contains("num_experts_per_tok");
-  if (!has_experts) {
+  if (architecture.experts() == nullptr) {
     if (saved.modules.empty() || all) saved.modules = adapted_names(parameters);
     return saved;
   }
-  const arch::Architecture architecture = arch::parse_architecture(source, config);
   const arch::AdapterTargets targets = arch::adapter_targets(architecture, lora);
   if (targets.modules == std::vector<std::string>{"all-linear"}) {
     saved.modules.clear();
@@ -130,14 +121,15 @@ SavedTargets saved_targets(const NamedTensors& parameters, const ModelFiles& fil
 // What PEFT needs to rebuild the adapter, in its spelling (peft/tuners/lora/config.py); all else is its default.
 Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
   const arch::LoraOptions& lora = *files.lora;
-  const SavedTargets targets = saved_targets(parameters, files);
+  const arch::Architecture architecture = architecture_of(files);
+  const SavedTargets targets = saved_targets(parameters, lora, architecture);
   std::vector<std::string> saved = lora.modules_to_save;
   if (repeats_embedding(parameters, files)) saved.insert(saved.end(), std::begin(kOfStacks), std::end(kOfStacks));
   Json config = {
       {"base_model_name_or_path", weights::lasting_name(files.base.empty() ? files.source : fs::path(files.base))},
       {"bias", "none"},
       {"ensure_weight_tying", holds_tied_embedding(parameters, files)},
-      {"fan_in_fan_out", is_of_type(read_json(files.source / "config.json"), "gpt2")},
+      {"fan_in_fan_out", arch::stores_transposed(architecture)},
       {"inference_mode", true},
       {"init_lora_weights", true},
       {"lora_alpha", lora.alpha},
@@ -148,7 +140,7 @@ Json adapter_config(const NamedTensors& parameters, const ModelFiles& files) {
       {"rank_pattern", targets.rank_pattern},
       {"alpha_pattern", targets.alpha_pattern},
       {"target_modules", targets.modules},
-      {"task_type", is_t5(read_json(files.source / "config.json")) ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
+      {"task_type", architecture.encoder ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
       {"use_dora", false},
       {"use_rslora", lora.rank_stabilised}};
   if (!targets.parameters.empty()) config["target_parameters"] = targets.parameters;

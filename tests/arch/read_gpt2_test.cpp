@@ -70,6 +70,7 @@ TEST(ReadGpt2, NamesAsHuggingFaceAndStoresMatricesByWhatTheyRead) {
   EXPECT_THAT(transposed,
               testing::UnorderedElementsAre("transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",
                                             "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"));
+  EXPECT_TRUE(stores_transposed(architecture));
   const auto spellings = stored_spellings(architecture, parameter_specs(architecture).front());
   ASSERT_EQ(spellings.size(), 2U);
   EXPECT_EQ(spellings[1].front().name, "wte.weight") << "as the folders on the hub have it";

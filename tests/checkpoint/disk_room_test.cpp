@@ -51,7 +51,9 @@ class DiskRoomOf : public testing::TestWithParam<Case> {
   void SetUp() override {
     fs::create_directories(root_ / "base/additional_chat_templates");
     files_ = {root_ / "base", GetParam().lora};
-    put("config.json", GetParam().tied ? R"({"tie_word_embeddings": true})" : R"({"tie_word_embeddings": false})");
+    put("config.json", R"({"model_type": "llama", "vocab_size": 1000, "hidden_size": 4, "intermediate_size": 4,
+                           "num_hidden_layers": 1, "num_attention_heads": 1, "tie_word_embeddings": )" +
+                           std::string(GetParam().tied ? "true}" : "false}"));
     put("generation_config.json", "{}");
     put("tokenizer.json", std::string(70'000, ' '));
     put("additional_chat_templates/tool_use.jinja", "{{ tools }}");

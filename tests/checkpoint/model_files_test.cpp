@@ -29,7 +29,8 @@ class ModelFilesTest : public testing::Test {
     fs::remove_all(root_);
     fs::create_directories(root_ / "base");
     files_.source = root_ / "base";
-    put("config.json", R"({"model_type": "llama", "dtype": "bfloat16"})");
+    put("config.json", R"({"model_type": "llama", "vocab_size": 5, "hidden_size": 6, "intermediate_size": 8,
+                           "num_hidden_layers": 1, "num_attention_heads": 1, "dtype": "bfloat16"})");
     put("tokenizer.model", std::string("p\0q", 3));
     put("tokenizer_config.json", "{}");
     put("README.md", "not copied");
@@ -141,6 +142,40 @@ TEST_F(ModelFilesTest, WritesAnAdapterOfPeft) {
   const weights::SafetensorsFile file(root_ / "run/adapter_model.safetensors");
   EXPECT_EQ(file.tensors().size(), 2u);
   EXPECT_NE(file.find("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"), nullptr);
+}
+
+// Silent folders mean what transformers' class does.
+TEST_F(ModelFilesTest, TiesAnAdaptersEmbeddingAsTheFamilyDoes) {
+  files_.lora = arch::LoraOptions{.target_modules = {"q_proj"}};
+  const auto written = [&](const std::string& family, Json changes, const std::string& embedding) {
+    Json config = read_json(fs::path(FATHOM_SOURCE_DIR "/tests/model/golden") / family / "config.json");
+    config.erase("tie_word_embeddings");
+    config.update(changes);
+    put("config.json", format_json(config));
+    fs::remove_all(root_ / "run");
+    write_model(root_ / "run", {{embedding, at::ones({3, 2})}}, files_);
+    return read_json(root_ / "run/adapter_config.json");
+  };
+  const auto holds_head = [&] {
+    const weights::SafetensorsFile file(root_ / "run/adapter_model.safetensors");
+    return file.find("base_model.model.lm_head.weight") != nullptr;
+  };
+  const std::string llamas = "model.embed_tokens.weight", gpt2s = "transformer.wte.weight", t5s = "shared.weight";
+  for (const auto& [family, embedding] : {std::pair("gpt2", gpt2s),
+                                          {"gemma2", llamas},
+                                          {"gemma3", llamas},
+                                          {"cohere2", llamas},
+                                          {"smollm3", llamas},
+                                          {"t5_first", t5s}}) {
+    EXPECT_EQ(written(family, Json::object(), embedding)["ensure_weight_tying"], true) << family;
+    EXPECT_TRUE(holds_head()) << family;
+    EXPECT_EQ(written(family, {{"tie_word_embeddings", false}}, embedding)["ensure_weight_tying"], false) << family;
+    EXPECT_FALSE(holds_head()) << family;
+  }
+  EXPECT_EQ(written("qwen3", Json::object(), llamas)["ensure_weight_tying"], false);
+  EXPECT_EQ(written("gpt2", {{"model_type", nullptr}}, gpt2s)["fan_in_fan_out"], true) << "as architectures says";
+  EXPECT_EQ(written("t5_first", {{"model_type", nullptr}}, t5s)["task_type"], "SEQ_2_SEQ_LM");
+  EXPECT_EQ(written("qwen3", Json::object(), llamas)["fan_in_fan_out"], false);
 }
 
 TEST_F(ModelFilesTest, NamesABaseFromTheHubByItsName) {

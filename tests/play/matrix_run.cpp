@@ -33,7 +33,8 @@ class Threads {
   int before_;
 };
 
-// What a checkpoint reads of it: which parameters a folder has in parts.
+// What a checkpoint reads of it: which parameters there are, which of them a folder has in parts, and whether the head
+// is the embedding.
 Json config_of(const arch::Architecture& architecture) {
   const arch::LayerSpec& layer = architecture.layers.front();
   if (layer.naming == arch::Naming::kGpt2) {
@@ -46,19 +47,33 @@ Json config_of(const arch::Architecture& architecture) {
             {"n_head", layer.attention.heads},
             {"tie_word_embeddings", architecture.tie_word_embeddings}};
   }
-  if (architecture.experts() == nullptr) return Json::object();
-  return {{"architectures", {architecture.family}},
-          {"vocab_size", architecture.vocab_size},
-          {"hidden_size", architecture.hidden_size},
-          {"intermediate_size", layer.feed_forward.width},
-          {"moe_intermediate_size", layer.feed_forward.width},
-          {"num_experts", architecture.experts()->count},
-          {"num_experts_per_tok", architecture.experts()->per_token},
-          {"num_hidden_layers", architecture.num_hidden_layers()},
-          {"num_attention_heads", layer.attention.heads},
-          {"num_key_value_heads", layer.attention.key_value_heads},
-          {"head_dim", layer.attention.head_dim},
-          {"tie_word_embeddings", architecture.tie_word_embeddings}};
+  if (architecture.encoder) {
+    return {{"architectures", {architecture.family}},
+            {"vocab_size", architecture.vocab_size},
+            {"d_model", architecture.hidden_size},
+            {"d_ff", layer.feed_forward.width},
+            {"d_kv", layer.attention.head_dim},
+            {"num_heads", layer.attention.heads},
+            {"num_layers", architecture.encoder->layers},
+            {"num_decoder_layers", architecture.num_hidden_layers() - architecture.encoder->layers},
+            {"feed_forward_proj", layer.feed_forward.gated ? "gated-gelu" : "relu"},
+            {"tie_word_embeddings", architecture.tie_word_embeddings}};
+  }
+  Json config = {{"architectures", {architecture.family}},
+                 {"vocab_size", architecture.vocab_size},
+                 {"hidden_size", architecture.hidden_size},
+                 {"intermediate_size", layer.feed_forward.width},
+                 {"num_hidden_layers", architecture.num_hidden_layers()},
+                 {"num_attention_heads", layer.attention.heads},
+                 {"num_key_value_heads", layer.attention.key_value_heads},
+                 {"head_dim", layer.attention.head_dim},
+                 {"tie_word_embeddings", architecture.tie_word_embeddings}};
+  if (const arch::Experts* experts = architecture.experts()) {
+    config.update({{"moe_intermediate_size", layer.feed_forward.width},
+                   {"num_experts", experts->count},
+                   {"num_experts_per_tok", experts->per_token}});
+  }
+  return config;
 }
 
 // A folder for one checkpoint, beside a config.json as a model's folder has it.
