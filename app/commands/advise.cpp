@@ -17,6 +17,7 @@
 #include "app/planning.h"
 #include "app/session.h"
 #include "app/waiting.h"
+#include "arch/architecture.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/output.h"
@@ -30,6 +31,7 @@
 #include "report/advice_table.h"
 #include "train/inputs.h"
 #include "train/resume.h"
+#include "weights/folder.h"
 
 namespace fathom::app {
 namespace {
@@ -43,14 +45,21 @@ struct Played {
   plan::Arithmetic arithmetic;    // of the longest step
 };
 
+// To read data for every max_length: no example is cut but where the model has no positions for it.
+int64_t longest_length(const config::RunConfig& run) {
+  const weights::ModelFolder folder(run.model_name_or_path, /*weights_required=*/false);
+  const std::string config = (folder.path() / "config.json").string();
+  return arch::parse_architecture(folder.config(), config).longest_text().value_or(std::numeric_limits<int32_t>::max());
+}
+
 // Plans runs of one model and its data under other settings.
 class Planner {
  public:
-  // varies_length: the data are read whole, and cut to each run's max_length.
+  // varies_length: the data are read as long as they may be, and cut to each run's max_length.
   Planner(const Invocation& invocation, const Session& session, bool varies_length)
       : invocation_(invocation), varies_length_(varies_length) {
     config::RunConfig reading = invocation.config;
-    if (varies_length) reading.max_length = std::numeric_limits<int32_t>::max();
+    if (varies_length) reading.max_length = longest_length(reading);
     inputs_ = train::open_inputs(reading, /*weights_required=*/false);
     gpu_ = invocation.gpu;
     if (!gpu_ && session.placement.cuda != nullptr) gpu_ = listed_spec_of(*session.placement.cuda);
@@ -219,7 +228,7 @@ class Planner {
 
   schedule::Schedule make_schedule(const config::RunConfig& run) {
     if (!has_data()) {
-      const schedule::BatchShape batch = schedule::largest_batch(run, inputs_.architecture.encoder.has_value());
+      const schedule::BatchShape batch = schedule::largest_batch(run, inputs_.architecture);
       return schedule::imagined_schedule({schedule::StepShape(run.gradient_accumulation_steps, batch)}, {});
     }
     return schedule::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
@@ -262,7 +271,10 @@ int64_t limit_of(plan::Vary vary, const Planner& planner, const config::RunConfi
     case plan::Vary::kBatch:
       return planner.has_data() ? inputs.train.size() : kLargestBatch;
     case plan::Vary::kLength:
-      if (!planner.has_data()) return std::max(run.max_length, inputs.architecture.max_position_embeddings);
+      if (!planner.has_data()) {
+        return inputs.architecture.longest_text().value_or(
+            std::max(run.max_length, inputs.architecture.max_position_embeddings));
+      }
       return std::max(inputs.longest_train, inputs.longest_validation);
     case plan::Vary::kRank:
       break;

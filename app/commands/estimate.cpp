@@ -33,7 +33,7 @@ namespace {
 
 // The subject of `estimate MODEL`: batches of max_length, accumulated as the config says, and no data.
 plan::Workload full_batches(const config::RunConfig& config, const arch::Architecture& architecture) {
-  const schedule::BatchShape batch = schedule::largest_batch(config, architecture.encoder.has_value());
+  const schedule::BatchShape batch = schedule::largest_batch(config, architecture);
   return plan::make_workload(
       config, architecture,
       schedule::imagined_schedule({schedule::StepShape(config.gradient_accumulation_steps, batch)}, {}));

@@ -132,6 +132,10 @@ struct Architecture {
   // In which a base is held where nobody says otherwise: as it is stored, but FP32 for FP16 of an encoder and decoder,
   // whose feed-forward parts make more than FP16 holds.
   DType dtype_in_use() const { return encoder && dtype == DType::kF16 ? DType::kF32 : dtype; }
+  // Tokens that a text may have at most; unset: any number, as positions have no end.
+  std::optional<int64_t> longest_text() const {
+    return learned_positions ? std::optional(max_position_embeddings) : std::nullopt;
+  }
   int64_t encoder_layers() const { return encoder ? encoder->layers : 0; }
   std::string layer_prefix(int64_t layer) const;  // "model.layers.3."
   ModelNames names() const;

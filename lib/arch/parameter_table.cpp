@@ -19,20 +19,25 @@ namespace {
 constexpr std::string_view kWeight = ".weight", kInt8 = ".int8_log_steps", kInt4 = ".int4_log_steps";
 constexpr const char* kParameters = "number of parameters";
 
-[[noreturn]] void refuse_unknown(const std::string& name, const std::vector<ParameterSpec>& specs) {
+[[noreturn]] void refuse_unknown(const std::string& name, const std::vector<ParameterSpec>& specs,
+                                 const Architecture& architecture) {
+  constexpr const char* kNorm = "norm";
   std::string known = "name ";
-  std::set<std::string> named = {"lm_head", "norm"};
+  std::set<std::string> named = {kNorm};
+  bool ends_all_norms = true;
   for (const ParameterSpec& spec : specs) {
     if (spec.role != Role::kEmbedding && spec.role != Role::kPositions && spec.role != Role::kNorm) continue;
     const std::string last = last_part(spec.module());
     if (named.insert(last).second) known += last + ", ";
+    if (spec.role == Role::kNorm) ends_all_norms = ends_all_norms && last.ends_with(kNorm);
   }
-  throw UsageError("modules_to_save: '" + name + "' matches no module with weights of its own",
-                   known + "norm (all norms), lm_head, or a projection without an adapter");
+  if (ends_all_norms) known.append(kNorm).append(" (all norms), ");
+  known += stores_transposed(architecture) ? "or lm_head" : "lm_head, or a projection without an adapter";
+  throw UsageError("modules_to_save: '" + name + "' matches no module with weights of its own", known);
 }
 
 // Names of the parameters that are trained whole beside adapters.
-std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, bool tied,
+std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, const Architecture& architecture,
                                        const std::vector<std::string>& modules,
                                        const std::map<std::string, int64_t>& ranks) {
   std::set<std::string> saved;
@@ -49,9 +54,9 @@ std::set<std::string> saved_parameters(const std::vector<ParameterSpec>& specs, 
     };
     for (const ParameterSpec& spec : specs) {
       if (spec.role != Role::kExperts && spec.role != Role::kRouter) match(spec.module(), spec.name);
-      if (tied && spec.role == Role::kEmbedding) match("lm_head", spec.name);
+      if (architecture.tie_word_embeddings && spec.role == Role::kEmbedding) match("lm_head", spec.name);
     }
-    if (!matches) refuse_unknown(name, specs);
+    if (!matches) refuse_unknown(name, specs, architecture);
   }
   return saved;
 }
@@ -152,7 +157,7 @@ ParameterTable parameter_table(const Architecture& architecture, const Parameter
   std::set<std::string> saved;
   if (settings.lora) {
     ranks = adapter_ranks(architecture, specs, *settings.lora);
-    saved = saved_parameters(specs, architecture.tie_word_embeddings, settings.lora->modules_to_save, ranks);
+    saved = saved_parameters(specs, architecture, settings.lora->modules_to_save, ranks);
   }
   const bool trains_all = !settings.lora && !settings.base_scheme;
   ParameterTable table;

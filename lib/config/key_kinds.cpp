@@ -144,7 +144,8 @@ Key saved_modules_key() {
   Key key = make_key("modules_to_save", "list of names", &RunConfig::modules_to_save,
                      "Modules of the base that are trained whole beside the adapters, and saved with them, as PEFT "
                      "matches them, by the ends of their names: embed_tokens and lm_head (which teaches added tokens), "
-                     "norm for every norm, projections without an adapter. Tied embedding and head stay one matrix.",
+                     "norm for every norm, projections without an adapter; of GPT-2 wte, wpe, lm_head, ln_1, ln_2, "
+                     "ln_f; of T5 shared for embed_tokens. Tied embedding and head stay one matrix.",
                      "none");
   key.set = [](RunConfig& run, const Value& value) {
     return store(run, &RunConfig::modules_to_save, read_names(value, "a list of module names"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "arch/rotary_frequencies.h"
@@ -81,6 +82,18 @@ std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const da
     largest.push_back(batch.shape);
   }
   return largest;
+}
+
+void refuse_longer_answers(const arch::Architecture& architecture, const std::vector<AnswerShape>& shapes,
+                           int64_t most) {
+  const std::optional<int64_t> learned = architecture.longest_text();
+  int64_t positions = 0;
+  for (const AnswerShape& shape : shapes) positions = std::max(positions, shape.positions);
+  if (!learned || positions <= *learned) return;
+  throw UsageError("predict_with_generate: the longest prompt and an answer of " + std::to_string(most) +
+                       " tokens reach beyond the " + std::to_string(*learned) + " positions that the model has learned",
+                   "set generation_max_length: " + std::to_string(most - (positions - *learned)) +
+                       ", or remove predict_with_generate");
 }
 
 void refuse_answers_read_anew(const arch::Architecture& architecture, const std::vector<AnswerShape>& shapes) {

@@ -42,6 +42,11 @@ int64_t longest_answer(const config::RunConfig& config, const data::Dataset& val
 // where the config asks for no answers.
 std::vector<AnswerShape> answer_shapes(const config::RunConfig& config, const data::Dataset& validation);
 
+// Throws UsageError for answers of at most so many tokens that go on beyond the positions that a model has learned,
+// which their prompts do not.
+void refuse_longer_answers(const arch::Architecture& architecture, const std::vector<AnswerShape>& shapes,
+                           int64_t most);
+
 // Throws UsageError for answers that cross the border from which on LongRoPE turns every token otherwise: they would be
 // read anew there, in a pass that no plan has.
 void refuse_answers_read_anew(const arch::Architecture& architecture, const std::vector<AnswerShape>& shapes);

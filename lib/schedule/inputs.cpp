@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "arch/adapter_targets.h"
 #include "arch/attention_by_scores.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
@@ -14,6 +15,7 @@
 #include "data/token_file.h"
 #include "schedule/answers.h"
 #include "schedule/run_date.h"
+#include "schedule/steps.h"
 #include "schedule/tokens_identity.h"
 
 namespace fathom::schedule {
@@ -34,7 +36,9 @@ uint64_t bytes_of(const std::vector<fs::path>& files) {
   return bytes;
 }
 
-void warn_of_truncation(const std::string& file, const data::FileExamples& read, int64_t max_length) {
+// longest_text: as arch::Architecture has it.
+void warn_of_truncation(const std::string& file, const data::FileExamples& read, int64_t max_length,
+                        std::optional<int64_t> longest_text) {
   const data::Truncation& lost = read.dataset.truncation();
   const auto of_all = [&](int64_t count) {
     return file + ": " + format_count(count) + " of " + format_count(read.examples) + " examples ";
@@ -43,7 +47,8 @@ void warn_of_truncation(const std::string& file, const data::FileExamples& read,
     log_warning(of_all(lost.truncated) + "are longer than max_length " + std::to_string(max_length) +
                 (read.dataset.decoder_start() ? ", or their targets longer than max_target_length," : "") +
                 " and were cut: " + format_count(lost.cut_tokens) + " tokens, " + format_count(lost.cut_targets) +
-                " of them targets; raise max_length, or write what is longer in several lines");
+                " of them targets; " + (longest_text && max_length >= *longest_text ? "" : "raise max_length, or ") +
+                "write what is longer in several lines");
   }
   if (lost.without_target > 0) {
     log_warning(of_all(lost.without_target) + "have no token to learn from and were left out");
@@ -100,7 +105,7 @@ data::Dataset read(const std::vector<fs::path>& files, const RunInputs& inputs, 
     options.cache_folder = keeps ? cache.folder().value_or("") : "";
     data::FileExamples read = data::read_file_examples(file, inputs.tokenizer.get(), options);
     if (!read.not_kept.empty()) cache.fail(read.not_kept);
-    warn_of_truncation(file.string(), read, config.max_length);
+    warn_of_truncation(file.string(), read, config.max_length, inputs.architecture.longest_text());
     parts.push_back(std::move(read.dataset));
   }
   return data::Dataset::join(parts);
@@ -132,16 +137,12 @@ void warn_of_endless_answers(const RunInputs& inputs) {
       "the chat template ends turns with another token, name that as eos_token_id in generation_config.json");
 }
 
-void check_positions(const RunInputs& inputs) {
+void check_positions(const RunInputs& inputs, const config::RunConfig& config) {
   if (inputs.architecture.relative) return;  // distances have no end
   const int64_t positions = inputs.architecture.max_position_embeddings;
   const int64_t longest = std::max(inputs.train.longest(), inputs.validation.longest());
+  refuse_longer_texts(inputs.architecture, config, longest);
   if (longest <= positions) return;
-  if (inputs.architecture.learned_positions) {
-    throw UsageError("the longest example has " + format_count(longest) + " tokens, but the model has learned " +
-                         format_count(positions) + " positions",
-                     "set max_length: " + std::to_string(positions));
-  }
   log_warning("the longest example has " + format_count(longest) + " tokens, but the model was made for " +
               format_count(positions) +
               " positions (max_position_embeddings): set max_length: " + std::to_string(positions));
@@ -155,9 +156,10 @@ void cover_tokenizer(RunInputs& inputs) {
   const std::string counts = inputs.folder->path().string() + ": the tokenizer has " + format_count(tokens) +
                              " tokens, vocab_size of config.json is " + format_count(rows);
   if (tokens > 2 * rows) throw Error(counts, "check that tokenizer and weights belong together");
-  log_warning(counts + ": embedding and head get " + format_count(tokens - rows) +
-              " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: "
-              "[embed_tokens, lm_head]");
+  log_warning(
+      counts + ": embedding and head get " + format_count(tokens - rows) +
+      " rows, each the mean of the others; full training learns them, and so does LoRA with modules_to_save: [" +
+      arch::last_part(inputs.architecture.names().embedding) + ", " + inputs.architecture.names().head + "]");
   inputs.architecture = arch::with_added_tokens(inputs.architecture, tokens - rows);
 }
 
@@ -225,8 +227,10 @@ RunInputs read_inputs(const config::RunConfig& config, bool weights_required) {
     inputs.train = std::move(split.kept);
     inputs.validation = std::move(split.held_out);
   }
-  refuse_answers_read_anew(inputs.architecture, answer_shapes(config, inputs.validation));
-  check_positions(inputs);
+  check_positions(inputs, config);
+  const std::vector<AnswerShape> answers = answer_shapes(config, inputs.validation);
+  refuse_answers_read_anew(inputs.architecture, answers);
+  if (!answers.empty()) refuse_longer_answers(inputs.architecture, answers, longest_answer(config, inputs.validation));
   warn_of_endless_answers(inputs);
   inputs.longest_train = inputs.train.longest();
   inputs.longest_validation = inputs.validation.longest();

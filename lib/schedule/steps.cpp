@@ -2,6 +2,7 @@
 #include "schedule/steps.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "base/bytes.h"
@@ -46,9 +47,27 @@ BatchShape whole_batch(int64_t rows, int64_t length, bool packed) {
           std::vector<int64_t>(static_cast<size_t>(rows), length)};
 }
 
-BatchShape largest_batch(const config::RunConfig& config, bool has_encoder) {
+void refuse_longer_texts(const arch::Architecture& architecture, const config::RunConfig& config, int64_t longest) {
+  const std::optional<int64_t> learned = architecture.longest_text();
+  if (!learned) return;
+  const std::string but = " tokens, but the model has learned " + format_count(*learned) + " positions";
+  if (longest > *learned) {
+    throw UsageError(
+        "max_length: " + std::to_string(config.max_length) + " takes texts of " + format_count(longest) + but,
+        "set max_length: " + std::to_string(*learned));
+  }
+  const int64_t padded = data::padded_length(longest, config.pad_to_multiple_of);
+  if (padded > *learned) {
+    throw UsageError("pad_to_multiple_of: " + std::to_string(config.pad_to_multiple_of) + " makes rows of " +
+                         format_count(padded) + but,
+                     "set pad_to_multiple_of: 0");
+  }
+}
+
+BatchShape largest_batch(const config::RunConfig& config, const arch::Architecture& architecture) {
+  refuse_longer_texts(architecture, config, config.max_length);
   const int64_t rows = config.per_device_train_batch_size;
-  if (!has_encoder) return whole_batch(rows, config.max_length, config.packing);
+  if (!architecture.encoder) return whole_batch(rows, config.max_length, config.packing);
   const int64_t length = config::target_length(config);
   return {rows, length, checked_multiply(rows, length, "batch size × length"), {}, config.max_length};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "arch/architecture.h"
 #include "config/run_config.h"
 #include "schedule/step_order.h"
 
@@ -22,9 +23,12 @@ using StepShape = std::vector<BatchShape>;  // one entry for each micro-batch
 
 // Rows of this length without padding, where every token that has a next one counts; packed: as documents of one row.
 BatchShape whole_batch(int64_t rows, int64_t length, bool packed = false);
+// Throws UsageError for texts of so many tokens, or rows to which these are padded, where the model has not learned as
+// many positions.
+void refuse_longer_texts(const arch::Architecture& architecture, const config::RunConfig& config, int64_t longest);
 // Of a run without data: rows of max_length tokens; for an encoder and decoder of sources and targets as long as the
-// run takes them.
-BatchShape largest_batch(const config::RunConfig& config, bool has_encoder);
+// run takes them. Throws UsageError where the model has no positions for them.
+BatchShape largest_batch(const config::RunConfig& config, const arch::Architecture& architecture);
 // So many rows as long as the longest of these, each token of which counts that can.
 BatchShape batch_of_longest(int64_t rows, const std::vector<StepShape>& steps, bool packed);
 // Tokens of the longest sequence in which tokens see each other: a row, its source, or a document of a packed one.

@@ -131,6 +131,18 @@ TEST_F(Advise, CombinationsThatItNamesTrain) {
   }
 }
 
+// Examples longer than that have no place in the model, and are cut whatever max_length is.
+TEST_F(Advise, VariesLengthAsFarAsPositionsAreLearned) {
+  write("model/config.json", R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 256,
+"n_embd": 24, "n_layer": 1, "n_head": 2, "n_positions": 64, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})");
+  EXPECT_EQ(advise("--vary length --budget 1GiB").at("largest"), 64);
+  const std::string estimate = "estimate run.yaml train_file= max_length=";
+  EXPECT_EQ(run(estimate + "64").status, 0);
+  const Outcome refused = run(estimate + "65");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.errors, AllOf(HasSubstr("max_length: 65"), HasSubstr("set max_length: 64")));
+}
+
 TEST_F(Advise, SaysWhatNothingFits) {
   const Outcome nothing = run("advise run.yaml --budget 1MiB --keep method,precision");
   EXPECT_EQ(nothing.status, 0);

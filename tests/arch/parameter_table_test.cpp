@@ -93,6 +93,23 @@ TEST_F(ParameterTables, RefuseToSaveWhatMatchesNothingOrAnAdapter) {
   EXPECT_THAT(refusal({"_proj"}), HasSubstr("model.layers.0.self_attn.q_proj, which gets an adapter"));
 }
 
+// GPT-2's norms have no common end, and its projections are stored transposed.
+TEST_F(ParameterTables, NameWhatGpt2CanSave) {
+  const Json gpt2 = {{"model_type", "gpt2"}, {"n_embd", 12}, {"n_layer", 1}, {"n_head", 2}};
+  architecture_ = parse_architecture(gpt2, "config.json");
+  for (const char* name : {"wte", "wpe", "ln_1", "ln_2", "ln_f", "lm_head"}) {
+    EXPECT_NO_THROW(table({"c_attn"}, {name})) << name;
+  }
+  for (const char* name : {"norm", "embed_tokens"}) {
+    try {
+      table({"c_attn"}, {name});
+      FAIL() << name;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), testing::EndsWith("; name wte, wpe, ln_1, ln_2, ln_f, or lm_head")) << name;
+    }
+  }
+}
+
 TEST_F(ParameterTables, OfFullTrainingTrainTheBase) {
   config::RunConfig run;
   EXPECT_EQ(parameter_table(architecture_, run).rows.size(), parameter_specs(architecture_).size());

@@ -98,6 +98,20 @@ TEST(AnswerBatches, NeedPrompts) {
   }
 }
 
+TEST(Answers, AreRefusedBeyondLearnedPositions) {
+  arch::Architecture architecture;
+  architecture.max_position_embeddings = 16;
+  EXPECT_NO_THROW(refuse_longer_answers(architecture, {{2, 5, 40, 0}}, 30)) << "its positions have no end";
+  architecture.learned_positions = true;
+  EXPECT_NO_THROW(refuse_longer_answers(architecture, {{2, 5, 16, 0}, {1, 9, 9, 0}}, 8));
+  try {
+    refuse_longer_answers(architecture, {{2, 5, 17, 0}, {1, 9, 19, 0}}, 8);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("set generation_max_length: 5,")) << "a prompt of 12";
+  }
+}
+
 TEST(Answers, AreRefusedWhereLongropeTurnsThemAnew) {
   arch::Architecture architecture;
   architecture.layers.resize(1);

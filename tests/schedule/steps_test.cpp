@@ -1,16 +1,21 @@
 // Shapes from lengths, and which of them can make a run's maxima.
 #include "schedule/steps.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "tests/schedule/order_cases.h"
 
 namespace fathom::schedule {
 namespace {
 
+using ::testing::AllOf;
 using testing::config_of;
 using testing::dataset_of;
+using ::testing::HasSubstr;
 using testing::pairs_of;
+using ::testing::ThrowsMessage;
 
 TEST(StepShapes, LengthsAreThoseOfTheLongestRow) {
   config::RunConfig config = config_of(2, 1, 1);
@@ -68,13 +73,26 @@ TEST(MaximalShapes, LetALargerSourceStandForASmallerOne) {
 TEST(LargestBatch, IsAsLongAsTheRunTakesSamples) {
   config::RunConfig config = config_of(3, 1, 1);
   config.max_length = 20;
-  EXPECT_EQ(largest_batch(config, false), whole_batch(3, 20));
-  EXPECT_EQ(largest_batch(config, true), (BatchShape{3, 20, 60, {}, 20})) << "targets as long as sources";
+  arch::Architecture decoder, encoder;
+  encoder.encoder = arch::Encoder{1, 0};
+  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20));
+  EXPECT_EQ(largest_batch(config, encoder), (BatchShape{3, 20, 60, {}, 20})) << "targets as long as sources";
   config.max_target_length = 7;
-  EXPECT_EQ(largest_batch(config, true), (BatchShape{3, 7, 21, {}, 20}));
-  EXPECT_EQ(largest_batch(config, false), whole_batch(3, 20));
+  EXPECT_EQ(largest_batch(config, encoder), (BatchShape{3, 7, 21, {}, 20}));
+  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20));
   config.packing = true;
-  EXPECT_EQ(largest_batch(config, false), whole_batch(3, 20, true));
+  EXPECT_EQ(largest_batch(config, decoder), whole_batch(3, 20, true));
+}
+
+TEST(LargestBatch, IsRefusedBeyondLearnedPositions) {
+  config::RunConfig config = config_of(3, 1, 1);
+  arch::Architecture learned;
+  learned.learned_positions = true;
+  learned.max_position_embeddings = config.max_length = 1024;
+  EXPECT_EQ(largest_batch(config, learned), whole_batch(3, 1024));
+  config.max_length = 2048;
+  EXPECT_THAT([&] { largest_batch(config, learned); },
+              ThrowsMessage<UsageError>(AllOf(HasSubstr("max_length: 2048"), HasSubstr("set max_length: 1024"))));
 }
 
 TEST(BatchOfLongest, HasTheLongestOfEach) {
