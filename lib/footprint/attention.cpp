@@ -64,6 +64,10 @@ class Attention {
     footprint_.backward.clear();
     footprint_.backward_work = {};
   }
+  static Tensors joined(Tensors tensors, const Tensors& more) {
+    tensors.insert(tensors.end(), more.begin(), more.end());
+    return tensors;
+  }
   bool grouped() const { return sizes_.heads != sizes_.key_heads; }
 
   // The formula computes all pairs, and goes over them by itself; fused kernels compute those that are seen, two
@@ -94,7 +98,7 @@ class Attention {
             heads("gradient of queries", kGradientSource, queries),
             {"gradients of keys and values", kGradientSource, step_.wide(2 * keys, key_bytes)}};
   }
-  void joined(const char* source) {
+  void keep_joined_output(const char* source) {
     if (sizes_.output_is_kept) footprint_.kept.push_back(heads("output of attention, joined", source, kept_));
   }
 
@@ -117,7 +121,7 @@ class Attention {
     const bool copies = grouped() && sizes_.key_heads > 1 && sizes_.rows > 1 && longest_ > 1;
     Tensors back = gradients(kept_, kept_, step_.compute_bytes);  // for every query head
     if (copies) {
-      joined(kFlash);
+      keep_joined_output(kFlash);
       footprint_.forward[0].push_back(heads("queries, keys, values, as they came", kFlash, kept_ + 2 * keys_));
     }
     footprint_.backward = {std::move(back)};
@@ -136,17 +140,32 @@ class Attention {
         heads("keys and values", kMath, 2 * keys_),
         {"probabilities", kMath, {{sizes_.heads, "heads"}, {squares(), "pairs"}, {step_.compute_bytes, "bytes"}}}};
     add_forward_by_formula(document("scores", kMath));
-    // Of queries and keys after those of scores, but for documents, which write into tensors that are there before.
-    Tensors back = gradients(kept_, keys_, step_.compute_bytes), begun = back;
-    back.push_back(document("gradient of scores", kGradientSource));
-    if (!sizes_.packed) {
-      begun = {heads("gradient of attention's output", kGradientSource, kept_),
-               heads("gradient of values", kGradientSource, keys_)};
+    const Tensors made = gradients(kept_, keys_, step_.compute_bytes);
+    Tensors of_scores = {document("gradient of probabilities", kGradientSource),
+                         document("gradient of scores", kGradientSource)};
+    if (step_.cuda) of_scores.push_back(document("probabilities times their gradient", kMath));
+    if (sizes_.packed) {
+      documents_back(made, of_scores);
+      return;
     }
-    begun.push_back(document("gradient of probabilities", kGradientSource));
-    begun.push_back(document("gradient of scores", kGradientSource));
-    if (step_.cuda) begun.push_back(document("probabilities times their gradient", kMath));
-    footprint_.backward = {std::move(begun), std::move(back)};
+    // Gradients of queries and keys come after those of scores.
+    Tensors begun = {heads("gradient of attention's output", kGradientSource, kept_),
+                     heads("gradient of values", kGradientSource, keys_)};
+    footprint_.backward = {joined(std::move(begun), of_scores),
+                           joined(made, {document("gradient of scores", kGradientSource)})};
+  }
+
+  // Each document's gradients are made by themselves, and written into those of all.
+  void documents_back(const Tensors& made, const Tensors& of_scores) {
+    const auto longest = [&](const char* what, int64_t width) -> Bytes {
+      return {what, kMath, {{longest_, "tokens"}, {width, ""}, {step_.compute_bytes, "bytes"}}};
+    };
+    Tensors begun = made;
+    if (grouped()) begun.push_back(longest("queries of a document and gradients of their output, folded", 2 * kept_));
+    begun.push_back(longest("gradient of a document's values", keys_));
+    footprint_.backward = {
+        joined(begun, of_scores),
+        joined(begun, {of_scores[1], longest("gradients of a document's queries and keys", kept_ + keys_)})};
   }
 
   // Heads are copied where they do not lie as products want them; documents are looked at one after the other, with
@@ -191,7 +210,7 @@ class Attention {
     back.push_back(part("gradients of a segment's keys and values", 2 * keys, kept_));
     Tensors queries_too = back;
     queries_too.push_back(part("gradient of a segment's queries", queries, kept_));
-    Tensors sums = std::move(back);
+    Tensors sums = std::move(back), rounded;
     if (masked > 0) {
       const Bytes mask = {"mask of a window's blocks",
                           kSegments,
@@ -202,23 +221,29 @@ class Attention {
       if (grouped()) sums.push_back(part("sums of a segment's keys", keys, keys_));
       if (step_.compute_bytes != 4) {
         sums.push_back({"sums of a segment's keys in FP32", kSegments, {{keys, "tokens"}, {keys_, ""}, {4, "bytes"}}});
+        rounded = joined(gradients(kept_, keys_, 4), {mask, heads("gradient of keys, rounded", kSegments, keys_)});
       }
     }
-    footprint_.backward = {std::move(queries_too), std::move(sums)};
+    footprint_.backward = {std::move(queries_too), std::move(sums), std::move(rounded)};
   }
 
   void cuda() {
     const bool flash = sizes_.kernel == AttentionKernel::kFlash;
     const int64_t size = round_up(sizes_.head_size, flash ? 8 : 4), wide = sizes_.heads * size;  // in whole vectors
     const int64_t narrow = sizes_.key_heads * size;
+    const bool limited = !flash || sizes_.packed || window_ > 0;  // lib/ops/cuda_attention.cpp, else LibTorch's choice
     const bool pads = size != sizes_.head_size, repeats = !flash && grouped() && sizes_.key_heads > 1;
     const char* source = flash ? kFlash : kEfficient;
     fused(source, size);
-    if (pads) joined(source);
+    if (pads) keep_joined_output(source);
     const Bytes every = heads("keys and values for every head", kEfficient, 2 * wide);
     if (repeats) footprint_.forward[0].push_back(every);
     Tensors back = gradients(wide, flash ? narrow : wide, step_.compute_bytes);
-    if (pads) back.push_back(heads("gradient and output of attention, padded", source, 3 * wide));
+    if (pads && limited) {
+      back.front() = heads("gradient of attention's output, padded", source, wide);
+    } else if (pads) {
+      back.push_back(heads("gradient and output of attention, padded", source, 3 * wide));
+    }
     if (!flash && repeats) back.push_back(every);
     if (flash) {
       const auto count = static_cast<int64_t>(sizes_.lengths.size());

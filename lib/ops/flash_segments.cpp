@@ -102,7 +102,7 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
       return overlap ? at::zeros(k_TKE.sizes(), k_TKE.options().dtype(at::toOpMathType(k_TKE.scalar_type())))
                      : at::empty_like(k_TKE);
     };
-    const at::Tensor grad_k_TKE = empty_keys(), grad_v_TKE = empty_keys();
+    at::Tensor grad_k_TKE = empty_keys(), grad_v_TKE = empty_keys();
     for (const footprint::AttentionSegment& segment : segments) {
       const auto of_queries = [&](const at::Tensor& x_TH) {
         return rows_of_groups(x_TH, segment.first_query, segment.queries, key_heads);
@@ -117,7 +117,8 @@ struct FlashSegments : torch::autograd::Function<FlashSegments> {
       add_to_keys(grad_k_TKE, std::exchange(made_k, at::Tensor()), segment, overlap);
       add_to_keys(grad_v_TKE, std::exchange(made_v, at::Tensor()), segment, overlap);
     }
-    return {grad_q_THE, grad_k_TKE.to(k_TKE.scalar_type()), grad_v_TKE.to(v_TKE.scalar_type()), {}, {}};
+    const auto rounded = [type = k_TKE.scalar_type()](at::Tensor& sum) { return std::exchange(sum, {}).to(type); };
+    return {grad_q_THE, rounded(grad_k_TKE), rounded(grad_v_TKE), {}, {}};
   }
 };
 
