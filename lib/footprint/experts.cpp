@@ -150,10 +150,11 @@ Footprint expert_down_footprint(const StepSizes& step, const ExpertSizes& sizes)
   Footprint footprint;
   footprint.kept = {gates};
   experts.add_hidden(footprint.kept, sizes.down);
-  Tensors down = {gates, product, made};
+  // Gate and up go where no backward pass wants them, as the product does when it was multiplied.
+  Tensors down = {product, made};
   experts.add_copy(down, sizes.down, width, inner);
   experts.add_b(down, sizes.down, width);
-  footprint.forward = {std::move(down), {gates, made, sum}};
+  footprint.forward = {{gates, product}, std::move(down), {made, sum}};
   Tensors through = {upstream, of_made, of_product};
   experts.add_copy(through, sizes.down, width, inner);
   experts.add_b(through, sizes.down, width);

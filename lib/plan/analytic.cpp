@@ -184,10 +184,11 @@ class Walk {
 
   void backward(const Operator& each, int64_t layer, const Beside& beside, bool later) {
     if (!later) hold(made_, each.gradients, layer);
-    const Tensors* added = later ? &each.gradients : nullptr;
+    const Tensors *added = later ? &each.gradients : nullptr, *added_with = later ? &each.made_with : nullptr;
     for (const Tensors& moment : each.footprint.backward) {
-      instant({"backward pass", each.part, layer}, {&moment, &each.waiting, beside.stream, beside.output,
-                                                    beside.source_above, beside.source_here, beside.biases, added});
+      instant({"backward pass", each.part, layer},
+              {&moment, &each.waiting, beside.stream, beside.output, beside.source_above, beside.source_here,
+               beside.biases, added, added_with});
     }
     end();
   }

@@ -175,6 +175,7 @@ class LayerOperators {
     push(kRouting, footprint::routing_footprint(step_, sizes), {}, differentiated);
     operators_.back().waiting = of_input();
     push(kExperts, footprint::expert_gate_up_footprint(step_, sizes), stack(".gate_up_proj"), differentiated);
+    operators_.back().made_with = stack(".down_proj");
     push(kExperts, footprint::expert_down_footprint(step_, sizes), stack(".down_proj"), differentiated);
     made_needs_ = differentiated;
     add_to_stream(kExperts, names.norm_after);

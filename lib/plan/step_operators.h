@@ -14,8 +14,10 @@ namespace fathom::plan {
 struct Operator {
   const char* part = "";  // "attention"
   footprint::Footprint footprint;
-  footprint::Tensors gradients;     // of its weights, which its backward pass makes
-  footprint::Tensors waiting;       // gradients of earlier operators' outputs, while its backward pass runs
+  footprint::Tensors gradients;  // of its weights, which its backward pass makes
+  footprint::Tensors waiting;    // gradients of earlier operators' outputs, while its backward pass runs
+  // Gradients that were made before and by the same function: where there are some already, all are added at its end.
+  footprint::Tensors made_with = {};
   footprint::Tensors lasting = {};  // kept as long as the graph it is in: of a batch, or of a layer that runs again
   bool is_attention = false;
   bool keeps_stream = false;  // as it is
