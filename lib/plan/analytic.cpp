@@ -77,9 +77,15 @@ class Walk {
     graph_.clear();
     now_ = {};
     instants_ = 0;
-    hold(kept_, standing_, 0);
-    instant({"start", ""}, {});
+    const auto hold_standing = [&](bool of_kernels) {
+      for (const Bytes& tensor : standing_) {
+        if ((tensor.component == Component::kKernels) == of_kernels) hold(kept_, tensor, 0);
+      }
+    };
+    hold_standing(/*of_kernels=*/false);
     for (const Tensors& moment : loading_) instant({"load", "the base"}, {&moment});
+    hold_standing(/*of_kernels=*/true);  // workspaces come with the first product
+    instant({"start", ""}, {});
     for (const std::vector<BatchOperators>& step : steps_) {
       for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], /*later=*/i > 0);
       instant({"optimizer step", ""}, {});
