@@ -35,7 +35,7 @@ Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& siz
         {"codes of a part of a weight, and which it has", kSource, {{part, "numbers"}, {2 * kWide + 2, "bytes"}}});
   }
   Tensors forward = rounded, back = rounded;
-  forward.push_back({"input of a linear layer", kSource, of_input});
+  if (!sizes.input_is_kept) forward.push_back({"input of a linear layer", kSource, of_input});
   forward.push_back({"output of a linear layer", kSource, of_output});
   back.push_back({"gradient of a linear layer's output", kGradientSource, of_output});
   back.push_back({"gradient of a linear layer's input", kGradientSource, of_input});

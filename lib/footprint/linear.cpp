@@ -70,11 +70,15 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   const Bytes input = input_of(step, sizes);
   const Bytes output = {"output of a linear layer", kProduct, step.wide(sizes.out, step.compute_bytes)};
   const Bytes of_output = {"gradient of a linear layer's output", kGradientSource, output.product};
+  const Bytes mask = {"masks of dropout", "dropout keeps which elements it left out (Srivastava et al. 2014)",
+                      step.wide(sizes.in, 1)};
   Footprint footprint;
   const Tensors made = made_for_product(step, sizes);
   add_work(step, sizes, !made.empty(), footprint);
-  Tensors forward = {input, output}, of_weight = {of_output}, of_input = {of_output};
-  append(forward, made);
+  Tensors given = {output}, of_weight = {of_output}, of_input = {of_output};
+  if (!sizes.input_is_kept) given.push_back(input);
+  footprint.forward = {given};
+  append(footprint.forward.front(), made);
   if (sizes.trained && step.casts()) {
     const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
     footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
@@ -88,22 +92,28 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
                                 {{step.rank, ""}, {sizes.in + sizes.out, ""}, {step.adapter_bytes, "bytes"}},
                                 kCopy});
     }
-    if (step.dropout) {
-      footprint.kept.push_back({"masks of dropout", "dropout keeps which elements it left out (Srivastava et al. 2014)",
-                                step.wide(sizes.in, 1)});
-    }
+    if (step.dropout) footprint.kept.push_back(mask);
   }
   const Bytes wide_input = {"adapters' input, cast", kLora, step.wide(sizes.in, step.adapter_bytes)};
   const Bytes wide_output = {"output, or its gradient, in the adapters' type", kLora,
                              step.wide(sizes.out, step.adapter_bytes)};
-  if (sizes.keeps_input() && sizes.makes_input_again) of_weight.push_back(input);
+  const Bytes dropped = {"adapters' input, dropped out", kLora, wide_input.product};
+  const bool makes_again = sizes.keeps_input() && sizes.makes_input_again, drops = sizes.adapted && step.dropout;
+  if (makes_again) of_weight.push_back(input);
   if (widens) {
-    append(forward, {wide_input, wide_output});
-    append(of_weight, {wide_input, wide_output});
+    given.push_back(wide_input);
+    of_weight.push_back(wide_input);
+    footprint.forward.push_back(given);
+    footprint.forward.back().push_back(wide_output);
+    footprint.backward.push_back({of_output, wide_output});
   }
-  if (sizes.adapted && step.dropout) of_weight.push_back({"adapters' input, dropped out", kLora, wide_input.product});
-  footprint.forward = {std::move(forward)};
   if (sizes.keeps_input()) footprint.backward.push_back(std::move(of_weight));
+  if (drops) {
+    append(given, {dropped, mask});
+    footprint.forward.push_back(std::move(given));
+    footprint.backward.push_back({of_output, dropped});
+    if (makes_again || widens) footprint.backward.back().push_back(wide_input);
+  }
   if (!sizes.input_needs_gradient) return footprint;
   of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
   Tensors through = of_input;

@@ -14,6 +14,7 @@ struct LinearSizes {
   int64_t in = 0, out = 0;
   bool trained = false, adapted = false;
   bool makes_input_again = false;                          // in the backward pass, instead of keeping it
+  bool input_is_kept = false;                              // by what made it, when the layer runs forward
   bool input_needs_gradient = true;                        // not of the first layer over a frozen embedding
   std::optional<quant::Scheme> codes = std::nullopt;       // in which the frozen weight is stored
   std::optional<quant::Scheme> fake_codes = std::nullopt;  // to which the weight is rounded for each product

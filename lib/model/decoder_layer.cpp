@@ -150,12 +150,16 @@ ops::Scores scores_of(const arch::Attention& spec, const at::Tensor& by_distance
   return scores;
 }
 
+// What a branch reads, with all that was made of it for its linear layers: the last of them lets go of it.
+using BranchInput = std::optional<ops::LinearInput>;
+
 // [T, H * E]
-at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const at::Tensor& by_distance_HN,
+at::Tensor attention(const DecoderLayer& layer, BranchInput& x_TD, const at::Tensor& by_distance_HN,
                      const LayerContext& context, const ops::ComputeScope& compute, CachedLayer* cache) {
-  const int64_t tokens = x_TD.tensor().size(0), length = tokens / context.rows;
+  const int64_t tokens = x_TD->tensor().size(0), length = tokens / context.rows;
   const arch::Attention& spec = layer.spec.attention;
-  const QueriesKeysValues heads = Heads(layer, layer.attention, context, compute).all(x_TD);
+  const QueriesKeysValues heads = Heads(layer, layer.attention, context, compute).all(*x_TD);
+  if (!layer.spec.parallel) x_TD.reset();  // else the feed-forward part reads it too
   const at::Tensor &q_BSHE = heads.q_BSHE, &k_BSKE = heads.k_BSKE, &v_BSKE = heads.v_BSKE;
   layer.names.forward(layer.attention.names.module);
   const auto by_scores = [&](const at::Tensor& keys_BSKE, const at::Tensor& values_BSKE) {
@@ -181,10 +185,12 @@ at::Tensor attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, co
 }
 
 // The same with the keys and values of source_TD, or those that the cache has of it.
-at::Tensor cross_attention(const DecoderLayer& layer, const ops::LinearInput& x_TD, const at::Tensor& source_TD,
+at::Tensor cross_attention(const DecoderLayer& layer, BranchInput& x_TD, const at::Tensor& source_TD,
                            const LayerContext& context, const ops::ComputeScope& compute, CachedLayer* cache) {
+  const int64_t tokens = x_TD->tensor().size(0);
   const Heads heads(layer, *layer.cross, context, compute);
-  const at::Tensor q_BTHE = heads.queries(x_TD);
+  const at::Tensor q_BTHE = heads.queries(*x_TD);
+  x_TD.reset();
   at::Tensor k_BSHE, v_BSHE;
   if (source_TD.defined()) {
     const ops::LinearInput of_source = plain_input(source_TD, context);
@@ -196,7 +202,7 @@ at::Tensor cross_attention(const DecoderLayer& layer, const ops::LinearInput& x_
   }
   layer.names.forward(layer.cross->names.module);
   return ops::biased_attention(q_BTHE, k_BSHE, v_BSHE, {{}, context.source_hidden_BS}, context.dropout)
-      .view({x_TD.tensor().size(0), layer.spec.attention.queries()});
+      .view({tokens, layer.spec.attention.queries()});
 }
 
 struct GateAndUp {
@@ -220,10 +226,11 @@ GateAndUp gate_and_up(const DecoderLayer& layer, const ops::LinearInput& x_TD, c
 }
 
 // What the feed-forward part makes of its width, with how to make it again from what is kept.
-ops::LinearInput activated(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+ops::LinearInput activated(const DecoderLayer& layer, BranchInput& x_TD, const LayerContext& context,
                            const ops::ComputeScope& compute) {
   const Activation activation = layer.spec.feed_forward.activation;
-  const auto [gate_TF, up_TF] = gate_and_up(layer, x_TD, context, compute);
+  const auto [gate_TF, up_TF] = gate_and_up(layer, *x_TD, context, compute);
+  x_TD.reset();
   layer.names.forward(layer.feed_forward_names.activation);
   const auto make = [activation, rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
     return as_input(gate.defined() ? ops::gated(activation, gate, up) : ops::activated(activation, up), rounds);
@@ -232,10 +239,10 @@ ops::LinearInput activated(const DecoderLayer& layer, const ops::LinearInput& x_
   return {make(gate_TF, up_TF), [make, gate = detached(gate_TF), up = detached(up_TF)] { return make(gate, up); }};
 }
 
-at::Tensor feed_forward(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+at::Tensor feed_forward(const DecoderLayer& layer, BranchInput& x_TD, const LayerContext& context,
                         const ops::ComputeScope& compute) {
   if (layer.experts)
-    return run_experts(*layer.experts, x_TD, layer.feed_forward_names, layer.names, context.balance, compute);
+    return run_experts(*layer.experts, *x_TD, layer.feed_forward_names, layer.names, context.balance, compute);
   const ops::LinearInput activated_TF = activated(layer, x_TD, context, compute);
   layer.names.backward(activated_TF.tensor(), layer.feed_forward_names.module);
   layer.names.forward(layer.feed_forward_names.down);
@@ -268,24 +275,22 @@ at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const
   const at::Tensor& norm_D = norms.before.defined() ? norms.before.weight_D : norms.after.weight_D;
   const ops::ComputeScope compute(inputs.stream_TD.device(), norm_D.scalar_type());
   const auto read = [&](const Branch& branch, const at::Tensor& stream_TD) {
-    return std::optional(branch_input(layer, branch, stream_TD, context, compute));
+    return BranchInput(branch_input(layer, branch, stream_TD, context, compute));
   };
-  std::optional<ops::LinearInput> x_TD = read(branch_of(layer.attention), inputs.stream_TD);
+  BranchInput x_TD = read(branch_of(layer.attention), inputs.stream_TD);
   at::Tensor stream_TD =
-      add_attention(layer, layer.attention, attention(layer, *x_TD, inputs.by_distance_HN, context, compute, cache),
+      add_attention(layer, layer.attention, attention(layer, x_TD, inputs.by_distance_HN, context, compute, cache),
                     inputs.stream_TD, context, compute);
-  if (!layer.spec.parallel) x_TD.reset();
   if (layer.cross) {
     x_TD = read(branch_of(*layer.cross), stream_TD);
     stream_TD =
-        add_attention(layer, *layer.cross, cross_attention(layer, *x_TD, inputs.source_TD, context, compute, cache),
+        add_attention(layer, *layer.cross, cross_attention(layer, x_TD, inputs.source_TD, context, compute, cache),
                       stream_TD, context, compute);
-    x_TD.reset();
   }
   const arch::FeedForwardNames& names = layer.feed_forward_names;
   const Branch feeds{names.module, names.norm_before, names.norm_after, layer.feed_forward_norms};
   if (!x_TD) x_TD = read(feeds, stream_TD);
-  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, *x_TD, context, compute), stream_TD, context);
+  at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), stream_TD, context);
   layer.names.backward(output_TD, layer.experts ? names.experts : names.down);
   return output_TD;
 }

@@ -110,6 +110,7 @@ class Walk {
         begin(batch.stack_of(layer).checkpoint, layer);
       } else {
         for (const Operator& each : batch.of_layer(layer)) {
+          if (layer == layers) forward(each, layer, nullptr);
           begin(each.footprint.kept, layer);
           hold(graph_, each.lasting, layer);
         }
@@ -140,9 +141,10 @@ class Walk {
       const size_t graph = graph_.size();
       if (checkpoints_) {
         end();
-        begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
-        if (!operators.front().keeps_stream) hold(kept_, batch.stack_of(layer).checkpoint, layer);  // the input
         for (const Operator& each : operators) hold(graph_, each.lasting, layer);
+        if (layer == layers) forward_again(batch, layer);
+        begin(batch.stack_of(layer).checkpoint, layer);  // the output, made again
+        hold_input(batch, layer);
         for (const Operator& each : operators) begin(each.footprint.kept, layer);
       }
       for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
@@ -166,6 +168,26 @@ class Walk {
     }
     end();  // of the loss
     if (later) release(made_, made);
+  }
+
+  // In the last layer, where all that is kept is there. gradient: of its output, where it runs again; else null.
+  void forward(const Operator& each, int64_t layer, const Tensors* gradient) {
+    for (const Tensors& moment : each.footprint.forward) {
+      instant({"forward pass", each.part, layer}, {&moment, &each.waiting, gradient});
+    }
+  }
+  void forward_again(const BatchOperators& batch, int64_t layer) {
+    const size_t before = kept_.size();
+    hold_input(batch, layer);
+    for (const Operator& each : batch.of_layer(layer)) {
+      forward(each, layer, &batch.stack_of(layer).stream_gradient);
+      hold(kept_, each.footprint.kept, layer);
+    }
+    release(kept_, before);
+  }
+  // Of a layer that runs again, unless it is what its first operator keeps.
+  void hold_input(const BatchOperators& batch, int64_t layer) {
+    if (!batch.of_layer(layer).front().keeps_stream) hold(kept_, batch.stack_of(layer).checkpoint, layer);
   }
 
   // Of the residual stream, of a layer's output, of what an encoder made: by the layers above, by this one; of biases.

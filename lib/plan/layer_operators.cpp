@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "arch/attention_by_scores.h"
-#include "arch/precision.h"
 #include "arch/storage_schemes.h"
-#include "footprint/attention.h"
-#include "footprint/biased_attention.h"
 #include "footprint/elementwise.h"
 #include "footprint/experts.h"
 #include "footprint/linear.h"
+#include "plan/attention_operators.h"
 #include "plan/expert_operators.h"
 #include "plan/parameter_gradients.h"
 
@@ -27,13 +25,6 @@ using footprint::Tensors;
 
 constexpr const char* kStream = "the sum that runs through the layers; lib/model/decoder_layer.cpp";
 
-footprint::AttentionKernel kernel_of(const Target& target) {
-  for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient}) {
-    if (target.attention_kernel == footprint::kernel_name(kernel)) return kernel;
-  }
-  return footprint::AttentionKernel::kFlash;
-}
-
 class LayerOperators {
  public:
   explicit LayerOperators(const LayerSubject& subject)
@@ -42,7 +33,7 @@ class LayerOperators {
         step_(subject.step),
         width_(subject.architecture.hidden_size),
         before_(spec_.norms_before()),
-        biased_(arch::attends_by_scores(subject.architecture, subject.gradients)),
+        by_scores_(arch::attends_by_scores(subject.architecture, subject.gradients)),
         drops_(subject.gradients && subject.architecture.dropout > 0),
         drops_inside_(subject.gradients && subject.architecture.inner_dropout > 0),
         fake_codes_(arch::fake_scheme(subject.architecture, subject.run)),
@@ -71,27 +62,28 @@ class LayerOperators {
     const int64_t queries = attention.queries(), keys = attention.keys();
     if (attention.fused) {
       begin_branch(kHeads, names.norm_before, {names.fused});
-      linear(step_, kHeads, names.fused, before_);
+      reader(kHeads, names.fused);
       split(kHeads, queries + 2 * keys);
-      turn(kHeads, names.query_norm, queries, attention.heads, waiting("gradients of keys and values", 2 * keys));
-      turn(kHeads, names.key_norm, keys, attention.key_value_heads,
+      alive(/*input=*/true);
+      turn(kHeads, names.query_norm, attention.heads, waiting("gradients of keys and values", 2 * keys));
+      turn(kHeads, names.key_norm, attention.key_value_heads,
            waiting("gradients of queries and values", queries + keys));
     } else {
       begin_branch(kHeads, names.norm_before, {names.query, names.key, names.value});
-      linear(step_, kHeads, names.query, before_).waiting = of_input();
-      turn(kHeads, names.query_norm, queries, attention.heads, of_input());
+      reader(kHeads, names.query).waiting = of_input();
+      turn(kHeads, names.query_norm, attention.heads, of_input());
       Tensors wait = of_input();
       wait.push_back(waiting("gradient of queries", queries).front());
-      linear(step_, kHeads, names.key, before_).waiting = wait;
-      turn(kHeads, names.key_norm, keys, attention.key_value_heads, wait);
-      linear(step_, kHeads, names.value, before_).waiting = waiting("gradients of queries and keys", queries + keys);
+      reader(kHeads, names.key).waiting = wait;
+      turn(kHeads, names.key_norm, attention.key_value_heads, wait);
+      reader(kHeads, names.value).waiting = waiting("gradients of queries and keys", queries + keys);
     }
-    if (biased_) {
-      attention_by_scores(queries_of_a_row(), /*by_distance=*/true);
+    if (by_scores_) {
+      push_attention(scores_attention(subject_, step_.tokens / subject_.batch.rows, /*by_distance=*/true, made_needs_));
     } else {
-      fused_attention(names);
+      push_attention(kernel_attention(subject_, made_needs_, keeps_input(names.output)));
     }
-    finish_attention("attention's output projection", names, {width_, queries, 2 * keys});
+    finish_attention("attention's output projection", names);
   }
 
   // The backward pass of a parallel feed-forward part comes first, and what it leaves for the norm that both read
@@ -107,16 +99,16 @@ class LayerOperators {
     constexpr const char* kHeads = "queries, and a source's keys and values";
     const int64_t queries = spec_.attention.queries(), keys = spec_.attention.keys();
     begin_branch(kHeads, names.norm_before, {names.query});
-    linear(step_, kHeads, names.query, before_);
+    reader(kHeads, names.query);
     const bool stream_reads = std::exchange(branch_needs_, subject_.source_needs_gradient);
-    linear(subject_.source, kHeads, names.key, false).waiting = waiting("gradient of queries", queries);
+    linear(subject_.source, kHeads, names.key, false, false).waiting = waiting("gradient of queries", queries);
     Tensors wait = waiting("gradient of queries", queries);
     wait.push_back({"gradient of keys", footprint::kGradientSource, subject_.source.wide(keys, step_.compute_bytes)});
     for (Operator& each : operators_) each.follows_source = true;
-    linear(subject_.source, kHeads, names.value, false).waiting = wait;
+    linear(subject_.source, kHeads, names.value, false, false).waiting = wait;
     branch_needs_ = stream_reads || subject_.source_needs_gradient;
-    attention_by_scores(subject_.batch.source_length, /*by_distance=*/false);
-    finish_attention("cross-attention's output projection", names, {width_, queries});
+    push_attention(scores_attention(subject_, subject_.batch.source_length, /*by_distance=*/false, made_needs_));
+    finish_attention("cross-attention's output projection", names);
   }
 
   void feed_forward(const arch::FeedForwardNames& names) {
@@ -126,15 +118,16 @@ class LayerOperators {
     const bool gated = spec_.feed_forward.gated;
     if (spec_.feed_forward.fused) {
       begin_branch(kGate, names.norm_before, {names.fused});
-      linear(step_, kGate, names.fused, before_);
+      reader(kGate, names.fused);
       split(kGate, 2 * inner);
+      alive(/*input=*/true);
     } else if (gated) {
       begin_branch(kGate, names.norm_before, {names.gate, names.up});
-      linear(step_, kGate, names.gate, before_).waiting = of_input();
-      linear(step_, kGate, names.up, before_).waiting = waiting("gradient of the gate", inner);
+      reader(kGate, names.gate).waiting = of_input();
+      reader(kGate, names.up).waiting = waiting("gradient of the gate", inner);
     } else {
       begin_branch(kUp, names.norm_before, {names.up});
-      linear(step_, kUp, names.up, before_);
+      reader(kUp, names.up);
     }
     operators_.push_back({"the gate",
                           gated ? footprint::gate_footprint(step_, inner, spec_.feed_forward.activation)
@@ -142,7 +135,7 @@ class LayerOperators {
                           {},
                           {}});
     if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});
-    alive({width_}, 1);
+    alive(/*input=*/false);
     if (drops_inside_) {
       drop("dropout", inner);
       if (keeps_input(names.down)) {
@@ -150,9 +143,8 @@ class LayerOperators {
             {"what is left by dropout", kStream, step_.wide(inner, step_.compute_bytes)});
       }
     }
-    branch_needs_ = std::exchange(made_needs_, false);
-    linear(step_, kDown, names.down, !drops_inside_);
-    alive({width_}, 1);
+    const bool made_needed = branch_needs_ = std::exchange(made_needs_, false);
+    linear(step_, kDown, names.down, !drops_inside_, !made_needed && keeps_input(names.down));
     add_to_stream(kDown, names.norm_after);
   }
 
@@ -160,8 +152,7 @@ class LayerOperators {
   void experts(const arch::FeedForwardNames& names) {
     constexpr const char *kRouting = "the router", *kExperts = "the experts";
     begin_branch(kRouting, names.norm_before, {names.router, names.experts});
-    linear(step_, kRouting, names.router, before_).waiting = of_input();
-    alive({width_}, 1);
+    reader(kRouting, names.router).waiting = of_input();
     footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows);
     sizes.makes_input_again = before_;
     sizes.input_needs_gradient = branch_needs_;
@@ -169,7 +160,7 @@ class LayerOperators {
     const auto push = [&](const char* part, footprint::Footprint footprint, Tensors gradients, bool keeps) {
       if (!keeps) footprint.kept.clear();
       operators_.push_back({part, std::move(footprint), std::move(gradients), {}});
-      alive({width_}, 1);
+      alive(/*input=*/true);
     };
     const auto stack = [&](const char* which) { return gradients_of_stack(subject_.rows, names.experts, which); };
     push(kRouting, footprint::routing_footprint(step_, sizes), {}, differentiated);
@@ -183,6 +174,7 @@ class LayerOperators {
 
   // needs: whether what the branch read needs a gradient, else that of the stream goes no further than its output.
   void end_branch(bool needs) {
+    attended_ = true;
     for (; ended_ < operators_.size(); ++ended_) {
       operators_[ended_].another_follows = true;
       if (!needs) operators_[ended_].takes_stream_gradient = true;
@@ -191,22 +183,43 @@ class LayerOperators {
 
   // ---- operators.
 
-  Operator& linear(const StepSizes& step, const char* part, const char* module, bool again) {
-    footprint::LinearSizes sizes = sizes_of(module);
-    sizes.makes_input_again = again;
-    sizes.input_needs_gradient = branch_needs_;
-    made_needs_ = made_needs_ || branch_needs_ || sizes.keeps_input();
-    return operators_.emplace_back(
-        Operator{part, footprint::linear_footprint(step, sizes), gradients_of(subject_.rows, module), {}});
+  // A linear layer that reads what the branch reads.
+  Operator& reader(const char* part, const char* module) {
+    Operator& made = linear(step_, part, module, before_, keeps_input_alone_);
+    if (casts_input_) made.footprint.forward.front().push_back(cast_of_input());
+    const bool casts = step_.adapter_bytes != step_.compute_bytes && !fake_codes_;
+    casts_input_ = casts_input_ || (casts && sizes_of(module).adapted);
+    return made;
   }
 
-  // Norms and positions of heads.
-  void turn(const char* part, const char* norm, int64_t numbers, int64_t count, const Tensors& wait) {
+  // input_is_kept: while the layer runs forward, by what made it.
+  Operator& linear(const StepSizes& step, const char* part, const char* module, bool again, bool input_is_kept) {
+    footprint::LinearSizes sizes = sizes_of(module);
+    sizes.makes_input_again = again;
+    sizes.input_is_kept = subject_.gradients && input_is_kept;
+    sizes.input_needs_gradient = branch_needs_;
+    made_needs_ = made_needs_ || branch_needs_ || sizes.keeps_input();
+    operators_.push_back({part, footprint::linear_footprint(step, sizes), gradients_of(subject_.rows, module), {}});
+    alive(/*input=*/false);  // which it counts itself
+    return operators_.back();
+  }
+
+  // Norms and positions of so many heads, which the last linear layer made.
+  void turn(const char* part, const char* norm, int64_t heads, const Tensors& wait) {
     const arch::Attention& attention = spec_.attention;
+    const int64_t numbers = heads * attention.head_dim;
+    const bool needs = !operators_.back().footprint.backward.empty();
+    const auto keep_nothing = [this] {
+      operators_.back().footprint.kept = {}, operators_.back().footprint.backward = {};
+    };
     if (attention.query_key_norm != arch::QueryKeyNorm::kNone) {
-      row_norm(part, norm, numbers, attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? count : 1, wait);
+      row_norm(part, norm, numbers, attention.query_key_norm == arch::QueryKeyNorm::kEachHead ? heads : 1, wait);
+      if (!needs && operators_.back().gradients.empty()) keep_nothing();
     }
-    if (attention.rotary) operators_.push_back({part, footprint::rotary_footprint(step_, numbers), {}, wait});
+    if (!attention.rotary) return;
+    const bool turned_needs = !operators_.back().footprint.backward.empty();
+    operators_.push_back({part, footprint::rotary_footprint(step_, numbers), {}, wait});
+    if (!turned_needs) keep_nothing();
   }
 
   void drop(const char* part, int64_t numbers) {
@@ -232,9 +245,7 @@ class LayerOperators {
       return;
     }
     branch_needs_ = stream_needs_;
-    casts_input_ =
-        step_.adapter_bytes != step_.compute_bytes && !fake_codes_ &&
-        std::any_of(readers.begin(), readers.end(), [this](const char* each) { return sizes_of(each).adapted; });
+    keeps_input_alone_ = casts_input_ = false;
     if (before_) {
       operators_.push_back({part,
                             footprint::norm_footprint(step_, width_, subject_.architecture.centred_norms),
@@ -243,6 +254,7 @@ class LayerOperators {
       branch_needs_ = shared_needs_ = branch_needs_ || !operators_.back().gradients.empty();
       operators_.back().keeps_stream = branch_needs_;
       if (!branch_needs_) keep_output_alone("output of a norm", width_, readers);
+      keeps_input_alone_ = !branch_needs_ && any_keeps_input(readers);
       // The gradients of the readers' inputs add up.
       const auto sums = branch_needs_ ? static_cast<int64_t>(readers.size()) - 1 : 0;
       operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(step_.wide(width_, step_.compute_bytes));
@@ -253,7 +265,9 @@ class LayerOperators {
            {},
            {}});
       operators_.back().keeps_stream = !step_.casts();
+      keeps_input_alone_ = true;
     }
+    keeps_stream_ = !operators_.empty() && operators_.back().keeps_stream;
   }
 
   // Of an operator that no gradient asks for, which its readers keep if they need it.
@@ -262,63 +276,21 @@ class LayerOperators {
         any_keeps_input(readers) ? Tensors{{what, kStream, step_.wide(width, step_.compute_bytes)}} : Tensors();
   }
 
-  void fused_attention(const arch::AttentionNames& names) {
-    footprint::AttentionSizes sizes = {kernel_of(subject_.target), subject_.batch.rows,
-                                       subject_.batch.document_lengths};
-    sizes.packed = !sizes.lengths.empty();
-    if (!sizes.packed) sizes.lengths.assign(static_cast<size_t>(subject_.batch.rows), subject_.batch.length);
-    sizes.heads = spec_.attention.heads;
-    sizes.key_heads = spec_.attention.key_value_heads;
-    sizes.head_size = spec_.attention.head_dim;
-    sizes.window = spec_.attention.window;
-    sizes.amx = subject_.target.amx && !step_.cuda && sizes.kernel == footprint::AttentionKernel::kFlash &&
-                arch::precision_of(subject_.architecture, subject_.run).computed == DType::kBF16;
-    sizes.threads = subject_.target.threads;
-    sizes.wide_tiles = subject_.target.compute_capability == "8.0" || subject_.target.compute_capability == "9.0" ||
-                       subject_.target.compute_capability.starts_with("10.");
-    sizes.output_is_kept = keeps_input(names.output) && sizes.kernel != footprint::AttentionKernel::kMath;
-    sizes.differentiated = made_needs_;
-    push_attention(footprint::attention_footprint(step_, sizes), 0);
-  }
-
-  int64_t queries_of_a_row() const { return step_.tokens / subject_.batch.rows; }
-
-  void attention_by_scores(int64_t keys, bool by_distance) {
-    footprint::BiasedAttentionSizes sizes;
-    sizes.rows = subject_.batch.rows;
-    sizes.heads = spec_.attention.heads;
-    sizes.key_heads = spec_.attention.key_value_heads;
-    sizes.head_size = spec_.attention.head_dim;
-    sizes.queries = queries_of_a_row();
-    sizes.keys = keys;
-    sizes.by_distance = by_distance;
-    sizes.trains_bias = by_distance && subject_.gradients && subject_.run.method == config::Method::kFull &&
-                        subject_.architecture.relative.has_value();
-    sizes.dropout = drops_;
-    sizes.capped = by_distance && spec_.attention.softcap > 0;
-    sizes.differentiated = made_needs_;
-    push_attention(footprint::biased_attention_footprint(step_, sizes), by_distance ? 0 : 1);
-  }
-
-  // streams: that are there besides the layer's input.
-  void push_attention(footprint::Footprint footprint, int64_t streams) {
+  void push_attention(footprint::Footprint footprint) {
     operators_.push_back({"attention", std::move(footprint), {}, {}});
     operators_.back().is_attention = true;
-    alive({width_}, streams);
-    for (Tensors& moment : operators_.back().footprint.forward) {
-      if (casts_input_) moment.push_back({"adapters' input, cast", kStream, step_.wide(width_, step_.adapter_bytes)});
-    }
+    alive(/*input=*/spec_.parallel);
     branch_needs_ = std::exchange(made_needs_, false);
   }
 
-  void finish_attention(const char* part, const arch::AttentionNames& names, std::initializer_list<int64_t> widths) {
-    Operator& made = linear(step_, part, names.output, false);
+  void finish_attention(const char* part, const arch::AttentionNames& names) {
+    Operator& made = linear(step_, part, names.output, false, keeps_input(names.output));
     // Fused kernels keep it themselves.
-    if (keeps_input(names.output) && (biased_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
+    if (keeps_input(names.output) && (by_scores_ || kernel_of(subject_.target) == footprint::AttentionKernel::kMath)) {
       made.footprint.kept.push_back(
           {"output of attention", kStream, step_.wide(spec_.attention.queries(), step_.compute_bytes)});
     }
-    alive(widths, 0);
+    if (spec_.parallel) alive(/*input=*/true);
     add_to_stream(part, names.norm_after);
   }
 
@@ -329,21 +301,37 @@ class LayerOperators {
     if (drops_) drop(part, width_);
     if (spec_.norms_after()) row_norm(part, norm, width_, 1, {});
     if (scales) operators_.push_back({part, footprint::scale_footprint(step_, width_), {}, {}});
-    const Product each =
-        step_.wide(width_, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + step_.stored_bytes : 0));
-    operators_.push_back({part, {{}, {{{"residual stream and what is added", kStream, each}}}, {}}, {}, {}});
-    operators_.back().footprint.forward_work.bytes = operators_.back().footprint.backward_work.bytes = value_of(each);
+    // The sum takes the place of what is added, or of its cast.
+    const int64_t cast = step_.casts() ? step_.stored_bytes : 0;
+    operators_.push_back(
+        {part,
+         {{},
+          {{{"what is added to the residual stream", kStream, step_.wide(width_, step_.compute_bytes + cast)}}},
+          {}},
+         {},
+         {}});
+    operators_.back().footprint.forward_work.bytes = operators_.back().footprint.backward_work.bytes =
+        value_of(step_.wide(width_, 3 * step_.stored_bytes + (step_.casts() ? step_.compute_bytes + cast : 0)));
+    alive(/*input=*/false);
   }
 
-  // Values of a branch, and the stream beside them, stay until it ends, also where no backward pass wants them.
-  void alive(std::initializer_list<int64_t> widths, int64_t streams) {
+  // What is there besides while the last operator runs forward, also where no backward pass wants it: the stream behind
+  // attention, unless it is kept, and what the branch reads until all that read it have run.
+  void alive(bool input) {
     for (Tensors& moment : operators_.back().footprint.forward) {
-      for (const int64_t numbers : widths) {
-        moment.push_back({"values of a branch", kStream, step_.wide(numbers, step_.compute_bytes)});
+      const auto add = [&](const char* what, int64_t bytes) {
+        moment.push_back({what, kStream, step_.wide(width_, bytes)});
+      };
+      if (attended_ && !(subject_.gradients && keeps_stream_)) {
+        add("residual stream, after attention", step_.stored_bytes);
       }
-      if (streams > 0)
-        moment.push_back({"residual stream, after attention", kStream, step_.wide(width_, step_.stored_bytes)});
+      if (!input) continue;
+      if (!(subject_.gradients && keeps_input_alone_)) add("input of a branch", step_.compute_bytes);
+      if (casts_input_) moment.push_back(cast_of_input());
     }
+  }
+  footprint::Bytes cast_of_input() const {
+    return {"adapters' input, cast", kStream, step_.wide(width_, step_.adapter_bytes)};
   }
 
   // ---- what they are made of.
@@ -377,11 +365,13 @@ class LayerOperators {
   const arch::LayerSpec& spec_;
   const StepSizes& step_;
   const int64_t width_;
-  const bool before_, biased_, drops_, drops_inside_;
+  const bool before_, by_scores_, drops_, drops_inside_;
   const std::optional<quant::Scheme> fake_codes_;
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
   bool stream_needs_, branch_needs_ = false, made_needs_ = false, shared_needs_ = false;
-  bool casts_input_ = false;  // of a branch, once for all its adapters
+  // Of a branch: its norm keeps the stream, or what its linear layers read is kept itself; it was cast for adapters.
+  bool keeps_stream_ = false, keeps_input_alone_ = false, casts_input_ = false;
+  bool attended_ = false;  // the stream is there as the layer read it and as attention left it
   Operators operators_;
   size_t ended_ = 0;  // operators of branches that are whole
 };

@@ -75,9 +75,9 @@ TEST(AnalyticOfAnEncoder, EvaluationAsWorkedOutByHand) {
   evaluation.evaluations = {batch()};
   const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), evaluation);
   EXPECT_EQ(analytic.instant, "evaluation of attention in layer 1");
-  // The stream, what the norm made of it, queries, keys and values, these copied and queries reversed besides, the
-  // output and what it is made of; the embedding of targets; scores.
-  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], (2 + 3 + 4 + 2) * kSource + kTarget + kBiases + 144 * 4);
+  // The stream, queries, keys and values, these copied and queries reversed besides, the output and what it is made of;
+  // the embedding of targets; scores.
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], (1 + 3 + 4 + 2) * kSource + kTarget + kBiases + 144 * 4);
 }
 
 // Masks go with the graph: of the whole step, or of a layer that runs again.
@@ -108,7 +108,7 @@ TEST(AnalyticOfAnEncoder, AnswersHaveACacheBesideTheirFirstPass) {
   const Analytic analytic = estimate_analytic(tiny(), {}, cpu(), answers);
   EXPECT_EQ(analytic.instant, "answers, first pass of attention in layer 1");
   EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality + 2 * 8 + 12 * 9 + 2 * 2 * 5 * 8 * 4);
-  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], (2 + 3 + 4 + 2) * kSource + kBiases + 144 * 4);
+  EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers], (1 + 3 + 4 + 2) * kSource + kBiases + 144 * 4);
 }
 
 // More layers than the encoder has make the cache the peak: 9 with the keys and values of 6 source tokens each, the
@@ -122,11 +122,11 @@ TEST(AnalyticOfAnEncoder, KeysAndValuesOfSourcesAddUpOverLayers) {
   EXPECT_EQ(analytic.instant, "answers, first pass of attention in layer 10");
   EXPECT_EQ(analytic.at_peak[Component::kFunctionality], kFunctionality + 2 * 8 + 12 * 9 + 9 * 2 * 2 * 5 * 8 * 4);
   constexpr int64_t kToken = 2 * 8 * 4;  // one of each row
-  // Beside 8 layers' keys and values and what the encoder made, the layer's input, the stream after attention and its
-  // norm, the bias of one distance; queries, and keys and values with their copies, the output and what it is made of,
-  // scores of 2 x 2 x 1 x 6 pairs.
+  // Beside 8 layers' keys and values and what the encoder made, the layer's input, the stream after attention, the bias
+  // of one distance; queries, and keys and values with their copies, the output and what it is made of, scores of
+  // 2 x 2 x 1 x 6 pairs.
   EXPECT_EQ(analytic.at_peak[Component::kTemporaryBuffers],
-            8 * 2 * kSource + kSource + 3 * kToken + 2 * 4 + 2 * (kToken + 2 * kSource) + 2 * kToken + 24 * 4);
+            8 * 2 * kSource + kSource + 2 * kToken + 2 * 4 + 2 * (kToken + 2 * kSource) + 2 * kToken + 24 * 4);
 }
 
 }  // namespace
