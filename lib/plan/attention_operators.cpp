@@ -8,7 +8,7 @@ namespace fathom::plan {
 
 footprint::AttentionKernel kernel_of(const Target& target) {
   for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient}) {
-    if (target.attention_kernel == footprint::kernel_name(kernel)) return kernel;
+    if (target.attention_kernel.ends_with(footprint::kernel_name(kernel))) return kernel;
   }
   return footprint::AttentionKernel::kFlash;
 }

@@ -72,10 +72,12 @@ constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
                              at::Device device) {
-  if (arch::attends_by_scores(architecture, /*training=*/true)) return "attention by scores, a few queries at a time";
+  const std::string by_scores = "attention by scores, a few queries at a time";
+  if (arch::attends_by_scores(architecture, /*training=*/false)) return by_scores;
   const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
-  return footprint::kernel_name(
-      ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));
+  const std::string fused =
+      footprint::kernel_name(ops::attention_kernel(config.attn_implementation, device, type, architecture.head_dim()));
+  return arch::attends_by_scores(architecture, /*training=*/true) ? by_scores + "; in evaluations " + fused : fused;
 }
 
 plan::Target cpu_target() {

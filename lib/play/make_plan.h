@@ -23,7 +23,7 @@ struct Subject {
 };
 
 // The attention kernel's name for the type in which the config computes, on a device of this process (a phantom one
-// too).
+// too); last that of evaluations, where training has another.
 std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
                              at::Device device);
 
