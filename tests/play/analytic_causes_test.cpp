@@ -1,0 +1,151 @@
+// Runs each of whose largest instants is of one kind: the analytic estimate is within 1 % of their dry runs, and these
+// are what the runs take, to the byte.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "phantom/device.h"
+#include "plan/analytic.h"
+#include "play/make_plan.h"
+#include "tests/play/matrix_run.h"
+
+namespace fathom::play {
+namespace {
+
+struct Case {
+  std::string name;
+  std::function<void(plan::testing::MatrixRun&)> change;
+};
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
+// One layer that is trained whole, in FP32.
+plan::testing::MatrixRun base_run() {
+  plan::testing::MatrixRun run;
+  run.config.random_init = true;
+  run.config.device = config::Device::kCpu;
+  run.config.num_threads = 1;
+  run.config.optim = config::Optimizer::kSgd;
+  run.config.eval_strategy = config::Cadence::kNo;
+  run.architecture.family = "LlamaForCausalLM";
+  run.architecture.vocab_size = 101;
+  run.architecture.hidden_size = 72;
+  run.architecture.layers.assign(
+      1, {.attention = {.heads = 6, .key_value_heads = 6, .head_dim = 12, .rotary = arch::Rotary{.width = 12}},
+          .feed_forward = {.width = 201}});
+  run.steps = {{schedule::whole_batch(5, 101)}};
+  return run;
+}
+
+void train_adapters(config::RunConfig& config, std::vector<std::string> modules) {
+  config.method = config::Method::kLora;
+  config.lora_r = 4;
+  config.target_modules = std::move(modules);
+  config.dtype = DType::kBF16;
+}
+
+// On one token, so that the evaluation behind it is larger.
+void evaluate(plan::testing::MatrixRun& run, schedule::BatchShape batch) {
+  run.config.eval_strategy = config::Cadence::kEpoch;
+  run.config.per_device_eval_batch_size = batch.rows;
+  run.evaluations = {std::move(batch)};
+  run.steps = {{schedule::whole_batch(1, 2)}};
+}
+
+void set_experts(plan::testing::MatrixRun& run) {
+  run.architecture.family = "Qwen3MoeForCausalLM";
+  run.architecture.router_aux_loss_coef = 0.01;
+  run.architecture.layers.front().feed_forward.experts = {.count = 5, .per_token = 2, .normalised = true};
+}
+
+schedule::BatchShape documents(std::vector<int64_t> lengths) {
+  int64_t tokens = 0;
+  for (const int64_t length : lengths) tokens += length;
+  return {1, tokens, tokens - std::ssize(lengths), std::move(lengths)};
+}
+
+const std::vector<Case>& cases() {
+  using Run = plan::testing::MatrixRun;
+  static const auto* all = new std::vector<Case>{
+      {"adapters_in_fp32_of_every_projection", [](Run& run) { train_adapters(run.config, {"all-linear"}); }},
+      {"adapters_with_dropout",
+       [](Run& run) {
+         train_adapters(run.config, {"all-linear"});
+         run.config.lora_dropout = 0.1;
+         run.config.gradient_checkpointing = true;
+       }},
+      {"an_evaluation_of_parallel_branches",
+       [](Run& run) {
+         train_adapters(run.config, {"q_proj", "v_proj"});
+         run.architecture.family = "Cohere2ForCausalLM";
+         run.architecture.centred_norms = run.architecture.layers.front().parallel = true;
+         evaluate(run, schedule::whole_batch(5, 101));
+       }},
+      {"key_norms_that_no_gradient_reaches",
+       [](Run& run) {
+         train_adapters(run.config, {"q_proj", "v_proj"});
+         run.architecture.family = "Qwen3ForCausalLM";
+         run.architecture.layers.front().attention.query_key_norm = arch::QueryKeyNorm::kEachHead;
+       }},
+      {"a_window_in_bf16",
+       [](Run& run) {
+         run.config.dtype = DType::kBF16;
+         run.architecture.layers.front().feed_forward.width = 32;
+         run.architecture.layers.front().attention.window = 17;
+       }},
+      {"documents_by_the_formula",
+       [](Run& run) {
+         run.config.attn_implementation = config::Attention::kMath;
+         run.config.packing = true;
+         run.architecture.layers.front().attention.key_value_heads = 2;
+         run.steps = {{documents({193, 40, 101})}};
+       }},
+      {"experts_of_several_batches",
+       [](Run& run) {
+         set_experts(run);
+         run.steps = {{schedule::whole_batch(1, 33), schedule::whole_batch(1, 33)}};
+       }},
+      {"an_evaluation_of_experts",
+       [](Run& run) {
+         set_experts(run);
+         train_adapters(run.config, {"q_proj"});
+         evaluate(run, schedule::whole_batch(5, 101));
+       }},
+      {"an_evaluation_by_the_formula_of_what_trains_by_scores",
+       [](Run& run) {
+         run.config.attn_implementation = config::Attention::kMath;
+         run.architecture.family = "GPT2LMHeadModel";
+         run.architecture.dropout = 0.1;
+         run.architecture.learned_positions = run.architecture.centred_norms = run.architecture.biased_norms = true;
+         run.architecture.max_position_embeddings = 300;
+         arch::LayerSpec& layer = run.architecture.layers.front();
+         layer.naming = arch::Naming::kGpt2;
+         layer.attention.fused = true;
+         layer.attention.rotary.reset();
+         layer.feed_forward = {.width = 201, .gated = false, .activation = Activation::kGelu};
+         evaluate(run, schedule::whole_batch(2, 260));
+       }},
+  };
+  return *all;
+}
+
+class AnalyticCauses : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AnalyticCauses, AreInTheFormulas) {
+  plan::testing::MatrixRun run = base_run();
+  GetParam().change(run);
+  plan::Target target = cpu_target();
+  target.threads = run.config.num_threads;
+  target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
+  const plan::Analytic analytic =
+      plan::estimate_analytic(run.architecture, run.config, target, testing::workload_of(run));
+  const memory::Memory dry_run = testing::predict(run);
+  EXPECT_NEAR(static_cast<double>(analytic.peak) / static_cast<double>(dry_run.peak), 1, 0.01)
+      << analytic.peak << " at the " << analytic.instant << " against " << dry_run.peak;
+  EXPECT_THAT(testing::differences(dry_run, testing::measure(run)), ::testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AnalyticCauses, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace fathom::play
