@@ -94,7 +94,8 @@ class Command {
   virtual int run() const = 0;
 
   const char *name, *help;
-  std::string command_line;  // as it was typed, quoted for a shell
+  std::string command_line;            // as it was typed, quoted for a shell
+  std::vector<std::string> arguments;  // the same, one by one, the program's name first
 };
 
 // The table of commands, in the order of `fathom --help`; no words have been read yet.

@@ -138,6 +138,7 @@ Parsed parse_command_line(int count, const char* const* arguments) {
   const auto command =
       std::find_if(commands.begin(), commands.end(), [&](const auto& each) { return each->name == parsed.get_name(); });
   (*command)->command_line = quoted(count, arguments);
+  (*command)->arguments.assign(arguments, arguments + count);
   check_options(parsed, **command);
   (*command)->complete();
   return {std::move(*command), ""};

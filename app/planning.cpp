@@ -64,6 +64,10 @@ void warn_of_lost_updates(const config::RunConfig& config, const arch::Architect
 
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
                        const arch::Architecture& architecture) {
+  if (config.num_processes > 1) {
+    return gpu.name + ": the plan is of one process, and num_processes is " + std::to_string(config.num_processes) +
+           ": several are planned on CPUs alone for now";
+  }
   const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
   if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +
@@ -82,7 +86,7 @@ plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room,
 }
 
 plan::Plan plan_for_cpu(const play::Subject& subject) {
-  plan::Plan plan = play::plan_cpu(subject, available_memory_bytes());
+  plan::Plan plan = play::plan_cpu(subject, available_memory_bytes() / subject.config.num_processes);
   plan::bound_by_budget(plan.target, subject.config.memory_budget);
   return plan;
 }
@@ -120,7 +124,8 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
       planned, inputs.architecture, *inputs.folder,
       plan::make_workload(planned, inputs.architecture,
                           schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
-                                                  schedule::played_on(session.placement.cuda != nullptr)))};
+                                                  schedule::played_on(session.placement.cuda != nullptr),
+                                                  session.group == nullptr ? 0 : session.group->rank()))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);

@@ -28,8 +28,8 @@ void warn_of_widening(const config::RunConfig& config, const arch::Architecture&
 // Of what the run does in 16 bits, where this CPU has no instructions for them.
 plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Architecture& architecture);
 
-// The plan of a run on the session's device; on CUDA a child process over the stub libraries plays it, within the
-// memory that is free on the device now.
+// The plan of a run on the session's device, of this process; on CUDA a child process over the stub libraries plays it,
+// within the memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation);
 // The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has. Throws UsageError

@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "app/machine.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -19,9 +21,11 @@ ledger::CudaDevice& open_cuda() {
   return *open();
 }
 
-void set_threads(int64_t threads) {
-  if (threads == 0) return;
+// processes: of this machine, each of which takes its share of the cores unless it is told otherwise.
+void set_threads(int64_t threads, int64_t processes) {
   const int64_t cores = this_cpu().cores;
+  if (threads == 0 && processes > 1) threads = std::max<int64_t>(1, cores / processes);
+  if (threads == 0) return;
   if (threads > cores) {
     log_warning("num_threads is " + std::to_string(threads) + " and this process has " + format_counted(cores, "core") +
                 ": threads that wait for each other's cores can make a step take many "
@@ -37,7 +41,7 @@ Session open_session(const Invocation& invocation) {
   Session session;
   // On CUDA the CPU's allocator holds only what is read from and written to files.
   ledger::Ledger& cpu = ledger::install_cpu();
-  set_threads(invocation.config.num_threads);
+  set_threads(invocation.config.num_threads, invocation.config.num_processes);
   session.phantom = invocation.phantom_gpu.has_value();
   if (invocation.device == config::Device::kCuda) {
     ledger::CudaDevice& cuda = open_cuda();

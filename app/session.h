@@ -1,9 +1,11 @@
 // The device of this process, as the config and the command line want it, with its ledger.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "app/invocation.h"
+#include "dist/group.h"
 #include "ledger/cuda.h"
 #include "train/trainer.h"
 
@@ -11,7 +13,8 @@ namespace fathom::app {
 
 struct Session {
   train::Placement placement;
-  bool phantom = false;  // the CUDA device is a phantom
+  std::unique_ptr<dist::Group> group = nullptr;  // placement's, where several processes train
+  bool phantom = false;                          // the CUDA device is a phantom
 };
 
 // Installs the CPU's ledger, sets the number of threads (with a warning if they are more than the cores), and opens

@@ -18,6 +18,7 @@ class Eval final : public ModelUse {
     config = std::filesystem::is_directory(words.subject)
                  ? config_of_folder()
                  : config::load_config(words.subject, words.overrides, config::Purpose::kEvaluate);
+    config.num_processes = 1;  // those are of training
     refuse_no_model(name, config.model_name_or_path);
     choose_device(*this);
   }

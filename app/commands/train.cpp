@@ -8,10 +8,12 @@
 #include <cstdlib>
 
 #include "app/engine.h"
+#include "app/exit_status.h"
 #include "app/machine.h"
 #include "app/out_of_memory.h"
 #include "app/planning.h"
 #include "app/run_folder.h"
+#include "app/run_outcome.h"
 #include "app/run_report.h"
 #include "app/session.h"
 #include "app/step_profile.h"
@@ -213,39 +215,14 @@ Json memory_of(const plan::Comparison& comparison, const Invocation& invocation,
   return memory;
 }
 
-// What launchers of many processes give each of them, and the largest value that one alone has. Slurm counts the
-// processes of a step, which srun starts; SLURM_NTASKS is in a batch script, too, which runs once.
-struct LauncherVariable {
-  const char* name;
-  int64_t most;
-};
-constexpr LauncherVariable kLauncherVariables[] = {
-    {"WORLD_SIZE", 1},            // torchrun, accelerate, DeepSpeed
-    {"SLURM_STEP_NUM_TASKS", 1},  // srun
-    {"SLURM_PROCID", 0},          // its rank
-    {"OMPI_COMM_WORLD_SIZE", 1},  // Open MPI
-    {"MV2_COMM_WORLD_SIZE", 1},   // MVAPICH
-    {"PMI_SIZE", 1},              // MPICH, Intel MPI, srun --mpi=pmi2
-};
-
-void refuse_many_processes() {
-  for (const auto& [name, most] : kLauncherVariables) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || std::atoll(value) <= most) continue;
-    throw UsageError(std::string(name) + " is " + value +
-                         ": a launcher has started several processes for one run, and " +
-                         "fathom trains in one process on one device",
-                     std::string("start fathom without it, or unset ") + name);
-  }
-}
-
 train::RunResult play(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
-                      const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume, Recorder& recorder) {
+                      const plan::Plan& plan, const std::optional<checkpoint::Checkpoint>& resume,
+                      const train::Observer& observer) {
   try {
     train::Trainer trainer(config, inputs.architecture,
                            {plan.workload.capacity_tokens, plan.workload.capacity_source_tokens}, session.placement);
     trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
-    return train::run(config, inputs, trainer, resume, recorder.observer());
+    return train::run(config, inputs, trainer, resume, observer);
   } catch (const c10::Error& error) {
     if (!ledger::is_out_of_memory(error)) throw;
     throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.architecture, plan));
@@ -274,6 +251,7 @@ std::string describe_run(const config::RunConfig& config, const schedule::RunInp
                      format_counted(order.steps_per_epoch(), "step") +
                      " an epoch: " + format_counted(order.total_steps(), "step") + ", " + epochs.data() + " epoch" +
                      (order.total_steps() == order.steps_per_epoch() ? "" : "s");
+  if (config.num_processes > 1) text += ", in " + std::to_string(config.num_processes) + " processes";
   if (resume) text += "; " + format_count(resume->step()) + " of them are done";
   return report::folded(text + ".\n");
 }
@@ -282,49 +260,13 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Numbers and words of our own, of at most 160 characters.
-template <typename... Values>
-void print_line(const char* format, Values... values) {
-  std::array<char, 160> line{};
-  std::snprintf(line.data(), line.size(), format, values...);
-  print(report::folded(line.data()));
-}
-
-// The first evaluation, and that of the final weights. What is not as one expects is said: a first one that came after
-// some steps, final weights that were not evaluated.
-void print_evaluations(const train::RunResult& result, const train::EvaluatedStep& first,
-                       const train::EvaluatedStep& last) {
-  const bool is_best = result.best && result.best->step == result.kept_step;
-  const train::EvaluatedStep& kept = is_best ? *result.best : last;
-  const std::string since = first.step > 0 ? " after step " + std::to_string(first.step) : "";
-  const std::string until = kept.step == result.kept_step ? "" : " after step " + std::to_string(kept.step);
-  print_line("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
-             100 * (kept.loss / first.loss - 1));
-  if (!until.empty()) print_line("the final weights, of step %ld, were not evaluated\n", result.kept_step);
-}
-
-void print_outcome(const train::RunResult& result) {
-  if (result.first_evaluation && result.last_evaluation) {
-    print_evaluations(result, *result.first_evaluation, *result.last_evaluation);
-  }
-  if (result.loss_scale) {
-    print_line("loss scale: %g at the end; skipped %ld of %ld steps, whose gradients overflowed\n",
-               result.loss_scale->value(), result.loss_scale->skipped_steps(), result.steps);
-  }
-  if (result.stopped_early) print_line("stopped after step %ld: no evaluation was better for too long\n", result.steps);
-  if (!result.best) return;
-  print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
-             result.best->step == result.kept_step ? ", whose weights are the final ones"
-                                                   : "; load_best_model_at_end: true would have kept its weights");
-}
-
-int run_train(const Train& invocation) {
+int train(const Train& invocation, const Session& session) {
   const auto start = std::chrono::steady_clock::now();
   config::RunConfig config = invocation.config;
   if (invocation.phantom_gpu) config.early_stopping_patience = 0;  // its losses are none: it plays every step
-  refuse_many_processes();
-  refuse_taken_folder(config, invocation.phantom_gpu.has_value());
-  const Session session = open_session(invocation);
+  dist::Group* const group = session.group.get();
+  const bool writes = group == nullptr || group->is_first();
+  if (writes) refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   const schedule::RunInputs inputs = train::open_inputs(config);
   const auto resume = train::find_resume(config, inputs, session.phantom);
@@ -334,10 +276,13 @@ int run_train(const Train& invocation) {
   print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.architecture, invocation.force);
 
+  if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);
-  const EarlierReport earlier(in_place ? config.output_dir : "");
-  const Descriptor folder = prepare_run_folder(config, in_place, session.phantom);
-  write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
+  const EarlierReport earlier(in_place && writes ? config.output_dir : "");
+  const Descriptor folder = writes ? prepare_run_folder(config, in_place, session.phantom) : Descriptor();
+  if (writes) {
+    write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
+  }
   StepTimes times(config, inputs, session);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
@@ -346,12 +291,16 @@ int run_train(const Train& invocation) {
 
   train::RunResult result;
   try {
-    result = play(config, inputs, session, plan, resume, recorder);
+    result = play(config, inputs, session, plan, resume, writes ? recorder.observer() : train::Observer());
   } catch (const std::exception& error) {
-    record_failure(invocation, inputs.architecture, plan, seconds_since(start), error);
+    if (writes) record_failure(invocation, inputs.architecture, plan, seconds_since(start), error);
     throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
+  if (!writes) {
+    if (result.signal == 0) print_processes(comparison, *group);
+    return result.signal == 0 ? 0 : 128 + result.signal;
+  }
   if (result.signal != 0) {
     write_run_report(invocation, inputs.architecture, comparison, report::memory_json(comparison),
                      RunEnd{seconds_since(start), std::nullopt});
@@ -376,6 +325,7 @@ int run_train(const Train& invocation) {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
           report::format_rules(comparison, /*all=*/false) + "\n" + report::folded(times.comparison()));
   }
+  if (group != nullptr) print_processes(comparison, *group);
   if (!session.phantom) {  // a phantom's losses and times are none
     print(recorder.summary());
     print_outcome(result);
@@ -390,6 +340,35 @@ int run_train(const Train& invocation) {
   log_error("the final weights are those of the last step, " + std::to_string(result.steps) +
             ", not the best: its checkpoint cannot be taken: " + result.best_is_lost);
   return 1;
+}
+
+// One of several processes: its others hear why it ends, and nothing waits for them then.
+int train_together(const Train& invocation, Session session) {
+  const config::RunConfig& config = invocation.config;
+  speak_as(*invocation.processes);  // the engine's own stdout and stderr
+  session.group = dist::join(*invocation.processes, std::chrono::seconds(config.ddp_timeout));
+  session.placement.group = session.group.get();
+  try {
+    const int status = train(invocation, session);
+    session.group->meet();
+    return status;
+  } catch (const dist::LostOthers& error) {
+    std::_Exit(report_failure(error));
+  } catch (const std::exception& error) {
+    session.group->tell_failure(message_of(error));
+    // What is wrong with a config is wrong on every rank, and the first tells it.
+    const bool tells = session.group->is_first() || dynamic_cast<const UsageError*>(&error) == nullptr;
+    std::_Exit(tells ? report_failure(error) : kUsage);
+  }
+}
+
+int run_train(const Train& invocation) {
+  Session session = open_session(invocation);
+  if (!invocation.processes && invocation.config.num_processes > 1) {
+    throw Error("num_processes is " + std::to_string(invocation.config.num_processes) + " and nothing has started them",
+                "run build/fathom itself");
+  }
+  return invocation.processes ? train_together(invocation, std::move(session)) : train(invocation, session);
 }
 
 const InEngine<run_train> kTrain;

@@ -2,8 +2,23 @@
 #pragma once
 
 #include "app/shared_options.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "launch/processes.h"
 
 namespace fathom::app {
+
+class Train;
+// In train_processes.cpp, for the program alone.
+void complete_train(Train& train);
+int run_processes(const Train& train);
+
+// Of several processes the first tells of the run, and each of its errors.
+inline void speak_as(const launch::Processes& processes) {
+  if (processes.rank == 0) return;
+  log_errors_alone("rank " + std::to_string(processes.rank));
+  print_nothing();
+}
 
 class Train final : public Invocation {
  public:
@@ -19,16 +34,15 @@ class Train final : public Invocation {
             {"--force", force, "", "Also what is predicted not to fit"},
             words.overrides_option()};
   }
-  void complete() override {
-    config = words.read(name, config::Purpose::kTrain);
-    phantom_gpu = pretended.find();
-    choose_device(*this);
-  }
+  void complete() override { complete_train(*this); }
+  // Starts the processes of the run, or is one of them.
+  int run() const override { return run_processes(*this); }
 
   ConfigWords words;
   GpuWords pretended;
-  std::filesystem::path profile;  // a file for LibTorch's profile of a few steps; empty: none
-  bool force = false;             // also what is predicted not to fit
+  std::filesystem::path profile;               // a file for LibTorch's profile of a few steps; empty: none
+  bool force = false;                          // also what is predicted not to fit
+  std::optional<launch::Processes> processes;  // unset: alone, or those that this one starts
 };
 
 }  // namespace fathom::app

@@ -16,6 +16,7 @@ namespace {
 
 std::mutex log_mutex;
 bool progress_shown = false;
+std::string name_of_errors;  // empty: everything is shown
 
 void write_line(std::string_view label, const char* colour, std::string_view line) {
   const bool live = terminal_is_live();
@@ -34,8 +35,13 @@ void write_line(std::string_view label, const char* colour, std::string_view lin
 
 bool terminal_is_live() { return takes_colour(STDERR_FILENO); }
 
-void log_info(std::string_view line) { write_line("", "", line); }
+void log_errors_alone(std::string_view name) { name_of_errors = name; }
+
+void log_info(std::string_view line) {
+  if (name_of_errors.empty()) write_line("", "", line);
+}
 void log_warning(std::string_view line) {
+  if (!name_of_errors.empty()) return;
   static std::set<std::string, std::less<>> told;  // files may be opened twice, before and after
   {
     const std::lock_guard lock(log_mutex);
@@ -43,10 +49,13 @@ void log_warning(std::string_view line) {
   }
   write_line("warning: ", "\033[33m", line);
 }
-void log_error(std::string_view line) { write_line("error: ", "\033[31m", line); }
+void log_error(std::string_view line) {
+  const std::string from = name_of_errors.empty() ? "" : name_of_errors + ": ";
+  write_line("error: ", "\033[31m", from + std::string(line));
+}
 
 void log_progress(std::string_view line) {
-  if (!terminal_is_live()) return;
+  if (!terminal_is_live() || !name_of_errors.empty()) return;
   const std::lock_guard lock(log_mutex);
   const std::string text = "\r\033[K" + shown_in_terminal(line);
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -11,12 +11,17 @@
 namespace fathom {
 namespace {
 
+bool silent = false;
+
 void write(std::string_view text) {
+  if (silent) return;
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 
 }  // namespace
+
+void print_nothing() { silent = true; }
 
 void print(std::string_view text) { write(shown_in_terminal(text)); }
 

@@ -14,6 +14,8 @@ void print_dim(std::string_view text);
 // Text that is itself the result, as what a model generates: byte for byte into a file or a pipe; a terminal is shown
 // it as by print().
 void print_verbatim(std::string_view text);
+// From now on nothing is written: of a process that is one of several for one run.
+void print_nothing();
 // Whether all of it was written so far.
 bool all_is_printed();
 // Whether stdout is a terminal that takes colour (not TERM=dumb, NO_COLOR empty).

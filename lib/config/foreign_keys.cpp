@@ -182,7 +182,7 @@ constexpr std::string_view kTemplateWords = "remove it: dataset_format says what
 constexpr std::string_view kPreferences =
     "remove it: examples are learned as they stand; there is no training on preferences (DPO, KTO, PPO and the like)";
 constexpr std::string_view kReading = "remove it: all threads read the data, and large files are tokenized once";
-constexpr std::string_view kOneDevice = "remove it: one device trains";
+constexpr std::string_view kOneDevice = "remove it: each of num_processes has the whole model";
 constexpr std::string_view kScheduleShape = "remove it: lr_scheduler_type and warmup_steps are the whole schedule";
 constexpr std::string_view kOptimizerShape = "remove it: optimizers are set up as docs/config.md says under optim";
 constexpr std::string_view kCode = "remove it: no code of a model's folder is run";
@@ -257,7 +257,6 @@ constexpr Unsupported kUnsupported[] = {
     {"overwrite_cache", kReading},
     {"streaming", kReading},
     {"remove_unused_columns", "remove it: keys of no format are ignored (docs/data.md)"},
-    {"ddp_timeout", kOneDevice},
     {"ddp_find_unused_parameters", kOneDevice},
     {"local_rank", kOneDevice},
     {"fsdp_config", kOneDevice},
@@ -294,9 +293,9 @@ constexpr Unsupported kUnsupported[] = {
     {"greater_is_better", "remove it: eval_loss is compared, and less is better"},
     {"early_stopping_threshold", "remove it: any lower eval_loss is better"},
     {"wandb_project", "remove it: metrics are written to metrics.jsonl in output_dir"},
-    {"strategy", "remove it: one device trains"},
-    {"deepspeed", "remove it: one device trains"},
-    {"fsdp", "remove it: one device trains"},
+    {"strategy", kOneDevice},
+    {"deepspeed", kOneDevice},
+    {"fsdp", kOneDevice},
     {"torch_compile", "remove it"},
     {"compile", "remove it"},
 };

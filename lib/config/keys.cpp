@@ -13,6 +13,7 @@ namespace {
 constexpr Range kAtLeastOne{.low = 1};
 constexpr Range kAtLeastZero{.low = 0};
 constexpr Range kThreads{.low = 0, .high = 1024};
+constexpr Range kProcesses{.low = 1, .high = 1024};
 constexpr Range kAboveZero{.low = 0, .open_low = true};
 constexpr Range kShareBelowOne{.low = 0, .high = 1, .open_high = true};
 constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
@@ -37,6 +38,12 @@ std::vector<Key> model_keys() {
       size("memory_budget", &RunConfig::memory_budget, "no bound",
            "What the run may take: on the CPU live bytes and kernel scratch, beyond which its allocator refuses; on a "
            "GPU what LibTorch's allocator may reserve."),
+      integer(
+          "num_processes", &RunConfig::num_processes, kProcesses,
+          "So many processes train together, each with the whole model: a step takes as many batches from each, and "
+          "gradients are summed. fathom starts them, unless a launcher has. On CPUs alone for now."),
+      integer("ddp_timeout", &RunConfig::ddp_timeout, kAtLeastOne,
+              "Seconds that a process waits for the others before it ends and says which are missing."),
   };
 }
 

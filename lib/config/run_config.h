@@ -33,6 +33,8 @@ struct RunConfig {
   bool cuda_kernels = false;  // fathom's own in the place of LibTorch's
   int64_t num_threads = 0;    // 0: as many as LibTorch chooses
   int64_t memory_budget = 0;  // bytes; 0: no bound
+  int64_t num_processes = 1;  // of the run, each with the whole model and its share of every step
+  int64_t ddp_timeout = 60;   // seconds that one waits for the others
   // method
   Method method = Method::kFull;
   int64_t lora_r = 8;

@@ -43,7 +43,9 @@ class Walk {
  public:
   Walk(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
        const Workload& workload)
-      : checkpoints_(run.gradient_checkpointing), parameters_(arch::parameter_table(architecture, run)) {
+      : checkpoints_(run.gradient_checkpointing),
+        gradients_stand_(run.num_processes > 1),
+        parameters_(arch::parameter_table(architecture, run)) {
     const StepOperators operators(architecture, run, target, parameters_);
     standing_ = standing(architecture, run, target, workload, parameters_);
     loading_ = loading(architecture, run, target, parameters_);
@@ -87,7 +89,7 @@ class Walk {
     hold_standing(/*of_kernels=*/true);  // workspaces come with the first product
     instant({"start", ""}, {});
     for (const std::vector<BatchOperators>& step : steps_) {
-      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], /*later=*/i > 0);
+      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], /*later=*/i > 0 || gradients_stand_);
       instant({"optimizer step", ""}, {});
       for (const Tensors& moment : updates_) instant({"optimizer step", ""}, {&moment});
       release(made_, 0);
@@ -343,7 +345,7 @@ class Walk {
     }
   }
 
-  const bool checkpoints_;
+  const bool checkpoints_, gradients_stand_;
   const arch::ParameterTable parameters_;
   Tensors standing_;
   std::vector<Tensors> loading_, updates_;

@@ -192,7 +192,9 @@ DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& ar
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
-  return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr}, nullptr, detail);
+  // The workload is one process' share; what it takes besides is the same on every rank.
+  const auto group = config.num_processes > 1 ? dist::play(0, config.num_processes) : nullptr;
+  return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
 }
 
 }  // namespace fathom::play

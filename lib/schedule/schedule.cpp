@@ -176,17 +176,18 @@ bool saves_after(const config::RunConfig& config, const StepOrder& order, int64_
 }
 
 Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
-                       const data::Dataset& train, const data::Dataset& validation, const Start& start,
-                       int64_t played) {
+                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played,
+                       int64_t rank) {
   StepOrder order(config, train);
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
   Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2));
-  scheduler.set_evaluation(evaluation_shapes(config, validation));
+  scheduler.set_evaluation(evaluation_shapes(config, validation, rank));
   scheduler.set_answers(answer_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
-    scheduler.step(next_shape(config, order, train));
+    // The last step of a pass may have none for this process: it then takes no more than it has.
+    if (const StepShape shape = next_shape(config, order, train, rank); !shape.empty()) scheduler.step(shape);
     if (evaluates_after(config, order, step)) scheduler.evaluate();
   }
   return scheduler.schedule();

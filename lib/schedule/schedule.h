@@ -45,10 +45,11 @@ struct Schedule {
 // allocator remembers the order of what came before, so that only the whole order is exact; on a CPU live bytes do not.
 constexpr int64_t played_on(bool gpu) { return gpu ? 4'000 : 500; }
 
-// The schedule of a run on these data from `start` to its end. `played` as above. Throws UsageError if the run would
-// take more than ten million steps.
+// The schedule of a run on these data from `start` to its end, in the process of this rank. `played` as above. Throws
+// UsageError as StepOrder does.
 Schedule make_schedule(const config::RunConfig& config, const arch::Architecture& architecture,
-                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played);
+                       const data::Dataset& train, const data::Dataset& validation, const Start& start, int64_t played,
+                       int64_t rank = 0);
 
 // Of a run that nobody has data for: each of these steps over and over until nothing new can come, then an evaluation.
 Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation);

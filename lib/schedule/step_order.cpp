@@ -23,7 +23,8 @@ data::Arrange arrangement(const config::RunConfig& config, const data::Dataset& 
   std::vector<int32_t> lengths;
   lengths.reserve(static_cast<size_t>(dataset.size()));
   for (int64_t row = 0; row < dataset.size(); ++row) lengths.push_back(static_cast<int32_t>(dataset.length(row)));
-  const int64_t step_rows = config.per_device_train_batch_size * config.gradient_accumulation_steps;
+  const int64_t step_rows =
+      config.per_device_train_batch_size * config.gradient_accumulation_steps * config.num_processes;
   return data::grouped_by_length(std::move(lengths), step_rows);
 }
 
@@ -40,8 +41,13 @@ StepOrder::StepOrder(const config::RunConfig& config, const data::Dataset& datas
       packing_(config.packing),
       sampler_(packing_ ? bins_.size() : dataset.size(), config.per_device_train_batch_size,
                static_cast<uint64_t>(config.seed), config.shuffle, arrangement(config, dataset)),
-      accumulation_(config.gradient_accumulation_steps),
+      accumulation_(config.gradient_accumulation_steps * config.num_processes),
       steps_per_epoch_(divide_up(sampler_.batches_per_epoch(), accumulation_)) {
+  if (sampler_.batches_per_epoch() > 0 && sampler_.batches_per_epoch() < config.num_processes) {
+    throw UsageError(std::to_string(config.num_processes) + " processes for " +
+                         std::to_string(sampler_.batches_per_epoch()) + " batches of data",
+                     "lower num_processes or per_device_train_batch_size");
+  }
   const double steps = config.max_steps > 0
                            ? static_cast<double>(config.max_steps)
                            : std::ceil(config.num_train_epochs * static_cast<double>(steps_per_epoch_));

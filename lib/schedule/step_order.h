@@ -10,15 +10,16 @@
 
 namespace fathom::schedule {
 
-// Optimizer steps of a run: groups of gradient_accumulation_steps batches; a group never crosses the end of a pass.
+// Optimizer steps of a run: groups of gradient_accumulation_steps batches for each of its processes; a group never
+// crosses the end of a pass.
 class StepOrder {
  public:
-  // Throws UsageError if the run would take more than ten million steps.
+  // Throws UsageError if the run would take more than ten million steps, or has fewer batches than processes.
   StepOrder(const config::RunConfig& config, const data::Dataset& dataset);
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
-  // The example rows of each micro-batch of the next step; moves the position. With packing a micro-batch is
-  // per_device_train_batch_size bins of at most max_length tokens, and its rows lie end to end.
+  // The example rows of each micro-batch of the next step, of all processes; moves the position. With packing a
+  // micro-batch is per_device_train_batch_size bins of at most max_length tokens, and its rows lie end to end.
   std::vector<std::vector<int64_t>> next();
   // Counts examples, or bins.
   data::Position position() const { return sampler_.position(); }
@@ -32,6 +33,17 @@ class StepOrder {
   int64_t steps_per_epoch_;
   int64_t total_steps_ = 0;
 };
+
+// Of what all processes of a run do, one after the other, that which process `rank` does: every num_processes-th.
+template <typename Value>
+std::vector<Value> share_of(const config::RunConfig& config, int64_t rank, std::vector<Value> all) {
+  if (config.num_processes == 1) return all;
+  std::vector<Value> own;
+  for (size_t i = static_cast<size_t>(rank); i < all.size(); i += static_cast<size_t>(config.num_processes)) {
+    own.push_back(std::move(all[i]));
+  }
+  return own;
+}
 
 // Steps from one evaluation to the next, of eval_strategy: steps.
 int64_t evaluation_steps(const config::RunConfig& config);

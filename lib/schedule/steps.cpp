@@ -89,9 +89,10 @@ int64_t longest_sequence(const BatchShape& batch) {
   return *std::max_element(batch.document_lengths.begin(), batch.document_lengths.end());
 }
 
-StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset) {
+StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset, int64_t rank) {
   StepShape shape;
-  for (const std::vector<int64_t>& rows : order.next()) shape.push_back(shape_of(config, dataset, rows));
+  for (const std::vector<int64_t>& rows : share_of(config, rank, order.next()))
+    shape.push_back(shape_of(config, dataset, rows));
   return shape;
 }
 
@@ -102,9 +103,10 @@ std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::
   return shapes;
 }
 
-std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
+std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset, int64_t rank) {
   std::vector<BatchShape> shapes;
-  for (const auto& rows : evaluation_rows(config, dataset)) shapes.push_back(shape_of(config, dataset, rows));
+  for (const auto& rows : share_of(config, rank, evaluation_rows(config, dataset)))
+    shapes.push_back(shape_of(config, dataset, rows));
   return shapes;
 }
 

@@ -61,6 +61,11 @@ class Loop {
   void require_settled() const;
   double window_mean() const;
   int64_t saves_to_come() const;
+  int signal() const;
+  std::function<bool()> stops_within() const;
+  dist::Group* group() const { return trainer_.placement().group; }
+  bool is_first() const { return group() == nullptr || group()->is_first(); }
+  void restore_random(const RunState& state);
   bool best_is_elsewhere() const;
   double epoch() const;
   RunState state() const;
@@ -97,7 +102,7 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   if (!config_.adapter_name_or_path.empty() && !resume) {
     checkpoint::load_adapter(config_.adapter_name_or_path, trainer_.model());
   }
-  at::manual_seed(seed);
+  at::manual_seed(group() == nullptr ? seed : seed + static_cast<uint64_t>(group()->rank()));
   if (resume) restore(*resume);
   result_.memory.merge(trainer_.loaded());
 }
@@ -119,8 +124,10 @@ double Loop::window_mean() const {
 
 void Loop::take_step() {
   const Clock::time_point start = Clock::now();
+  if (group() != nullptr) group()->now("step " + std::to_string(counters_.step + 1));
   std::vector<data::Batch> batches;
-  for (const std::vector<int64_t>& rows : order_.next()) {
+  const int64_t rank = group() == nullptr ? 0 : group()->rank();
+  for (const std::vector<int64_t>& rows : schedule::share_of(config_, rank, order_.next())) {
     batches.push_back(schedule::batch_of(config_, inputs_.train, rows, schedule::padding_id(inputs_)));
   }
   // A step that is skipped does not move the schedule, as in transformers.
@@ -130,6 +137,8 @@ void Loop::take_step() {
   StepResult step;
   try {
     step = trainer_.step(batches, rate, [this] { checkpoints_.wait_until_read(); });
+  } catch (const dist::LostOthers&) {
+    throw;
   } catch (const Error& error) {
     throw Error("step " + std::to_string(counters_.step + 1) + ": " + error.what());
   }
@@ -158,7 +167,8 @@ void Loop::evaluate() {
     return schedule::batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)],
                               schedule::padding_id(inputs_));
   };
-  const auto stop = [this] { return interrupt_.signal() != 0; };
+  if (group() != nullptr) group()->now("the evaluation after step " + std::to_string(counters_.step));
+  const std::function<bool()> stop = stops_within();
   const Evaluation evaluation = trainer_.evaluate(std::ssize(rows), batch_at, stop);
   result_.memory.merge(evaluation.memory);
   if (!evaluation.complete) return;
@@ -188,6 +198,20 @@ void Loop::evaluate() {
   }
 }
 
+// That asked the run to stop. Of several processes, any of which a signal may reach first: each asks at the same
+// places, and all stop at one.
+int Loop::signal() const {
+  if (group() == nullptr) return interrupt_.signal();
+  const std::vector<double> of_ranks = group()->gather(interrupt_.signal());
+  return static_cast<int>(*std::max_element(of_ranks.begin(), of_ranks.end()));
+}
+
+// Several processes end an evaluation together, after it.
+std::function<bool()> Loop::stops_within() const {
+  if (group() != nullptr) return nullptr;
+  return [this] { return interrupt_.signal() != 0; };
+}
+
 bool Loop::best_is_elsewhere() const {
   std::error_code absent;
   return best_folder_ != config_.output_dir && !std::filesystem::equivalent(best_folder_, config_.output_dir, absent);
@@ -212,6 +236,13 @@ RunState Loop::state() const {
   state.first_evaluation = result_.first_evaluation;
   state.loss_scale = trainer_.loss_scale();
   state.random = random_state(trainer_.placement().device);
+  if (group() != nullptr) {
+    const std::vector<std::string> of_ranks = group()->gather(state.random.dump());
+    state.random = Json::parse(of_ranks.front());
+    for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
+      state.random_of_others.push_back(Json::parse(of_ranks[rank]));
+    }
+  }
   state.threads = at::get_num_threads();
   if (observer_.state) state.observer = observer_.state();
   return state;
@@ -243,11 +274,23 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
   order_.seek(state.position);
   trainer_.optimizer().set_steps(state.optimizer_steps);
   if (state.loss_scale) trainer_.set_loss_scale(*state.loss_scale);
-  restore_random_state(trainer_.placement().device, state.random);
+  restore_random(state);
   if (trainer_.placement().device.is_cpu() && state.threads != at::get_num_threads()) {
     log_warning("the checkpoint was saved with " + std::to_string(state.threads) + " threads and this run has " +
                 std::to_string(at::get_num_threads()) + ": the results will not be bit-identical");
   }
+}
+
+// Another number of processes draws other numbers: from seeds that no run has drawn from before this step.
+void Loop::restore_random(const RunState& state) {
+  const int64_t rank = group() == nullptr ? 0 : group()->rank(), size = group() == nullptr ? 1 : group()->size();
+  if (size != std::ssize(state.random_of_others) + 1) {
+    at::manual_seed(static_cast<uint64_t>(config_.seed) + (static_cast<uint64_t>(counters_.step) << 20) +
+                    static_cast<uint64_t>(rank));
+    return;
+  }
+  restore_random_state(trainer_.placement().device,
+                       rank == 0 ? state.random : state.random_of_others[static_cast<size_t>(rank) - 1]);
 }
 
 void Loop::restore_evaluations(const checkpoint::Checkpoint& resume, const RunState& state) {
@@ -303,7 +346,7 @@ void Loop::require_settled() const {
 // What is due between two steps.
 void Loop::evaluate_and_save() {
   improved_ = false;
-  if (evaluation_due_ && interrupt_.signal() == 0) evaluate();
+  if (evaluation_due_ && signal() == 0) evaluate();
   if (counters_.step == 0) return;
   if (schedule::saves_after(config_, order_, counters_.step) || (improved_ && config_.load_best_model_at_end)) save();
 }
@@ -313,7 +356,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   const bool in_place = resume && continues_in_place(config_, resume);
   checkpoints_.prepare(saves_to_come(), in_place ? std::optional(counters_.step) : std::nullopt);
   if (evaluation_due_) evaluate_and_save();
-  while (counters_.step < order_.total_steps() && !history_.out_of_patience() && interrupt_.signal() == 0) {
+  while (counters_.step < order_.total_steps() && !history_.out_of_patience() && signal() == 0) {
     take_step();
     checkpoints_.report_finished();
     evaluation_due_ = schedule::evaluates_after(config_, order_, counters_.step);
@@ -322,12 +365,12 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   result_.steps = counters_.step;
   result_.loss_scale = trainer_.loss_scale();
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
-  result_.signal = interrupt_.signal();
+  result_.signal = signal();
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();
   checkpoints_.finish();
   if (result_.signal != 0) return result_;
   require_settled();
-  take_best();
+  if (is_first()) take_best();
   result_.memory.merge(checkpoints_.write_model());
   return result_;
 }

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -227,6 +228,9 @@ std::string steps_identity(config::RunConfig config) {
   config.save_in_background = plain.save_in_background;
   config.num_threads = plain.num_threads;
   config.memory_budget = plain.memory_budget;
+  config.ddp_timeout = plain.ddp_timeout;
+  // Steps are of as many batches, whoever takes them.
+  config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);
   return config::to_yaml(config);
 }
 

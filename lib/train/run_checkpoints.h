@@ -37,7 +37,8 @@ class RunCheckpoints {
   // enough for all that will be kept.
   void prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
 
-  // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before.
+  // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before. Of
+  // several processes the first alone writes; each asks for the state, for which they may exchange what they have.
   memory::Memory save(int64_t step, const std::function<Json()>& state);
   int64_t newest_step() const { return step_; }  // that was given to `save`; -1 before the first
   // Returns once a save in the background has read the state, which may change from then on.
@@ -47,12 +48,13 @@ class RunCheckpoints {
   // Waits for the save in the background, and tells of it.
   void finish();
 
-  // The final model or adapter, beside the checkpoints.
+  // The final model or adapter, beside the checkpoints; of several processes the first writes it.
   memory::Memory write_model();
 
   checkpoint::NamedTensors parameters() const;  // the trained ones
 
  private:
+  bool writes() const;
   void start(int64_t step, Json state);
 
   const config::RunConfig& config_;

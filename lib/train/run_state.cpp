@@ -92,6 +92,12 @@ RunState run_state_from_json(const Json& json) {
   if (!member(json, "loss_scale").is_null()) state.loss_scale = optim::LossScale::from_json(json.at("loss_scale"));
   state.random = member(json, "random");
   require_random_state(state.random);
+  const Json others = json.value("random_of_others", Json::array());
+  if (!others.is_array()) refuse("random_of_others", "a list", others);
+  for (const Json& other : others) {
+    require_random_state(other);
+    state.random_of_others.push_back(other);
+  }
   state.threads = count_at(json, "threads");
   state.observer = observer_of(json);
   return state;
@@ -121,6 +127,7 @@ Json to_json(const RunState& state) {
           {"optimizer_steps", state.optimizer_steps},
           {"loss_scale", state.loss_scale ? state.loss_scale->to_json() : Json()},
           {"random", state.random},
+          {"random_of_others", state.random_of_others},
           {"threads", state.threads},
           {"observer", state.observer}};
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "checkpoint/checkpoint.h"
@@ -43,6 +44,7 @@ struct RunState {
   std::optional<EvaluatedStep> first_evaluation;
   std::optional<optim::LossScale> loss_scale;  // where products are in FP16
   Json random;                                 // random_state.h
+  std::vector<Json> random_of_others;          // where several processes trained, of those after the first, by ranks
   int64_t threads = 0;
   ObserverState observer;
 };

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "arch/parameter_table.h"
@@ -125,17 +126,26 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   model_.set_training(false);
   placement_.ledger->begin_phase(memory::Phase::kEvaluation);
   EvaluationProgress progress("evaluating", count);
-  double sum = 0;
-  for (int64_t index = 0; index < count; ++index) {
+  // By batches, so that several processes, each of which takes its share, add up in the order of one.
+  std::vector<double> losses(static_cast<size_t>(count)), targets(losses.size());
+  const int64_t rank = placement_.group == nullptr ? 0 : placement_.group->rank();
+  const int64_t every = placement_.group == nullptr ? 1 : placement_.group->size();
+  for (int64_t index = rank; index < count; index += every) {
     const data::Batch batch = batch_at(index);
-    sum += loss(put(batch), 1).item<double>();
-    result.target_count += batch.target_count;
+    losses[static_cast<size_t>(index)] = loss(put(batch), 1).item<double>();
+    targets[static_cast<size_t>(index)] = static_cast<double>(batch.target_count);
     progress.done(index + 1);
     result.complete = !stop || !stop();
     if (!result.complete) break;
   }
   placement_.ledger->end_phase();
-  result.loss = sum / static_cast<double>(std::max<int64_t>(1, result.target_count));
+  if (placement_.group != nullptr) {
+    placement_.group->share(losses);
+    placement_.group->share(targets);
+  }
+  const double target_count = std::accumulate(targets.begin(), targets.end(), 0.0);
+  result.target_count = static_cast<int64_t>(target_count);
+  result.loss = std::accumulate(losses.begin(), losses.end(), 0.0) / std::max(1.0, target_count);
   result.memory = label(placement_);
   return result;
 }
@@ -172,6 +182,16 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
   }
   optimizer_ = optim::make_optimizer(config, std::move(optimized), placement_.ledger);
+  if (placement_.group == nullptr) return;
+  std::vector<at::Tensor> tensors;
+  for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
+  buckets_ = std::make_unique<dist::GradientBuckets>(*placement_.group, tensors);
+  for (const at::Tensor& bucket : buckets_->gradients()) {
+    placement_.ledger->claim(bucket, memory::Component::kGradients, "a bucket of gradients");
+  }
+  for (const at::Tensor& staging : buckets_->staging()) {
+    placement_.ledger->claim(staging, memory::Component::kFunctionality, "gradients of other processes");
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -193,8 +213,10 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
   ledger.begin_phase(memory::Phase::kBackward);
   ledger.enter("loss");
   torch::autograd::backward({loss}, {});
-  for (const model::Parameter& parameter : trained_) {
-    ledger.claim(parameter.tensor.grad(), memory::Component::kGradients, parameter.name);
+  if (is_alone()) {
+    for (const model::Parameter& parameter : trained_) {
+      ledger.claim(parameter.tensor.grad(), memory::Component::kGradients, parameter.name);
+    }
   }
   loss = loss.detach();
   ledger.end_phase();
@@ -213,7 +235,26 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
     optimizer_->step(learning_rate, gradient_norm.factor);
   }
   gradients.clear();
+  if (!is_alone()) return buckets_->clear();
   for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
+}
+
+// What result and micro_batches say of this process becomes what they are of all.
+void Trainer::count_for_all(StepResult& result, int64_t& micro_batches) const {
+  for (int64_t* count : {&result.target_count, &result.token_count, &micro_batches}) {
+    double sum = 0;
+    for (const double of_rank : placement_.group->gather(static_cast<double>(*count))) sum += of_rank;
+    *count = static_cast<int64_t>(sum);
+  }
+}
+
+// In FP32 and in the order of ranks, as one process adds up its micro-batches.
+double Trainer::loss_of_all(const at::Tensor& own) const {
+  float sum = 0;
+  for (const double of_rank : placement_.group->gather(own.defined() ? own.item<double>() : 0)) {
+    sum += static_cast<float>(of_rank);
+  }
+  return sum;
 }
 
 // Adapts the loss scale. Where that cannot help, what is not finite ends the run.
@@ -232,16 +273,20 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     result.target_count += batch.target_count;
     result.token_count += batch.token_count;
   }
+  auto micro_batches_of_all = static_cast<int64_t>(micro_batches.size());
+  if (!is_alone()) count_for_all(result, micro_batches_of_all);
   model().set_training(true);
   // One running sum, so that every micro-batch after the first finds the memory as the one before it did.
   at::Tensor loss_sum;
-  DeviceBatch next = evaluator_->put(micro_batches.front());
+  DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
+  if (micro_batches.empty()) buckets_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
+    if (!is_alone() && i + 1 == micro_batches.size()) buckets_->expect_last();
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
       const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
-                                         1 / static_cast<double>(micro_batches.size()));
+                                         1 / static_cast<double>(micro_batches_of_all));
       if (loss_sum.defined()) {
         loss_sum.add_(loss);
       } else {
@@ -249,8 +294,9 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
       }
     });
   }
+  if (!is_alone()) buckets_->finish();
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
-  result.loss = loss_sum.item<double>();
+  result.loss = is_alone() ? loss_sum.item<double>() : loss_of_all(loss_sum);
   loss_sum.reset();
   update(learning_rate, before_update, result);
   placement_.ledger->end_phase();

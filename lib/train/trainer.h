@@ -8,6 +8,8 @@
 
 #include "config/run_config.h"
 #include "data/batch.h"
+#include "dist/gradient_buckets.h"
+#include "dist/group.h"
 #include "ledger/cuda.h"
 #include "ledger/ledger.h"
 #include "model/decoder.h"
@@ -18,11 +20,12 @@
 
 namespace fathom::train {
 
-// Where a trainer's tensors live and who counts them.
+// Where a trainer's tensors live, who counts them, and with whom it trains.
 struct Placement {
   at::Device device = at::kCPU;
   ledger::Ledger* ledger = nullptr;    // of that device; never null
   ledger::CudaDevice* cuda = nullptr;  // on CUDA, real or phantom: its allocator's statistics and workspaces
+  dist::Group* group = nullptr;        // null: alone
 };
 
 struct StepResult {
@@ -109,7 +112,8 @@ class Trainer {
   // Ends the load phase; returns its memory.
   memory::Memory loaded();
 
-  // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared. The loss of a
+  // Forward and backward of each micro-batch, clipping, one optimizer update, gradients cleared; of several processes
+  // each gives its own micro-batches, of which there may be none, and the result is that of all. The loss of a
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step, with its share of the
   // mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while a
   // loss scale can be lowered; else Error is thrown, before the weights are touched, naming where it was first seen.
@@ -132,6 +136,9 @@ class Trainer {
   memory::Memory saving(const std::function<void()>& save);
 
  private:
+  bool is_alone() const { return buckets_ == nullptr; }
+  void count_for_all(StepResult& result, int64_t& micro_batches) const;
+  double loss_of_all(const at::Tensor& own) const;
   at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
@@ -142,6 +149,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<model::Parameter> trained_;
+  std::unique_ptr<dist::GradientBuckets> buckets_;  // null: alone
   std::optional<optim::LossScale> loss_scale_;
 };
 

@@ -80,20 +80,6 @@ TEST_F(Process, AClosedStreamIsNoFilesNumber) {
   EXPECT_THAT(read_file(folder_ / "stderr.txt"), HasSubstr("could not be written to stdout"));
 }
 
-// A launcher of many processes would have each of them train the same run.
-TEST_F(Process, OneOfManyIsRefused) {
-  const Outcome many = run("train run.yaml", "WORLD_SIZE=2 RANK=1 ");
-  EXPECT_EQ(many.status, 2);
-  EXPECT_THAT(many.errors, AllOf(HasSubstr("WORLD_SIZE is 2"), HasSubstr("unset WORLD_SIZE")));
-  EXPECT_FALSE(fs::exists(folder_ / "out"));
-  for (const std::string name : {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    EXPECT_THAT(run("train run.yaml", name + "=2 ").errors, HasSubstr(name + " is 2")) << name;
-  }
-  EXPECT_EQ(run("train run.yaml", "SLURM_NTASKS=2 SLURM_PROCID=1 ").status, 2);
-  EXPECT_EQ(run("train run.yaml", "WORLD_SIZE=1 RANK=0 SLURM_NTASKS=2 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 ").status,
-            0);
-}
-
 TEST_F(Process, ABudgetThatHoldsNothingIsToldByThePlan) {
   const Outcome outcome = run("train run.yaml memory_budget=1B");
   EXPECT_EQ(outcome.status, 1);

@@ -48,6 +48,8 @@ RunConfig any_config() {
   run.attn_implementation = *rc::gen::element(Attention::kFlash, Attention::kMath);
   run.device = *rc::gen::element(Device::kAuto, Device::kCpu, Device::kCuda);
   run.num_threads = *rc::gen::inRange<int64_t>(0, 1025);
+  run.num_processes = *rc::gen::inRange<int64_t>(1, 1025);
+  run.ddp_timeout = *rc::gen::inRange<int64_t>(1, 1000);
   if (truth()) run.memory_budget = integer(1) << *rc::gen::inRange(0, 32);
   run.method = *rc::gen::element(Method::kFull, Method::kLora);
   if (run.method == Method::kLora) {

@@ -234,6 +234,13 @@ const std::vector<KeyDraw>& key_draws() {
        [](Draft& draft) {
          return maybe(draft, 0.5, {"0", "1", "2", "2", "3"});
        }},
+      // Of several processes tests/app/processes_test.cpp has runs: they take the program itself, not the tests'
+      // server.
+      {"num_processes", [](Draft& draft) { return maybe(draft, 0.05, {"1"}); }},
+      {"ddp_timeout",
+       [](Draft& draft) {
+         return maybe(draft, 0.05, {"60", "120"});
+       }},
       {"memory_budget",
        [](Draft& draft) {
          return maybe(draft, 0.1, {"1GiB", "1GiB", "4GiB", "700MB", "40MiB"});

@@ -1,0 +1,64 @@
+// Lines for people, from the values of the run.
+#include "app/run_outcome.h"
+
+#include <array>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "base/output.h"
+#include "report/table.h"
+
+namespace fathom::app {
+namespace {
+
+// Numbers and words of our own, of at most 160 characters.
+template <typename... Values>
+void print_line(const char* format, Values... values) {
+  std::array<char, 160> line{};
+  std::snprintf(line.data(), line.size(), format, values...);
+  print(report::folded(line.data()));
+}
+
+// The first evaluation, and that of the final weights. What is not as one expects is said: a first one that came after
+// some steps, final weights that were not evaluated.
+void print_evaluations(const train::RunResult& result, const train::EvaluatedStep& first,
+                       const train::EvaluatedStep& last) {
+  const bool is_best = result.best && result.best->step == result.kept_step;
+  const train::EvaluatedStep& kept = is_best ? *result.best : last;
+  const std::string since = first.step > 0 ? " after step " + std::to_string(first.step) : "";
+  const std::string until = kept.step == result.kept_step ? "" : " after step " + std::to_string(kept.step);
+  print_line("evaluation loss: %.4f%s -> %.4f%s (%+.1f %%)\n", first.loss, since.c_str(), kept.loss, until.c_str(),
+             100 * (kept.loss / first.loss - 1));
+  if (!until.empty()) print_line("the final weights, of step %ld, were not evaluated\n", result.kept_step);
+}
+
+}  // namespace
+
+void print_outcome(const train::RunResult& result) {
+  if (result.first_evaluation && result.last_evaluation) {
+    print_evaluations(result, *result.first_evaluation, *result.last_evaluation);
+  }
+  if (result.loss_scale) {
+    print_line("loss scale: %g at the end; skipped %ld of %ld steps, whose gradients overflowed\n",
+               result.loss_scale->value(), result.loss_scale->skipped_steps(), result.steps);
+  }
+  if (result.stopped_early) print_line("stopped after step %ld: no evaluation was better for too long\n", result.steps);
+  if (!result.best) return;
+  print_line("best evaluation: %.4f after step %ld%s\n", result.best->loss, result.best->step,
+             result.best->step == result.kept_step ? ", whose weights are the final ones"
+                                                   : "; load_best_model_at_end: true would have kept its weights");
+}
+
+void print_processes(const plan::Comparison& comparison, dist::Group& group) {
+  const auto bytes = [](double number) { return static_cast<int64_t>(number); };
+  const std::vector<double> planned = group.gather(static_cast<double>(comparison.plan.dry_run.peak));
+  const std::vector<double> measured = group.gather(static_cast<double>(comparison.measured->memory.peak));
+  print("\n");
+  for (size_t rank = 0; rank < planned.size(); ++rank) {
+    print_line("rank %zu: peak of live bytes %s planned, %s measured, %ld off\n", rank,
+               format_bytes(bytes(planned[rank])).c_str(), format_bytes(bytes(measured[rank])).c_str(),
+               bytes(measured[rank]) - bytes(planned[rank]));
+  }
+}
+
+}  // namespace fathom::app

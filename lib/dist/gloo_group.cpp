@@ -1,0 +1,249 @@
+// Gloo between processes on CPUs.
+//
+// Its own all-reduce adds up in the order of a ring and its gathers take a second buffer as large as what they make.
+// Pieces sent to the rank that adds them up, and each sum sent on to all, take what the caller gives, and the order of
+// ranks makes N processes give the bits of one with N micro-batches.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "dist/group.h"
+
+namespace fathom::dist {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+using Work = c10::intrusive_ptr<c10d::Work>;
+
+constexpr Milliseconds kForReasons{2000};  // that a rank may take to tell why it ends, after the others notice
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+c10::intrusive_ptr<c10d::Store> open_store(const launch::Processes& processes, Milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(processes.port);
+  options.isServer = processes.rank == 0 && !processes.agent_has_store;
+  options.numWorkers = static_cast<size_t>(processes.size);
+  options.waitWorkers = !processes.agent_has_store;
+  options.timeout = timeout;
+  if (options.isServer && processes.listening_socket >= 0) options.masterListenFd = processes.listening_socket;
+  auto store = c10::make_intrusive<c10d::TCPStore>(processes.address, options);
+  // A store that outlives a restart still has the keys of before.
+  return c10::make_intrusive<c10d::PrefixStore>("fathom/" + processes.generation, std::move(store));
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(const launch::Processes& processes,
+                                                     const c10::intrusive_ptr<c10d::Store>& store,
+                                                     Milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface != nullptr && *interface != '\0') {
+    options->devices = {c10d::ProcessGroupGloo::createDeviceForInterface(interface)};
+  } else if (processes.local_size == processes.size) {
+    options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
+  } else {
+    options->devices = {c10d::ProcessGroupGloo::createDefaultDevice()};
+  }
+  options->threads = 2;
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
+                                                     static_cast<int>(processes.rank), static_cast<int>(processes.size),
+                                                     options);
+}
+
+class GlooGroup final : public Group {
+ public:
+  GlooGroup(const launch::Processes& processes, Milliseconds timeout)
+      : Group(processes.rank, processes.size), store_(open_store(processes, timeout)) {
+    run([&] { gloo_ = open_gloo(processes, store_, timeout); });
+  }
+
+  void begin(Sum& sum) override {
+    run([&] {
+      Exchange exchange{next_tag_++, {}};
+      for (int64_t other = 0; other < size(); ++other) {
+        if (other == rank()) continue;
+        if (at::Tensor mine = staged(sum, other); mine.numel() > 0) {
+          std::vector<at::Tensor> tensors{mine};
+          exchange.works.push_back(gloo_->recv(tensors, static_cast<int>(other), exchange.tag));
+        }
+        if (at::Tensor theirs = piece(sum.tensor, other); theirs.numel() > 0) {
+          std::vector<at::Tensor> tensors{theirs};
+          exchange.works.push_back(gloo_->send(tensors, static_cast<int>(other), exchange.tag));
+        }
+      }
+      exchanges_.push_back(std::move(exchange));
+    });
+  }
+
+  void end(Sum& sum) override {
+    run([&] {
+      const Exchange exchange = std::move(exchanges_.front());
+      exchanges_.pop_front();
+      for (const Work& work : exchange.works) work->wait();
+      add_up(sum);
+      std::vector<Work> works;
+      for (int64_t owner = 0; owner < size(); ++owner) {
+        std::vector<at::Tensor> tensors{piece(sum.tensor, owner)};
+        if (tensors.front().numel() == 0) continue;
+        c10d::BroadcastOptions options;
+        options.rootRank = owner;
+        works.push_back(gloo_->broadcast(tensors, options));
+      }
+      for (const Work& work : works) work->wait();
+    });
+  }
+
+  std::vector<double> gather(double number) override {
+    std::vector<double> numbers(static_cast<size_t>(size()));
+    numbers[static_cast<size_t>(rank())] = number;
+    share(numbers);
+    return numbers;
+  }
+
+  std::vector<std::string> gather(const std::string& text) override {
+    const std::string key = "text/" + std::to_string(next_text_++) + "/";
+    std::vector<std::string> texts;
+    run([&] {
+      set(key, rank(), text);
+      for (int64_t each = 0; each < size(); ++each) texts.push_back(text_of(store_->get(key + std::to_string(each))));
+    });
+    meet();
+    if (is_first()) {
+      for (int64_t each = 0; each < size(); ++each) store_->deleteKey(key + std::to_string(each));
+    }
+    return texts;
+  }
+
+  void share(std::vector<double>& numbers) override {
+    if (numbers.empty()) return;
+    run([&] {
+      std::vector<at::Tensor> tensors{at::from_blob(numbers.data(), {std::ssize(numbers)}, at::kDouble)};
+      gloo_->allreduce(tensors, {})->wait();
+    });
+  }
+
+  void meet() override {
+    run([&] { gloo_->barrier({})->wait(); });
+  }
+
+  void now(const std::string& activity) override {
+    run([&] { store_->set("now/" + std::to_string(rank()), std::vector<uint8_t>(activity.begin(), activity.end())); });
+  }
+
+  void tell_failure(const std::string& message) noexcept override {
+    try {
+      set("failed/", rank(), message);
+    } catch (const std::exception&) {  // the store is gone with the rank that had it
+    }
+  }
+
+ private:
+  struct Exchange {
+    int tag;
+    std::vector<Work> works;
+  };
+
+  at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {
+    const int64_t first = std::min(owner * piece_numbers(tensor.numel()), tensor.numel());
+    return tensor.narrow(0, first, std::min(piece_numbers(tensor.numel()), tensor.numel() - first));
+  }
+
+  // Where the other's share of this rank's piece comes to lie.
+  at::Tensor staged(const Sum& sum, int64_t other) const {
+    const int64_t numbers = piece(sum.tensor, rank()).numel(), place = other < rank() ? other : other - 1;
+    return sum.staging.narrow(0, place * numbers, numbers);
+  }
+
+  // This rank's piece becomes the sum, in the order of ranks: on the first share's place, which is its own or staged.
+  void add_up(const Sum& sum) const {
+    at::Tensor own = piece(sum.tensor, rank());
+    if (own.numel() == 0) return;
+    at::Tensor total = rank() == 0 ? own : staged(sum, 0);
+    for (int64_t each = 1; each < size(); ++each) total.add_(each == rank() ? own : staged(sum, each));
+    if (rank() != 0) own.copy_(total);
+  }
+
+  // Runs what may fail because of another rank, and says which.
+  template <typename Call>
+  void run(const Call& call) {
+    try {
+      call();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw explained(first_line(error.what()));
+    }
+  }
+
+  // Each rank that notices tells so: one that neither does nor fails by itself is what the others wait for.
+  LostOthers explained(const std::string& reason) {
+    try {
+      set("noticed/", rank(), reason);
+      const auto until = std::chrono::steady_clock::now() + kForReasons;
+      std::vector<int64_t> silent;
+      do {
+        std::this_thread::sleep_for(Milliseconds(50));
+        silent.clear();
+        for (int64_t each = 0; each < size(); ++each) {
+          if (const auto failure = find("failed/", each)) {
+            return LostOthers("rank " + std::to_string(each) + " failed: " + *failure);
+          }
+          if (!find("noticed/", each)) silent.push_back(each);
+        }
+      } while (!silent.empty() && std::chrono::steady_clock::now() < until);
+      std::string whom;
+      for (const int64_t each : silent) {
+        whom += "rank " + std::to_string(each) + " of " + std::to_string(size()) + " does not answer; it was last in " +
+                find("now/", each).value_or("its start") + "; ";
+      }
+      return LostOthers(whom.empty() ? "the processes of the run have lost each other: " + reason : whom + reason,
+                        "see what it has said, and its machine's memory; resume_from_checkpoint=auto goes on");
+    } catch (const std::exception&) {
+      return LostOthers("rank 0 of " + std::to_string(size()) + ", which has the others' addresses, is gone: " + reason,
+                        "see what it has said; resume_from_checkpoint=auto goes on");
+    }
+  }
+
+  void set(const std::string& what, int64_t of, const std::string& text) {
+    store_->set(what + std::to_string(of), std::vector<uint8_t>(text.begin(), text.end()));
+  }
+  std::optional<std::string> find(const std::string& what, int64_t of) {
+    const std::string key = what + std::to_string(of);
+    return store_->check({key}) ? std::optional(text_of(store_->get(key))) : std::nullopt;
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  std::deque<Exchange> exchanges_;  // begun, in order
+  int next_tag_ = 0;
+  int64_t next_text_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> join(const launch::Processes& processes, Milliseconds timeout) {
+  FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // without c10d's own lines, with backtraces
+  try {
+    return std::make_unique<GlooGroup>(processes, timeout);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error("rank " + std::to_string(processes.rank) + " of " + std::to_string(processes.size) +
+                    " cannot join the others at " + processes.address + ":" + std::to_string(processes.port) + ": " +
+                    first_line(error.what()),
+                "check that rank 0 runs there and that the port is free and not blocked");
+  }
+}
+
+}  // namespace fathom::dist

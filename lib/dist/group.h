@@ -1,0 +1,74 @@
+// The processes that compute one run, as its rank sees them. What is exchanged is the same on every rank, and its bits
+// depend on ranks and their number alone, never on timing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "launch/processes.h"
+
+namespace fathom::dist {
+
+// Of another rank: it has failed, is gone, or has not come within the timeout. It is named, with what it was doing.
+class LostOthers : public Error {
+ public:
+  using Error::Error;
+};
+
+// Throws LostOthers, after which the group is of no use. Every rank makes the same calls in the same order.
+class Group {
+ public:
+  virtual ~Group() = default;
+  int64_t rank() const { return rank_; }
+  int64_t size() const { return size_; }
+  bool is_first() const { return rank_ == 0; }
+
+  // A sum over ranks, in the order of ranks, in place. What it takes besides is `staging`, as large as
+  // staging_numbers(tensor.numel()) says, of the tensor's type.
+  struct Sum {
+    at::Tensor tensor, staging;
+  };
+  int64_t staging_numbers(int64_t numbers) const { return numbers == 0 ? 0 : (size_ - 1) * piece_numbers(numbers); }
+  // Begins to exchange: returns while that goes on.
+  virtual void begin(Sum& sum) = 0;
+  // Ends it. Between begin() and end() of one sum there may be begin() of others; they end in the order in which they
+  // began.
+  virtual void end(Sum& sum) = 0;
+
+  // One number of every rank, by ranks.
+  virtual std::vector<double> gather(double number) = 0;
+  // One text of every rank, by ranks.
+  virtual std::vector<std::string> gather(const std::string& text) = 0;
+  // Sums numbers of which all but one rank's are 0, in place: exact.
+  virtual void share(std::vector<double>& numbers) = 0;
+  // Returns once every rank has come.
+  virtual void meet() = 0;
+
+  // What this rank does from now on, "step 12", for the messages of others.
+  virtual void now(const std::string& activity) = 0;
+  // Tells the others why this rank ends, before it does.
+  virtual void tell_failure(const std::string& message) noexcept = 0;
+
+ protected:
+  Group(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
+  // Of a tensor, each rank adds up a piece; the last one's may be smaller.
+  int64_t piece_numbers(int64_t numbers) const { return (numbers + size_ - 1) / size_; }
+
+ private:
+  int64_t rank_, size_;
+};
+
+// Joins the other ranks over Gloo, on CPUs. timeout: for all that a rank waits for, the join included.
+std::unique_ptr<Group> join(const launch::Processes& processes, std::chrono::milliseconds timeout);
+
+// One rank of so many that are not there: exchanges do nothing. For the dry run, whose numbers are none.
+std::unique_ptr<Group> play(int64_t rank, int64_t size);
+
+}  // namespace fathom::dist

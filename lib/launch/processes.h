@@ -1,0 +1,35 @@
+// Which process of how many this one is, in the words of those that start several for one run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace fathom::launch {
+
+// One process of a run.
+struct Processes {
+  std::string launcher;  // who started them, for messages
+  int64_t rank = 0, size = 1;
+  int64_t local_rank = 0, local_size = 1;  // of those on this machine
+  std::string address = "127.0.0.1";       // of rank 0's machine
+  int64_t port = 0;                        // where the store of their addresses listens
+  bool agent_has_store = false;            // torchrun's own process holds the store: rank 0 is a client, too
+  std::string generation = "0";            // changes where a launcher starts them again beside the same store
+  int listening_socket = -1;               // rank 0: the store's, bound by the process that started it; -1: none
+  bool operator==(const Processes&) const = default;
+};
+
+// The value of a variable, null where it is not set: std::getenv, or a test's.
+using Environment = std::function<const char*(const char* name)>;
+
+// What torchrun (and accelerate, DeepSpeed), srun, Open MPI, MPICH and Intel MPI tell each process, and start_processes
+// those that it starts. nullopt: a process alone. Throws UsageError, naming the variable, where one is missing, is no
+// number, or contradicts another.
+std::optional<Processes> processes_of(const Environment& environment);
+
+// The first machine of Slurm's list: "gpu[08-11,14],login" begins with "gpu08".
+std::string first_host(const std::string& list);
+
+}  // namespace fathom::launch

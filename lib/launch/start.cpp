@@ -1,0 +1,157 @@
+// fork and exec before any thread exists; the store's port is bound here, so that nobody can take it in between.
+#include "launch/start.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/system_error.h"
+
+namespace fathom::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kToTell{5};  // that the others have when one has failed
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+volatile std::sig_atomic_t asked_to_stop = 0;
+void ask_to_stop(int signal) { asked_to_stop = signal; }
+
+struct Socket {
+  Descriptor descriptor;
+  int port = 0;
+};
+
+Error no_port(const char* what) {
+  return Error(std::string("the processes of the run cannot find each other: ") + what + ": " + std::strerror(errno),
+               remedy_for(errno));
+}
+
+// On the loopback address, at a port that the system chooses; children inherit it.
+Socket listen_on_loopback() {
+  Socket listening{Descriptor(::socket(AF_INET, SOCK_STREAM, 0))};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (!listening.descriptor.is_open()) throw no_port("socket");
+  if (::bind(listening.descriptor.get(), any, size) != 0) throw no_port("bind");
+  if (::listen(listening.descriptor.get(), SOMAXCONN) != 0) throw no_port("listen");
+  if (::getsockname(listening.descriptor.get(), any, &size) != 0) throw no_port("getsockname");
+  listening.port = ntohs(address.sin_port);
+  return listening;
+}
+
+// In the child. A parent that is killed takes its children with it.
+[[noreturn]] void become(int64_t rank, int64_t count, const Socket& socket, const std::vector<std::string>& arguments) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const std::string size = std::to_string(count), name = std::to_string(rank);
+  ::setenv("RANK", name.c_str(), 1);
+  ::setenv("LOCAL_RANK", name.c_str(), 1);
+  ::setenv("WORLD_SIZE", size.c_str(), 1);
+  ::setenv("LOCAL_WORLD_SIZE", size.c_str(), 1);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", std::to_string(socket.port).c_str(), 1);
+  if (rank == 0) {
+    ::setenv("FATHOM_STORE_SOCKET", std::to_string(socket.descriptor.get()).c_str(), 1);
+  } else {
+    ::close(socket.descriptor.get());
+  }
+  std::vector<char*> words;
+  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  ::execv("/proc/self/exe", words.data());
+  ::_exit(127);
+}
+
+class Children {
+ public:
+  Children(int64_t count, const std::vector<std::string>& arguments) {
+    const Socket socket = listen_on_loopback();
+    for (int64_t rank = 0; rank < count; ++rank) {
+      const pid_t child = ::fork();
+      if (child == 0) become(rank, count, socket, arguments);
+      if (child < 0) {
+        const int why = errno;
+        signal_all(SIGKILL);
+        throw Error("process " + std::to_string(rank) + " of " + std::to_string(count) +
+                        " cannot be started: " + std::strerror(why),
+                    remedy_for(why));
+      }
+      running_.push_back(child);
+    }
+  }
+
+  int wait() {
+    for (size_t left = running_.size(); left > 0;) {
+      if (asked_to_stop != 0) {
+        signal_all(asked_to_stop);
+        asked_to_stop = 0;
+      }
+      if (ends_at_ && Clock::now() > *ends_at_) {
+        signal_all(SIGKILL);
+        ends_at_.reset();
+      }
+      int status = 0;
+      const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+      if (ended > 0) {
+        note(ended, status);
+        --left;
+      } else {
+        constexpr timespec kPause{0, 20'000'000};
+        ::nanosleep(&kPause, nullptr);
+      }
+    }
+    return result_;
+  }
+
+ private:
+  void note(pid_t ended, int status) {
+    size_t rank = 0;
+    while (running_[rank] != ended) ++rank;
+    running_[rank] = 0;
+    const bool killed = WIFSIGNALED(status);
+    const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    // What fails by itself says why; what stops in order after a signal does so, too.
+    if (code == 0 || result_ != 0) return;
+    result_ = code;
+    if (killed) log_error("rank " + std::to_string(rank) + " was killed by signal " + std::to_string(WTERMSIG(status)));
+    ends_at_ = Clock::now() + kToTell;
+  }
+
+  void signal_all(int signal) const {
+    for (const pid_t child : running_) {
+      if (child > 0) ::kill(child, signal);
+    }
+  }
+
+  std::vector<pid_t> running_;  // by ranks; 0: has ended
+  int result_ = 0;
+  std::optional<Clock::time_point> ends_at_;
+};
+
+}  // namespace
+
+int start_processes(int64_t count, const std::vector<std::string>& arguments) {
+  struct sigaction forward {};
+  forward.sa_handler = ask_to_stop;
+  for (const int signal : kSignals) ::sigaction(signal, &forward, nullptr);
+  return Children(count, arguments).wait();
+}
+
+}  // namespace fathom::launch

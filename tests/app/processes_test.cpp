@@ -1,0 +1,185 @@
+// Several processes train one run: the same numbers as one process, the bytes that were planned for each, and a clear
+// end when one of them is gone.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/app/run.h"
+
+namespace fathom {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SeveralProcesses : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    std::string lines;
+    for (int i = 0; i < 41; ++i) {
+      const std::string text = "one and one is " + std::string(static_cast<size_t>(i % 7), '1') + std::to_string(i);
+      lines += Json{{"text", text}}.dump() + "\n";
+    }
+    write("data.jsonl", lines);
+    write("run.yaml", "model_name_or_path: " FATHOM_SOURCE_DIR R"(/data/model
+device: cpu
+num_threads: 1
+train_file: data.jsonl
+validation_file: data.jsonl
+per_device_train_batch_size: 2
+per_device_eval_batch_size: 4
+max_length: 16
+max_steps: 8
+method: lora
+lora_r: 2
+eval_strategy: steps
+eval_steps: 4
+logging_steps: 1
+save_steps: 100000
+ddp_timeout: 20
+)");
+  }
+
+  // Losses, norms and evaluations.
+  std::string numbers(const std::string& run) const {
+    std::ifstream lines(folder_ / run / "metrics.jsonl");
+    std::string all;
+    for (std::string line; std::getline(lines, line);) {
+      const Json entry = Json::parse(line);
+      for (const char* key : {"loss", "grad_norm", "eval_loss", "tokens"}) {
+        if (entry.contains(key)) all += std::string(key) + " " + entry.at(key).dump() + "\n";
+      }
+    }
+    return all;
+  }
+  std::string weights(const std::string& run) const {
+    for (const char* name : {"adapter_model.safetensors", "model.safetensors"}) {
+      if (fs::exists(folder_ / run / name)) return read_file(folder_ / run / name);
+    }
+    return "";
+  }
+  void expect_planned(const Outcome& outcome, int processes) const {
+    for (int rank = 0; rank < processes; ++rank) {
+      const size_t place = outcome.output.find("rank " + std::to_string(rank) + ": peak of live bytes");
+      ASSERT_NE(place, std::string::npos) << outcome.output;
+      EXPECT_THAT(outcome.output.substr(place, outcome.output.find('\n', place) - place), HasSubstr(" 0 off")) << rank;
+    }
+  }
+};
+
+// A step of 41 samples has fewer batches at the end of a pass than there are processes.
+TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
+  struct Case {
+    const char* keys;
+    int processes;
+  };
+  for (const auto& [keys, processes] :
+       {Case{"load_in_4bit=true", 2}, Case{"method=full optim=adamw_8bit", 3}, Case{"packing=true bf16=true", 3},
+        Case{"load_in_8bit=true gradient_checkpointing=true group_by_length=true", 4}}) {
+    SCOPED_TRACE(std::string(keys) + ", " + std::to_string(processes));
+    for (const char* folder : {"alone", "together"}) fs::remove_all(folder_ / folder);
+    const std::string n = std::to_string(processes), run_with = std::string("train run.yaml ") + keys;
+    const Outcome alone = run(run_with + " output_dir=alone gradient_accumulation_steps=" + n);
+    ASSERT_EQ(alone.status, 0) << alone.errors;
+    const Outcome together = run(run_with + " output_dir=together num_processes=" + n);
+    ASSERT_EQ(together.status, 0) << together.errors;
+    EXPECT_EQ(numbers("together"), numbers("alone"));
+    EXPECT_THAT(numbers("alone"), HasSubstr("eval_loss"));
+    EXPECT_TRUE(weights("together") == weights("alone"));
+    EXPECT_FALSE(weights("alone").empty());
+    expect_planned(together, processes);
+  }
+}
+
+// Each draws its own dropout, and a resumed run the same again; what one number of processes saved another goes on
+// from, where steps stay as large.
+TEST_F(SeveralProcesses, AreResumed) {
+  const std::string dropping = "train run.yaml num_processes=2 lora_dropout=0.3 save_steps=4 ";
+  ASSERT_EQ(run(dropping + "output_dir=whole").status, 0);
+  fs::copy(folder_ / "whole", folder_ / "cut", fs::copy_options::recursive);
+  fs::remove_all(folder_ / "cut" / "checkpoint-8");
+  fs::remove(folder_ / "cut" / "adapter_model.safetensors");
+  const Outcome resumed = run(dropping + "output_dir=cut resume_from_checkpoint=auto");
+  ASSERT_EQ(resumed.status, 0) << resumed.errors;
+  EXPECT_TRUE(weights("cut") == weights("whole"));
+
+  const std::string plain = "train run.yaml save_steps=4 ";
+  ASSERT_EQ(run(plain + "output_dir=two num_processes=2").status, 0);
+  const Outcome alone =
+      run(plain + "output_dir=one resume_from_checkpoint=two/checkpoint-4 gradient_accumulation_steps=2");
+  ASSERT_EQ(alone.status, 0) << alone.errors;
+  EXPECT_TRUE(weights("one") == weights("two"));
+  const Outcome other = run(plain + "output_dir=three resume_from_checkpoint=two/checkpoint-4 num_processes=3");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.errors, HasSubstr("gradient_accumulation_steps"));
+}
+
+TEST_F(SeveralProcesses, EndTogether) {
+  const std::string endless = "train run.yaml num_processes=3 max_steps=100000 eval_strategy=no ddp_timeout=3 ";
+  write("kill.sh", R"(set -u
+deed=$1; shift
+"$@" >stdout.txt 2>stderr.txt &
+p=$!
+for i in $(seq 300); do grep -q '"step":2,' out/metrics.jsonl 2>/dev/null && break; sleep 0.1; done
+mapfile -t ranks < <(pgrep -P $p)
+s=$(date +%s%N)
+eval "$deed"
+wait $p
+echo $? >status.txt
+echo $(( ($(date +%s%N) - s) / 1000000 )) >milliseconds.txt
+)");
+  const auto after = [&](const std::string& deed, const std::string& more) {
+    fs::remove_all(folder_ / "out");
+    const std::string command = "cd '" + folder_.string() + "' && bash kill.sh '" + deed + "' '" FATHOM_PROGRAM "' " +
+                                endless + "output_dir=out " + more;
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    EXPECT_LT(std::stoi(read_file(folder_ / "milliseconds.txt")), 15'000);
+    return std::stoi(read_file(folder_ / "status.txt"));
+  };
+  EXPECT_EQ(after("kill -9 ${ranks[1]}", ""), 137);
+  EXPECT_THAT(read_file(folder_ / "stderr.txt"),
+              AllOf(HasSubstr("rank 1 was killed by signal 9"), HasSubstr("rank 1 of 3 does not answer"),
+                    Not(HasSubstr("frame #"))));
+  EXPECT_EQ(after("kill -9 ${ranks[0]}", ""), 137);
+  EXPECT_THAT(read_file(folder_ / "stderr.txt"),
+              AllOf(HasSubstr("rank 0 was killed by signal 9"), HasSubstr("rank 0 of 3"), Not(HasSubstr("frame #"))));
+  EXPECT_EQ(after("kill -STOP ${ranks[2]}", ""), 1);
+  EXPECT_THAT(read_file(folder_ / "stderr.txt"), HasSubstr("rank 2 of 3 does not answer"));
+  EXPECT_EQ(after("kill -TERM $p", ""), 143);
+  EXPECT_THAT(read_file(folder_ / "stderr.txt"), AllOf(HasSubstr("saved out/checkpoint-"), HasSubstr("go on with")));
+}
+
+TEST_F(SeveralProcesses, OfALauncher) {
+  write("launch.sh", R"(for r in 0 1; do
+  WORLD_SIZE=2 RANK=$r LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT "$@" \
+    >stdout$r.txt 2>stderr$r.txt & pids[$r]=$!
+done
+wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
+)");
+  const std::string port = std::to_string(20000 + getpid() % 20000);
+  const std::string command = "cd '" + folder_.string() + "' && PORT=" + port +
+                              " bash launch.sh '" FATHOM_PROGRAM "' " + "train run.yaml output_dir=out";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(read_file(folder_ / "status.txt"), "0\n0\n") << read_file(folder_ / "stderr0.txt");
+  EXPECT_THAT(read_file(folder_ / "stdout0.txt"), HasSubstr("rank 1: peak of live bytes"));
+  EXPECT_EQ(read_file(folder_ / "stdout1.txt") + read_file(folder_ / "stderr1.txt"), "");
+  const Outcome contradicted = run("train run.yaml output_dir=out num_processes=3", "WORLD_SIZE=2 RANK=0 ");
+  EXPECT_EQ(contradicted.status, 2);
+  EXPECT_THAT(contradicted.errors, HasSubstr("num_processes is 3, and torchrun has started 2"));
+}
+
+TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
+  const Outcome idle = run("train run.yaml output_dir=out num_processes=22");
+  EXPECT_EQ(idle.status, 2);
+  EXPECT_THAT(idle.errors, HasSubstr("22 processes for 21 batches"));
+  const Outcome gpu = run("estimate run.yaml --gpu H100 num_processes=2");
+  EXPECT_EQ(gpu.status, 2);
+  EXPECT_THAT(gpu.errors, HasSubstr("several are planned on CPUs alone for now"));
+}
+
+}  // namespace
+}  // namespace fathom

@@ -1,0 +1,89 @@
+// What launchers say, as they say it.
+#include "launch/processes.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "base/error.h"
+
+namespace fathom::launch {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::optional<Processes> processes(const std::map<std::string, std::string>& variables) {
+  return processes_of([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string refusal(const std::map<std::string, std::string>& variables) {
+  try {
+    processes(variables);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Processes, NoneIsTold) {
+  EXPECT_EQ(processes({}), std::nullopt);
+  EXPECT_EQ(processes({{"WORLD_SIZE", "1"}, {"RANK", "0"}}), std::nullopt);
+  // A batch script of Slurm runs once, whatever its job has room for.
+  EXPECT_EQ(processes({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}), std::nullopt);
+}
+
+TEST(Processes, Torchrun) {
+  const auto told = processes({{"RANK", "5"},
+                               {"WORLD_SIZE", "8"},
+                               {"LOCAL_RANK", "1"},
+                               {"LOCAL_WORLD_SIZE", "4"},
+                               {"MASTER_ADDR", "node1"},
+                               {"MASTER_PORT", "1234"},
+                               {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                               {"TORCHELASTIC_RESTART_COUNT", "2"}});
+  EXPECT_EQ(told, (Processes{"torchrun", 5, 8, 1, 4, "node1", 1234, true, "2", -1}));
+}
+
+TEST(Processes, Slurm) {
+  const auto told = processes({{"SLURM_PROCID", "3"},
+                               {"SLURM_STEP_NUM_TASKS", "4"},
+                               {"SLURM_LOCALID", "1"},
+                               {"SLURM_JOB_ID", "123456"},
+                               {"SLURM_STEP_NODELIST", "gpu[08-09]"}});
+  EXPECT_EQ(told, (Processes{"Slurm", 3, 4, 1, 4, "gpu08", 20000 + 123456 % 20000, false, "0", -1}));
+}
+
+TEST(Processes, OthersOnOneMachineNeedNoAddress) {
+  const auto mpi = processes({{"OMPI_COMM_WORLD_RANK", "1"},
+                              {"OMPI_COMM_WORLD_SIZE", "2"},
+                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  EXPECT_EQ(mpi, (Processes{"Open MPI", 1, 2, 1, 2, "127.0.0.1", 29500, false, "0", -1}));
+  const auto pmi = processes({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+  EXPECT_EQ(pmi, (Processes{"PMI", 0, 2, 0, 2, "127.0.0.1", 29500, false, "0", -1}));
+  EXPECT_THAT(
+      refusal({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}),
+      HasSubstr("set MASTER_ADDR"));
+}
+
+TEST(Processes, WhatDoesNotFitIsNamed) {
+  EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}}), AllOf(HasSubstr("RANK is not"), HasSubstr("unset WORLD_SIZE")));
+  EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}, {"RANK", "2"}}), HasSubstr("RANK is '2', not a number from 0 to 1"));
+  EXPECT_THAT(refusal({{"WORLD_SIZE", "two"}}), HasSubstr("WORLD_SIZE is 'two'"));
+  EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_PORT", "70000"}}), HasSubstr("MASTER_PORT"));
+}
+
+TEST(Processes, FirstHostOfAList) {
+  EXPECT_EQ(first_host("login"), "login");
+  EXPECT_EQ(first_host("login,gpu[1-2]"), "login");
+  EXPECT_EQ(first_host("gpu[08-11,14],login"), "gpu08");
+  EXPECT_EQ(first_host("rack[1,3]-gpu,x"), "rack1-gpu");
+  EXPECT_EQ(first_host("gpu["), "gpu");
+}
+
+}  // namespace
+}  // namespace fathom::launch
