@@ -83,7 +83,8 @@ class Attention {
     if (sizes_.trains_bias) begun.push_back(of_bias);
     const int64_t mask = left_out() + (sizes_.capped ? 4 : 0);  // and the tanh of scores
     std::vector<Tensors> moments = {
-        with(begun, {scores("probabilities, gradients of them and of scores", 12 + mask)}),
+        with(begun, {scores("probabilities, gradients of them and of scores, and their product",
+                            16 + mask + (sizes_.dropout ? 4 : 0))}),  // gradients before dropout
         with(begun, {scores("probabilities and gradients of scores", 8 + narrow() + mask),
                      stretch("gradients of a few queries")}),
         with(begun, {scores("probabilities and gradients of scores", 8 + narrow() + mask), of_keys(1, compute())})};

@@ -67,17 +67,17 @@ TEST(BiasedAttention, CopiesWhatItReads) {
   EXPECT_EQ(forward(step(4, By::kOperators), reversed), 4 * (2 * kQueries + 2 * kKeys + kQueries + 2 * kScores) / 2);
 }
 
-// The gradients of queries and output, of values, and three tensors of scores; by the kernel two, and the gradients of
-// keys.
+// The gradients of queries and output, of values, and four tensors of scores, five with dropout; by the kernel two, and
+// the gradients of keys.
 TEST(BiasedAttention, TensorsOfScoresGoBackward) {
   EXPECT_EQ(backward(step(4), sizes()), 4 * (2 * kQueries + 2 * kKeys + 2 * kScores));
-  EXPECT_EQ(backward(step(4, By::kOperators), sizes()), 4 * (2 * kQueries + kKeys + 3 * kScores));
+  EXPECT_EQ(backward(step(4, By::kOperators), sizes()), 4 * (2 * kQueries + kKeys + 4 * kScores));
   BiasedAttentionSizes dropping = sizes();
   dropping.dropout = true;
   EXPECT_EQ(backward(step(4), dropping), 4 * (2 * kQueries + 2 * kKeys + 2 * kScores) + kScores);
-  EXPECT_EQ(backward(step(4, By::kOperators), dropping), 4 * (2 * kQueries + kKeys + 3 * kScores) + kScores);
+  EXPECT_EQ(backward(step(4, By::kOperators), dropping), 4 * (2 * kQueries + kKeys + 5 * kScores) + kScores);
   EXPECT_EQ(backward(step(2), sizes()), 2 * (2 * kQueries + 2 * kKeys) + 4 * kScores);
-  EXPECT_EQ(backward(step(2, By::kOperators), sizes()), 2 * (2 * kQueries + kKeys) + 12 * kScores);
+  EXPECT_EQ(backward(step(2, By::kOperators), sizes()), 2 * (2 * kQueries + kKeys) + 16 * kScores);
 }
 
 // By operators diagonals are the widest of one row: 3 heads x 5 queries x (7 + 5), beside two tensors of scores, and
