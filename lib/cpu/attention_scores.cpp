@@ -31,12 +31,12 @@ FATHOM_CLONES void tangents(const float* x, float scale, float* out, int64_t n) 
 // out = x * scale + bias, negative infinity where hidden. Returns the largest.
 FATHOM_CLONES float add_bias(const float* x, float scale, const float* bias, const bool* hidden, float* out,
                              int64_t n) {
-  constexpr float kNone = -std::numeric_limits<float>::infinity();
-  float largest = kNone;
+  const float none = -std::numeric_limits<float>::infinity();
+  float largest = none;
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < n; ++i) {
     const float score = x[i] * scale + bias[i];
-    out[i] = hidden[i] ? kNone : score;
+    out[i] = hidden[i] ? none : score;
     largest = out[i] > largest ? out[i] : largest;
   }
   return largest;

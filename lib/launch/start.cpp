@@ -73,6 +73,7 @@ Socket listen_on_loopback() {
     ::close(socket.descriptor.get());
   }
   std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   ::execv("/proc/self/exe", words.data());
