@@ -122,10 +122,10 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
   const config::RunConfig planned = planned_config(config, inputs.train);
   const play::Subject subject{
       planned, inputs.architecture, *inputs.folder,
-      plan::make_workload(planned, inputs.architecture,
-                          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
-                                                  schedule::played_on(session.placement.cuda != nullptr),
-                                                  session.group == nullptr ? 0 : session.group->rank()))};
+      plan::make_workload(
+          planned, inputs.architecture,
+          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
+                                  schedule::played_on(session.placement.cuda != nullptr), session.placement.rank()))};
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
   const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);

@@ -265,7 +265,7 @@ int train(const Train& invocation, const Session& session) {
   config::RunConfig config = invocation.config;
   if (invocation.phantom_gpu) config.early_stopping_patience = 0;  // its losses are none: it plays every step
   dist::Group* const group = session.group.get();
-  const bool writes = group == nullptr || group->is_first();
+  const bool writes = session.placement.is_first();
   if (writes) refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   const schedule::RunInputs inputs = train::open_inputs(config);

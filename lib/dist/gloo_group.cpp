@@ -107,7 +107,7 @@ class GlooGroup final : public Group {
   std::vector<double> gather(double number) override {
     std::vector<double> numbers(static_cast<size_t>(size()));
     numbers[static_cast<size_t>(rank())] = number;
-    share(numbers);
+    sum(numbers);
     return numbers;
   }
 
@@ -125,7 +125,7 @@ class GlooGroup final : public Group {
     return texts;
   }
 
-  void share(std::vector<double>& numbers) override {
+  void sum(std::vector<double>& numbers) override {
     if (numbers.empty()) return;
     run([&] {
       std::vector<at::Tensor> tensors{at::from_blob(numbers.data(), {std::ssize(numbers)}, at::kDouble)};
@@ -138,7 +138,7 @@ class GlooGroup final : public Group {
   }
 
   void now(const std::string& activity) override {
-    run([&] { store_->set("now/" + std::to_string(rank()), std::vector<uint8_t>(activity.begin(), activity.end())); });
+    run([&] { set("now/", rank(), activity); });
   }
 
   void tell_failure(const std::string& message) noexcept override {
@@ -179,8 +179,6 @@ class GlooGroup final : public Group {
   void run(const Call& call) {
     try {
       call();
-    } catch (const Error&) {
-      throw;
     } catch (const std::exception& error) {
       throw explained(first_line(error.what()));
     }

@@ -31,7 +31,7 @@ class GradientBuckets::Hook : public torch::autograd::PostAccumulateGradHook {
 };
 
 GradientBuckets::GradientBuckets(Group& group, const std::vector<at::Tensor>& parameters, int64_t bytes)
-    : group_(group), parameters_(parameters) {
+    : group_(group) {
   int64_t filled = bytes;
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     const bool is_alike =
@@ -59,22 +59,18 @@ GradientBuckets::GradientBuckets(Group& group, const std::vector<at::Tensor>& pa
 }
 
 GradientBuckets::~GradientBuckets() {
-  for (const at::Tensor& parameter : parameters_) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
-    parameter.mutable_grad().reset();
+  for (const auto& bucket : buckets_) {
+    for (const at::Tensor& parameter : bucket->parameters) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+      parameter.mutable_grad().reset();
+    }
   }
 }
 
-std::vector<at::Tensor> GradientBuckets::gradients() const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& bucket : buckets_) tensors.push_back(bucket->sum.tensor);
-  return tensors;
-}
-
-std::vector<at::Tensor> GradientBuckets::staging() const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& bucket : buckets_) tensors.push_back(bucket->sum.staging);
-  return tensors;
+std::vector<Group::Sum> GradientBuckets::sums() const {
+  std::vector<Group::Sum> sums;
+  for (const auto& bucket : buckets_) sums.push_back(bucket->sum);
+  return sums;
 }
 
 void GradientBuckets::expect_last() {

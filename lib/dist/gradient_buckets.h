@@ -23,9 +23,8 @@ class GradientBuckets {
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  // The buffers, and in what their sums are made.
-  std::vector<at::Tensor> gradients() const;
-  std::vector<at::Tensor> staging() const;
+  // Of each bucket, the buffer and in what its sum is made.
+  std::vector<Group::Sum> sums() const;
 
   // Before the backward pass whose gradients complete a step.
   void expect_last();
@@ -42,7 +41,6 @@ class GradientBuckets {
 
   Group& group_;
   std::vector<std::unique_ptr<Bucket>> buckets_;  // in the order in which the backward pass fills them
-  std::vector<at::Tensor> parameters_;
   bool expects_last_ = false;
   size_t begun_ = 0, ended_ = 0;
 };

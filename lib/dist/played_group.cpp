@@ -15,7 +15,7 @@ class PlayedGroup final : public Group {
   std::vector<std::string> gather(const std::string& text) override {
     return std::vector<std::string>(static_cast<size_t>(size()), text);
   }
-  void share(std::vector<double>& /*numbers*/) override {}
+  void sum(std::vector<double>& /*numbers*/) override {}
   void meet() override {}
   void now(const std::string& /*activity*/) override {}
   void tell_failure(const std::string& /*message*/) noexcept override {}

@@ -40,8 +40,6 @@ at::Tensor activate_backward(Activation activation, const at::Tensor& grad, cons
   return grad;
 }
 
-constexpr int64_t kElementsPerTask = 16384;
-
 const CudaKernels* cuda_kernels_of(Activation activation, const at::Tensor& x) {
   return activation == Activation::kSilu ? cuda_kernels_for(x) : nullptr;
 }

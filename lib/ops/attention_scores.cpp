@@ -17,8 +17,6 @@
 namespace fathom::ops {
 namespace {
 
-constexpr int64_t kElementsPerTask = 16384;
-
 // One pass over a stretch's products and, backwards, over the gradients of what became of them.
 class ByKernel : public ScoreStretches {
  public:
@@ -29,7 +27,7 @@ class ByKernel : public ScoreStretches {
   }
 
   at::Tensor probabilities(int64_t first, int64_t count, double p) override {
-    const at::Tensor products_GMS = pairs_.products_GMS(first, count);
+    at::Tensor products_GMS = pairs_.products_GMS(first, count);
     Dropout dropout;
     dropout.draw_for(products_GMS, p);
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::attention_probabilities", traffic(products_GMS, products_GMS));

@@ -18,8 +18,6 @@
 namespace fathom::ops {
 namespace {
 
-constexpr int64_t kElementsPerTask = 16384;
-
 bool is_narrow(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
 
 // Columns [first, first + width of the part) of the sum are the part, or grow by it.

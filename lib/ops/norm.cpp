@@ -16,8 +16,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kElementsPerTask = 16384;
-
 cpu::Rows rows_or_none(const at::Tensor& tensor) { return tensor.defined() ? rows(tensor) : cpu::Rows(); }
 float* numbers_or_null(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<float>() : nullptr; }
 

@@ -19,8 +19,6 @@
 namespace fathom::ops {
 namespace {
 
-constexpr int64_t kElementsPerTask = 16384;
-
 // What is turned, and how far: direction 1, or -1 to turn back.
 struct Turning {
   Turn turn;

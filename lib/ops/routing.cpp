@@ -21,8 +21,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t kElementsPerTask = 16384;
-
 struct Choice : torch::CustomClassHolder {
   Router router;
   std::shared_ptr<Balance> balance;

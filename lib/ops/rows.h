@@ -7,6 +7,9 @@
 
 namespace fathom::ops {
 
+// Elements that one thread takes at a time.
+inline constexpr int64_t kElementsPerTask = 16384;
+
 inline bool has_kernel(at::ScalarType type) { return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf; }
 
 // FP32, BF16 and FP16 on the CPU go through the kernels; so do they on the phantom device, where outputs are made and

@@ -47,12 +47,11 @@ void add_rotary_tables(const arch::Architecture& architecture, int64_t longest, 
 }
 
 // Where several processes train, gradients are there from the start, and what others send of them beside it.
-void add_gradients(const config::RunConfig& run, const std::vector<footprint::TrainedSizes>& trained, Tensors& moment) {
+void add_gradients(const config::RunConfig& run, const arch::ParameterTable& parameters, Tensors& moment) {
   constexpr const char* kBuckets = "gradients lie in flat buckets, whose pieces ranks add up; lib/dist";
   int64_t bytes = 0;
-  for (const footprint::TrainedSizes& each : trained) {
-    const int64_t numbers = checked_multiply(each.rows, std::max<int64_t>(1, each.columns), "a parameter");
-    bytes = checked_add(bytes, checked_multiply(numbers, each.bytes, "gradients"), "gradients");
+  for (const arch::ParameterRow& row : parameters.rows) {
+    if (row.trained) bytes = checked_add(bytes, row.value_bytes(), "gradients");
   }
   const int64_t of_others = bytes / run.num_processes * (run.num_processes - 1);
   moment.push_back({"gradients", kBuckets, {{bytes, "bytes"}}, Component::kGradients});
@@ -107,7 +106,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
   add_rotary_tables(architecture, longest_sequence(workload), moment);
   for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
     moment.push_back(std::move(state));
-  if (run.num_processes > 1) add_gradients(run, trained_sizes(parameters), moment);
+  if (run.num_processes > 1) add_gradients(run, parameters, moment);
   const auto functionality = [&](const char* what, const char* source, Product product) {
     moment.push_back({what, source, std::move(product), Component::kFunctionality});
   };

@@ -64,7 +64,6 @@ class Loop {
   int signal() const;
   std::function<bool()> stops_within() const;
   dist::Group* group() const { return trainer_.placement().group; }
-  bool is_first() const { return group() == nullptr || group()->is_first(); }
   void restore_random(const RunState& state);
   bool best_is_elsewhere() const;
   double epoch() const;
@@ -102,7 +101,7 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   if (!config_.adapter_name_or_path.empty() && !resume) {
     checkpoint::load_adapter(config_.adapter_name_or_path, trainer_.model());
   }
-  at::manual_seed(group() == nullptr ? seed : seed + static_cast<uint64_t>(group()->rank()));
+  at::manual_seed(seed + static_cast<uint64_t>(trainer_.placement().rank()));
   if (resume) restore(*resume);
   result_.memory.merge(trainer_.loaded());
 }
@@ -126,7 +125,7 @@ void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   if (group() != nullptr) group()->now("step " + std::to_string(counters_.step + 1));
   std::vector<data::Batch> batches;
-  const int64_t rank = group() == nullptr ? 0 : group()->rank();
+  const int64_t rank = trainer_.placement().rank();
   for (const std::vector<int64_t>& rows : schedule::share_of(config_, rank, order_.next())) {
     batches.push_back(schedule::batch_of(config_, inputs_.train, rows, schedule::padding_id(inputs_)));
   }
@@ -283,8 +282,8 @@ void Loop::restore(const checkpoint::Checkpoint& resume) {
 
 // Another number of processes draws other numbers: from seeds that no run has drawn from before this step.
 void Loop::restore_random(const RunState& state) {
-  const int64_t rank = group() == nullptr ? 0 : group()->rank(), size = group() == nullptr ? 1 : group()->size();
-  if (size != std::ssize(state.random_of_others) + 1) {
+  const int64_t rank = trainer_.placement().rank();
+  if (trainer_.placement().processes() != std::ssize(state.random_of_others) + 1) {
     at::manual_seed(static_cast<uint64_t>(config_.seed) + (static_cast<uint64_t>(counters_.step) << 20) +
                     static_cast<uint64_t>(rank));
     return;
@@ -370,7 +369,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   checkpoints_.finish();
   if (result_.signal != 0) return result_;
   require_settled();
-  if (is_first()) take_best();
+  if (trainer_.placement().is_first()) take_best();
   result_.memory.merge(checkpoints_.write_model());
   return result_;
 }

@@ -34,7 +34,7 @@ RunCheckpoints::RunCheckpoints(const config::RunConfig& config, checkpoint::Mode
     : config_(config), files_(std::move(files)), trainer_(trainer), listener_(std::move(listener)) {}
 
 void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const {
-  if (!writes()) return;
+  if (!trainer_.placement().is_first()) return;
   const std::filesystem::path folder = config_.output_dir;
   std::filesystem::create_directories(folder);
   checkpoint::require_places(folder, files_);
@@ -61,10 +61,6 @@ void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resum
   }
 }
 
-bool RunCheckpoints::writes() const {
-  return trainer_.placement().group == nullptr || trainer_.placement().group->is_first();
-}
-
 void RunCheckpoints::start(int64_t step, Json state) {
   checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), std::move(state)};
   // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
@@ -88,7 +84,7 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
   const Clock::time_point begin = Clock::now();
   memory::Memory memory = trainer_.saving([&] {
     Json now = state();
-    if (!writes()) return;
+    if (!trainer_.placement().is_first()) return;
     start(step, std::move(now));
     if (!config_.save_in_background) writing_.wait_until_written();
   });
@@ -120,7 +116,7 @@ void RunCheckpoints::finish() {
 
 memory::Memory RunCheckpoints::write_model() {
   return trainer_.saving([&] {
-    if (!writes()) return;
+    if (!trainer_.placement().is_first()) return;
     try {
       checkpoint::write_model(config_.output_dir, parameters(), files_);
     } catch (const std::exception& error) {

@@ -54,7 +54,6 @@ class RunCheckpoints {
   checkpoint::NamedTensors parameters() const;  // the trained ones
 
  private:
-  bool writes() const;
   void start(int64_t step, Json state);
 
   const config::RunConfig& config_;

@@ -128,9 +128,7 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   EvaluationProgress progress("evaluating", count);
   // By batches, so that several processes, each of which takes its share, add up in the order of one.
   std::vector<double> losses(static_cast<size_t>(count)), targets(losses.size());
-  const int64_t rank = placement_.group == nullptr ? 0 : placement_.group->rank();
-  const int64_t every = placement_.group == nullptr ? 1 : placement_.group->size();
-  for (int64_t index = rank; index < count; index += every) {
+  for (int64_t index = placement_.rank(); index < count; index += placement_.processes()) {
     const data::Batch batch = batch_at(index);
     losses[static_cast<size_t>(index)] = loss(put(batch), 1).item<double>();
     targets[static_cast<size_t>(index)] = static_cast<double>(batch.target_count);
@@ -140,8 +138,8 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
   }
   placement_.ledger->end_phase();
   if (placement_.group != nullptr) {
-    placement_.group->share(losses);
-    placement_.group->share(targets);
+    placement_.group->sum(losses);
+    placement_.group->sum(targets);
   }
   const double target_count = std::accumulate(targets.begin(), targets.end(), 0.0);
   result.target_count = static_cast<int64_t>(target_count);
@@ -186,11 +184,9 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
   std::vector<at::Tensor> tensors;
   for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
   buckets_ = std::make_unique<dist::GradientBuckets>(*placement_.group, tensors);
-  for (const at::Tensor& bucket : buckets_->gradients()) {
-    placement_.ledger->claim(bucket, memory::Component::kGradients, "a bucket of gradients");
-  }
-  for (const at::Tensor& staging : buckets_->staging()) {
-    placement_.ledger->claim(staging, memory::Component::kFunctionality, "gradients of other processes");
+  for (const dist::Group::Sum& sum : buckets_->sums()) {
+    placement_.ledger->claim(sum.tensor, memory::Component::kGradients, "a bucket of gradients");
+    placement_.ledger->claim(sum.staging, memory::Component::kFunctionality, "gradients of other processes");
   }
 }
 
@@ -241,11 +237,11 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
 
 // What result and micro_batches say of this process becomes what they are of all.
 void Trainer::count_for_all(StepResult& result, int64_t& micro_batches) const {
-  for (int64_t* count : {&result.target_count, &result.token_count, &micro_batches}) {
-    double sum = 0;
-    for (const double of_rank : placement_.group->gather(static_cast<double>(*count))) sum += of_rank;
-    *count = static_cast<int64_t>(sum);
-  }
+  int64_t* const counts[] = {&result.target_count, &result.token_count, &micro_batches};
+  std::vector<double> numbers;
+  for (const int64_t* count : counts) numbers.push_back(static_cast<double>(*count));
+  placement_.group->sum(numbers);
+  for (size_t i = 0; i < numbers.size(); ++i) *counts[i] = static_cast<int64_t>(numbers[i]);
 }
 
 // In FP32 and in the order of ranks, as one process adds up its micro-batches.

@@ -26,6 +26,10 @@ struct Placement {
   ledger::Ledger* ledger = nullptr;    // of that device; never null
   ledger::CudaDevice* cuda = nullptr;  // on CUDA, real or phantom: its allocator's statistics and workspaces
   dist::Group* group = nullptr;        // null: alone
+
+  int64_t rank() const { return group == nullptr ? 0 : group->rank(); }
+  int64_t processes() const { return group == nullptr ? 1 : group->size(); }
+  bool is_first() const { return rank() == 0; }
 };
 
 struct StepResult {

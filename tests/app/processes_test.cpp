@@ -132,24 +132,24 @@ wait $p
 echo $? >status.txt
 echo $(( ($(date +%s%N) - s) / 1000000 )) >milliseconds.txt
 )");
-  const auto after = [&](const std::string& deed, const std::string& more) {
+  const auto after = [&](const std::string& deed) {
     fs::remove_all(folder_ / "out");
     const std::string command = "cd '" + folder_.string() + "' && bash kill.sh '" + deed + "' '" FATHOM_PROGRAM "' " +
-                                endless + "output_dir=out " + more;
+                                endless + "output_dir=out";
     EXPECT_EQ(std::system(command.c_str()), 0);
     EXPECT_LT(std::stoi(read_file(folder_ / "milliseconds.txt")), 15'000);
     return std::stoi(read_file(folder_ / "status.txt"));
   };
-  EXPECT_EQ(after("kill -9 ${ranks[1]}", ""), 137);
+  EXPECT_EQ(after("kill -9 ${ranks[1]}"), 137);
   EXPECT_THAT(read_file(folder_ / "stderr.txt"),
               AllOf(HasSubstr("rank 1 was killed by signal 9"), HasSubstr("rank 1 of 3 does not answer"),
                     Not(HasSubstr("frame #"))));
-  EXPECT_EQ(after("kill -9 ${ranks[0]}", ""), 137);
+  EXPECT_EQ(after("kill -9 ${ranks[0]}"), 137);
   EXPECT_THAT(read_file(folder_ / "stderr.txt"),
               AllOf(HasSubstr("rank 0 was killed by signal 9"), HasSubstr("rank 0 of 3"), Not(HasSubstr("frame #"))));
-  EXPECT_EQ(after("kill -STOP ${ranks[2]}", ""), 1);
+  EXPECT_EQ(after("kill -STOP ${ranks[2]}"), 1);
   EXPECT_THAT(read_file(folder_ / "stderr.txt"), HasSubstr("rank 2 of 3 does not answer"));
-  EXPECT_EQ(after("kill -TERM $p", ""), 143);
+  EXPECT_EQ(after("kill -TERM $p"), 143);
   EXPECT_THAT(read_file(folder_ / "stderr.txt"), AllOf(HasSubstr("saved out/checkpoint-"), HasSubstr("go on with")));
 }
 

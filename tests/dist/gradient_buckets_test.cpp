@@ -22,7 +22,7 @@ class Recorded final : public Group {
   }
   std::vector<double> gather(double number) override { return {number}; }
   std::vector<std::string> gather(const std::string& text) override { return {text}; }
-  void share(std::vector<double>&) override {}
+  void sum(std::vector<double>&) override {}
   void meet() override {}
   void now(const std::string&) override {}
   void tell_failure(const std::string&) noexcept override {}
@@ -39,9 +39,9 @@ TEST(GradientBuckets, AreSummedWhileTheBackwardPassGoesOn) {
   Recorded group(4);
   GradientBuckets buckets(group, parameters, /*bytes=*/4 * 7);
   // From the end on, until a bucket has its bytes.
-  ASSERT_EQ(buckets.gradients().size(), 2U);
-  EXPECT_EQ(buckets.gradients()[0].numel(), 2 + 5);
-  EXPECT_EQ(buckets.staging()[0].numel(), 3 * 2);
+  ASSERT_EQ(buckets.sums().size(), 2U);
+  EXPECT_EQ(buckets.sums()[0].tensor.numel(), 2 + 5);
+  EXPECT_EQ(buckets.sums()[0].staging.numel(), 3 * 2);
   const auto loss = [&] {
     at::Tensor x = parameters[0].sum();
     x.register_hook([&](const at::Tensor&) { group.events.emplace_back("gradient of the first"); });
@@ -50,7 +50,7 @@ TEST(GradientBuckets, AreSummedWhileTheBackwardPassGoesOn) {
   };
   torch::autograd::backward({loss()}, {});  // a micro-batch before the last
   EXPECT_THAT(group.events, ElementsAre("gradient of the first"));
-  EXPECT_TRUE(parameters[1].grad().is_alias_of(buckets.gradients()[0]));
+  EXPECT_TRUE(parameters[1].grad().is_alias_of(buckets.sums()[0].tensor));
   group.events.clear();
   buckets.expect_last();
   torch::autograd::backward({loss()}, {});
@@ -70,7 +70,7 @@ TEST(GradientBuckets, HoldOneTypeAndDoWithoutABackwardPass) {
   const std::vector<at::Tensor> parameters = {leaf(3), leaf(5, at::kBFloat16), leaf(2)};
   Recorded group(2);
   GradientBuckets buckets(group, parameters);
-  ASSERT_EQ(buckets.gradients().size(), 3U);
+  ASSERT_EQ(buckets.sums().size(), 3U);
   buckets.expect_last();
   buckets.finish();  // of a rank without a share of the step
   EXPECT_THAT(group.events, ElementsAre("begin 2", "begin 5", "end 2", "begin 3", "end 5", "end 3"));
