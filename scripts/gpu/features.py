@@ -77,6 +77,15 @@ FAMILIES = {
     "window of 128, BF16 autocast": ("window", ["bf16=true"]),
     "window of 128, LoRA, FP32": ("window", LORA),
     "LoRA on a folder of INT4 codes": ("int4", LORA_BF16),
+    "FLAN-T5 base, LoRA, BF16 autocast": ("flan-t5-base", [*LORA, "bf16=true"]),
+    "FLAN-T5 small, BF16 autocast": ("flan-t5-small", ["bf16=true"]),
+    "Gemma 3 270M, pure BF16": ("gemma-3-270m", ["dtype=bfloat16"]),
+    "Gemma 3 270M, LoRA, NF4 base, own kernels": ("gemma-3-270m", [*LORA_BF16, "load_in_4bit=true", OWN]),
+    "Granite 3.0 1B-A400M, experts, LoRA, BF16": ("granite-3.0-1b-a400m", LORA_BF16),
+    "Granite 3.0 1B-A400M, experts, BF16 autocast": ("granite-3.0-1b-a400m", ["bf16=true"]),
+    "OLMo 2 1B, LoRA, BF16, checkpointing": ("olmo-2-1b", [*LORA_BF16, "gradient_checkpointing=true"]),
+    "GPT-2, BF16 autocast": ("gpt2", ["bf16=true"]),
+    "SmolLM3 3B, LoRA, INT8 base": ("smollm3-3b", [*LORA_BF16, "load_in_8bit=true"]),
 }
 VOCABULARY = 128256
 NARROW = {
@@ -118,7 +127,7 @@ class Feature:
 def features():
     """Those that no GPU has seen come before those that one has."""
     for title, (model, settings) in FAMILIES.items():
-        model = f"configs/models/{model}" if "-" in model else model
+        model = model if model in ("window", "int4") else f"configs/models/{model}"
         yield Feature("families and folders, 4 × 512", title, model, 512, 4, tuple(settings))
     for title, (model, batch, settings) in LARGE.items():
         yield Feature("large models", title, f"configs/models/{model}", 2048, batch, tuple(settings), seconds=25)

@@ -9,6 +9,8 @@ import array
 import dataclasses
 import json
 import pathlib
+import random
+import shutil
 import struct
 
 from compare.rows import Row
@@ -40,12 +42,19 @@ TRAININGS = [
     Training("losses by fathom's kernels, LoRA, SGD", "lora", SGD, own_kernels=True),
 ]
 
+# One small model of each architecture, of those that the CPU is compared with transformers by.
+GOLDEN = ROOT / "tests/model/golden"
+FAMILIES = """cohere2 cwm gemma2 gemma3 glm4 gpt2 granite granite_moe llama_stretched ministral3_windowed mistral_windowed
+mixtral olmo2 olmo3 olmoe phi3_long qwen2 qwen3 qwen3_moe smollm3 t5_first t5_flan""".split()
+
 
 def units(session):
     kernels = Unit("parity/kernels", "fathom's kernels against PyTorch in FP64", 15, lambda: kernels_alone(session))
     logits = Unit("parity/logits", "logits of data/model, share of the largest", 10, lambda: logits_difference(session))
     trainings = [training_unit(training, session) for training in TRAININGS]
-    return trainings if session.phantom else [kernels, logits, *trainings]  # a phantom computes nothing to compare
+    families = [family_unit(name, session) for name in FAMILIES]
+    # A phantom computes nothing to compare.
+    return [*trainings, *families] if session.phantom else [kernels, logits, *trainings, *families]
 
 
 def training_unit(training, session):
@@ -53,6 +62,10 @@ def training_unit(training, session):
         [training.method, *(["sgd"] if training.settings else []), *(["own"] if training.own_kernels else [])]
     )
     return Unit(key, training.title + ", relative", 15, lambda: loss_difference(training, session))
+
+
+def family_unit(name, session):
+    return Unit(f"parity/family-{name}", f"losses of {name}, relative", 6, lambda: family_difference(name, session))
 
 
 def within(difference, allowed, session):
@@ -129,3 +142,29 @@ def loss_difference(training, session):
     moved = abs(losses["cpu"][0] - losses["cpu"][-1]) / losses["cpu"][0]
     difference = max(abs(a - b) / abs(a) for a, b in zip(losses["cpu"], losses["cuda"], strict=True))
     return {**within(difference, LOSS_TOLERANCE, session), "moved": moved, "losses": losses}
+
+
+def family_difference(name, session):
+    """The largest relative difference of a loss on the GPU, by LibTorch's operators or by fathom's, from the CPU's."""
+    numbers = random.Random(5)
+    vocabulary = json.loads((GOLDEN / name / "config.json").read_text())["vocab_size"]
+    ids = session.work / "parity-family.jsonl"
+    with ids.open("w") as out:
+        for length in (9, 6, 10, 4, 8, 10):
+            source, target = ([numbers.randrange(3, vocabulary) for _ in range(n)] for n in (length, length))
+            out.write(json.dumps({"input_ids": source, "labels": target if name.startswith("t5") else source}) + "\n")
+    losses = {}
+    for device, own in (("cpu", "false"), ("cuda", "false"), ("cuda", "true")):
+        run = session.work / "parity-family"
+        shutil.rmtree(run, ignore_errors=True)
+        config = session.work / "parity-family.yaml"
+        config.write_text(
+            f"model_name_or_path: {GOLDEN / name}\ntrain_file: {ids}\noutput_dir: {run}\ndtype: float32\n"
+            "per_device_train_batch_size: 2\nmax_steps: 5\nlogging_steps: 1\nsave_strategy: 'no'\n"
+        )
+        asked = [*SGD, f"device={device}", f"cuda_kernels={own}"]
+        session.train(config, *asked, options=[] if device == "cpu" else None)
+        losses[f"{device}, own kernels" if own == "true" else device] = [step["loss"] for step in read_steps(run)]
+    cpu = losses.pop("cpu")
+    difference = max(abs(a - b) / abs(a) for others in losses.values() for a, b in zip(cpu, others, strict=True))
+    return {**within(difference, LOSS_TOLERANCE, session), "moved": abs(cpu[0] - cpu[-1]) / cpu[0], "losses": losses}
