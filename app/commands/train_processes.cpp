@@ -21,6 +21,10 @@ void complete_train(Train& train) {
                      "remove num_processes: the launcher says how many there are");
   }
   if (told) config.num_processes = told->size;
+  if (config.num_processes == 1 && config.strategy == config::Strategy::kFsdp) {
+    throw UsageError("strategy is fsdp, and one process has no others to share the model with",
+                     "set num_processes, or remove strategy");
+  }
   if (config.num_processes > 1 && train.device == config::Device::kCuda) {
     throw UsageError("num_processes is " + std::to_string(config.num_processes) +
                          ", and several processes train on CPUs alone for now",

@@ -235,11 +235,14 @@ void load_adapter(const std::filesystem::path& folder, const model::Decoder& mod
   refuse_untied(folder, model.architecture());
   const weights::SafetensorsFile file = open_weights(folder);
   require_tensors(file, model);
+  model::UnitKeeper* units = model.options().units;
   for (const model::Parameter& parameter : model.trained_parameters()) {
     const weights::TensorInfo& info = *file.find(weights_prefix(kAdapter) + parameter.name);
     void* bytes = const_cast<std::byte*>(file.data(info));
-    parameter.tensor.copy_(at::from_blob(bytes, info.shape, at::TensorOptions(ops::scalar_type(info.dtype))));
+    const at::Tensor stored = at::from_blob(bytes, info.shape, at::TensorOptions(ops::scalar_type(info.dtype)));
+    units == nullptr ? void(parameter.tensor.copy_(stored)) : units->fill(parameter.tensor, stored);
   }
+  if (units != nullptr) units->close();
 }
 
 }  // namespace fathom::checkpoint

@@ -183,6 +183,11 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
   return target;
 }
 
+void read_along(const Snapshot& snapshot, const ModelFiles& files) {
+  read_along(snapshot.parameters, files);
+  weights::read_in_order(tensor_sources(snapshot.optimizer));
+}
+
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
   if (!fs::is_directory(folder_)) throw Error(folder_.string() + ": not a folder");
   const weights::Manifest manifest = weights::read_and_verify_manifest(folder_);

@@ -40,6 +40,9 @@ std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step
                            const ModelFiles& files, int64_t save_total_limit,
                            const std::function<void()>& state_was_read = nullptr);
 
+// What the other processes do while one saves, where each has a share of the snapshot's tensors.
+void read_along(const Snapshot& snapshot, const ModelFiles& files);
+
 // Removes what killed saves and deletions left behind in a run's folder.
 void remove_leftovers(const std::filesystem::path& output_dir);
 

@@ -247,6 +247,10 @@ std::vector<weights::FileRecord> write_model_files(const fs::path& folder, const
   return written;
 }
 
+void read_along(const NamedTensors& parameters, const ModelFiles& files) {
+  weights::read_in_order(stored_tensors(parameters, files));
+}
+
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
   int64_t bytes = std::ssize(description_of(parameters, files).text);
   for (const std::string& name : copied_files(files)) bytes += weights::companion_bytes(files.source, name);

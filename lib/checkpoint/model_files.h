@@ -41,6 +41,8 @@ NamedTensors with_repeated_embedding(NamedTensors parameters, const weights::Saf
 // Throws Error for weights that are not all finite.
 std::vector<weights::FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
                                                    const ModelFiles& files);
+// Opens the parameters, of which each process has a share, in the order in which another writes them.
+void read_along(const NamedTensors& parameters, const ModelFiles& files);
 // Bytes of all that it writes.
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files);
 

@@ -27,11 +27,13 @@ std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, c
     source.name = prefix + name;
     source.dtype = ops::dtype_of(tensor.scalar_type());
     source.shape = tensor.sizes().vec();
-    const bool lies_there = tensor.is_cpu() && tensor.is_contiguous();
+    const bool lies_there = tensors.units == nullptr && tensor.is_cpu() && tensor.is_contiguous();
     if (lies_there) source.data = static_cast<const std::byte*>(tensor.const_data_ptr());
-    source.read = [from = tensor](std::byte* destination, int64_t bytes) {
+    source.read = [from = tensor, units = tensors.units](std::byte* destination, int64_t bytes) {
       const at::NoGradGuard no_grad;
-      if (bytes > 0) ops::copy_turned(view_bytes(destination, from.sizes(), from.scalar_type()), from);
+      if (units != nullptr) units->open(from);
+      if (destination != nullptr && bytes > 0)
+        ops::copy_turned(view_bytes(destination, from.sizes(), from.scalar_type()), from);
     };
     sources.push_back(std::move(source));
   }
@@ -59,11 +61,15 @@ void copy_tensors(const weights::SafetensorsFile& file, const NamedTensors& dest
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : destinations) {
     const weights::TensorInfo& info = *file.find(prefix + name);
-    if (info.bytes > 0) {
-      ops::copy_turned(tensor.detach(), view_bytes(file.data(info), info.shape, tensor.scalar_type()));
+    const at::Tensor stored = view_bytes(file.data(info), info.shape, tensor.scalar_type());
+    if (destinations.units != nullptr) {
+      destinations.units->fill(tensor, stored);
+    } else if (info.bytes > 0) {
+      ops::copy_turned(tensor.detach(), stored);
     }
     file.release(info);
   }
+  if (destinations.units != nullptr) destinations.units->close();
 }
 
 }  // namespace fathom::checkpoint

@@ -8,14 +8,24 @@
 #include <utility>
 #include <vector>
 
+#include "model/units.h"
 #include "weights/safetensors.h"
 
 namespace fathom::checkpoint {
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+struct NamedTensors : std::vector<std::pair<std::string, at::Tensor>> {
+  using std::vector<std::pair<std::string, at::Tensor>>::vector;
+  NamedTensors() = default;
+  NamedTensors(std::vector<std::pair<std::string, at::Tensor>> tensors)  // NOLINT(google-explicit-constructor)
+      : vector(std::move(tensors)) {}
+  // Who opens their storages, where processes keep shares of them; null: they lie where they are. Each process then
+  // reads and writes them in the same order, and whoever has read the last closes it.
+  model::UnitKeeper* units = nullptr;
+};
 
 // Sources for weights::write_safetensors, named prefix + name: a contiguous tensor of the CPU is read where it lies,
-// any other is copied to the host when its turn comes. The tensors live as long as the sources.
+// any other is copied to the host when its turn comes; one in shares is opened then, and copied unless the destination
+// is null. The tensors live as long as the sources.
 std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, const std::string& prefix = "");
 
 // Copies every tensor of the file, named prefix + name, into the destination of that name, in place. Throws Error

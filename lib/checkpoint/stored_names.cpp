@@ -12,6 +12,28 @@
 #include "base/json.h"
 
 namespace fathom::checkpoint {
+namespace {
+
+// Views that do not ask how large the storage is: it may have no memory yet (model/units.h). Of a contiguous tensor.
+at::Tensor contiguous_view(const at::Tensor& tensor, at::IntArrayRef sizes, int64_t offset) {
+  at::Tensor view = tensor.detach();
+  c10::TensorImpl& impl = *view.unsafeGetTensorImpl();
+  impl.set_allow_tensor_metadata_change(true);
+  impl.set_sizes_contiguous(sizes);
+  impl.set_storage_offset(tensor.storage_offset() + offset);
+  return view;
+}
+
+at::Tensor turned(const at::Tensor& tensor) {
+  at::Tensor view = tensor.detach();
+  c10::TensorImpl& impl = *view.unsafeGetTensorImpl();
+  impl.set_allow_tensor_metadata_change(true);
+  const std::vector<int64_t> sizes = {tensor.size(1), tensor.size(0)}, strides = {1, tensor.size(1)};
+  impl.set_sizes_and_strides(at::IntArrayRef(sizes), at::IntArrayRef(strides));
+  return view;
+}
+
+}  // namespace
 
 NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::path& folder) {
   if (std::none_of(parameters.begin(), parameters.end(),
@@ -25,6 +47,7 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
     parts[spec.name] = arch::stored_parts(architecture, spec);
   }
   NamedTensors stored;
+  stored.units = parameters.units;
   for (const auto& [name, tensor] : parameters) {
     const auto found = parts.find(name);
     if (found == parts.end()) {
@@ -34,13 +57,15 @@ NamedTensors as_stored(const NamedTensors& parameters, const std::filesystem::pa
     if (found->second.size() == 1) {
       const arch::StoredPart& part = found->second.front();
       const bool stacked = std::ssize(part.shape) != tensor.dim();
-      stored.emplace_back(part.name, part.transposed ? tensor.detach().t()
-                                     : stacked       ? tensor.detach().view(part.shape)
+      stored.emplace_back(part.name, part.transposed ? turned(tensor)
+                                     : stacked       ? contiguous_view(tensor, part.shape, 0)
                                                      : tensor);
       continue;
     }
     for (const arch::StoredPart& part : found->second) {
-      stored.emplace_back(part.name, tensor.detach().narrow(0, part.first_row, part.rows));
+      std::vector<int64_t> sizes = tensor.sizes().vec();
+      sizes[0] = part.rows;
+      stored.emplace_back(part.name, contiguous_view(tensor, sizes, part.first_row * tensor.stride(0)));
     }
   }
   return stored;

@@ -26,6 +26,7 @@ constexpr auto kIsIn4Bit = [](const RunConfig& run) { return kIsLora(run) && run
 constexpr auto kIsQat = [](const RunConfig& run) { return run.qat != Qat::kNone; };
 constexpr auto kReadsBetas = [](const RunConfig& run) { return row_of(run.optim).reads_betas; };
 constexpr auto kIsAdamW = [](const RunConfig& run) { return row_of(run.optim).is_adamw; };
+constexpr auto kIsFsdp = [](const RunConfig& run) { return run.strategy == Strategy::kFsdp; };
 constexpr auto kIsFull = [](const RunConfig& run) { return run.method == Method::kFull; };
 constexpr auto kStoresBf16 = [](const RunConfig& run) { return run.dtype == DType::kBF16; };
 constexpr auto kEvaluatesBySteps = [](const RunConfig& run) { return run.eval_strategy == Cadence::kSteps; };
@@ -45,10 +46,12 @@ std::string optimizers(bool OptimizerRow::*trait, bool holds) {
   const size_t last = text.rfind(", ");
   return last == std::string::npos ? text : text.replace(last, 2, " or ");
 }
+const std::string kByElements = optimizers(&OptimizerRow::by_elements, true);
 const std::string kWithBetas = optimizers(&OptimizerRow::reads_betas, true);
 const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
 
 const Condition kConditions[] = {
+    {"reshard_after_forward", "strategy", "strategy: fsdp", kIsFsdp},
     {"lora_r", "method", "method: lora", kIsLora},
     {"lora_alpha", "method", "method: lora", kIsLora},
     {"lora_dropout", "method", "method: lora", kIsLora},
@@ -156,6 +159,9 @@ struct Exclusion {
 constexpr auto kIsFp16 = [](const RunConfig& run) { return run.dtype == DType::kF16; };
 
 const std::string kNoneWithOthers = "none with " + optimizers(&OptimizerRow::is_adamw, false);
+const std::string kNotByElements =
+    "not " + optimizers(&OptimizerRow::by_elements, false).substr(7) + " with strategy: fsdp";
+const std::string kSetByElements = "set " + kByElements + ", or strategy: ddp";
 const std::string kRemoveOrAdamW = "remove it, or set " + kAdamWs;
 
 const Exclusion kExclusions[] = {
@@ -258,6 +264,17 @@ const Exclusion kExclusions[] = {
      "false with fp16: true",
      "remove it: these kernels take FP32 and BF16",
      [](const RunConfig& run) { return run.fp16 && run.cuda_kernels; }},
+    // Of which a process has a share that ends anywhere.
+    {"optim",
+     {"strategy"},
+     kNotByElements,
+     kSetByElements,
+     [](const RunConfig& run) { return kIsFsdp(run) && !row_of(run.optim).by_elements; }},
+    {"master_weights",
+     {"strategy"},
+     "none or fp32 with strategy: fsdp",
+     "set master_weights: fp32, or strategy: ddp",
+     [](const RunConfig& run) { return kIsFsdp(run) && run.master_weights == MasterWeights::kStochastic; }},
     {"tf32",
      {"device"},
      "false with device: cpu",

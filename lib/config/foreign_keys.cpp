@@ -182,7 +182,8 @@ constexpr std::string_view kTemplateWords = "remove it: dataset_format says what
 constexpr std::string_view kPreferences =
     "remove it: examples are learned as they stand; there is no training on preferences (DPO, KTO, PPO and the like)";
 constexpr std::string_view kReading = "remove it: all threads read the data, and large files are tokenized once";
-constexpr std::string_view kOneDevice = "remove it: each of num_processes has the whole model";
+constexpr std::string_view kOneDevice =
+    "remove it: num_processes and strategy (ddp or fsdp) say how processes share a run";
 constexpr std::string_view kScheduleShape = "remove it: lr_scheduler_type and warmup_steps are the whole schedule";
 constexpr std::string_view kOptimizerShape = "remove it: optimizers are set up as docs/config.md says under optim";
 constexpr std::string_view kCode = "remove it: no code of a model's folder is run";
@@ -293,7 +294,6 @@ constexpr Unsupported kUnsupported[] = {
     {"greater_is_better", "remove it: eval_loss is compared, and less is better"},
     {"early_stopping_threshold", "remove it: any lower eval_loss is better"},
     {"wandb_project", "remove it: metrics are written to metrics.jsonl in output_dir"},
-    {"strategy", kOneDevice},
     {"deepspeed", kOneDevice},
     {"fsdp", kOneDevice},
     {"torch_compile", "remove it"},

@@ -40,8 +40,15 @@ std::vector<Key> model_keys() {
            "GPU what LibTorch's allocator may reserve."),
       integer(
           "num_processes", &RunConfig::num_processes, kProcesses,
-          "So many processes train together, each with the whole model: a step takes as many batches from each, and "
-          "gradients are summed. fathom starts them, unless a launcher has. On CPUs alone for now."),
+          "So many processes train together: a step takes as many batches from each, and gradients are summed. fathom "
+          "starts them, unless a launcher has. On CPUs alone for now."),
+      choice(
+          "strategy", &RunConfig::strategy, kStrategyNames,
+          "What each of several processes holds: with ddp the whole model, with fsdp its share of weights, gradients "
+          "and optimizer states; layers are put together one after the other while they compute."),
+      flag("reshard_after_forward", &RunConfig::reshard_after_forward,
+           "With strategy fsdp: a layer's weights are let go after its forward pass and come again for the backward "
+           "pass; false keeps them until then."),
       integer("ddp_timeout", &RunConfig::ddp_timeout, kAtLeastOne,
               "Seconds that a process waits for the others before it ends and says which are missing."),
   };

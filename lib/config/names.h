@@ -15,6 +15,7 @@ using Names = std::array<std::pair<T, std::string_view>, N>;
 inline constexpr Names<Device, 3> kDeviceNames{
     {{Device::kAuto, "auto"}, {Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}}};
 inline constexpr Names<Method, 2> kMethodNames{{{Method::kFull, "full"}, {Method::kLora, "lora"}}};
+inline constexpr Names<Strategy, 2> kStrategyNames{{{Strategy::kDdp, "ddp"}, {Strategy::kFsdp, "fsdp"}}};
 inline constexpr Names<Attention, 2> kAttentionNames{{{Attention::kFlash, "flash"}, {Attention::kMath, "math"}}};
 inline constexpr Names<Schedule, 4> kScheduleNames{{{Schedule::kConstant, "constant"},
                                                     {Schedule::kConstantWithWarmup, "constant_with_warmup"},
@@ -52,6 +53,7 @@ constexpr std::string_view name_in(const Names<T, N>& names, T value) {
 
 inline std::string_view name_of(Device value) { return name_in(kDeviceNames, value); }
 inline std::string_view name_of(Method value) { return name_in(kMethodNames, value); }
+inline std::string_view name_of(Strategy value) { return name_in(kStrategyNames, value); }
 inline std::string_view name_of(Attention value) { return name_in(kAttentionNames, value); }
 inline std::string_view name_of(Schedule value) { return name_in(kScheduleNames, value); }
 inline std::string_view name_of(Qat value) { return name_in(kQatNames, value); }

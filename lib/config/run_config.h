@@ -14,6 +14,7 @@ namespace fathom::config {
 enum class Device { kAuto, kCpu, kCuda };
 enum class Method { kFull, kLora };
 enum class Attention { kFlash, kMath };
+enum class Strategy { kDdp, kFsdp };
 enum class Schedule { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class Cadence { kNo, kSteps, kEpoch };
 enum class Qat { kNone, kInt8, kInt4 };
@@ -33,8 +34,10 @@ struct RunConfig {
   bool cuda_kernels = false;  // fathom's own in the place of LibTorch's
   int64_t num_threads = 0;    // 0: as many as LibTorch chooses
   int64_t memory_budget = 0;  // bytes; 0: no bound
-  int64_t num_processes = 1;  // of the run, each with the whole model and its share of every step
-  int64_t ddp_timeout = 60;   // seconds that one waits for the others
+  int64_t num_processes = 1;  // of the run, each with its share of every step
+  Strategy strategy = Strategy::kDdp;
+  bool reshard_after_forward = true;  // of FSDP: a layer's weights are let go after the forward pass
+  int64_t ddp_timeout = 60;           // seconds that one waits for the others
   // method
   Method method = Method::kFull;
   int64_t lora_r = 8;

@@ -20,6 +20,14 @@ FATHOM_CLONES float squares(const float* x, int64_t n) {
   return sum;
 }
 
+// A square of FP32 is exact in FP64, and so nearly is their sum, whatever its order.
+FATHOM_CLONES double exact_squares(const float* x, int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
+
 FATHOM_CLONES float sum(const float* x, int64_t n) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -290,7 +298,7 @@ double sum_of_squares(Rows values, int64_t first, int64_t last) {
   double sum = 0;
   for (int64_t i = first; i < last; i += kBlock) {
     const int64_t n = std::min(kBlock, last - i);
-    sum += squares(read(values, i, n, buffer), n);
+    sum += exact_squares(read(values, i, n, buffer), n);
   }
   return sum;
 }

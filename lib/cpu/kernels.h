@@ -51,7 +51,7 @@ void gate_backward(Activation activation, Rows grad_out, Rows gate, Rows up, Row
 double cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, double gradient_scale, int64_t first,
                      int64_t last, int64_t vocabulary);
 
-// The sum of squares of elements [first, last): in FP32 within short blocks, in double between them.
+// The sum of squares of elements [first, last), in FP64.
 double sum_of_squares(Rows values, int64_t first, int64_t last);
 
 // to = from, between types, elements [first, last).

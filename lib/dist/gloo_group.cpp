@@ -63,45 +63,79 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(const launch::Processes& pr
 
 class GlooGroup final : public Group {
  public:
+  class GlooTransfer final : public Transfer {
+   public:
+    GlooTransfer(GlooGroup& group, std::vector<Work> works) : group_(group), works_(std::move(works)) {}
+    void wait() override {
+      group_.run([&] {
+        for (const Work& work : works_) work->wait();
+      });
+      works_.clear();
+    }
+
+   private:
+    GlooGroup& group_;
+    std::vector<Work> works_;
+  };
+
   GlooGroup(const launch::Processes& processes, Milliseconds timeout)
-      : Group(processes.rank, processes.size), store_(open_store(processes, timeout)) {
+      : Group(processes.rank, processes.size),
+        store_(open_store(processes, timeout)),
+        sent_(static_cast<size_t>(processes.size)),
+        received_(sent_.size()) {
     run([&] { gloo_ = open_gloo(processes, store_, timeout); });
   }
 
   void begin(Sum& sum) override {
-    run([&] {
-      Exchange exchange{next_tag_++, {}};
-      for (int64_t other = 0; other < size(); ++other) {
-        if (other == rank()) continue;
-        if (at::Tensor mine = staged(sum, other); mine.numel() > 0) {
-          std::vector<at::Tensor> tensors{mine};
-          exchange.works.push_back(gloo_->recv(tensors, static_cast<int>(other), exchange.tag));
-        }
-        if (at::Tensor theirs = piece(sum.tensor, other); theirs.numel() > 0) {
-          std::vector<at::Tensor> tensors{theirs};
-          exchange.works.push_back(gloo_->send(tensors, static_cast<int>(other), exchange.tag));
-        }
-      }
-      exchanges_.push_back(std::move(exchange));
-    });
+    std::vector<std::vector<at::Tensor>> sent(static_cast<size_t>(size())), received(sent.size());
+    for (int64_t other = 0; other < size(); ++other) {
+      if (other == rank()) continue;
+      sent[static_cast<size_t>(other)].push_back(piece(sum.tensor, other));
+      received[static_cast<size_t>(other)].push_back(staged(sum, other));
+    }
+    exchanges_.push_back(begin_exchange(sent, received));
   }
 
   void end(Sum& sum) override {
+    exchanges_.front()->wait();
+    exchanges_.pop_front();
+    add_up(sum);
+    begin_gather(sum.tensor)->wait();
+  }
+
+  std::unique_ptr<Transfer> begin_gather(const at::Tensor& whole) override {
+    std::vector<Work> works;
     run([&] {
-      const Exchange exchange = std::move(exchanges_.front());
-      exchanges_.pop_front();
-      for (const Work& work : exchange.works) work->wait();
-      add_up(sum);
-      std::vector<Work> works;
       for (int64_t owner = 0; owner < size(); ++owner) {
-        std::vector<at::Tensor> tensors{piece(sum.tensor, owner)};
+        std::vector<at::Tensor> tensors{piece(whole, owner)};
         if (tensors.front().numel() == 0) continue;
         c10d::BroadcastOptions options;
         options.rootRank = owner;
         works.push_back(gloo_->broadcast(tensors, options));
       }
-      for (const Work& work : works) work->wait();
     });
+    return std::make_unique<GlooTransfer>(*this, std::move(works));
+  }
+
+  // A message for each tensor; the n-th from a rank is the n-th that it sends here.
+  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
+                                           const std::vector<std::vector<at::Tensor>>& received) override {
+    std::vector<Work> works;
+    run([&] {
+      for (int64_t other = 0; other < size(); ++other) {
+        const auto place = static_cast<size_t>(other);
+        for (const at::Tensor& tensor : received[place]) {
+          std::vector<at::Tensor> tensors{tensor};
+          if (tensor.numel() > 0)
+            works.push_back(gloo_->recv(tensors, static_cast<int>(other), next(received_[place])));
+        }
+        for (const at::Tensor& tensor : sent[place]) {
+          std::vector<at::Tensor> tensors{tensor};
+          if (tensor.numel() > 0) works.push_back(gloo_->send(tensors, static_cast<int>(other), next(sent_[place])));
+        }
+      }
+    });
+    return std::make_unique<GlooTransfer>(*this, std::move(works));
   }
 
   std::vector<double> gather(double number) override {
@@ -149,10 +183,7 @@ class GlooGroup final : public Group {
   }
 
  private:
-  struct Exchange {
-    int tag;
-    std::vector<Work> works;
-  };
+  static int next(int& tag) { return tag = (tag + 1) & 0x0fffffff; }
 
   at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {
     const int64_t first = std::min(owner * piece_numbers(tensor.numel()), tensor.numel());
@@ -223,8 +254,8 @@ class GlooGroup final : public Group {
 
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
-  std::deque<Exchange> exchanges_;  // begun, in order
-  int next_tag_ = 0;
+  std::deque<std::unique_ptr<Transfer>> exchanges_;  // of sums that were begun, in order
+  std::vector<int> sent_, received_;                 // messages, by the other rank: their tags
   int64_t next_text_ = 0;
 };
 

@@ -22,6 +22,14 @@ class LostOthers : public Error {
   using Error::Error;
 };
 
+// An exchange that goes on.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  // Returns once what it reads may change and what it writes is there. Throws LostOthers.
+  virtual void wait() = 0;
+};
+
 // Throws LostOthers, after which the group is of no use. Every rank makes the same calls in the same order.
 class Group {
  public:
@@ -41,6 +49,13 @@ class Group {
   // Ends it. Between begin() and end() of one sum there may be begin() of others; they end in the order in which they
   // began.
   virtual void end(Sum& sum) = 0;
+
+  // whole: [n], of which this rank's piece is there; those of the others come. Transfers end in the order in which they
+  // began.
+  virtual std::unique_ptr<Transfer> begin_gather(const at::Tensor& whole) = 0;
+  // By ranks, this one's left empty: what each is sent, contiguous, and where what it sends comes to lie, in its order.
+  virtual std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
+                                                   const std::vector<std::vector<at::Tensor>>& received) = 0;
 
   // One number of every rank, by ranks.
   virtual std::vector<double> gather(double number) = 0;

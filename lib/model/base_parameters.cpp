@@ -101,6 +101,19 @@ void require_same(const weights::ModelFolder& folder, const std::string& name, c
               "save the model again with transformers, whose embeddings are tied");
 }
 
+void open(const BaseParameter& parameter, UnitKeeper* units) {
+  if (units == nullptr) return;
+  if (parameter.quantized) {
+    for (const at::Tensor& part :
+         {parameter.quantized->codes, parameter.quantized->scales, parameter.quantized->outer_scales}) {
+      if (part.defined()) units->open(part);
+    }
+  } else {
+    units->open(parameter.tensor);
+  }
+  if (parameter.quantizer) units->open(parameter.quantizer->log_steps_NG);
+}
+
 // Those of a run that went before, or where rounding would be.
 void load_steps(const BaseParameter& parameter, const weights::ModelFolder& folder, const std::string& where) {
   const std::string& name = parameter.name_of_step_sizes;
@@ -113,10 +126,11 @@ void load_steps(const BaseParameter& parameter, const weights::ModelFolder& fold
 }  // namespace
 
 void load_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
-               const weights::ModelFolder& folder) {
+               const weights::ModelFolder& folder, UnitKeeper* units) {
   const std::string where = folder.path().string() + ": ";
   std::set<std::string> known;
   for (const BaseParameter& parameter : base) {
+    open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
       const std::string& name = parameter.spec.name;
       const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder);
@@ -141,8 +155,10 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
   }
 }
 
-void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture) {
+void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
+                     UnitKeeper* units) {
   for (const BaseParameter& parameter : base) {
+    open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
       parameter.quantized->codes.zero_();
       parameter.quantized->scales.zero_();

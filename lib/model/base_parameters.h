@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arch/architecture.h"
+#include "model/units.h"
 #include "ops/fake_quantize.h"
 #include "ops/quantized_matrix.h"
 #include "weights/folder.h"
@@ -24,11 +25,11 @@ struct BaseParameter {
 
 // Fills every parameter from the folder, converting or quantizing while copying; codes that the folder stores are
 // copied as they are. Throws Error for a missing tensor, a wrong shape, or a left-over one. Step sizes that the
-// folder does not have begin where rounding would be.
+// folder does not have begin where rounding would be. units: who keeps them, if they are kept elsewhere; else null.
 void load_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture,
-               const weights::ModelFolder& folder);
+               const weights::ModelFolder& folder, UnitKeeper* units);
 // Draws them as transformers would: matrices from normal distributions (ParameterSpec::initial_std), norms one, biases
 // zero. What a folder would store in codes becomes zeros: a plan's stand-in for reading them.
-void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture);
+void initialise_base(const std::vector<BaseParameter>& base, const arch::Architecture& architecture, UnitKeeper* units);
 
 }  // namespace fathom::model

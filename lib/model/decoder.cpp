@@ -52,9 +52,11 @@ Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs, std::shared_p
   context.balance = std::move(balance);
   ops::TiedEmbedding embedded;
   LayerInputs layer_inputs;
+  state->before_unit(0);
   if (state->architecture.encoder) {
     // One embedding of both, so that its gradient is one.
     embedded = state->embed(at::cat({inputs.source_BS.flatten(), inputs.ids_BS.flatten()}));
+    state->after_unit(0, embedded.stream_TD);
     auto streams = embedded.stream_TD.split_with_sizes({inputs.source_BS.numel(), rows * length});
     embedded.stream_TD.reset();
     layer_inputs.source_TD = state->encode(std::move(streams[0]), inputs);
@@ -64,16 +66,19 @@ Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs, std::shared_p
   } else {
     embedded =
         state->embed(inputs.ids_BS, inputs.documents ? inputs.documents->positions_T : state->positions(0, length));
+    state->after_unit(0, embedded.stream_TD);
     layer_inputs.stream_TD = std::move(embedded.stream_TD);
   }
   const at::Tensor stream_TD = state->run_stack(
       state->architecture.encoder_layers(), state->architecture.num_hidden_layers(), std::move(layer_inputs), context);
+  state->before_unit(state->last_unit());
   return {state->last_norm(stream_TD), std::move(embedded.head_VD)};
 }
 
 at::Tensor Decoder::forward(const Inputs& inputs) {
-  return state_->head(hidden_states(inputs).x_TD)
-      .view({inputs.ids_BS.size(0), inputs.ids_BS.size(1), state_->architecture.vocab_size});
+  const at::Tensor logits_TV = state_->head(hidden_states(inputs).x_TD);
+  state_->after_unit(state_->last_unit(), logits_TV);
+  return logits_TV.view({inputs.ids_BS.size(0), inputs.ids_BS.size(1), state_->architecture.vocab_size});
 }
 
 at::Tensor Decoder::loss(const Inputs& inputs, ops::LossTargets targets, double router_share) {
@@ -85,6 +90,7 @@ at::Tensor Decoder::loss(const Inputs& inputs, ops::LossTargets targets, double 
   at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD, compute.weight(state_->head_VD), targets);
   if (balance) loss = balance->complete(loss, router_share, targets.gradient_scale);
   state_->names.backward(loss, "loss");
+  state_->after_unit(state_->last_unit(), loss);
   return loss;
 }
 
@@ -95,6 +101,7 @@ at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targe
   at::Tensor logprobs_T = ops::token_logprobs(last.x_TD, last.head_VD, compute.weight(state_->head_VD),
                                               targets_BS.reshape({-1}), chunk_rows, state_->architecture.head_softcap);
   state_->names.backward(logprobs_T, "loss");
+  state_->after_unit(state_->last_unit(), logprobs_T);
   return logprobs_T.view(targets_BS.sizes());
 }
 
@@ -110,6 +117,7 @@ at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
   reserve_positions(capacity);
   LayerContext context = state_->context(rows, cache.length, length);
   LayerInputs layer_inputs;
+  state_->before_unit(0);
   if (inputs.source_BS.defined()) {
     layer_inputs.source_TD = state_->encode(state_->embed(inputs.source_BS).stream_TD, inputs);
     cache.source_hidden_BS = inputs.source_hidden_BS;
@@ -119,15 +127,22 @@ at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
     layer_inputs.by_distance_HN = state_->decoder_bias->by_distance(length, cache.length + length);
   }
   layer_inputs.stream_TD = state_->embed(ids_BS, state_->positions(cache.length, length)).stream_TD;
+  state_->after_unit(0, layer_inputs.stream_TD);
   const auto first = static_cast<size_t>(state_->architecture.encoder_layers());
   for (size_t i = 0; i < cache.keys_BKSE.size(); ++i) {
     CachedLayer layer{cache.keys_BKSE[i], cache.values_BKSE[i], cache.length, &cache.source_keys_BSKE[i],
                       &cache.source_values_BSKE[i]};
+    const auto unit = static_cast<int64_t>(first + i) + 1;
+    state_->before_unit(unit);
     layer_inputs.stream_TD = run_layer(state_->layers[first + i], layer_inputs, context, &layer);
+    state_->after_unit(unit, layer_inputs.stream_TD);
   }
   cache.length += length;
   const at::Tensor last_BD = layer_inputs.stream_TD.view({rows, length, -1}).select(1, length - 1).contiguous();
-  return state_->head(state_->last_norm(last_BD));
+  state_->before_unit(state_->last_unit());
+  at::Tensor logits_BV = state_->head(state_->last_norm(last_BD));
+  state_->after_unit(state_->last_unit(), logits_BV);
+  return logits_BV;
 }
 
 const std::vector<Parameter>& Decoder::parameters() const { return state_->parameters.all(); }

@@ -207,12 +207,15 @@ at::Tensor Decoder::State::run_stack(int64_t first, int64_t end, LayerInputs inp
   const ops::CheckpointOptions checkpoint{options.ledger, draws()};
   for (int64_t number = first; number < end; ++number) {
     const DecoderLayer& layer = layers[static_cast<size_t>(number)];
+    const int64_t unit = number + 1;
+    before_unit(unit);
     // What nothing needs a gradient of keeps nothing: there is nothing to compute again.
     const auto needs = [](const at::Tensor& x) { return x.defined() && x.requires_grad(); };
     const bool keeps =
         parameters.trains(number) || needs(inputs.stream_TD) || needs(inputs.source_TD) || needs(inputs.by_distance_HN);
     if (!checkpointed || !keeps) {
       inputs.stream_TD = run_layer(layer, inputs, context);
+      after_unit(unit, inputs.stream_TD);
       continue;
     }
     // The segment holds the state, so that the layer outlives the graph.
@@ -227,6 +230,7 @@ at::Tensor Decoder::State::run_stack(int64_t first, int64_t end, LayerInputs inp
     for (const auto place : places) defined.push_back(inputs.*place);
     inputs.stream_TD = ops::checkpoint(segment, defined, anchor, checkpoint);
     layer.names.backward(inputs.stream_TD, "recomputed");
+    after_unit(unit, inputs.stream_TD);
   }
   return inputs.stream_TD;
 }

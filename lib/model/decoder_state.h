@@ -41,6 +41,14 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   // Of the routers of a pass that makes a loss; null where they add nothing to it.
   std::shared_ptr<ops::Balance> balance(const Inputs& inputs) const;
   LayerContext packed_context(const std::shared_ptr<const ops::Documents>& documents);
+  // Of units (model/units.h), where others keep their parameters.
+  void before_unit(int64_t unit) const {
+    if (options.units != nullptr) options.units->before(unit);
+  }
+  void after_unit(int64_t unit, const at::Tensor& made) const {
+    if (options.units != nullptr) options.units->after(unit, made);
+  }
+  int64_t last_unit() const { return architecture.num_hidden_layers() + 1; }
   // The stream, and the head as its gradient's node knows it. positions_S: of each row's tokens; of the model that has
   // learned ones.
   ops::TiedEmbedding embed(const at::Tensor& ids_BS, const at::Tensor& positions_S = {}) const;

@@ -18,6 +18,12 @@ void seed_generator(at::Device device, uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
+int64_t unit_of(const arch::ParameterSpec& spec, const arch::Architecture& architecture) {
+  if (spec.layer != arch::ParameterSpec::kNoLayer) return spec.layer + 1;
+  const bool last = spec.role == arch::Role::kHead || spec.module() == architecture.names().norm;
+  return last ? architecture.num_hidden_layers() + 1 : 0;
+}
+
 }  // namespace
 
 ModelParameters::ModelParameters(const arch::Architecture& architecture, const ModelOptions& options)
@@ -31,45 +37,52 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
     if (row.trained && row.spec.layer != arch::ParameterSpec::kNoLayer) {
       layer_trains_[static_cast<size_t>(row.spec.layer)] = true;
     }
+    const int64_t unit = unit_of(row.spec, architecture);
     if (row.spec.role == arch::Role::kStepSizes) {
       base_.back().name_of_step_sizes = row.spec.name;
-      base_.back().quantizer = ops::FakeQuantizer{*options_.parameters.fake_scheme, add(row)};
+      base_.back().quantizer = ops::FakeQuantizer{*options_.parameters.fake_scheme, add(row, unit)};
     } else if (!row.of_base()) {
-      adapters_[row.spec.name] = add(row);
+      adapters_[row.spec.name] = add(row, unit);
     } else {
       places_[row.spec.name] = base_.size();
       if (row.adapted()) adapter_places_[row.spec.name] = {row.adapter, row.adapter_rank};
       BaseParameter& parameter = base_.emplace_back(BaseParameter{row.spec});
       if (row.codes) {
-        add_quantized(parameter, *row.codes, tables);
+        add_quantized(parameter, *row.codes, tables, unit);
       } else {
-        parameter.tensor = add(row);
+        parameter.tensor = add(row, unit);
       }
     }
   }
 }
 
-at::Tensor ModelParameters::add(const arch::ParameterRow& row) {
+void ModelParameters::add(Parameter parameter) {
+  if (options_.units != nullptr) {
+    let_go(parameter.tensor);
+  } else if (options_.ledger != nullptr) {
+    options_.ledger->claim(parameter.tensor, memory::Component::kWeights, parameter.name);
+  }
+  all_.push_back(std::move(parameter));
+}
+
+at::Tensor ModelParameters::add(const arch::ParameterRow& row, int64_t unit) {
   at::Tensor tensor =
       at::empty(row.spec.shape, at::TensorOptions().device(options_.device).dtype(ops::scalar_type(row.dtype)));
   tensor.set_requires_grad(row.trained);
-  if (options_.ledger != nullptr) options_.ledger->claim(tensor, memory::Component::kWeights, row.spec.name);
-  all_.push_back({row.spec.name, tensor, row.trained, row.decays()});
+  add({row.spec.name, tensor, row.trained, row.decays(), unit});
   return tensor;
 }
 
-void ModelParameters::add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables) {
+void ModelParameters::add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables,
+                                    int64_t unit) {
   const std::vector<int64_t>& sizes = parameter.spec.shape;
   const ops::QuantizedMatrix matrix = ops::empty_quantized_matrix(scheme, sizes[0], sizes[1], options_.device, tables);
-  const auto add = [&](const char* part, const at::Tensor& tensor) {
-    if (!tensor.defined()) return;
-    const std::string name = parameter.spec.name + part;
-    if (options_.ledger != nullptr) options_.ledger->claim(tensor, memory::Component::kWeights, name);
-    all_.push_back({name, tensor, /*trained=*/false, /*decays=*/true});
+  const auto add_part = [&](const char* part, const at::Tensor& tensor) {
+    if (tensor.defined()) add({parameter.spec.name + part, tensor, /*trained=*/false, /*decays=*/true, unit});
   };
-  add("", matrix.codes);
-  add(".scales", matrix.scales);
-  add(".outer_scales", matrix.outer_scales);
+  add_part("", matrix.codes);
+  add_part(".scales", matrix.scales);
+  add_part(".outer_scales", matrix.outer_scales);
   parameter.quantized = matrix;
 }
 
@@ -108,6 +121,7 @@ ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::Fe
 void ModelParameters::initialise_adapters() {
   for (const Parameter& parameter : all_) {
     if (!adapters_.contains(parameter.name)) continue;
+    if (options_.units != nullptr) options_.units->open(parameter.tensor);
     if (parameter.name.ends_with(".lora_B.weight")) {
       parameter.tensor.zero_();
       continue;
@@ -176,16 +190,18 @@ DecoderLayer ModelParameters::layer(const arch::Architecture& architecture, int6
 
 void ModelParameters::load(const arch::Architecture& architecture, const weights::ModelFolder& folder, uint64_t seed) {
   const at::NoGradGuard no_gradients;
-  load_base(base_, architecture, folder);
+  load_base(base_, architecture, folder, options_.units);
   seed_generator(options_.device, seed);
   initialise_adapters();
+  if (options_.units != nullptr) options_.units->close();
 }
 
 void ModelParameters::initialise(const arch::Architecture& architecture, uint64_t seed) {
   const at::NoGradGuard no_gradients;
   seed_generator(options_.device, seed);
-  initialise_base(base_, architecture);
+  initialise_base(base_, architecture, options_.units);
   initialise_adapters();
+  if (options_.units != nullptr) options_.units->close();
 }
 
 }  // namespace fathom::model

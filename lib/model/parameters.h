@@ -13,6 +13,7 @@
 #include "ledger/ledger.h"
 #include "model/base_parameters.h"
 #include "model/decoder_layer.h"
+#include "model/units.h"
 #include "weights/folder.h"
 
 namespace fathom::model {
@@ -26,6 +27,7 @@ struct ModelOptions {
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;
   ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
+  UnitKeeper* units = nullptr;       // set: parameters are made without memory, which it gives them
 };
 
 struct Parameter {
@@ -35,11 +37,13 @@ struct Parameter {
   at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
   bool decays = false;  // matrices decay, norms, biases and steps do not
+  int64_t unit = 0;     // model/units.h
 };
 
 class ModelParameters {
  public:
-  // Allocates every parameter on the device, uninitialised, and claims them as weights.
+  // Allocates every parameter on the device, uninitialised, and claims them as weights; lets them go one by one where
+  // others keep them.
   ModelParameters(const arch::Architecture& architecture, const ModelOptions& options);
 
   const std::vector<Parameter>& all() const { return all_; }  // in the order of arch::ParameterTable
@@ -55,8 +59,9 @@ class ModelParameters {
   void initialise(const arch::Architecture& architecture, uint64_t seed);
 
  private:
-  at::Tensor add(const arch::ParameterRow& row);
-  void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables);
+  at::Tensor add(const arch::ParameterRow& row, int64_t unit);
+  void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables, int64_t unit);
+  void add(Parameter parameter);
   ops::Linear linear(const std::string& module) const;
   ExpertWeights experts(const std::string& prefix, const arch::FeedForwardNames& names,
                         const arch::Experts& spec) const;

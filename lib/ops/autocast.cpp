@@ -3,6 +3,7 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <atomic>
 #include <vector>
 
 #include "ledger/ledger.h"
@@ -14,6 +15,8 @@ namespace {
 // and would release them in an order that differs from process to process; the next allocations would find other gaps.
 thread_local std::vector<at::Tensor> kept_copies;
 
+std::atomic<bool> casts_are_kept = true;
+
 void release_copies() {
   at::autocast::clear_cache();
   for (at::Tensor& copy : kept_copies) copy.reset();
@@ -21,6 +24,9 @@ void release_copies() {
 }
 
 }  // namespace
+
+void keep_casts(bool on) { casts_are_kept = on; }
+bool keeps_casts() { return casts_are_kept; }
 
 AutocastScope::AutocastScope(c10::DeviceType device, bool enabled, at::ScalarType dtype)
     : device_(device),
@@ -54,6 +60,7 @@ ComputeScope::~ComputeScope() {
 at::Tensor ComputeScope::weight(const at::Tensor& stored) const {
   if (!autocast_ || stored.scalar_type() == dtype_) return stored;
   const ledger::ClaimScope copies_of_weights(memory::Component::kFunctionality);
+  if (!keeps_casts()) return stored.to(dtype_);
   at::Tensor copy = at::autocast::cached_cast(dtype_, stored, device_);
   constexpr size_t kCacheAndHere = 2;  // a copy that was just cached; later uses find it in kept_copies as well
   if (copy.use_count() == kCacheAndHere) kept_copies.push_back(copy);

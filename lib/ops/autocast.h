@@ -24,6 +24,12 @@ class AutocastScope {
   at::ScalarType previous_dtype_;
 };
 
+// Whether autocast's copies of trained weights are kept: until the scope ends, and by what the backward pass needs.
+// Else they are made again wherever they are read, as those of frozen weights. For the whole process; they are, unless
+// a run says so.
+void keep_casts(bool on);
+bool keeps_casts();
+
 // Reads the autocast state of the device and, while alive, keeps LibTorch's own autocast off, so that every cast in
 // between is one that the model asked for: the same on a CPU, on CUDA and on a phantom device.
 class ComputeScope {

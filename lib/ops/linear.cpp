@@ -26,7 +26,7 @@ constexpr const char* kKept = "kept";
 
 // What the backward pass needs.
 struct Kept : torch::CustomClassHolder {
-  at::Tensor weight_ND;  // as it was multiplied; where that was a copy of a frozen weight, as stored
+  at::Tensor weight_ND;  // as it was multiplied; where that was a copy that is not kept, as stored
   std::optional<QuantizedMatrix> quantized_ND;
   at::Tensor a_RD, b_NR, hidden_TR;
   double scaling = 1;
@@ -95,7 +95,7 @@ at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const Co
       layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype()) : compute.weight(layer.weight_ND);
   const at::Tensor bias_N = layer.bias_N.defined() ? compute.weight(layer.bias_N) : at::Tensor();
   if (kept.needs_x) {
-    kept.weight_ND = kept.needs_weight ? copy_ND : layer.weight_ND;
+    kept.weight_ND = kept.needs_weight && keeps_casts() ? copy_ND : layer.weight_ND;
     kept.quantized_ND = layer.quantized_ND;
   }
   if (layer.weight_ND.defined()) kept.stored_dtype = layer.weight_ND.scalar_type();

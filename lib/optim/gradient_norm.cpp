@@ -20,7 +20,8 @@ namespace {
 
 constexpr int64_t kElementsPerTask = 65536;
 
-// Shares of fixed size, added in order: the same bits for any number of threads.
+// Shares of fixed size, added in order: the same bits for any number of threads, and once rounded to FP32 as good as
+// always for any division among processes.
 double sum_of_squares(const at::Tensor& contiguous) {
   std::vector<double> sums((contiguous.numel() + kElementsPerTask - 1) / kElementsPerTask);
   at::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
@@ -44,27 +45,29 @@ std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
 }
 
 // The 2-norm of all gradients together, in FP32. LibTorch's norm of a BF16 tensor in FP32 would widen all of it first.
-at::Tensor total_norm(const std::vector<at::Tensor>& gradients) {
+at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::function<double(double)>& of_all) {
   const bool by_kernel = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
     return ops::has_kernel(gradient) && gradient.is_contiguous();
   });
   if (!by_kernel) return at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
-  at::Tensor total = at::empty({}, gradients.front().options().dtype(at::kFloat));
+  const at::TensorOptions options = gradients.empty() ? at::TensorOptions() : gradients.front().options();
+  at::Tensor total = at::empty({}, options.dtype(at::kFloat));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
   if (!total.is_cpu()) return total;
   double sum = 0;
   for (const at::Tensor& gradient : gradients) sum += sum_of_squares(gradient);
+  if (of_all) sum = of_all(sum);
   *total.data_ptr<float>() = static_cast<float>(std::sqrt(sum));
   return total;
 }
 
 }  // namespace
 
-GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm,
-                           std::optional<double> loss_scale) {
-  if (gradients.empty()) throw Error("there are no gradients to clip", "train at least one parameter");
+GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm, std::optional<double> loss_scale,
+                           const std::function<double(double)>& of_all) {
+  if (gradients.empty() && !of_all) throw Error("there are no gradients to clip", "train at least one parameter");
   const at::NoGradGuard no_gradients;
-  GradientNorm norm{total_norm(gradients), {}};
+  GradientNorm norm{total_norm(gradients, of_all), {}};
   if (loss_scale) norm.total.div_(*loss_scale);
   if (max_norm > 0) norm.factor = (norm.total + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1);
   if (!loss_scale) return norm;

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct GradientNorm {
 // max_norm 0: no limit. Else the factor is that of torch.nn.utils.clip_grad_norm_, min(1, max_norm / (total + 1e-6)),
 // never read back from the device. loss_scale: what the gradients were multiplied by, which the total is without.
 // The total is finite only where all gradients are.
+// of_all: where each process has a share of the gradients, which may be none, the sum over all of what it is given.
 GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm,
-                           std::optional<double> loss_scale = std::nullopt);
+                           std::optional<double> loss_scale = std::nullopt,
+                           const std::function<double(double)>& of_all = nullptr);
 
 }  // namespace fathom::optim

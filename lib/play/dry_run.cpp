@@ -12,6 +12,7 @@
 #include "phantom/device.h"
 #include "play/arithmetic_count.h"
 #include "play/repeats.h"
+#include "schedule/inputs.h"
 
 namespace fathom::play {
 namespace {
@@ -113,7 +114,10 @@ class Player {
   // A batch, or behind those the answers of a shape.
   memory::Memory evaluate(size_t batch) {
     const size_t batches = schedule_.evaluation.size();
-    if (batch < batches) return trainer_.evaluate(batches_of({schedule_.evaluation[batch]})).memory;
+    if (batch < batches) {
+      const auto of_all = static_cast<size_t>(trainer_.placement().processes());
+      return trainer_.evaluate(batches_of(schedule::StepShape(of_all, schedule_.evaluation[batch]))).memory;
+    }
     return trainer_.answer(1, [&](int64_t) { return train::Prompts{schedule_.answers[batch - batches]}; }).memory;
   }
 
@@ -173,7 +177,12 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
     const Counter counter(placement, counts, /*leaves_out=*/detail < plan::Detail::kTimeline);
     Player(workload.schedule, config.learning_rate, trainer, counter, longest, result).play();
   }
-  result.memory.merge(trainer.saving([] {}));
+  result.memory.merge(trainer.saving([&] {
+    if (!trainer.holds_shares()) return;
+    weights::read_in_order(checkpoint::tensor_sources(trainer.parameters()));
+    if (schedule::saves_checkpoints(config)) weights::read_in_order(checkpoint::tensor_sources(trainer.states()));
+    trainer.close_parameters();
+  }));
   if (detail >= plan::Detail::kTimeline) result.timeline = placement.ledger->peak_timeline();
   if (played) played();
   if (!counts || result.arithmetic != plan::Arithmetic()) return result;
@@ -192,8 +201,7 @@ DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& ar
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
-  // The workload is one process' share; what it takes besides is the same on every rank.
-  const auto group = config.num_processes > 1 ? dist::play(0, config.num_processes) : nullptr;
+  const auto group = config.num_processes > 1 ? dist::play(workload.schedule.rank, config.num_processes) : nullptr;
   return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
 }
 

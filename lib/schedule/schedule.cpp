@@ -190,7 +190,9 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
     if (const StepShape shape = next_shape(config, order, train, rank); !shape.empty()) scheduler.step(shape);
     if (evaluates_after(config, order, step)) scheduler.evaluate();
   }
-  return scheduler.schedule();
+  Schedule schedule = scheduler.schedule();
+  schedule.rank = rank;
+  return schedule;
 }
 
 Schedule imagined_schedule(const std::vector<StepShape>& steps, const std::vector<BatchShape>& evaluation) {

@@ -37,6 +37,7 @@ struct Schedule {
   // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of
   // live bytes, of each size of batches, and `events` is the order in which the run meets them first.
   bool all_shapes = true;
+  int64_t rank = 0;  // of the process whose share it is
   bool operator==(const Schedule&) const = default;
 };
 

@@ -265,7 +265,7 @@ int64_t Loop::saves_to_come() const {
 
 void Loop::restore(const checkpoint::Checkpoint& resume) {
   const RunState state = run_state(resume);
-  resume.copy_into(checkpoints_.parameters(), trainer_.optimizer().state());
+  resume.copy_into(trainer_.parameters(), trainer_.states());
   counters_ = state.counters;
   evaluation_due_ = start_of(config_, inputs_, resume).evaluation_due;
   result_.first_evaluation = state.first_evaluation;
@@ -322,7 +322,7 @@ void Loop::take_best() {
       throw Error(best.folder().string() + ": is not of the evaluation whose loss was " +
                   std::to_string(result_.best->loss));
     }
-    best.copy_into(checkpoints_.parameters());
+    best.copy_into(trainer_.parameters());
     result_.kept_step = result_.best->step;
   } catch (const Error& error) {
     result_.best_is_lost = error.what();
@@ -369,7 +369,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   checkpoints_.finish();
   if (result_.signal != 0) return result_;
   require_settled();
-  if (trainer_.placement().is_first()) take_best();
+  if (trainer_.placement().is_first() || trainer_.holds_shares()) take_best();
   result_.memory.merge(checkpoints_.write_model());
   return result_;
 }

@@ -229,6 +229,8 @@ std::string steps_identity(config::RunConfig config) {
   config.num_threads = plain.num_threads;
   config.memory_budget = plain.memory_budget;
   config.ddp_timeout = plain.ddp_timeout;
+  config.strategy = plain.strategy;
+  config.reshard_after_forward = plain.reshard_after_forward;
   // Steps are of as many batches, whoever takes them.
   config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);
   return config::to_yaml(config);

@@ -45,9 +45,9 @@ void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resum
                abandoned.string() + ", which you may remove");
     }
   }
-  const int64_t model = checkpoint::checkpoint_bytes(parameters(), {}, files_);
+  const int64_t model = checkpoint::checkpoint_bytes(trainer_.parameters(), {}, files_);
   if (saves_to_come == 0) return checkpoint::require_room(folder, "the model", model);
-  const int64_t one = checkpoint::checkpoint_bytes(parameters(), trainer_.optimizer().state(), files_);
+  const int64_t one = checkpoint::checkpoint_bytes(trainer_.parameters(), trainer_.states(), files_);
   checkpoint::require_room(folder, "the first checkpoint", one);
   // The oldest goes when the newest is whole, so that for a moment there is one more than the limit.
   const int64_t limit = config_.save_total_limit;
@@ -62,9 +62,9 @@ void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resum
 }
 
 void RunCheckpoints::start(int64_t step, Json state) {
-  checkpoint::Snapshot snapshot{parameters(), trainer_.optimizer().state(), std::move(state)};
+  checkpoint::Snapshot snapshot{trainer_.parameters(), trainer_.states(), std::move(state)};
   // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
-  const bool copies = config_.save_in_background && schedule::saves_checkpoints(config_);
+  const bool copies = in_background() && schedule::saves_checkpoints(config_);
   if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
   writing_.start([this, step, snapshot = std::move(snapshot),
                   remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
@@ -84,9 +84,13 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
   const Clock::time_point begin = Clock::now();
   memory::Memory memory = trainer_.saving([&] {
     Json now = state();
-    if (!trainer_.placement().is_first()) return;
-    start(step, std::move(now));
-    if (!config_.save_in_background) writing_.wait_until_written();
+    if (trainer_.placement().is_first()) {
+      start(step, std::move(now));
+      if (!in_background()) writing_.wait_until_written();
+    } else if (trainer_.holds_shares()) {
+      checkpoint::read_along({trainer_.parameters(), trainer_.states(), {}}, files_);
+    }
+    trainer_.close_parameters();
   });
   step_ = step;
   waited_seconds_ = seconds_since(begin);
@@ -116,21 +120,19 @@ void RunCheckpoints::finish() {
 
 memory::Memory RunCheckpoints::write_model() {
   return trainer_.saving([&] {
-    if (!trainer_.placement().is_first()) return;
     try {
-      checkpoint::write_model(config_.output_dir, parameters(), files_);
+      if (trainer_.placement().is_first()) {
+        checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_);
+      } else if (trainer_.holds_shares()) {
+        checkpoint::read_along(trainer_.parameters(), files_);
+      }
+    } catch (const dist::LostOthers&) {
+      throw;
     } catch (const std::exception& error) {
       throw failure("the final model could not be written", error, trainer_.remedy_for_not_finite());
     }
+    trainer_.close_parameters();
   });
-}
-
-checkpoint::NamedTensors RunCheckpoints::parameters() const {
-  checkpoint::NamedTensors named;
-  for (const model::Parameter& parameter : trainer_.model().trained_parameters()) {
-    named.emplace_back(parameter.name, parameter.tensor);
-  }
-  return named;
 }
 
 }  // namespace fathom::train

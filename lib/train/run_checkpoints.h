@@ -51,10 +51,10 @@ class RunCheckpoints {
   // The final model or adapter, beside the checkpoints; of several processes the first writes it.
   memory::Memory write_model();
 
-  checkpoint::NamedTensors parameters() const;  // the trained ones
-
  private:
   void start(int64_t step, Json state);
+  // What the processes read together they read before they go on.
+  bool in_background() const { return config_.save_in_background && !trainer_.holds_shares(); }
 
   const config::RunConfig& config_;
   const checkpoint::ModelFiles files_;

@@ -136,6 +136,10 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
     result.complete = !stop || !stop();
     if (!result.complete) break;
   }
+  const int64_t with_another = count % placement_.processes();  // batch, where they do not divide
+  if (with_another > 0 && placement_.rank() >= with_another && model_.options().units != nullptr) {
+    model_.options().units->idle_pass();
+  }
   placement_.ledger->end_phase();
   if (placement_.group != nullptr) {
     placement_.group->sum(losses);
@@ -170,9 +174,20 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(memory::Phase::kLoad);
-  evaluator_ = std::make_unique<Evaluator>(config, architecture, model_options(config, architecture, placement),
-                                           capacity, placement);
-  trained_ = model().trained_parameters();
+  model::ModelOptions options = model_options(config, architecture, placement);
+  if (!is_alone() && config.strategy == config::Strategy::kFsdp) {
+    sharded_ =
+        std::make_unique<dist::ShardedParameters>(*placement_.group, *placement_.ledger, config.reshard_after_forward);
+    options.units = sharded_.get();
+  }
+  ops::keep_casts(!holds_shares());  // they would be all weights again
+  evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
+  if (holds_shares()) {
+    sharded_->adopt(model().parameters(), architecture.tie_word_embeddings || architecture.encoder);
+  }
+  held_ = holds_shares() ? sharded_->shares() : model().parameters();
+  std::copy_if(held_.begin(), held_.end(), std::back_inserter(trained_),
+               [](const model::Parameter& parameter) { return parameter.trained; });
   if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
   std::vector<optim::OptimizedParameter> optimized;
   for (const model::Parameter& parameter : trained_) {
@@ -180,7 +195,8 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
   }
   optimizer_ = optim::make_optimizer(config, std::move(optimized), placement_.ledger);
-  if (placement_.group == nullptr) return;
+  if (holds_shares()) sharded_->adopt_states(optimizer_->state());
+  if (is_alone() || holds_shares()) return;
   std::vector<at::Tensor> tensors;
   for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
   buckets_ = std::make_unique<dist::GradientBuckets>(*placement_.group, tensors);
@@ -196,19 +212,37 @@ std::string instead_of_fp16(const config::RunConfig& config) {
   return config.fp16 ? "write bf16: true instead of fp16: true" : "set dtype: bfloat16";
 }
 
+checkpoint::NamedTensors Trainer::parameters() const {
+  checkpoint::NamedTensors named;
+  named.units = sharded_.get();
+  for (const model::Parameter& parameter : evaluator_->model().trained_parameters()) {
+    named.emplace_back(parameter.name, parameter.tensor);
+  }
+  return named;
+}
+
+checkpoint::NamedTensors Trainer::states() const {
+  checkpoint::NamedTensors named = holds_shares() ? sharded_->whole_states() : optimizer_->state();
+  named.units = sharded_.get();
+  return named;
+}
+
 memory::Memory Trainer::loaded() {
   placement_.ledger->end_phase();
   return label(placement_);
 }
 
-at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share) {
+at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share,
+                               int64_t contributors) {
   ledger::Ledger& ledger = *placement_.ledger;
   ledger.begin_phase(memory::Phase::kForward);
+  if (holds_shares()) sharded_->begin_round(contributors);
   at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1, router_share);
   ledger.end_phase();
   ledger.begin_phase(memory::Phase::kBackward);
   ledger.enter("loss");
   torch::autograd::backward({loss}, {});
+  if (holds_shares()) sharded_->end_round();
   if (is_alone()) {
     for (const model::Parameter& parameter : trained_) {
       ledger.claim(parameter.tensor.grad(), memory::Component::kGradients, parameter.name);
@@ -222,8 +256,16 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
 void Trainer::update(double learning_rate, const std::function<void()>& before_update, StepResult& result) {
   std::vector<at::Tensor> gradients;
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
+  std::function<double(double)> of_all;
+  if (holds_shares()) {
+    of_all = [this](double share) {
+      std::vector<double> sum{share};
+      placement_.group->sum(sum);
+      return sum.front();
+    };
+  }
   const optim::GradientNorm gradient_norm = optim::gradient_norm(
-      gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt);
+      gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt, of_all);
   result.gradient_norm = gradient_norm.total.item<double>();
   result.skipped = !may_update(result);
   if (!result.skipped) {
@@ -231,6 +273,7 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
     optimizer_->step(learning_rate, gradient_norm.factor);
   }
   gradients.clear();
+  if (holds_shares()) return sharded_->clear_gradients();
   if (!is_alone()) return buckets_->clear();
   for (const model::Parameter& parameter : trained_) parameter.tensor.mutable_grad().reset();
 }
@@ -271,18 +314,23 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   }
   auto micro_batches_of_all = static_cast<int64_t>(micro_batches.size());
   if (!is_alone()) count_for_all(result, micro_batches_of_all);
+  // Of the n-th micro-batch of each.
+  const auto contributors = [&](int64_t n) {
+    return std::clamp<int64_t>(micro_batches_of_all - n * placement_.processes(), 0, placement_.processes());
+  };
   model().set_training(true);
   // One running sum, so that every micro-batch after the first finds the memory as the one before it did.
   at::Tensor loss_sum;
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
-  if (micro_batches.empty()) buckets_->expect_last();
+  if (micro_batches.empty() && buckets_) buckets_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const DeviceBatch batch = std::exchange(next, DeviceBatch());
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
-    if (!is_alone() && i + 1 == micro_batches.size()) buckets_->expect_last();
+    if (buckets_ && i + 1 == micro_batches.size()) buckets_->expect_last();
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
-      const at::Tensor loss = accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
-                                         1 / static_cast<double>(micro_batches_of_all));
+      const at::Tensor loss =
+          accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
+                     1 / static_cast<double>(micro_batches_of_all), contributors(static_cast<int64_t>(i)));
       if (loss_sum.defined()) {
         loss_sum.add_(loss);
       } else {
@@ -290,7 +338,13 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
       }
     });
   }
-  if (!is_alone()) buckets_->finish();
+  if (buckets_) buckets_->finish();
+  const auto own = std::ssize(micro_batches);
+  if (holds_shares() && contributors(own) > 0) {
+    placement_.ledger->begin_phase(memory::Phase::kForward);
+    sharded_->idle_round(contributors(own));
+    placement_.ledger->end_phase();
+  }
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
   result.loss = is_alone() ? loss_sum.item<double>() : loss_of_all(loss_sum);
   loss_sum.reset();
@@ -318,7 +372,7 @@ std::string Trainer::remedy_for_not_finite() const {
 }
 
 void Trainer::require_finite_weights(const std::string& when) const {
-  for (const model::Parameter& parameter : evaluator_->model().parameters()) {
+  for (const model::Parameter& parameter : held_) {
     if (parameter.tensor.element_size() == 1) continue;  // codes: their scales tell
     if (is_finite(parameter.tensor)) continue;
     throw Error(when + "the weights of " + parameter.name + " are not finite",

@@ -6,10 +6,12 @@
 #include <optional>
 #include <span>
 
+#include "checkpoint/named_tensors.h"
 #include "config/run_config.h"
 #include "data/batch.h"
 #include "dist/gradient_buckets.h"
 #include "dist/group.h"
+#include "dist/sharded_parameters.h"
 #include "ledger/cuda.h"
 #include "ledger/ledger.h"
 #include "model/decoder.h"
@@ -109,6 +111,13 @@ class Trainer {
   Evaluator& evaluator() { return *evaluator_; }
   model::Decoder& model() { return evaluator_->model(); }
   optim::Optimizer& optimizer() { return *optimizer_; }
+  // What a checkpoint keeps: the trained parameters and the optimizer's states, whole.
+  checkpoint::NamedTensors parameters() const;
+  checkpoint::NamedTensors states() const;
+  bool holds_shares() const { return sharded_ != nullptr; }  // of parameters: those are opened to be read
+  void close_parameters() {
+    if (holds_shares()) sharded_->close();
+  }
   // Where products are in FP16.
   const std::optional<optim::LossScale>& loss_scale() const { return loss_scale_; }
   void set_loss_scale(const optim::LossScale& scale) { loss_scale_ = scale; }
@@ -140,20 +149,22 @@ class Trainer {
   memory::Memory saving(const std::function<void()>& save);
 
  private:
-  bool is_alone() const { return buckets_ == nullptr; }
+  bool is_alone() const { return placement_.group == nullptr; }
   void count_for_all(StepResult& result, int64_t& micro_batches) const;
   double loss_of_all(const at::Tensor& own) const;
-  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share);
+  // contributors: the processes that have such a micro-batch.
+  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, int64_t contributors);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
   [[noreturn]] void fail_not_finite(double loss) const;
 
   config::RunConfig config_;
   Placement placement_;
+  std::unique_ptr<dist::ShardedParameters> sharded_;  // null: this process has all parameters
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::vector<model::Parameter> trained_;
-  std::unique_ptr<dist::GradientBuckets> buckets_;  // null: alone
+  std::vector<model::Parameter> held_, trained_;    // here, whole or in shares; of these, those that are trained
+  std::unique_ptr<dist::GradientBuckets> buckets_;  // of several processes that each have all parameters
   std::optional<optim::LossScale> loss_scale_;
 };
 

@@ -52,8 +52,8 @@ struct TensorSource {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
-  std::function<void(std::byte* destination, int64_t bytes)> read;
-  const std::byte* data = nullptr;  // contiguous; null: `read` gives the bytes
+  std::function<void(std::byte* destination, int64_t bytes)> read;  // null: of read_in_order
+  const std::byte* data = nullptr;                                  // contiguous; null: `read` gives the bytes
 };
 
 enum class Numbers { kAny, kFinite };
@@ -70,6 +70,9 @@ class NotFinite : public Error {
 // lies in the processor's cache for the hash anyway; no second pass over memory.
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                               Numbers numbers = Numbers::kAny);
+// Calls what would give the bytes, in the order of the file, without a place for them: where several processes make
+// them together, and another writes.
+void read_in_order(const std::vector<TensorSource>& tensors);
 // The size of that file.
 int64_t safetensors_bytes(const std::vector<TensorSource>& tensors);
 

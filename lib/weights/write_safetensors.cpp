@@ -131,6 +131,10 @@ std::string write_safetensors(const std::filesystem::path& path, const std::vect
   return file.hash();
 }
 
+void read_in_order(const std::vector<TensorSource>& tensors) {
+  for (const Slot& slot : lay_out("a safetensors file", tensors)) slot.source->read(nullptr, slot.bytes);
+}
+
 int64_t safetensors_bytes(const std::vector<TensorSource>& tensors) {
   const std::filesystem::path none = "a safetensors file";
   const std::vector<Slot> slots = lay_out(none, tensors);

@@ -76,16 +76,22 @@ TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
   struct Case {
     const char* keys;
     int processes;
+    const char* strategy = "";
   };
-  for (const auto& [keys, processes] :
+  for (const auto& [keys, processes, strategy] :
        {Case{"load_in_4bit=true", 2}, Case{"method=full optim=adamw_8bit", 3}, Case{"packing=true bf16=true", 3},
-        Case{"load_in_8bit=true gradient_checkpointing=true group_by_length=true", 4}}) {
+        Case{"load_in_8bit=true gradient_checkpointing=true group_by_length=true", 4},
+        Case{"load_in_4bit=true", 3, " strategy=fsdp"},
+        Case{"method=full bf16=true gradient_checkpointing=true", 3, " strategy=fsdp"},
+        Case{"method=full dtype=bfloat16 master_weights=fp32 packing=true", 2,
+             " strategy=fsdp reshard_after_forward=false"},
+        Case{"load_in_8bit=true modules_to_save=[norm,embed_tokens]", 4, " strategy=fsdp"}}) {
     SCOPED_TRACE(std::string(keys) + ", " + std::to_string(processes));
     for (const char* folder : {"alone", "together"}) fs::remove_all(folder_ / folder);
     const std::string n = std::to_string(processes), run_with = std::string("train run.yaml ") + keys;
     const Outcome alone = run(run_with + " output_dir=alone gradient_accumulation_steps=" + n);
     ASSERT_EQ(alone.status, 0) << alone.errors;
-    const Outcome together = run(run_with + " output_dir=together num_processes=" + n);
+    const Outcome together = run(run_with + " output_dir=together num_processes=" + n + strategy);
     ASSERT_EQ(together.status, 0) << together.errors;
     EXPECT_EQ(numbers("together"), numbers("alone"));
     EXPECT_THAT(numbers("alone"), HasSubstr("eval_loss"));
@@ -113,6 +119,14 @@ TEST_F(SeveralProcesses, AreResumed) {
       run(plain + "output_dir=one resume_from_checkpoint=two/checkpoint-4 gradient_accumulation_steps=2");
   ASSERT_EQ(alone.status, 0) << alone.errors;
   EXPECT_TRUE(weights("one") == weights("two"));
+  // So do processes that share the model, and others from theirs.
+  const Outcome shared =
+      run(plain + "output_dir=shared resume_from_checkpoint=two/checkpoint-4 num_processes=2 strategy=fsdp");
+  ASSERT_EQ(shared.status, 0) << shared.errors;
+  EXPECT_TRUE(weights("shared") == weights("two"));
+  for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_TRUE(read_file(folder_ / "shared/checkpoint-8" / file) == read_file(folder_ / "two/checkpoint-8" / file));
+  }
   const Outcome other = run(plain + "output_dir=three resume_from_checkpoint=two/checkpoint-4 num_processes=3");
   EXPECT_EQ(other.status, 2);
   EXPECT_THAT(other.errors, HasSubstr("gradient_accumulation_steps"));

@@ -237,6 +237,8 @@ const std::vector<KeyDraw>& key_draws() {
       // Of several processes tests/app/processes_test.cpp has runs: they take the program itself, not the tests'
       // server.
       {"num_processes", [](Draft& draft) { return maybe(draft, 0.05, {"1"}); }},
+      {"strategy", [](Draft& draft) { return maybe(draft, 0.05, {"ddp"}); }},
+      {"reshard_after_forward", [](Draft& draft) { return flag(draft, 0.02, false); }},
       {"ddp_timeout",
        [](Draft& draft) {
          return maybe(draft, 0.05, {"60", "120"});

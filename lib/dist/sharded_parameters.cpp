@@ -1,0 +1,329 @@
+// Storages whose memory comes and goes under parameters that stay where they are to autograd.
+#include "dist/sharded_parameters.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "base/json.h"
+
+namespace fathom::dist {
+
+// Trained parameters of one type, frozen ones of any types, and what goes with them.
+struct ShardedParameters::Run : ShardedRun {
+  using ShardedRun::ShardedRun;
+  bool trained = false;
+  std::vector<Part> shares;  // of its parameters, where they are trained
+  at::Tensor gradient;       // [piece], likewise, from the first round of a step on
+};
+
+struct ShardedParameters::Unit {
+  std::vector<std::unique_ptr<Run>> runs;
+};
+
+// Gradients of a unit on their way.
+struct ShardedParameters::Reduction {
+  struct OfRun {
+    Run* run = nullptr;
+    std::vector<at::Tensor> own;     // of each item, [n]; none where this rank does not contribute
+    std::vector<at::Tensor> others;  // by ranks, [piece]; undefined: this rank's
+  };
+  std::vector<OfRun> runs;
+  std::unique_ptr<Transfer> transfer;
+};
+
+ShardedParameters::ShardedParameters(Group& group, ledger::Ledger& ledger, bool reshards)
+    : group_(group), ledger_(ledger), reshards_(reshards) {}
+
+ShardedParameters::~ShardedParameters() = default;
+
+// Takes this rank's piece, and adds views of it.
+void ShardedParameters::add_shares(Run& run, const std::vector<const model::Parameter*>& parameters) {
+  at::Tensor piece = at::empty({run.piece()}, run.options());
+  ledger_.claim(piece, memory::Component::kWeights, "a share of unit " + std::to_string(run.unit()));
+  for (size_t index = 0; index < parameters.size(); ++index) {
+    const Range range = overlap(run.items()[index].range, run.own());
+    if (range.count == 0) continue;
+    model::Parameter share = *parameters[index];
+    share.tensor = piece.narrow(0, range.first - run.own().first, range.count);
+    if (run.trained) {
+      run.shares.push_back({range.first - run.own().first, share.tensor});
+    } else {
+      share.tensor = share.tensor.view(parameters[index]->tensor.scalar_type());
+    }
+    shares_.push_back(std::move(share));
+  }
+  run.add_part({0, std::move(piece)});
+  by_storage_[run.storage()] = &run;
+}
+
+void ShardedParameters::adopt(const std::vector<model::Parameter>& parameters, bool first_stays) {
+  const at::NoGradGuard no_gradients;
+  first_stays_ = first_stays;
+  int64_t units = 0;
+  for (const model::Parameter& parameter : parameters) units = std::max(units, parameter.unit + 1);
+  std::vector<std::vector<const model::Parameter*>> of_units(static_cast<size_t>(units));
+  for (const model::Parameter& parameter : parameters) {
+    of_units[static_cast<size_t>(parameter.unit)].push_back(&parameter);
+  }
+  lowest_trained_ = units;
+  for (int64_t number = 0; number < units; ++number) {
+    Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
+    // Frozen ones first, then type by type.
+    std::map<std::pair<bool, at::ScalarType>, std::vector<const model::Parameter*>> of_runs;
+    for (const model::Parameter* parameter : of_units[static_cast<size_t>(number)]) {
+      const at::ScalarType type = parameter->trained ? parameter->tensor.scalar_type() : at::kByte;
+      of_runs[{parameter->trained, type}].push_back(parameter);
+      if (parameter->trained) lowest_trained_ = std::min(lowest_trained_, number);
+    }
+    for (const auto& [kind, its] : of_runs) {
+      const at::TensorOptions options = its.front()->tensor.options();
+      Run& run = *unit.runs.emplace_back(std::make_unique<Run>(group_, ledger_, number, options, kind.second));
+      run.trained = kind.first;
+      std::vector<std::pair<std::string, at::Tensor>> tensors;
+      for (const model::Parameter* parameter : its) tensors.emplace_back(parameter->name, parameter->tensor);
+      run.lay_out(tensors);
+      add_shares(run, its);
+    }
+  }
+  behind_ = last_unit();
+}
+
+void ShardedParameters::open(const at::Tensor& tensor) {
+  Run& run = *by_storage_.at(tensor.storage().unsafeGetStorageImpl());
+  if (run.is_there()) return;
+  if (!open_.empty() && open_.front()->unit() != run.unit()) close();
+  open_.push_back(&run);
+  if (!run.is_filled()) return run.take();
+  run.begin_gather();
+  run.finish_gather();
+}
+
+void ShardedParameters::close() {
+  for (Run* run : open_) {
+    run->store();
+    run->let_go();
+  }
+  open_.clear();
+}
+
+void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
+  if (by_storage_.at(tensor.storage().unsafeGetStorageImpl())->fill(tensor, from)) return;
+  open(tensor);
+  tensor.detach().copy_(from);
+}
+
+// ---- units, forwards
+
+void ShardedParameters::fetch(int64_t unit) {
+  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->begin_gather();
+}
+
+void ShardedParameters::finish_fetch(int64_t unit) {
+  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->finish_gather();
+}
+
+void ShardedParameters::let_go(int64_t unit) {
+  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->let_go();
+}
+
+void ShardedParameters::before(int64_t unit) {
+  if (ahead_ >= 0 && ahead_ != unit) let_go(ahead_);  // of a pass that goes another way
+  ahead_ = -1;
+  fetch(unit);
+  if (unit < last_unit()) {
+    ahead_ = unit + 1;
+    fetch(ahead_);
+  }
+  finish_fetch(unit);
+}
+
+void ShardedParameters::after(int64_t unit, const at::Tensor& made) {
+  const bool trains = contributors_ > 0;
+  if (made.defined() && unit < last_unit() && made.requires_grad()) {
+    made.register_hook([this, unit](const at::Tensor& /*gradient*/) { reach_backward(unit); });
+  }
+  // The last layer's weights, and the head's, are the first that the backward pass reads.
+  const bool stays = (unit == 0 && first_stays_) || (trains && (!reshards_ || unit + 1 >= last_unit()));
+  if (!stays) let_go(unit);
+  if (unit == last_unit() && !trains) let_go(0);
+}
+
+void ShardedParameters::idle_pass() {
+  for (int64_t unit = 0; unit <= last_unit(); ++unit) {
+    before(unit);
+    after(unit, {});
+  }
+}
+
+// ---- and backwards
+
+void ShardedParameters::begin_round(int64_t contributors) {
+  contributors_ = contributors;
+  behind_ = last_unit();
+}
+
+// The gradient of what `unit` made is there: the units behind it have theirs.
+void ShardedParameters::reach_backward(int64_t unit) {
+  while (behind_ > unit) finish_backward(behind_--);
+  if (unit == 0) return;  // embeddings are not read again
+  fetch(unit);
+  if (unit > std::max<int64_t>(1, lowest_trained_)) fetch(unit - 1);
+  finish_fetch(unit);
+}
+
+void ShardedParameters::finish_backward(int64_t unit) {
+  finish_reduction();
+  begin_reduction(*units_[static_cast<size_t>(unit)]);
+  if (unit > 0 || !first_stays_) let_go(unit);
+}
+
+void ShardedParameters::end_round() {
+  while (behind_ >= 0) finish_backward(behind_--);
+  let_go(0);
+  finish_reduction();
+  contributors_ = 0;
+}
+
+void ShardedParameters::idle_round(int64_t contributors) {
+  begin_round(contributors);
+  idle_pass();
+  for (int64_t unit = last_unit() - 1; unit >= lowest_trained_; --unit) reach_backward(unit);
+  end_round();
+}
+
+void ShardedParameters::begin_reduction(Unit& unit) {
+  const at::NoGradGuard no_gradients;
+  auto reduction = std::make_unique<Reduction>();
+  const int64_t rank = group_.rank();
+  const auto ranks = static_cast<size_t>(group_.size());
+  std::vector<std::vector<at::Tensor>> sent(ranks), received(ranks);
+  for (const auto& run : unit.runs) {
+    if (!run->trained) continue;
+    Reduction::OfRun& of_run = reduction->runs.emplace_back();
+    of_run.run = run.get();
+    for (const ShardedRun::Item& item : run->items()) {
+      if (rank >= contributors_) break;
+      at::Tensor& gradient = item.tensor.mutable_grad();
+      TORCH_INTERNAL_ASSERT(gradient.defined(), item.name, " has no gradient");
+      ledger_.claim(gradient, memory::Component::kGradients, item.name);
+      of_run.own.push_back(gradient.contiguous().view({-1}));
+      gradient.reset();
+    }
+    for (int64_t other = 0; other < contributors_; ++other) {
+      at::Tensor& others = of_run.others.emplace_back();
+      if (other == rank) continue;
+      others = at::empty({run->piece()}, run->options());
+      ledger_.claim(others, memory::Component::kFunctionality, "gradients of another process");
+    }
+    for (size_t index = 0; index < run->items().size(); ++index) {
+      const Range range = run->items()[index].range;
+      for (int64_t other = 0; other < group_.size(); ++other) {
+        if (other == rank) continue;
+        const auto to = static_cast<size_t>(other);
+        const Range theirs = overlap(range, run->piece_of(other)), own = overlap(range, run->own());
+        if (rank < contributors_ && theirs.count > 0) {
+          sent[to].push_back(of_run.own[index].narrow(0, theirs.first - range.first, theirs.count));
+        }
+        if (other < contributors_ && own.count > 0) {
+          received[to].push_back(of_run.others[to].narrow(0, own.first - run->own().first, own.count));
+        }
+      }
+    }
+  }
+  if (reduction->runs.empty()) return;
+  reduction->transfer = group_.begin_exchange(sent, received);
+  reduction_ = std::move(reduction);
+}
+
+// In the order of ranks.
+void ShardedParameters::finish_reduction() {
+  if (!reduction_) return;
+  const at::NoGradGuard no_gradients;
+  reduction_->transfer->wait();
+  for (const Reduction::OfRun& of_run : reduction_->runs) {
+    Run& run = *of_run.run;
+    const bool is_first = !run.gradient.defined();
+    if (is_first) {
+      run.gradient = at::empty({run.piece()}, run.options());
+      ledger_.claim(run.gradient, memory::Component::kGradients, "a share of unit " + std::to_string(run.unit()));
+      for (const ShardedRun::Part& share : run.shares) {
+        share.numbers.mutable_grad() = run.gradient.narrow(0, share.first, share.numbers.numel());
+      }
+    }
+    const auto add = [&](const Range& range, const at::Tensor& numbers, bool copies) {
+      const at::Tensor sum = run.gradient.narrow(0, range.first, range.count);
+      copies ? sum.copy_(numbers) : sum.add_(numbers);
+    };
+    for (int64_t rank = 0; rank < std::ssize(of_run.others); ++rank) {
+      const bool copies = is_first && rank == 0;
+      if (const at::Tensor& others = of_run.others[static_cast<size_t>(rank)]; others.defined()) {
+        add({0, run.piece()}, others, copies);
+        continue;
+      }
+      for (size_t index = 0; index < run.items().size(); ++index) {
+        const Range whole = run.items()[index].range, own = overlap(whole, run.own());
+        if (own.count == 0) continue;
+        add({own.first - run.own().first, own.count}, of_run.own[index].narrow(0, own.first - whole.first, own.count),
+            copies);
+      }
+    }
+  }
+  reduction_.reset();
+}
+
+void ShardedParameters::clear_gradients() {
+  for (const auto& unit : units_) {
+    for (const auto& run : unit->runs) {
+      for (const ShardedRun::Part& share : run->shares) share.numbers.mutable_grad().reset();
+      run->gradient.reset();
+    }
+  }
+}
+
+// ---- states of an optimizer
+
+void ShardedParameters::adopt_states(const std::vector<std::pair<std::string, at::Tensor>>& states) {
+  std::map<std::string, at::Tensor> own(states.begin(), states.end());
+  std::map<std::string, at::ScalarType> types;  // of shares, by their parameters
+  for (const model::Parameter& share : shares_) types[share.name] = share.tensor.scalar_type();
+  // A rank may have no share of any parameter of a type: which kinds there are, the ranks say together.
+  using Kind = std::tuple<int, std::string, int>;  // of a parameter's type: its name and type
+  std::set<Kind> kinds;
+  for (const auto& [name, tensor] : states) {
+    const size_t dot = name.find('.');
+    kinds.emplace(static_cast<int>(types.at(name.substr(dot + 1))), name.substr(0, dot),
+                  static_cast<int>(tensor.scalar_type()));
+  }
+  for (const std::string& text : group_.gather(Json(kinds).dump())) {
+    for (const Kind& kind : Json::parse(text).get<std::set<Kind>>()) kinds.insert(kind);
+  }
+  for (const auto& unit : units_) {
+    for (const auto& run : unit->runs) {
+      for (const auto& [of_type, name, type] : kinds) {
+        if (!run->trained || of_type != static_cast<int>(run->type())) continue;
+        add_states(*run, name, static_cast<at::ScalarType>(type), own);
+      }
+    }
+  }
+}
+
+// One kind of state of all parameters of a run, which lie as these do.
+void ShardedParameters::add_states(const Run& run, const std::string& kind, at::ScalarType type,
+                                   const std::map<std::string, at::Tensor>& own) {
+  Run& states = *state_runs_.emplace_back(std::make_unique<Run>(group_, ledger_, run.unit(), run.options(), type));
+  states.lay_out_as(run, kind);
+  states.set_filled();
+  by_storage_[states.storage()] = &states;
+  for (const ShardedRun::Item& item : states.items()) {
+    if (const Range range = overlap(item.range, run.own()); range.count > 0) {
+      states.add_part({range.first - run.own().first, own.at(item.name)});
+    }
+    whole_states_.emplace_back(item.name, item.tensor);
+  }
+}
+
+}  // namespace fathom::dist

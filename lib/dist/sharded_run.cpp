@@ -1,0 +1,121 @@
+// Storages, and what is copied into and out of them.
+#include "dist/sharded_run.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "base/rounding.h"
+#include "model/units.h"
+
+namespace fathom::dist {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // bytes
+
+// From byte `offset` of the storage on.
+void place(const at::Tensor& tensor, const c10::Storage& storage, int64_t offset) {
+  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
+  tensor.unsafeGetTensorImpl()->set_storage_offset(offset / tensor.element_size());
+}
+
+// Without memory.
+at::Tensor shaped(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  at::Tensor tensor = at::empty({0}, options);
+  model::let_go(tensor);
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+  return tensor;
+}
+
+}  // namespace
+
+ShardedRun::ShardedRun(Group& group, ledger::Ledger& ledger, int64_t unit, const at::TensorOptions& options,
+                       at::ScalarType type)
+    : group_(group), ledger_(ledger), unit_(unit), options_(options.dtype(type).requires_grad(false)) {}
+
+void ShardedRun::make_whole() {
+  whole_ = shaped({piece_ * group_.size()}, options_);
+  for (const Item& item : items_) place(item.tensor, whole_.storage(), item.range.first * whole_.element_size());
+}
+
+void ShardedRun::lay_out(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  const auto size = static_cast<int64_t>(c10::elementSize(type()));
+  const int64_t aligned = kAlignment / size;
+  int64_t numbers = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const int64_t count = static_cast<int64_t>(tensor.nbytes()) / size;
+    items_.push_back({name, tensor, {numbers, count}});
+    numbers += round_up(count, aligned);
+  }
+  piece_ = round_up(divide_up(numbers, group_.size()), aligned);
+  make_whole();
+}
+
+void ShardedRun::lay_out_as(const ShardedRun& other, const std::string& kind) {
+  piece_ = other.piece_;
+  for (const Item& item : other.items_) {
+    items_.push_back({kind + "." + item.name, shaped(item.tensor.sizes(), options_), item.range});
+  }
+  make_whole();
+}
+
+void ShardedRun::take() {
+  const at::Tensor fresh = at::empty(whole_.sizes(), options_);
+  ledger_.claim(fresh, memory::Component::kFunctionality, "unit " + std::to_string(unit_) + ", gathered");
+  c10::StorageImpl& from = *fresh.storage().unsafeGetStorageImpl();
+  c10::StorageImpl& to = *whole_.storage().unsafeGetStorageImpl();
+  to.set_data_ptr_noswap(from.set_data_ptr(c10::DataPtr(nullptr, fresh.device())));
+  to.set_nbytes(from.nbytes());
+  from.set_nbytes(0);
+  is_there_ = true;
+}
+
+void ShardedRun::begin_gather() {
+  if (is_there_) return;
+  const at::NoGradGuard no_gradients;
+  take();
+  for (const Part& part : parts_) {
+    whole_.narrow(0, own().first + part.first, part.numbers.numel()).copy_(part.numbers);
+  }
+  gathering_ = group_.begin_gather(whole_);
+}
+
+void ShardedRun::finish_gather() {
+  if (gathering_) gathering_->wait();
+  gathering_.reset();
+}
+
+void ShardedRun::let_go() {
+  if (!is_there_) return;
+  finish_gather();
+  c10::StorageImpl& storage = *whole_.storage().unsafeGetStorageImpl();
+  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, whole_.device()));
+  storage.set_nbytes(0);
+  is_there_ = false;
+}
+
+void ShardedRun::store() {
+  const at::NoGradGuard no_gradients;
+  for (const Part& part : parts_) {
+    part.numbers.copy_(whole_.narrow(0, own().first + part.first, part.numbers.numel()));
+  }
+  is_filled_ = true;
+}
+
+bool ShardedRun::fill(const at::Tensor& tensor, const at::Tensor& from) {
+  const auto item = std::find_if(items_.begin(), items_.end(), [&](const Item& each) {
+    return each.tensor.storage_offset() == tensor.storage_offset() && each.tensor.sizes() == tensor.sizes();
+  });
+  if (item == items_.end() || !tensor.is_contiguous() || tensor.scalar_type() != type()) return false;
+  const at::NoGradGuard no_gradients;
+  const at::Tensor numbers = from.contiguous().view({-1});
+  for (const Part& part : parts_) {
+    const int64_t begin = own().first + part.first;
+    const Range range = overlap(item->range, {begin, part.numbers.numel()});
+    if (range.count == 0) continue;
+    part.numbers.narrow(0, range.first - begin, range.count)
+        .copy_(numbers.narrow(0, range.first - item->range.first, range.count));
+  }
+  return true;
+}
+
+}  // namespace fathom::dist

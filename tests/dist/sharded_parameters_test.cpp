@@ -1,0 +1,139 @@
+// Which numbers each rank keeps, and when the memory of units is there; what ranks exchange is tested where they are
+// processes (tests/app/processes_test.cpp).
+#include "dist/sharded_parameters.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace fathom::dist {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Of each unit a frozen matrix in codes, its scale, and a trained one; without memory, as a model makes them.
+std::vector<model::Parameter> parameters_of(int64_t units) {
+  std::vector<model::Parameter> parameters;
+  for (int64_t unit = 0; unit < units; ++unit) {
+    const auto add = [&](const char* name, at::Tensor tensor, bool trained) {
+      tensor.set_requires_grad(trained);
+      model::let_go(tensor);
+      parameters.push_back({std::to_string(unit) + name, std::move(tensor), trained, trained, unit});
+    };
+    add(".codes", at::empty({7, 13}, at::kByte), false);
+    add(".scale", at::empty({7}), false);
+    add(".weight", at::empty({5, 30 + unit}), true);
+  }
+  return parameters;
+}
+
+TEST(ShardedParameters, ShareEveryNumberOnce) {
+  for (const int64_t size : {1, 2, 3, 5, 8}) {
+    std::map<std::string, int64_t> numbers;
+    for (int64_t rank = 0; rank < size; ++rank) {
+      const std::unique_ptr<Group> group = play(rank, size);
+      ledger::Ledger ledger;
+      ShardedParameters sharded(*group, ledger, true);
+      sharded.adopt(parameters_of(4), false);
+      for (const model::Parameter& share : sharded.shares()) {
+        EXPECT_EQ(share.tensor.dim(), 1);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(share.tensor.data_ptr()) % 4, 0U);
+        numbers[share.name] += share.tensor.numel();
+      }
+    }
+    for (const model::Parameter& parameter : parameters_of(4)) {
+      EXPECT_EQ(numbers.at(parameter.name), parameter.tensor.numel()) << parameter.name << " of " << size;
+    }
+  }
+}
+
+class AloneInItsGroup : public testing::Test {
+ protected:
+  std::unique_ptr<Group> group_ = play(0, 1);
+  ledger::Ledger ledger_;
+  ShardedParameters sharded_{*group_, ledger_, true};
+  std::vector<model::Parameter> parameters_ = parameters_of(4);
+
+  void SetUp() override {
+    sharded_.adopt(parameters_, false);
+    const at::NoGradGuard no_gradients;
+    for (const model::Parameter& parameter : parameters_) {
+      sharded_.open(parameter.tensor);
+      parameter.tensor.fill_(static_cast<double>(parameter.unit) + 1);
+    }
+    sharded_.close();
+  }
+  const at::Tensor& weight(int64_t unit) const { return parameters_[static_cast<size_t>(3 * unit + 2)].tensor; }
+  std::vector<int64_t> units_there() const {
+    std::vector<int64_t> there;
+    for (int64_t unit = 0; unit < 4; ++unit) {
+      if (weight(unit).storage().nbytes() > 0) there.push_back(unit);
+    }
+    return there;
+  }
+};
+
+TEST_F(AloneInItsGroup, KeepsUnitsNoLongerThanTheyAreRead) {
+  EXPECT_THAT(units_there(), ElementsAre());
+  const at::NoGradGuard no_gradients;
+  sharded_.before(0);
+  EXPECT_THAT(units_there(), ElementsAre(0, 1));
+  EXPECT_EQ(weight(0).sum().item<double>(), 150);
+  sharded_.after(0, {});
+  sharded_.before(1);
+  EXPECT_THAT(units_there(), ElementsAre(1, 2));
+  sharded_.after(1, {});
+  sharded_.before(3);  // another way than was thought
+  EXPECT_THAT(units_there(), ElementsAre(3));
+  sharded_.after(3, {});
+  EXPECT_THAT(units_there(), ElementsAre());
+}
+
+TEST_F(AloneInItsGroup, GathersAgainForTheBackwardPassAndAddsUpRounds) {
+  std::vector<std::vector<int64_t>> there;
+  for (int round = 0; round < 2; ++round) {
+    sharded_.begin_round(1);
+    at::Tensor x = at::ones({});
+    for (int64_t unit = 0; unit < 4; ++unit) {
+      sharded_.before(unit);
+      x = x * weight(unit).sum();
+      x.register_hook([&](const at::Tensor&) { there.push_back(units_there()); });
+      sharded_.after(unit, x);
+    }
+    there.clear();
+    torch::autograd::backward({x}, {});
+    sharded_.end_round();
+  }
+  // Before each unit's own hook: the head's and the last layer's are there from the forward pass.
+  EXPECT_THAT(there, ElementsAre(ElementsAre(2, 3), ElementsAre(2, 3), ElementsAre(1, 2), ElementsAre(1)));
+  EXPECT_THAT(units_there(), ElementsAre());
+  // The others' sums, twice.
+  std::vector<double> sums = {150, 2 * 155, 3 * 160, 4 * 165};
+  for (const model::Parameter& share : sharded_.shares()) {
+    if (!share.trained) continue;
+    double expected = 2;
+    for (int64_t unit = 0; unit < 4; ++unit) expected *= unit == share.unit ? 1 : sums[static_cast<size_t>(unit)];
+    EXPECT_EQ(share.tensor.grad().min().item<double>(), expected);
+    EXPECT_EQ(share.tensor.grad().max().item<double>(), expected);
+  }
+  sharded_.clear_gradients();
+  EXPECT_FALSE(sharded_.shares().back().tensor.grad().defined());
+}
+
+TEST_F(AloneInItsGroup, OpensAndFillsStatesAsItsParameters) {
+  std::vector<std::pair<std::string, at::Tensor>> states;
+  for (const model::Parameter& share : sharded_.shares()) {
+    if (share.trained) states.emplace_back("exp_avg." + share.name, at::zeros_like(share.tensor));
+  }
+  sharded_.adopt_states(states);
+  ASSERT_EQ(sharded_.whole_states().size(), 4U);
+  for (const auto& [name, whole] : sharded_.whole_states()) sharded_.fill(whole, at::full(whole.sizes(), 3.0F));
+  for (const auto& [name, state] : states) EXPECT_EQ(state.sum().item<double>(), 3.0 * state.numel()) << name;
+  sharded_.open(sharded_.whole_states().front().second);
+  EXPECT_EQ(sharded_.whole_states().front().second.sum().item<double>(), 450);
+  sharded_.close();
+}
+
+}  // namespace
+}  // namespace fathom::dist
