@@ -32,7 +32,7 @@ class Experts {
   void add_copy(Tensors& moment, const StackSizes& stack, int64_t out, int64_t in) const {
     Product copy = {{out, ""}, {in, ""}, {step_.compute_bytes, "bytes"}};
     if (step_.cuda) copy.insert(copy.begin(), {sizes_.count, "experts"});
-    if (stack.codes && step_.cuda && quant::is_in_4_bits(*stack.codes)) {
+    if (stack.codes && step_.cuda && !step_.own_kernels && quant::is_in_4_bits(*stack.codes)) {
       const int64_t numbers = std::min(kDequantizedPart, sizes_.count * out * in);
       moment.push_back({"codes as indices, and what they stand for", kOne, {{numbers / 2, "pairs"}, {4 + 8, "bytes"}}});
     }

@@ -18,14 +18,14 @@ Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
   return {"input of a linear layer", kProduct, step.wide(sizes.in, step.compute_bytes)};
 }
 
-// What a product needs of a weight that is not there as it is: a copy in the type of products, and on a GPU tables
-// through which 4-bit codes are looked up a part at a time.
+// What a product needs of a weight that is not there as it is: a copy in the type of products, and by ATen's operators
+// on a GPU tables through which 4-bit codes are looked up a part at a time.
 Tensors made_for_product(const StepSizes& step, const LinearSizes& sizes) {
   const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
   if (!sizes.codes)
     return step.casts() ? Tensors{{"autocast's copy of a weight", kAutocastSource, copy, kCopy}} : Tensors{};
   Tensors made = {{"dequantized weight", kDequantized, copy}};
-  if (step.cuda && quant::is_in_4_bits(*sizes.codes)) {
+  if (step.cuda && !step.own_kernels && quant::is_in_4_bits(*sizes.codes)) {
     const int64_t numbers = std::min(kDequantizedPart, sizes.in * sizes.out);
     made.push_back(
         {"codes as indices, and what they stand for", kDequantized, {{numbers / 2, "pairs"}, {4 + 8, "bytes"}}});

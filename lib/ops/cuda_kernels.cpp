@@ -29,10 +29,13 @@ void use_cuda_kernels(bool on) {
   kernels_in_use = table();
 }
 
-const CudaKernels* cuda_kernels_for(const at::Tensor& tensor) {
-  const bool taken = tensor.is_cuda() && tensor.is_contiguous() &&
-                     (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16);
+const CudaKernels* cuda_kernels_for(at::Device device, at::ScalarType type) {
+  const bool taken = device.is_cuda() && (type == at::kFloat || type == at::kBFloat16);
   return taken ? kernels_in_use.load() : nullptr;
+}
+
+const CudaKernels* cuda_kernels_for(const at::Tensor& tensor) {
+  return tensor.is_contiguous() ? cuda_kernels_for(tensor.device(), tensor.scalar_type()) : nullptr;
 }
 
 void* current_stream(const at::Tensor& tensor) {

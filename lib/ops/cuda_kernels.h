@@ -13,6 +13,8 @@ void use_cuda_kernels(bool on);
 
 // The kernels where they are on and take this tensor: contiguous FP32 or BF16 on a GPU. Else null.
 const CudaKernels* cuda_kernels_for(const at::Tensor& tensor);
+// The same of a contiguous tensor that is yet to be made.
+const CudaKernels* cuda_kernels_for(at::Device device, at::ScalarType type);
 
 // The cudaStream_t that LibTorch queues work for this tensor's device on.
 void* current_stream(const at::Tensor& tensor);

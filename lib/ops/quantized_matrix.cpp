@@ -1,4 +1,5 @@
-// Quantized matrices on CPUs, by the functions of lib/quant on rows and blocks; on GPUs by quantized_parts.h.
+// Quantized matrices on CPUs, by the functions of lib/quant on rows and blocks; on GPUs by quantized_parts.h, or, where
+// fathom's own kernels are in use, dequantized by one of them.
 #include "ops/quantized_matrix.h"
 
 #include <ATen/ATen.h>
@@ -12,6 +13,7 @@
 #include "cpu/row_blocks.h"
 #include "footprint/quantized_part_size.h"
 #include "ledger/ledger.h"
+#include "ops/cuda_kernels.h"
 #include "ops/quantized_parts.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
@@ -127,6 +129,10 @@ void dequantize_rows_on_cpu(const QuantizedMatrix& matrix, cpu::Rows out) {
   });
 }
 
+const float* numbers_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
 at::Tensor table(std::span<const float> values, at::IntArrayRef sizes, at::Device device) {
   const at::Tensor on_host = at::from_blob(const_cast<float*>(values.data()), sizes, at::kFloat);
   return on_host.to(device);
@@ -202,9 +208,40 @@ void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t fi
   }
 }
 
+CodedMatrix coded(const QuantizedMatrix& matrix) {
+  static_assert(kScalesPerOuter == quant::kScaleBlock);
+  CodedMatrix made;
+  switch (quant::row_of(matrix.scheme).codes) {
+    case quant::Codes::kInt8:
+      made.kind = CodedMatrix::Kind::kInt8;
+      break;
+    case quant::Codes::kFp8:
+      made.kind = CodedMatrix::Kind::kFp8;
+      break;
+    case quant::Codes::kNf4:
+      made.kind = CodedMatrix::Kind::kNf4;
+      break;
+    case quant::Codes::kInt4:
+      made.kind = CodedMatrix::Kind::kInt4;
+      break;
+  }
+  made.codes = matrix.codes.const_data_ptr();
+  made.values = matrix.rows * matrix.columns;
+  made.values_per_scale = quant::has_row_scales(matrix.scheme) ? matrix.columns : quant::block_of(matrix.scheme);
+  made.scales = matrix.scales.const_data_ptr();
+  made.pairs_256x2 = numbers_of(matrix.tables.pairs_256x2);
+  if (!matrix.outer_scales.defined()) return made;
+  made.dynamic_256 = numbers_of(matrix.tables.dynamic_256);
+  made.outer_scales = numbers_of(matrix.outer_scales);
+  made.offset = made.outer_scales + matrix.outer_scales.numel() - 1;
+  return made;
+}
+
 at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
   TORCH_CHECK(!matrix.in_tiles, "codes in tiles are read by products of INT8 alone");
-  if (!matrix.codes.is_cpu() && !matrix.codes.is_privateuseone()) return dequantize_in_parts(matrix, dtype);
+  if (matrix.codes.is_cuda() && cuda_kernels_for(matrix.codes.device(), dtype) == nullptr) {
+    return dequantize_in_parts(matrix, dtype);
+  }
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   dequantize_into(matrix, out_ND);
   return out_ND;
@@ -212,6 +249,9 @@ at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype) {
 
 void dequantize_into(const QuantizedMatrix& matrix, const at::Tensor& out_ND) {
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::dequantize", traffic(matrix.codes, matrix.scales, out_ND));
+  if (const CudaKernels* cuda = cuda_kernels_for(out_ND)) {
+    check_launch("dequantize", cuda->dequantize(coded(matrix), rows(out_ND), current_stream(out_ND)));
+  }
   if (!out_ND.is_cpu()) return;
   if (quant::has_row_scales(matrix.scheme)) {
     dequantize_rows_on_cpu(matrix, rows(out_ND));

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "ops/cuda/kernels.h"
 #include "quant/layout.h"
 
 namespace fathom::ops {
@@ -38,9 +39,13 @@ QuantizedMatrix empty_quantized_matrix(quant::Scheme scheme, int64_t rows, int64
 // and on CUDA the codes are the same but for rounding at a tie, and for rows or blocks of magnitudes below 1e-28.
 void quantize(const QuantizedMatrix& matrix, const std::function<void(int64_t first, at::Tensor part_RD)>& fill);
 
+// As CUDA kernels read it, while the matrix lives.
+CodedMatrix coded(const QuantizedMatrix& matrix);
+
 // The matrix [N, D] in FP32 or BF16, computed in FP32 and rounded once.
 at::Tensor dequantize(const QuantizedMatrix& matrix, at::ScalarType dtype);
-// On a CPU: into out_ND, contiguous, of the matrix's size.
+// On a CPU, or where fathom's own kernels take out_ND (ops/cuda_kernels.h): into out_ND, contiguous, of the matrix's
+// size.
 void dequantize_into(const QuantizedMatrix& matrix, const at::Tensor& out_ND);
 
 }  // namespace fathom::ops

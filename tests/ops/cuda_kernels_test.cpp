@@ -8,11 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "ops/cross_entropy.h"
 #include "ops/cuda_kernels.h"
+#include "ops/quantized_matrix.h"
 #include "ops/rotary.h"
 #include "ops/rows.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/quant_tables.h"
 
 namespace fathom::ops {
 namespace {
@@ -107,6 +110,46 @@ TEST_P(CudaKernelsOf, cross_entropy_of_nan_and_of_no_token_is_nan) {
   EXPECT_TRUE(losses_C.isnan().all().item<bool>());
 }
 
+// Whole packs and single values, blocks across the ends of rows, short last blocks, more than one block of threads; the
+// columns of INT4 are whole groups.
+TEST_P(CudaKernelsOf, dequantize_has_the_bits_of_the_CPU) {
+  using enum quant::Scheme;
+  for (const quant::Scheme scheme : {kInt8, kFp8, kNf4, kNf4DoubleQuant, kInt4Group128, kInt4Group16}) {
+    for (const auto& [rows, columns] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 128}, {7, 51}, {5, 96}, {130, 640}, {65, 33}}) {
+      const int64_t width = quant::is_int4(scheme) ? round_up(columns, quant::block_of(scheme)) : columns;
+      const at::Tensor values_ND = draw_at({rows, width}, true, 0.1).to(at::kFloat);
+      if (rows > 4) values_ND[2].zero_(), values_ND[3][width - 1] = NAN;
+      const QuantizedMatrix matrix = empty_quantized_matrix(scheme, rows, width, at::kCPU, tables_on_cpu(scheme));
+      quantize(matrix, [&](int64_t first, const at::Tensor& part_RD) {
+        part_RD.copy_(values_ND.narrow(0, first, part_RD.size(0)));
+      });
+      const at::Tensor expected_ND = dequantize(matrix, GetParam());
+      for (const bool aligned : {true, false}) {
+        const at::Tensor out_ND = draw_at({rows, width}, aligned);
+        ASSERT_EQ(on_cpu().dequantize(coded(matrix), ops::rows(out_ND), nullptr), 0);
+        EXPECT_TRUE(at::allclose(out_ND, expected_ND, 0, 0, /*equal_nan=*/true))
+            << quant::name_of(scheme) << " " << rows << " x " << width << (aligned ? "" : ", unaligned");
+      }
+    }
+  }
+}
+
+TEST_P(CudaKernelsOf, dequantize_reads_every_code) {
+  const at::Tensor bytes = at::arange(256, at::kByte);
+  for (const quant::Scheme scheme :
+       {quant::Scheme::kInt8, quant::Scheme::kFp8, quant::Scheme::kNf4, quant::Scheme::kInt4Group128}) {
+    const int64_t columns = quant::is_in_4_bits(scheme) ? 512 : 256;
+    QuantizedMatrix matrix = empty_quantized_matrix(scheme, 1, columns, at::kCPU, tables_on_cpu(scheme));
+    matrix.codes.view(at::kByte).view({-1}).copy_(bytes);
+    matrix.scales.fill_(0.37);
+    const at::Tensor out_ND = draw_at({1, columns}, true);
+    ASSERT_EQ(on_cpu().dequantize(coded(matrix), ops::rows(out_ND), nullptr), 0);
+    EXPECT_TRUE(at::allclose(out_ND, dequantize(matrix, GetParam()), 0, 0, /*equal_nan=*/true))
+        << quant::name_of(scheme);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, CudaKernelsOf, testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return at::toString(info.param); });
 
@@ -122,12 +165,16 @@ TEST(CudaKernels, launches_nothing_for_nothing) {
   played_blocks = 0;
   EXPECT_EQ(on_cpu().swiglu({}, {}, {}, 0, nullptr), 0);
   EXPECT_EQ(on_cpu().cross_entropy({}, nullptr, -100, 0, nullptr, 0, 40, nullptr), 0);
+  EXPECT_EQ(on_cpu().dequantize({}, {}, nullptr), 0);
   EXPECT_EQ(played_blocks, 0);
 }
 
 TEST(CudaKernels, a_grid_larger_than_any_is_refused) {
   EXPECT_NE(on_cpu().swiglu({}, {}, {}, int64_t{1} << 45, nullptr), 0);
   EXPECT_NE(on_cpu().cross_entropy({}, nullptr, -100, 0, nullptr, int64_t{1} << 31, 40, nullptr), 0);
+  CodedMatrix matrix;
+  matrix.values = matrix.values_per_scale = int64_t{1} << 31;
+  EXPECT_NE(on_cpu().dequantize(matrix, {}, nullptr), 0) << "a row longer than the kernel counts";
 }
 
 // This test program does hold the library's symbol, but exports nothing.

@@ -22,7 +22,7 @@ struct dim3 {
 inline thread_local dim3 threadIdx, blockIdx, blockDim;
 
 using cudaStream_t = void*;
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
 inline const char* cudaGetErrorString(cudaError_t) { return "invalid configuration argument"; }
 
 struct cudaLaunchConfig_t {
@@ -35,6 +35,8 @@ inline void __syncthreads() { block_barrier->arrive_and_wait(); }
 
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
 
 // How many blocks the last launch had, and with how many threads.
 inline unsigned played_blocks = 0, played_threads = 0;

@@ -14,6 +14,7 @@
 #include "quant/nf4.h"
 #include "quant/scales.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/quant_tables.h"
 #include "tests/ops/threads.h"
 
 namespace fathom::ops {
@@ -43,22 +44,6 @@ QuantizedMatrix quantized(Scheme scheme, const at::Tensor& values_ND, const Quan
     part_RD.copy_(values_ND.narrow(0, first, part_RD.size(0)));
   });
   return matrix;
-}
-
-// Of a GPU, but on the CPU, where ATen's operators run too.
-QuantTables tables_on_cpu(Scheme scheme) {
-  std::vector<float> pairs;
-  for (size_t byte = 0; byte < 256; ++byte) {
-    const size_t high = byte / 16, low = byte % 16;
-    const bool int4 = quant::is_int4(scheme);
-    pairs.push_back(int4 ? static_cast<float>(low) - 8 : quant::kNf4Values[high]);
-    pairs.push_back(int4 ? static_cast<float>(high) - 8 : quant::kNf4Values[low]);
-  }
-  const auto tensor = [](const auto& values) {
-    return at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())}, at::kFloat).clone();
-  };
-  return {tensor(pairs).view({256, 2}), tensor(quant::kNf4Thresholds), tensor(quant::kSignedDynamic.values),
-          tensor(quant::kSignedDynamic.midpoints).narrow(0, 0, 255)};
 }
 
 // One row or block after the other.

@@ -23,9 +23,15 @@ __device__ inline float rounded<float>(float value) {
 // To nearest, ties to even; NaN stays NaN.
 template <>
 __device__ inline BFloat16 rounded<BFloat16>(float value) {
+#if __CUDA_ARCH__ >= 800
+  BFloat16 made;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(made.bits) : "f"(value));
+  return made;
+#else
   const unsigned bits = __float_as_uint(value);
   if (value != value) return {static_cast<uint16_t>((bits >> 16) | 0x40)};
   return {static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+#endif
 }
 
 // So many elements as one access to memory moves.

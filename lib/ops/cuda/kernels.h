@@ -11,6 +11,23 @@
 
 namespace fathom::ops {
 
+// A quantized matrix on the device (ops/quantized_matrix.h), its values in row-major order.
+struct CodedMatrix {
+  enum class Kind { kInt8, kFp8, kNf4, kInt4 };
+  Kind kind = Kind::kInt8;
+  const void* codes = nullptr;
+  int64_t values = 0;
+  int64_t values_per_scale = 0;        // a row's; in 4 bits a block's, a power of two from 16 on
+  const void* scales = nullptr;        // FP32; bytes where there is a dynamic_256
+  const float* pairs_256x2 = nullptr;  // in 4 bits: what the two codes of each byte stand for
+  // With double quantization: what bytes of scales stand for, by what each kScalesPerOuter of them are multiplied, and
+  // what is added.
+  const float* dynamic_256 = nullptr;
+  const float* outer_scales = nullptr;
+  const float* offset = nullptr;
+};
+inline constexpr int64_t kScalesPerOuter = 256;
+
 struct CudaKernels {
   using Rows = cpu::Rows;
   // x_NE: N = rows of B*S*H.
@@ -23,6 +40,8 @@ struct CudaKernels {
   // The logits become their gradient times gradient_scale if that is not 0.
   int (*cross_entropy)(Rows logits, const int64_t* targets, int64_t ignored, float gradient_scale, float* losses,
                        int64_t rows, int64_t vocabulary, void* stream);
+  // All values, with the bits that a CPU gives them: what a code stands for times its scale in FP32, rounded to `out`.
+  int (*dequantize)(const CodedMatrix& matrix, Rows out, void* stream);
   const char* (*error_text)(int error);
 };
 

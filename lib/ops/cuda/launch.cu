@@ -1,5 +1,6 @@
 // How the kernels are launched: one thread for each access to memory, or one block for each row. No header of CUDA's:
 // nvcc brings its own, and the tests their own too (tests/ops/cuda_on_cpu.h).
+#include "ops/cuda/dequantize.cuh"
 #include "ops/cuda/kernels.cuh"
 #include "ops/cuda/kernels.h"
 
@@ -97,6 +98,39 @@ int launch_cross_entropy(Rows logits, const int64_t* targets, int64_t ignored, f
   });
 }
 
+template <typename Codes>
+int launch_dequantize_as(Codes codes, const CodedMatrix& matrix, Rows out, void* stream) {
+  return for_type(out.type, [&](auto type) {
+    using T = decltype(type);
+    // Packs that share a scale: blocks of 4 bits are whole packs, rows may not be.
+    const int64_t run = Codes::kPerByte > 1 ? matrix.values : matrix.values_per_scale;
+    const bool wide = run % kPack<T> == 0 && aligned(matrix.codes, out.data);
+    const int64_t packs = wide ? matrix.values / kPack<T> : matrix.values;
+    return launch_blocks(wide ? dequantize<T, kPack<T>, Codes> : dequantize<T, 1, Codes>,
+                         (packs + kPacksOfBlock - 1) / kPacksOfBlock, kDequantizeThreads, stream, matrix, codes,
+                         as<T>(out), packs);
+  });
+}
+
+int launch_dequantize(const CodedMatrix& matrix, Rows out, void* stream) {
+  using Kind = CodedMatrix::Kind;
+  if (matrix.values == 0) return cudaSuccess;
+  if (matrix.values_per_scale > kMostPerScale) return cudaErrorInvalidValue;
+  int64_t block_bits = 0;
+  while (int64_t{2} << block_bits <= matrix.values_per_scale) ++block_bits;
+  switch (matrix.kind) {
+    case Kind::kInt8:
+      return launch_dequantize_as(Int8Codes{matrix.values_per_scale}, matrix, out, stream);
+    case Kind::kFp8:
+      return launch_dequantize_as(Fp8Codes{{matrix.values_per_scale}}, matrix, out, stream);
+    case Kind::kNf4:
+      return launch_dequantize_as(FourBitCodes<true>{block_bits}, matrix, out, stream);
+    case Kind::kInt4:
+      return launch_dequantize_as(FourBitCodes<false>{block_bits}, matrix, out, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
 const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
 
 }  // namespace
@@ -104,7 +138,8 @@ const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaEr
 
 const fathom::ops::CudaKernels* fathom_cuda_kernels() {
   namespace own = fathom::ops::cuda;
-  static constexpr fathom::ops::CudaKernels kTable = {
-      own::launch_rotate, own::launch_swiglu, own::launch_swiglu_backward, own::launch_cross_entropy, own::error_text};
+  static constexpr fathom::ops::CudaKernels kTable = {own::launch_rotate,          own::launch_swiglu,
+                                                      own::launch_swiglu_backward, own::launch_cross_entropy,
+                                                      own::launch_dequantize,      own::error_text};
   return &kTable;
 }
