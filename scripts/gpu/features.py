@@ -50,8 +50,10 @@ SMALL = {
     "LoRA, BF16, own kernels": [*LORA_BF16, OWN],
     "LoRA, FP16": [*LORA, "dtype=float16"],
     "LoRA, INT8 base": [*LORA_BF16, "bf16=true", "load_in_8bit=true"],
+    "LoRA, INT8 base, own kernels": [*LORA_BF16, "bf16=true", "load_in_8bit=true", OWN],
     "LoRA, FP8 base": [*LORA_BF16, "load_in_fp8=true"],
     "LoRA, NF4 base": [*LORA_BF16, "load_in_4bit=true"],
+    "LoRA, NF4 base, own kernels": [*LORA_BF16, "load_in_4bit=true", OWN],
     "LoRA, NF4 base, double quantization": [*LORA_BF16, "load_in_4bit=true", "bnb_4bit_use_double_quant=true"],
 }
 CHUNKED = {"full, FP32": [], "full, BF16 autocast": ["bf16=true"], "LoRA, BF16": ["method=lora", "dtype=bfloat16"]}
@@ -63,6 +65,7 @@ LARGE = {
     "llama-3.1-8b, LoRA, BF16 base, autocast": ("llama-3.1-8b", 2, [*LORA_BF16, "bf16=true"]),
     "llama-3.1-8b, LoRA, INT8 base": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_8bit=true"]),
     "llama-3.1-8b, LoRA, NF4 base": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_4bit=true"]),
+    "llama-3.1-8b, LoRA, NF4 base, own kernels": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_4bit=true", OWN]),
     "llama-3.1-8b, LoRA, FP8 base": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_fp8=true"]),
     "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, 1 × 2,048": (
         "llama-3.1-8b",

@@ -1,4 +1,5 @@
-"""fathom's CUDA kernels, each by itself, against PyTorch's formulas in FP64: run by a Python that has torch.
+"""fathom's CUDA kernels, each by itself, against PyTorch's formulas: run by a Python that has torch. Of sums and functions
+in FP64, within a tolerance; of dequantizing in FP32, bit by bit, and with the bandwidth that it reaches on the GPU.
 
 usage: kernels_against_torch.py LIBRARY [--device cpu]      LIBRARY: libfathom_cuda_kernels.so; one JSON object comes out.
 --device cpu: for a library that plays them there (tests/ops/cuda_on_cpu.h), which shows that this script works.
@@ -18,17 +19,42 @@ class Rows(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("type", ctypes.c_int)]
 
 
+class CodedMatrix(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int),
+        ("codes", ctypes.c_void_p),
+        ("values", ctypes.c_int64),
+        ("values_per_scale", ctypes.c_int64),
+        ("scales", ctypes.c_void_p),
+        ("pairs_256x2", ctypes.c_void_p),
+        ("dynamic_256", ctypes.c_void_p),
+        ("outer_scales", ctypes.c_void_p),
+        ("offset", ctypes.c_void_p),
+    ]
+
+
+# The kind, and how many values share a scale: 0 where a row does.
+FORMATS = {
+    "INT8": (0, 0),
+    "FP8": (1, 0),
+    "NF4": (2, 64),
+    "NF4, double quantization": (2, 64),
+    "INT4, groups of 128": (3, 128),
+    "INT4, groups of 16": (3, 16),
+}
+
 INT64, POINTER, FLOAT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 FUNCTIONS = {
     "rotate": [Rows, POINTER, POINTER, Rows, INT64, INT64, INT64, INT64, FLOAT, POINTER],
     "swiglu": [Rows, Rows, Rows, INT64, POINTER],
     "swiglu_backward": [Rows, Rows, Rows, Rows, Rows, INT64, POINTER],
     "cross_entropy": [Rows, POINTER, INT64, FLOAT, POINTER, INT64, INT64, POINTER],
+    "dequantize": [ctypes.POINTER(CodedMatrix), Rows, POINTER],
 }
 
 
-def open_kernels(library, device):
-    """The library's table of functions, each checked for the error that it returns."""
+def open_kernels(library, device, waits=True):
+    """The library's table of functions, each checked for the error that it returns, or that comes while it is awaited."""
     if device == "cuda":
         torch.zeros(1, device=device)  # its runtime satisfies the library's symbols
     table = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL).fathom_cuda_kernels
@@ -39,7 +65,7 @@ def open_kernels(library, device):
         def call(*arguments):
             if error := function(*arguments):
                 raise SystemExit(f"{name} returned {error}")
-            if device == "cuda":
+            if device == "cuda" and waits:
                 torch.cuda.synchronize()
 
         return call
@@ -54,9 +80,66 @@ def rows(tensor):
     return Rows(tensor.data_ptr(), 0 if tensor.dtype == torch.float32 else 1)
 
 
+def word(dtype):
+    return "FP32" if dtype == torch.float32 else "BF16"
+
+
 def difference(actual, expected):
     actual, expected = actual.double(), expected.double()
     return ((actual - expected).norm() / (expected.norm() + 1e-30)).item()
+
+
+class Quantized:
+    """A matrix of random codes and scales. It holds the tensors that `coded` points to."""
+
+    def __init__(self, name, count, columns, device):
+        def parts(of, size):
+            return (of + size - 1) // size
+
+        def draw(size, low, high):
+            return torch.rand(size, device=device) * (high - low) + low
+
+        kind, block = FORMATS[name]
+        self.values, self.four_bits, self.high_first = count * columns, block > 0, kind == 2
+        self.shared = block or columns
+        self.codes = torch.randint(
+            256, [parts(self.values, 2) if self.four_bits else self.values], device=device, dtype=torch.uint8
+        )
+        scales = parts(self.values, self.shared)
+        self.outer = self.dynamic = self.pairs = self.numbers = None
+        if name.endswith("double quantization"):
+            self.scales = torch.randint(256, [scales], device=device, dtype=torch.uint8)
+            self.dynamic, self.outer = draw(256, -1, 1), draw(parts(scales, 256) + 1, 0.01, 0.1)
+        else:
+            self.scales = draw(scales, 0.001, 0.1)
+        if self.four_bits:
+            self.numbers = draw(16, -1, 1) if self.high_first else torch.arange(-8.0, 8.0, device=device)
+            high, low = self.numbers.repeat_interleave(16), self.numbers.repeat(16)
+            self.pairs = torch.stack([high, low] if self.high_first else [low, high], 1).contiguous()
+        elif kind == 0:
+            self.numbers = torch.arange(256, device=device).to(torch.int8).float()
+        else:
+            self.numbers = torch.arange(256, device=device, dtype=torch.uint8).view(torch.float8_e4m3fn).float()
+        offset = None if self.outer is None else self.outer[-1:]
+        tables = [
+            None if tensor is None else tensor.data_ptr() for tensor in (self.pairs, self.dynamic, self.outer, offset)
+        ]
+        self.coded = CodedMatrix(
+            kind, self.codes.data_ptr(), self.values, self.shared, self.scales.data_ptr(), *tables
+        )
+
+    def bytes(self):
+        return sum(tensor.nbytes for tensor in (self.codes, self.scales, self.outer) if tensor is not None)
+
+    def formula(self, dtype):
+        codes, scales = self.codes, self.scales
+        if self.four_bits:
+            halves = [codes >> 4, codes & 15] if self.high_first else [codes & 15, codes >> 4]
+            codes = torch.stack(halves, 1).view(-1)[: self.values]
+        if self.outer is not None:
+            outer = self.outer[:-1].repeat_interleave(256)[: len(scales)]
+            scales = self.dynamic[scales.int()] * outer + self.outer[-1]
+        return (self.numbers[codes.int()] * scales.repeat_interleave(self.shared)[: self.values]).to(dtype)
 
 
 class Check:
@@ -70,8 +153,7 @@ class Check:
         return values[0 if aligned else 1 :][:count].view(shape)
 
     def hold(self, what, dtype, actual, expected):
-        name = f"{what}, {'FP32' if dtype == torch.float32 else 'BF16'}"
-        self.rows.append({"what": name, "difference": difference(actual, expected), "allowed": TOLERANCE[dtype]})
+        self.rows.append({"what": f"{what}, {word(dtype)}", "difference": difference(actual, expected), "allowed": TOLERANCE[dtype]})
 
     def swiglu(self, dtype, elements, aligned):
         gate, up, grad = (self.draw([elements], dtype, aligned, spread) for spread in (4, 1, 1))
@@ -128,6 +210,33 @@ class Check:
         self.hold(what, torch.float32, losses, expected.detach())
         self.hold(what + ", gradient", dtype, logits, wide.grad)
 
+    def dequantize(self, dtype, name, count, columns):
+        matrix = Quantized(name, count, columns, self.device)
+        for aligned in (True, False):
+            out = self.draw([matrix.values], dtype, aligned)
+            self.kernels["dequantize"](matrix.coded, rows(out), None)
+            expected = matrix.formula(dtype)
+            wrong = (out != expected) & ~(out.isnan() & expected.isnan())
+            what = f"dequantize {name}, {count:,} × {columns:,}" + ("" if aligned else ", unaligned")
+            self.rows.append({"what": f"{what}, {word(dtype)}", "difference": wrong.float().mean().item(), "allowed": 0})
+
+
+def bandwidth(kernels, dtype, name, count, columns, matrices=4, times=40):
+    """Of dequantizing one matrix after the other, so many that no cache holds them."""
+    quantized = [Quantized(name, count, columns, "cuda") for _ in range(matrices)]
+    outs = [torch.empty(count * columns, dtype=dtype, device="cuda") for _ in range(matrices)]
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for turn in range(matrices + times):
+        if turn == matrices:
+            begin.record()
+        kernels["dequantize"](quantized[turn % matrices].coded, rows(outs[turn % matrices]), None)
+    end.record()
+    torch.cuda.synchronize()
+    milliseconds = begin.elapsed_time(end) / times
+    moved = quantized[0].bytes() + outs[0].nbytes
+    what = f"dequantize {name}, {count:,} × {columns:,}, {word(dtype)}"
+    return {"what": what, "ms": milliseconds, "bytes": moved, "GB/s": moved / milliseconds / 1e6}
+
 
 def main():
     library, device = sys.argv[1], "cpu" if sys.argv[2:] == ["--device", "cpu"] else "cuda"
@@ -152,7 +261,15 @@ def main():
             *[(1024, 128256, True)] * large,
         ):
             check.cross_entropy(dtype, count, vocabulary, aligned)
-    print(json.dumps({"torch": torch.__version__, "rows": check.rows}))
+        for name in FORMATS:
+            for count, columns in ((1, 128), (5, 384), (130, 640), *[(14336, 4096)] * large):
+                check.dequantize(dtype, name, count, columns)
+        for name in ("INT8", "FP8", "NF4", "NF4, double quantization"):
+            for count, columns in ((1, 1), (7, 51), (65, 33)):
+                check.dequantize(dtype, name, count, columns)
+    fast = open_kernels(library, device, waits=False)
+    reached = [bandwidth(fast, dtype, name, 14336, 4096) for dtype in TOLERANCE for name in FORMATS if large]
+    print(json.dumps({"torch": torch.__version__, "rows": check.rows, "bandwidth": reached}))
 
 
 if __name__ == "__main__":

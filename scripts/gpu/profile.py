@@ -34,6 +34,7 @@ def rows():
         "llama-3.1-8b, LoRA, BF16 base, 2 × 2,048",
         "llama-3.1-8b, LoRA, BF16 base, autocast",
         "llama-3.1-8b, LoRA, NF4 base",
+        "llama-3.1-8b, LoRA, NF4 base, own kernels",
         "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, 1 × 2,048",
         "llama-3.2-1b, pure BF16, own kernels",
     ]
