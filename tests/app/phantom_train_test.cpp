@@ -5,6 +5,8 @@
 #include <cctype>
 #include <random>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -154,11 +156,15 @@ TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {
     EXPECT_THAT(refused.errors, HasSubstr("built without fathom's CUDA kernels"));
     return;
   }
-  for (const std::string settings : {"", " bf16=true", " method=lora dtype=bfloat16 gradient_checkpointing=true"}) {
+  for (const std::string settings : {"", " bf16=true", " method=lora dtype=bfloat16 gradient_checkpointing=true",
+                                     " method=lora dtype=bfloat16 load_in_4bit=true bnb_4bit_use_double_quant=true",
+                                     " method=lora load_in_8bit=true"}) {
     const Outcome outcome = run(command + " cuda_kernels=true" + settings, log);
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
-    for (const char* kernel : {"6rotate", "6swiglu", "15swiglu_backward", "13cross_entropy"}) {
-      EXPECT_THAT(outcome.errors, ContainsRegex(std::string("fathom3ops4cuda") + kernel + ".*: swallowed")) << settings;
+    std::vector<std::string> kernels = {"6rotate", "6swiglu", "15swiglu_backward", "13cross_entropy"};
+    if (settings.find("load_in") != std::string::npos) kernels.push_back("10dequantize");
+    for (const std::string& kernel : kernels) {
+      EXPECT_THAT(outcome.errors, ContainsRegex("fathom3ops4cuda" + kernel + ".*: swallowed")) << settings;
     }
     EXPECT_THAT(outcome.output, HasSubstr("equal to the byte")) << settings;
     const Json peak = memory().at("peak");

@@ -77,9 +77,13 @@ TEST_F(Quantize, RunsOnItsFoldersAreMeasuredAsPlannedAndResumeInTheSameBits) {
 }
 
 TEST_F(Quantize, RunsOnItsFoldersGoAsPlannedOnThePhantomGpu) {
+  const bool has_cuda_kernels =
+      fs::exists(fs::path(FATHOM_PROGRAM).parent_path() / "lib" / "libfathom_cuda_kernels.so");
   for (const std::string format : kFormats) {
     quantize(format);
-    for (const std::string settings : {" bf16=true", " dtype=bfloat16 gradient_checkpointing=true"}) {
+    for (const std::string settings :
+         {" bf16=true", " dtype=bfloat16 gradient_checkpointing=true", " bf16=true cuda_kernels=true"}) {
+      if (settings.ends_with("cuda_kernels=true") && !has_cuda_kernels) continue;
       fs::remove_all(folder_ / "out");
       const Outcome outcome = run("train run.yaml device=cuda --phantom-gpu H100" + settings);
       ASSERT_EQ(outcome.status, 0) << outcome.errors;
