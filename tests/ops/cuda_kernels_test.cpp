@@ -78,8 +78,9 @@ TEST_P(CudaKernelsOf, rotate) {
 }
 
 TEST_P(CudaKernelsOf, cross_entropy) {
-  for (const auto& [vocabulary, aligned] :
+  for (const auto& [size, aligned] :
        std::vector<std::pair<int64_t, bool>>{{5, true}, {1031, true}, {4096, true}, {4096, false}}) {
+    const int64_t vocabulary = size;
     const at::Tensor logits_CV = draw_at({4, vocabulary}, aligned, 5);
     logits_CV[1].fill_(-INFINITY)[3] = 2;
     const at::Tensor targets_C = at::tensor({vocabulary - 1, int64_t{3}, kIgnoredTarget, int64_t{0}}, at::kLong);

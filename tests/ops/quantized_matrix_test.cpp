@@ -39,7 +39,7 @@ std::span<const Sizes> sizes_of(Scheme scheme) {
 }
 
 QuantizedMatrix quantized(Scheme scheme, const at::Tensor& values_ND, const QuantTables& tables = {}) {
-  const QuantizedMatrix matrix = empty_quantized_matrix(scheme, values_ND.size(0), values_ND.size(1), at::kCPU, tables);
+  QuantizedMatrix matrix = empty_quantized_matrix(scheme, values_ND.size(0), values_ND.size(1), at::kCPU, tables);
   quantize(matrix, [&](int64_t first, const at::Tensor& part_RD) {
     part_RD.copy_(values_ND.narrow(0, first, part_RD.size(0)));
   });

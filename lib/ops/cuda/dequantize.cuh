@@ -11,7 +11,7 @@ namespace fathom::ops::cuda {
 
 constexpr int kDequantizeThreads = 256;
 constexpr int kPacksEach = 4;  // of a thread: so many reads are under way at once
-constexpr int64_t kPacksOfBlock = kDequantizeThreads * kPacksEach;
+constexpr int64_t kPacksOfBlock = int64_t{kDequantizeThreads} * kPacksEach;
 constexpr int64_t kMostPerScale = 1 << 30;  // so that 32 bits tell where in a row, or beyond it, a block's values lie
 constexpr unsigned kFourBitNumbers = 16;
 
@@ -101,7 +101,7 @@ __global__ void dequantize(CodedMatrix matrix, Codes codes, T* out, int64_t pack
   if constexpr (Codes::kPerByte > 1) {
     // Of a byte with the same code twice.
     if (threadIdx.x < kFourBitNumbers)
-      numbers[threadIdx.x] = matrix.pairs_256x2[2 * (kFourBitNumbers + 1) * threadIdx.x];
+      numbers[threadIdx.x] = matrix.pairs_256x2[int64_t{threadIdx.x} * 2 * (kFourBitNumbers + 1)];
     __syncthreads();
   }
   for (unsigned each = 0; each < kPacksEach; ++each) {
