@@ -20,11 +20,11 @@ DrawStream draw_stream(uint64_t seed, int64_t step, int64_t parameter);
 inline constexpr uint32_t kFirstMix = 0x7feb352d, kSecondMix = 0x846ca68b, kHighMix = 0x9e3779b1;
 
 // Elements of one stream whose numbers have the same upper 32 bits.
-inline uint32_t added_for(const DrawStream& stream, int64_t element) {
+constexpr uint32_t added_for(const DrawStream& stream, int64_t element) {
   return stream.second + static_cast<uint32_t>(element >> 32) * kHighMix;
 }
 // 32 random bits; `low` is the lower half of the element's number.
-inline uint32_t draw(uint32_t first, uint32_t added, uint32_t low) {
+constexpr uint32_t draw(uint32_t first, uint32_t added, uint32_t low) {
   uint32_t bits = low ^ first;
   bits = (bits ^ bits >> 16) * kFirstMix;
   bits = ((bits ^ bits >> 15) + added) * kSecondMix;
@@ -35,7 +35,7 @@ void draw(const DrawStream& stream, int64_t element, int64_t n, uint32_t* bits);
 
 // BF16 of the lower of the two neighbours in magnitude, or of the other with the odds that the value's place between
 // them has. NaN stays NaN.
-inline uint16_t round_stochastically(float value, uint32_t sixteen_bits) {
+constexpr uint16_t round_stochastically(float value, uint32_t sixteen_bits) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : (bits + sixteen_bits) >> 16);
 }

@@ -32,8 +32,14 @@ MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const 
     entry.second = add_moment("exp_avg_sq", parameter);
     entries_.push_back(std::move(entry));
   }
-  if (!parameters.empty() && !has_kernel(parameters.front().tensor)) {
-    prepare_operators(parameters.front().tensor.device());
+  if (parameters.empty()) return;
+  const at::Tensor& any = parameters.front().tensor;
+  if (options_.cuda_kernels == nullptr) options_.cuda_kernels = ops::cuda_kernels_for(any);
+  if (options_.cuda_kernels != nullptr) {
+    add_tables(any.device());
+  } else if (!has_kernel(any)) {
+    add_tables(any.device());
+    prepare_operators(any.device());
   }
 }
 
@@ -48,19 +54,10 @@ MixedAdamW::Moment MixedAdamW::add_moment(const std::string& name, const Optimiz
   return moment;
 }
 
-void MixedAdamW::prepare_operators(at::Device device) {
-  std::vector<footprint::UpdatedParameter> parameters;
-  bool looks_up = false;
-  for (const Entry& entry : entries_) {
-    const bool quantized = entry.first.scales.defined();
-    parameters.push_back({entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat, quantized});
-    looks_up = looks_up || quantized;
+void MixedAdamW::add_tables(at::Device device) {
+  if (std::none_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.first.scales.defined(); })) {
+    return;
   }
-  groups_ = footprint::update_groups(parameters);
-  // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
-  count_of_steps_ = at::zeros({}, at::TensorOptions().device(device).dtype(at::kFloat));
-  claim(count_of_steps_, "step");
-  if (!looks_up) return;
   const auto table = [&](const quant::DynamicMap& map) {
     const auto copy = [&](const std::array<float, 256>& numbers, int64_t count) {
       at::Tensor tensor = at::from_blob(const_cast<float*>(numbers.data()), {count}, at::kFloat).to(device);
@@ -72,6 +69,18 @@ void MixedAdamW::prepare_operators(at::Device device) {
   tables_ = {table(quant::kSignedDynamic), table(quant::kUnsignedDynamic)};
 }
 
+void MixedAdamW::prepare_operators(at::Device device) {
+  std::vector<footprint::UpdatedParameter> parameters;
+  for (const Entry& entry : entries_) {
+    parameters.push_back(
+        {entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat, entry.first.scales.defined()});
+  }
+  groups_ = footprint::update_groups(parameters);
+  // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
+  count_of_steps_ = at::zeros({}, at::TensorOptions().device(device).dtype(at::kFloat));
+  claim(count_of_steps_, "step");
+}
+
 void MixedAdamW::set_steps(int64_t steps) {
   Optimizer::set_steps(steps);
   if (count_of_steps_.defined()) count_of_steps_.fill_(static_cast<double>(steps));
@@ -79,6 +88,7 @@ void MixedAdamW::set_steps(int64_t steps) {
 
 void MixedAdamW::update(double learning_rate, const at::Tensor& gradient_factor) {
   if (!groups_.empty()) return update_by_operators(learning_rate, gradient_factor);
+  if (options_.cuda_kernels != nullptr) return update_by_cuda_kernel(learning_rate, gradient_factor);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     cpu::AdamWStep step =
@@ -88,36 +98,53 @@ void MixedAdamW::update(double learning_rate, const at::Tensor& gradient_factor)
   }
 }
 
-void MixedAdamW::update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const {
-  const at::Tensor& parameter = entry.parameter;
-  const at::Tensor gradient = parameter.grad().contiguous();
-  // What is read and written again stands twice: the weights or their masters, moments, scales.
-  const at::Tensor& kept = entry.master.defined() ? entry.master : parameter;
-  std::vector<c10::IValue> traffic = {gradient, kept, kept.detach()};
-  if (entry.master.defined()) traffic.emplace_back(parameter);
+// What is read and written again stands twice: the weights or their masters, moments, scales.
+void MixedAdamW::add_traffic(const Entry& entry, const at::Tensor& gradient, std::vector<c10::IValue>& traffic) {
+  const at::Tensor& kept = entry.master.defined() ? entry.master : entry.parameter;
+  for (const at::Tensor& tensor : {gradient, kept, kept.detach()}) traffic.emplace_back(tensor);
+  if (entry.master.defined()) traffic.emplace_back(entry.parameter);
   for (const at::Tensor& state : {entry.first.values, entry.first.scales, entry.second.values, entry.second.scales}) {
     if (!state.defined()) continue;
     traffic.emplace_back(state);
     traffic.emplace_back(state.detach());
   }
+}
+
+cpu::StoredWeights MixedAdamW::stored_weights(const Entry& entry) const {
+  float* masters = entry.master.defined() ? entry.master.data_ptr<float>() : nullptr;
+  return {ops::rows(entry.parameter), masters, steps() == 1, rounds_stochastically(entry.parameter)};
+}
+
+void MixedAdamW::update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const {
+  const at::Tensor& parameter = entry.parameter;
+  const at::Tensor gradient = parameter.grad().contiguous();
+  std::vector<c10::IValue> traffic;
+  add_traffic(entry, gradient, traffic);
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);
   if (!parameter.is_cpu()) return;
-  cpu::StoredWeights weights{ops::rows(parameter), nullptr, steps() == 1, rounds_stochastically(parameter)};
-  if (entry.master.defined()) weights.masters = entry.master.data_ptr<float>();
+  const cpu::StoredWeights weights = stored_weights(entry);
   const int64_t elements = parameter.numel();
   if (!entry.first.scales.defined()) {
-    const cpu::StoredMoments moments{ops::rows(entry.first.values), ops::rows(entry.second.values)};
+    const cpu::StoredMoments moments = stored_moments(entry);
     at::parallel_for(0, elements, kElementsPerTask, [&](int64_t first, int64_t last) {
       cpu::adamw(step, weights, ops::rows(gradient), moments, draws, first, last);
     });
     return;
   }
-  const cpu::QuantizedMoments moments{entry.first.values.data_ptr<uint8_t>(), entry.first.scales.data_ptr<float>(),
-                                      entry.second.values.data_ptr<uint8_t>(), entry.second.scales.data_ptr<float>()};
+  const cpu::QuantizedMoments moments = quantized_moments(entry);
   constexpr int64_t kBlock = quant::kDynamicBlock;
   at::parallel_for(0, divide_up(elements, kBlock), kElementsPerTask / kBlock, [&](int64_t first, int64_t last) {
     cpu::adamw(step, weights, ops::rows(gradient), moments, draws, first * kBlock, std::min(last * kBlock, elements));
   });
+}
+
+cpu::StoredMoments MixedAdamW::stored_moments(const Entry& entry) {
+  return {ops::rows(entry.first.values), ops::rows(entry.second.values)};
+}
+
+cpu::QuantizedMoments MixedAdamW::quantized_moments(const Entry& entry) {
+  return {entry.first.values.data_ptr<uint8_t>(), entry.first.scales.data_ptr<float>(),
+          entry.second.values.data_ptr<uint8_t>(), entry.second.scales.data_ptr<float>()};
 }
 
 }  // namespace fathom::optim

@@ -5,6 +5,7 @@
 #include "cpu/mixed_adamw_kernel.h"
 #include "footprint/moment_storage.h"
 #include "footprint/update_groups.h"
+#include "ops/cuda_kernels.h"
 #include "ops/rows.h"
 #include "optim/adamw.h"
 
@@ -16,13 +17,16 @@ struct MixedAdamWOptions {
   config::MasterWeights masters = config::MasterWeights::kNone;
   uint64_t seed = 0;          // of stochastic rounding
   bool by_operators = false;  // as on devices without kernels of ours, wherever the parameters are
+  // Those for GPUs; null: the ones in use, if there are any for the parameters.
+  const ops::CudaKernels* cuda_kernels = nullptr;
 };
 
 class MixedAdamW : public Optimizer {
  public:
   // States: "exp_avg.<parameter>" and "exp_avg_sq.<parameter>", of the parameter's shape; of quantized ones codes, with
   // the blocks' scales in "exp_avg_scale.<parameter>" and "exp_avg_sq_scale.<parameter>"; of BF16 weights with masters
-  // "master.<parameter>", which the first step takes from the weights. By operators one 4-byte count of steps besides.
+  // "master.<parameter>", which the first step takes from the weights. By operators one 4-byte count of steps besides,
+  // and on a GPU the tables of codes.
   MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
              ledger::Ledger* ledger);
   void set_steps(int64_t steps) override;
@@ -37,7 +41,7 @@ class MixedAdamW : public Optimizer {
     bool decays;
     Moment first, second;
   };
-  // What a device without kernels of ours looks codes up in.
+  // What a GPU looks codes up in.
   struct Table {
     at::Tensor values_256, borders_255;
     int64_t zero = 0;  // the code of 0
@@ -46,6 +50,7 @@ class MixedAdamW : public Optimizer {
     Table first, second;
   };
   Moment add_moment(const std::string& name, const OptimizedParameter& parameter);
+  void add_tables(at::Device device);
   void prepare_operators(at::Device device);
 
   void update(double learning_rate, const at::Tensor& gradient_factor) override;
@@ -53,17 +58,23 @@ class MixedAdamW : public Optimizer {
   bool rounds_stochastically(const at::Tensor& parameter) const {
     return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
   }
+  cpu::StoredWeights stored_weights(const Entry& entry) const;
+  static cpu::StoredMoments stored_moments(const Entry& entry);
+  static cpu::QuantizedMoments quantized_moments(const Entry& entry);
+  static void add_traffic(const Entry& entry, const at::Tensor& gradient, std::vector<c10::IValue>& traffic);
   void update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const;
+  void update_by_cuda_kernel(double learning_rate, const at::Tensor& gradient_factor) const;
+  ops::UpdatedParameter updated(size_t index, const at::Tensor& gradient) const;
   // Elsewhere: a group of parameters at a time, whose FP32 copies are all that is taken.
   void update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const;
   struct Group;
 
   std::vector<Entry> entries_;
   MixedAdamWOptions options_;
+  Tables tables_;
   // By operators.
   std::vector<footprint::UpdateGroup> groups_;
   at::Tensor count_of_steps_;
-  Tables tables_;
 };
 
 }  // namespace fathom::optim

@@ -11,8 +11,6 @@
 namespace fathom::quant {
 namespace {
 
-constexpr size_t kExponents = 7;  // powers of ten: 1e-6 to 1
-
 // The place of the lines of a magnitude's power of two.
 constexpr size_t place_of(float magnitude) { return std::bit_cast<uint32_t>(magnitude) >> 23 & 31; }
 
@@ -27,10 +25,10 @@ constexpr float between_tenth_and_one(int i, int steps) {
 // An exponent in unary and in the bits left a linear fraction: means of intervals between 0.1 and 1, times 10^(e - 6),
 // for e from 0 to 6; of 2^e intervals and with both signs, or of twice as many; and 0 and 1.
 constexpr std::array<float, 256> dynamic_values(bool with_signs) {
-  constexpr float kPowersOfTen[kExponents] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1};
+  constexpr float kPowersOfTen[kDynamicDecades] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1};
   std::array<float, 256> values{};
   size_t count = 0;
-  for (size_t exponent = 0; exponent < kExponents; ++exponent) {
+  for (int exponent = 0; exponent < kDynamicDecades; ++exponent) {
     const int steps = (with_signs ? 1 : 2) << exponent;
     for (int i = 0; i < steps; ++i) {
       const float mean = (between_tenth_and_one(i, steps) + between_tenth_and_one(i + 1, steps)) / 2;
@@ -44,30 +42,16 @@ constexpr std::array<float, 256> dynamic_values(bool with_signs) {
   return values;
 }
 
-struct Line {
-  double slope, offset;
-  constexpr double at(double magnitude) const { return slope * magnitude + offset; }
-};
-
-// The ranks of a decade's codes, less one, for 10^(exponent - 7) to ten times that. Lifted by a half, which makes up
-// for what FP32 rounds off, for the wider step to the next decade, and for the one to 1.
-constexpr Line line_of_decade(size_t exponent, bool with_signs) {
-  constexpr double kTenTo[kExponents] = {1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1};
-  const double codes = (with_signs ? 1 : 2) << exponent, rank = with_signs ? codes : codes - 1;
-  return {codes / 0.9 * kTenTo[exponent], rank - codes / 9 + 0.5 - 1};
-}
-
-// The lowest of all decades' lines at a magnitude is its own decade's, as the slopes fall.
-constexpr Line lowest_line(double magnitude, bool with_signs) {
-  Line lowest = line_of_decade(0, with_signs);
-  for (size_t exponent = 1; exponent < kExponents; ++exponent) {
-    const Line line = line_of_decade(exponent, with_signs);
+constexpr DynamicLine lowest_line(double magnitude, bool with_signs) {
+  DynamicLine lowest = line_of_decade(0, with_signs);
+  for (int exponent = 1; exponent < kDynamicDecades; ++exponent) {
+    const DynamicLine line = line_of_decade(exponent, with_signs);
     if (line.at(magnitude) < lowest.at(magnitude)) lowest = line;
   }
   return lowest;
 }
 
-constexpr void set_line(DynamicMap::Lines& lines, size_t place, const Line& line) {
+constexpr void set_line(DynamicMap::Lines& lines, size_t place, const DynamicLine& line) {
   lines.slopes[place] = static_cast<float>(line.slope);
   lines.offsets[place] = static_cast<float>(line.offset);
 }

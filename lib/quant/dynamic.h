@@ -31,6 +31,21 @@ struct DynamicMap {
 };
 // Midpoints above 0, one for each magnitude that a code may have there.
 constexpr int dynamic_ranks(const DynamicMap& map) { return 255 - map.zero; }
+
+// The ranks of a decade's codes, less one, from 10^(exponent - 7) to ten times that. Lifted by a half, which makes up
+// for what FP32 rounds off, for the wider step to the next decade, and for the one to 1.
+struct DynamicLine {
+  double slope, offset;
+  constexpr double at(double magnitude) const { return slope * magnitude + offset; }
+};
+inline constexpr int kDynamicDecades = 7;  // 1e-6 to 1
+// exponent: from 0 to 6. The lowest of all decades' lines at a magnitude is its own decade's, as the slopes fall.
+constexpr DynamicLine line_of_decade(int exponent, bool with_signs) {
+  constexpr double kTenTo[kDynamicDecades] = {1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1};
+  const double codes = (with_signs ? 1 : 2) << exponent, rank = with_signs ? codes : codes - 1;
+  return {codes / 0.9 * kTenTo[exponent], rank - codes / 9 + 0.5 - 1};
+}
+
 extern const DynamicMap kSignedDynamic;    // from -0.99297 to 1
 extern const DynamicMap kUnsignedDynamic;  // from 0 to 1, in steps half as wide
 

@@ -15,7 +15,7 @@ inline constexpr float kSmallestMagnitude = 0x1p-100f;
 float largest_magnitude(const float* values, int64_t n);
 
 // The same of the largest magnitude's bits, for whoever finds it in a pass of its own: bits have the magnitudes' order.
-inline float magnitude_of_bits(uint32_t largest) {
+constexpr float magnitude_of_bits(uint32_t largest) {
   constexpr uint32_t kInfinity = 0x7f800000;
   if (largest >= kInfinity) return std::numeric_limits<float>::quiet_NaN();
   const auto magnitude = std::bit_cast<float>(largest);

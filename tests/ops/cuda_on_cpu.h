@@ -14,6 +14,7 @@
 #define __device__
 #define __global__
 #define __shared__ static
+#define __grid_constant__
 
 struct dim3 {
   dim3(unsigned count = 1) : x(count) {}
@@ -33,6 +34,18 @@ struct cudaLaunchConfig_t {
 inline std::barrier<>* block_barrier = nullptr;  // of the kernel that is being played
 inline void __syncthreads() { block_barrier->arrive_and_wait(); }
 
+inline unsigned exchanged[1024];  // one of each thread
+// Of warps of which all threads take part, and their whole block with them.
+inline unsigned __shfl_xor_sync(unsigned, unsigned value, int distance) {
+  exchanged[threadIdx.x] = value;
+  __syncthreads();
+  const unsigned other = exchanged[threadIdx.x ^ static_cast<unsigned>(distance)];
+  __syncthreads();
+  return other;
+}
+
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -1,5 +1,5 @@
-// The kernels themselves. Only what every CUDA compiler knows, and no warp's own instructions: the tests play these
-// kernels on the CPU, thread by thread (tests/ops/cuda_on_cpu.h).
+// The kernels themselves. Only what every CUDA compiler knows, and of a warp's own instructions none but an exchange in
+// which its whole block takes part: the tests play kernels on the CPU, thread by thread (tests/ops/cuda_on_cpu.h).
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpu/kernels.h"
+#include "cpu/mixed_adamw_kernel.h"
 
 namespace fathom::ops {
 
@@ -28,6 +29,30 @@ struct CodedMatrix {
 };
 inline constexpr int64_t kScalesPerOuter = 256;
 
+// Of quant::DynamicMap, in the device's memory.
+struct DynamicTable {
+  const float *values_256 = nullptr, *midpoints_255 = nullptr;
+  int zero = 0;
+};
+
+// A parameter of an update by AdamW, as cpu/mixed_adamw_kernel.h has it. The gradient is of the weights' type; moments
+// are numbers, both of one type, or codes, and begin at multiples of 32 bytes, as masters do.
+struct UpdatedParameter {
+  cpu::StoredWeights weights;
+  cpu::Rows gradient;
+  cpu::StoredMoments moments;   // without data where they are codes
+  cpu::QuantizedMoments codes;  // null where they are not
+  cpu::DrawStream draws;
+  int64_t elements = 0;
+  bool decays = false;  // else `keep` of the step is 1
+};
+
+struct MixedAdamWUpdate {
+  cpu::AdamWStep step;            // but for its factor:
+  const float* factor = nullptr;  // in the device's memory; null: 1
+  DynamicTable first, second;     // signed and unsigned, for codes
+};
+
 struct CudaKernels {
   using Rows = cpu::Rows;
   // x_NE: N = rows of B*S*H.
@@ -42,6 +67,8 @@ struct CudaKernels {
                        int64_t rows, int64_t vocabulary, void* stream);
   // All values, with the bits that a CPU gives them: what a code stands for times its scale in FP32, rounded to `out`.
   int (*dequantize)(const CodedMatrix& matrix, Rows out, void* stream);
+  // A launch for every few dozen parameters of one kind.
+  int (*mixed_adamw)(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count, void* stream);
   const char* (*error_text)(int error);
 };
 

@@ -3,6 +3,7 @@
 #include "ops/cuda/dequantize.cuh"
 #include "ops/cuda/kernels.cuh"
 #include "ops/cuda/kernels.h"
+#include "ops/cuda/mixed_adamw.cuh"
 
 namespace fathom::ops::cuda {
 namespace {
@@ -31,6 +32,17 @@ bool aligned(Pointers... pointers) {
 template <typename Launch>
 int for_type(RowType type, Launch launch) {
   return type == RowType::kF32 ? launch(float()) : launch(BFloat16());
+}
+
+template <typename T>
+bool is_of(Rows rows) {
+  return (rows.type == RowType::kF32) == (sizeof(T) == sizeof(float));
+}
+template <typename Moment>
+bool has_moments(const UpdatedParameter& parameter) {
+  const bool quantized = parameter.codes.first_codes != nullptr;
+  if constexpr (sizeof(Moment) == 1) return quantized;
+  return !quantized && is_of<Moment>(parameter.moments.first);
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -131,6 +143,61 @@ int launch_dequantize(const CodedMatrix& matrix, Rows out, void* stream) {
   return cudaErrorInvalidValue;
 }
 
+MixedAdamWArguments arguments_of(const MixedAdamWUpdate& update) {
+  const cpu::AdamWStep& step = update.step;
+  MixedAdamWArguments arguments = {};
+  arguments.change1 = 1 - static_cast<float>(step.beta1);
+  arguments.beta2 = static_cast<float>(step.beta2);
+  arguments.change2 = 1 - static_cast<float>(step.beta2);
+  arguments.epsilon = static_cast<float>(step.epsilon);
+  arguments.keep = static_cast<float>(step.keep);
+  arguments.rate = static_cast<float>(step.rate);
+  arguments.root_second = static_cast<float>(step.root_second);
+  arguments.factor = update.factor;
+  arguments.first_table = update.first;
+  arguments.second_table = update.second;
+  return arguments;
+}
+
+// Those of the parameters whose weights and moments are of these types.
+template <typename Weight, typename Moment>
+int launch_mixed_adamw_of(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count,
+                          void* stream) {
+  MixedAdamWArguments arguments = arguments_of(update);
+  int64_t chunks = 0;
+  const auto launch = [&] {
+    if (arguments.count == 0) return 0;
+    const int error = launch_blocks(mixed_adamw<Weight, Moment>, chunks, kUpdateThreads, stream, arguments);
+    arguments.count = 0;
+    chunks = 0;
+    return error;
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    const UpdatedParameter& parameter = parameters[i];
+    if (parameter.elements == 0 || !is_of<Weight>(parameter.weights.stored) || !has_moments<Moment>(parameter))
+      continue;
+    chunks += (parameter.elements + kUpdateChunk - 1) / kUpdateChunk;
+    arguments.parameters[arguments.count] = parameter;
+    arguments.chunks_end[arguments.count++] = static_cast<unsigned>(chunks);
+    if (arguments.count < kParametersAtOnce) continue;
+    if (const int error = launch(); error != cudaSuccess) return error;
+  }
+  return launch();
+}
+
+int launch_mixed_adamw(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count,
+                       void* stream) {
+  const auto of_weights = [&](auto weight) {
+    using Weight = decltype(weight);
+    int error = launch_mixed_adamw_of<Weight, float>(update, parameters, count, stream);
+    if (error == cudaSuccess) error = launch_mixed_adamw_of<Weight, BFloat16>(update, parameters, count, stream);
+    if (error == cudaSuccess) error = launch_mixed_adamw_of<Weight, uint8_t>(update, parameters, count, stream);
+    return error;
+  };
+  const int error = of_weights(float());
+  return error == cudaSuccess ? of_weights(BFloat16()) : error;
+}
+
 const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
 
 }  // namespace
@@ -138,8 +205,12 @@ const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaEr
 
 const fathom::ops::CudaKernels* fathom_cuda_kernels() {
   namespace own = fathom::ops::cuda;
-  static constexpr fathom::ops::CudaKernels kTable = {own::launch_rotate,          own::launch_swiglu,
-                                                      own::launch_swiglu_backward, own::launch_cross_entropy,
-                                                      own::launch_dequantize,      own::error_text};
+  static constexpr fathom::ops::CudaKernels kTable = {own::launch_rotate,
+                                                      own::launch_swiglu,
+                                                      own::launch_swiglu_backward,
+                                                      own::launch_cross_entropy,
+                                                      own::launch_dequantize,
+                                                      own::launch_mixed_adamw,
+                                                      own::error_text};
   return &kTable;
 }

@@ -1,0 +1,298 @@
+// AdamW on weights and moments that are stored in different types. The arithmetic is that of cpu/mixed_adamw_lanes.cpp,
+// in its order; two divisions, of which only the weights' change is made, are CUDA's approximate ones.
+#pragma once
+
+#include "ops/cuda/kernels.cuh"
+#include "ops/cuda/kernels.h"
+#include "quant/dynamic.h"
+#include "quant/magnitude.h"
+
+namespace fathom::ops::cuda {
+
+constexpr int kWarp = 32, kUpdateThreads = 256;
+constexpr int kEach = 8;                                               // elements that a thread updates at a time
+constexpr int64_t kUpdateChunk = int64_t{8} * kUpdateThreads * kEach;  // all that a block of threads updates
+static_assert(kWarp * kEach == quant::kDynamicBlock, "a warp has a block of codes");
+
+using EightFloats = Pack<float, kEach>;
+
+// What one launch takes: parameters whose weights are of one type, and their moments of one.
+constexpr int kParametersAtOnce = 28;
+struct MixedAdamWArguments {
+  float change1, beta2, change2, epsilon, keep, rate, root_second;
+  const float* factor;
+  DynamicTable first_table, second_table;
+  int count;
+  unsigned chunks_end[kParametersAtOnce];  // of the grid's chunks, those of the parameters before included
+  UpdatedParameter parameters[kParametersAtOnce];
+};
+static_assert(sizeof(MixedAdamWArguments) <= 4096, "what every GPU takes as a kernel's parameters");
+
+// A thread's elements: `count` from `first` on; `whole`: as many as it may have, where one access may begin.
+struct Share {
+  int64_t first;
+  int count;
+  bool whole;
+};
+
+template <typename T>
+__device__ Pack<T, kEach> take(const void* from, const Share& share, T missing = T()) {
+  const T* const elements = static_cast<const T*>(from) + share.first;
+  if (share.whole) return *reinterpret_cast<const Pack<T, kEach>*>(elements);
+  Pack<T, kEach> taken;
+  for (int i = 0; i < kEach; ++i) taken.at[i] = i < share.count ? elements[i] : missing;
+  return taken;
+}
+
+template <typename T>
+__device__ void put(const Pack<T, kEach>& values, void* to, const Share& share) {
+  T* const elements = static_cast<T*>(to) + share.first;
+  if (share.whole) {
+    *reinterpret_cast<Pack<T, kEach>*>(elements) = values;
+    return;
+  }
+  for (int i = 0; i < kEach; ++i) {  // of a constant count, so that values stay in registers
+    if (i < share.count) elements[i] = values.at[i];
+  }
+}
+
+template <typename T>
+__device__ EightFloats widen(const Pack<T, kEach>& values) {
+  EightFloats wide;
+  for (int i = 0; i < kEach; ++i) wide.at[i] = widen(values.at[i]);
+  return wide;
+}
+
+template <typename T>
+__device__ Pack<T, kEach> rounded_to_nearest(const EightFloats& values) {
+  Pack<T, kEach> out;
+  for (int i = 0; i < kEach; ++i) out.at[i] = rounded<T>(values.at[i]);
+  return out;
+}
+
+// Random bits for a thread's elements, of which weights take the upper half and second moments the lower one.
+struct Draws {
+  unsigned bits[kEach];
+};
+
+__device__ inline Draws draw_for(const Share& share, const cpu::DrawStream& stream) {
+  const unsigned added = cpu::added_for(stream, share.first), low = static_cast<unsigned>(share.first);
+  Draws draws;
+  for (int i = 0; i < kEach; ++i) draws.bits[i] = cpu::draw(stream.first, added, low + i);
+  return draws;
+}
+
+__device__ inline Pack<BFloat16, kEach> rounded_by_chance(const EightFloats& values, const Draws& draws, int shift) {
+  Pack<BFloat16, kEach> out;
+  for (int i = 0; i < kEach; ++i) {
+    out.at[i] = {cpu::round_stochastically(values.at[i], draws.bits[i] >> shift & 0xffffu)};
+  }
+  return out;
+}
+
+__device__ inline unsigned largest_of_warp(unsigned mine) {
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    const unsigned other = __shfl_xor_sync(0xffffffff, mine, distance);
+    mine = mine > other ? mine : other;
+  }
+  return mine;
+}
+
+// Of dynamic codes; the lowest line counts.
+template <bool kWithSigns>
+struct DecadeLines {
+  float slopes[quant::kDynamicDecades] = {}, offsets[quant::kDynamicDecades] = {};
+  constexpr DecadeLines() {
+    for (int i = 0; i < quant::kDynamicDecades; ++i) {
+      const quant::DynamicLine line = quant::line_of_decade(i, kWithSigns);
+      slopes[i] = static_cast<float>(line.slope);
+      offsets[i] = static_cast<float>(line.offset);
+    }
+  }
+};
+
+// As quantize_sixteen of quant/dynamic_lanes.h, of one fraction. zero: the code of 0.
+template <bool kWithSigns>
+__device__ uint8_t nearest_code(float fraction, const float* midpoints, int zero) {
+  constexpr DecadeLines<kWithSigns> kLines;
+  const float magnitude = fmaxf(kWithSigns ? fabsf(fraction) : fraction, quant::kSmallestDynamic);  // also for NaN
+  float place = fmaf(kLines.slopes[0], magnitude, kLines.offsets[0]);
+  for (int i = 1; i < quant::kDynamicDecades; ++i) {
+    place = fminf(place, fmaf(kLines.slopes[i], magnitude, kLines.offsets[i]));
+  }
+  const int last = 254 - zero, estimate = static_cast<int>(place), rank = estimate < last ? estimate : last;
+  // Bits have the order of magnitudes. Halfway between two codes the lower one is taken: of negative values that of the
+  // larger magnitude.
+  const unsigned negative = kWithSigns ? __float_as_uint(fraction) >> 31 : 0;
+  const bool beyond = __float_as_uint(magnitude) + negative > __float_as_uint(midpoints[zero + rank]);
+  const int steps = beyond ? rank + 1 : rank, code = negative != 0 ? zero - steps : zero + steps;
+  return static_cast<uint8_t>(code > 0 ? code : 0);
+}
+
+// A block of codes and their scale, of which each thread of a warp has its share.
+template <bool kWithSigns>
+struct Codes {
+  Pack<uint8_t, kEach> codes;
+  float scale;
+
+  // The code of 0 for what is missing: it is no block's largest magnitude.
+  __device__ void load(const uint8_t* from, const float* scales, const Share& share, int zero) {
+    codes = take(from, share, static_cast<uint8_t>(zero));
+    scale = share.count > 0 ? scales[share.first / quant::kDynamicBlock] : 0;
+  }
+  __device__ EightFloats widen(const float* table) const {
+    EightFloats wide;
+    for (int i = 0; i < kEach; ++i) wide.at[i] = __fmul_rn(table[codes.at[i]], scale);
+    return wide;
+  }
+  __device__ static void store(const EightFloats& values, const float* midpoints, int zero, uint8_t* to, float* scales,
+                               const Share& share) {
+    unsigned largest = 0;
+    for (int i = 0; i < kEach; ++i) {
+      const unsigned magnitude = __float_as_uint(values.at[i]) & 0x7fffffffu;
+      largest = magnitude > largest ? magnitude : largest;
+    }
+    const float scale = quant::magnitude_of_bits(largest_of_warp(largest)), reciprocal = scale > 0 ? 1 / scale : 0;
+    Pack<uint8_t, kEach> codes;
+    for (int i = 0; i < kEach; ++i) {
+      codes.at[i] = nearest_code<kWithSigns>(values.at[i] * reciprocal, midpoints, zero);
+    }
+    put(codes, to, share);
+    if (threadIdx.x % kWarp == 0 && share.count > 0) scales[share.first / quant::kDynamicBlock] = scale;
+  }
+};
+
+// Both moments as numbers of their own.
+template <typename Moment>
+struct Moments {
+  Pack<Moment, kEach> first, second;
+
+  __device__ explicit Moments(const MixedAdamWArguments&) {}
+  __device__ static bool draws() { return sizeof(Moment) == sizeof(BFloat16); }
+  __device__ void load(const UpdatedParameter& parameter, const Share& share) {
+    first = take<Moment>(parameter.moments.first.data, share);
+    second = take<Moment>(parameter.moments.second.data, share);
+  }
+  __device__ EightFloats first_values() const { return widen(first); }
+  __device__ EightFloats second_values() const { return widen(second); }
+  __device__ void store(const EightFloats& new_first, const EightFloats& new_second, const Draws& draws,
+                        const UpdatedParameter& parameter, const Share& share) const {
+    put(rounded_to_nearest<Moment>(new_first), parameter.moments.first.data, share);
+    put(round_second(new_second, draws, Moment()), parameter.moments.second.data, share);
+  }
+
+ private:
+  __device__ static EightFloats round_second(const EightFloats& values, const Draws&, float) { return values; }
+  __device__ static Pack<BFloat16, kEach> round_second(const EightFloats& values, const Draws& draws, BFloat16) {
+    return rounded_by_chance(values, draws, 0);
+  }
+};
+
+struct SharedTable {
+  float values[256], midpoints[256];
+  int zero;
+
+  __device__ void fill(const DynamicTable& table) {
+    values[threadIdx.x] = table.values_256[threadIdx.x];
+    if (threadIdx.x < 255) midpoints[threadIdx.x] = table.midpoints_255[threadIdx.x];
+    if (threadIdx.x == 0) zero = table.zero;
+  }
+};
+static_assert(kUpdateThreads == 256, "each fills in one number of a table");
+
+// Both as codes.
+template <>
+struct Moments<uint8_t> {
+  const SharedTable *first_table, *second_table;
+  Codes<true> first;
+  Codes<false> second;
+
+  // All threads of a block.
+  __device__ explicit Moments(const MixedAdamWArguments& arguments) {
+    __shared__ SharedTable tables[2];
+    tables[0].fill(arguments.first_table);
+    tables[1].fill(arguments.second_table);
+    __syncthreads();
+    first_table = &tables[0];
+    second_table = &tables[1];
+  }
+  __device__ static bool draws() { return false; }
+  __device__ void load(const UpdatedParameter& parameter, const Share& share) {
+    first.load(parameter.codes.first_codes, parameter.codes.first_scales, share, first_table->zero);
+    second.load(parameter.codes.second_codes, parameter.codes.second_scales, share, second_table->zero);
+  }
+  __device__ EightFloats first_values() const { return first.widen(first_table->values); }
+  __device__ EightFloats second_values() const { return second.widen(second_table->values); }
+  // All threads of a warp.
+  __device__ void store(const EightFloats& new_first, const EightFloats& new_second, const Draws&,
+                        const UpdatedParameter& parameter, const Share& share) const {
+    const auto& [first_codes, first_scales, second_codes, second_scales] = parameter.codes;
+    first.store(new_first, first_table->midpoints, first_table->zero, first_codes, first_scales, share);
+    second.store(new_second, second_table->midpoints, second_table->zero, second_codes, second_scales, share);
+  }
+};
+
+__device__ inline Pack<float, kEach> new_weights(const EightFloats& values, const Draws&, bool, float) {
+  return values;
+}
+__device__ inline Pack<BFloat16, kEach> new_weights(const EightFloats& values, const Draws& draws, bool stochastic,
+                                                    BFloat16) {
+  return stochastic ? rounded_by_chance(values, draws, 16) : rounded_to_nearest<BFloat16>(values);
+}
+
+// The chunk that blockIdx counts.
+struct Chunk {
+  const UpdatedParameter& parameter;
+  int64_t first, end;
+};
+__device__ inline Chunk chunk_of(const MixedAdamWArguments& arguments) {
+  int place = 0;
+  unsigned before = 0;
+  while (blockIdx.x >= arguments.chunks_end[place]) before = arguments.chunks_end[place++];
+  const UpdatedParameter& parameter = arguments.parameters[place];
+  const int64_t first = (blockIdx.x - before) * kUpdateChunk, end = first + kUpdateChunk;
+  return {parameter, first, end < parameter.elements ? end : parameter.elements};
+}
+
+template <typename Weight>
+__device__ bool whole_accesses(const UpdatedParameter& parameter) {
+  const auto begins =
+      reinterpret_cast<uintptr_t>(parameter.weights.stored.data) | reinterpret_cast<uintptr_t>(parameter.gradient.data);
+  return begins % sizeof(Pack<Weight, kEach>) == 0;
+}
+
+// Moment: float, BFloat16, or uint8_t for codes. The optimizer's own tensors begin where any access may.
+template <typename Weight, typename Moment>
+__global__ void mixed_adamw(const __grid_constant__ MixedAdamWArguments arguments) {
+  const Chunk chunk = chunk_of(arguments);
+  const UpdatedParameter& parameter = chunk.parameter;
+  const bool aligned = whole_accesses<Weight>(parameter),
+             from_masters = parameter.weights.masters != nullptr && !parameter.weights.masters_unset;
+  const float factor = arguments.factor == nullptr ? 1 : *arguments.factor,
+              keep = parameter.decays ? arguments.keep : 1;
+  Moments<Moment> moments(arguments);
+  for (int64_t start = chunk.first; start < chunk.end; start += kUpdateThreads * kEach) {
+    const int64_t first = start + threadIdx.x * kEach, left = chunk.end - first;
+    const int count = left >= kEach ? kEach : left > 0 ? static_cast<int>(left) : 0;
+    const Share share = {first, count, aligned && count == kEach};
+    const Pack<Weight, kEach> stored = take<Weight>(parameter.weights.stored.data, share);
+    const Pack<Weight, kEach> gradient = take<Weight>(parameter.gradient.data, share);
+    moments.load(parameter, share);
+    EightFloats weights = from_masters ? take<float>(parameter.weights.masters, share) : widen(stored);
+    EightFloats m = moments.first_values(), v = moments.second_values();
+    for (int i = 0; i < kEach; ++i) {
+      const float g = __fmul_rn(widen(gradient.at[i]), factor);
+      m.at[i] = fmaf(arguments.change1, g - m.at[i], m.at[i]);
+      v.at[i] = fmaf(arguments.beta2, v.at[i], arguments.change2 * g * g);
+      const float root = __fdividef(sqrtf(v.at[i]), arguments.root_second) + arguments.epsilon;
+      weights.at[i] = fmaf(keep, weights.at[i], -__fdividef(arguments.rate * m.at[i], root));
+    }
+    Draws draws = {};
+    if (parameter.weights.stochastic || Moments<Moment>::draws()) draws = draw_for(share, parameter.draws);
+    if (parameter.weights.masters != nullptr) put(weights, parameter.weights.masters, share);
+    put(new_weights(weights, draws, parameter.weights.stochastic, Weight()), parameter.weights.stored.data, share);
+    moments.store(m, v, draws, parameter, share);
+  }
+}
+
+}  // namespace fathom::ops::cuda

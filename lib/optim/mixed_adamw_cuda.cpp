@@ -1,0 +1,58 @@
+// AdamW in several types by the kernel for GPUs, which takes all parameters at once and nothing besides.
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
+
+#include "optim/mixed_adamw.h"
+
+namespace fathom::optim {
+
+ops::UpdatedParameter MixedAdamW::updated(size_t index, const at::Tensor& gradient) const {
+  const Entry& entry = entries_[index];
+  ops::UpdatedParameter parameter;
+  parameter.weights = stored_weights(entry);
+  parameter.gradient = ops::rows(gradient);
+  if (entry.first.scales.defined()) {
+    parameter.codes = quantized_moments(entry);
+  } else {
+    parameter.moments = stored_moments(entry);
+  }
+  parameter.draws = cpu::draw_stream(options_.seed, steps(), static_cast<int64_t>(index));
+  parameter.elements = entry.parameter.numel();
+  parameter.decays = entry.decays;
+  return parameter;
+}
+
+void MixedAdamW::update_by_cuda_kernel(double learning_rate, const at::Tensor& gradient_factor) const {
+  ops::MixedAdamWUpdate update;
+  update.step = adamw_step(options_.update, steps(), learning_rate, options_.update.weight_decay);
+  if (gradient_factor.defined()) update.factor = gradient_factor.const_data_ptr<float>();
+  const auto device_table = [](const Table& table) -> ops::DynamicTable {
+    if (!table.values_256.defined()) return {};
+    const int zero = static_cast<int>(table.zero);
+    return {table.values_256.const_data_ptr<float>(), table.borders_255.const_data_ptr<float>(), zero};
+  };
+  update.first = device_table(tables_.first);
+  update.second = device_table(tables_.second);
+
+  std::vector<ops::UpdatedParameter> parameters;
+  std::vector<c10::IValue> traffic;
+  const auto launch = [&] {
+    const at::Tensor& any = entries_.front().parameter;
+    RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);
+    ops::check_launch("mixed_adamw", options_.cuda_kernels->mixed_adamw(
+                                         update, parameters.data(), static_cast<int64_t>(parameters.size()),
+                                         any.is_cuda() ? ops::current_stream(any) : nullptr));
+    parameters.clear();
+    traffic.clear();
+  };
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const at::Tensor& parameter = entries_[i].parameter;
+    const at::Tensor gradient = parameter.grad().to(parameter.scalar_type()).contiguous();
+    parameters.push_back(updated(i, gradient));
+    add_traffic(entries_[i], gradient, traffic);
+    if (!gradient.is_same(parameter.grad())) launch();  // one copy at a time
+  }
+  if (!parameters.empty()) launch();
+}
+
+}  // namespace fathom::optim

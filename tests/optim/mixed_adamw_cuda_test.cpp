@@ -1,0 +1,186 @@
+// AdamW in several types by fathom's CUDA kernel, played on the CPU thread by thread, against the CPU's own kernel.
+#include "tests/ops/cuda_on_cpu.h"
+
+// Its sources, with what stands above for CUDA.
+#include "ops/cuda/launch.cu"
+// After them:
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "optim/mixed_adamw.h"
+
+namespace fathom::optim {
+namespace {
+
+using config::MasterWeights;
+using footprint::MomentStorage;
+
+// How a run keeps its parameters.
+struct Kind {
+  const char* name;
+  at::ScalarType weights;
+  MomentStorage moments;
+  MasterWeights masters;
+};
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+// The same run by either kernel.
+struct SmallRun {
+  SmallRun(const Kind& kind, const std::vector<int64_t>& sizes, bool on_gpu, int64_t skipped = 0) {
+    at::manual_seed(3);
+    std::vector<OptimizedParameter> optimized;
+    for (const int64_t elements : sizes) {
+      parameters.push_back(at::randn({elements + skipped}).to(kind.weights).narrow(0, skipped, elements));
+      parameters.back().set_requires_grad(true);
+      optimized.push_back({std::to_string(parameters.size()), parameters.back(), parameters.size() % 2 == 0});
+    }
+    MixedAdamWOptions options{{0.8, 0.95, 1e-6, 0.1}, kind.moments, kind.masters, 5};
+    if (on_gpu) options.cuda_kernels = fathom_cuda_kernels();
+    optimizer = std::make_unique<MixedAdamW>(optimized, options, nullptr);
+  }
+
+  void step(int index, const at::Tensor& factor = {}) const {
+    at::manual_seed(100 + index);
+    for (const at::Tensor& parameter : parameters) {
+      // Of many magnitudes, so that all decades of codes occur.
+      const at::Tensor spread = at::randn(parameter.sizes()).mul(2).exp();
+      parameter.mutable_grad() = (at::randn(parameter.sizes()) * spread).to(parameter.scalar_type());
+    }
+    optimizer->step(0.01, factor);
+  }
+  std::vector<at::Tensor> everything() const {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& parameter : parameters) all.push_back(parameter.detach());
+    for (const auto& [name, tensor] : optimizer->state()) all.push_back(tensor);
+    return all;
+  }
+
+  std::vector<at::Tensor> parameters;
+  std::unique_ptr<MixedAdamW> optimizer;
+};
+
+// NaN is NaN.
+void expect_same_bits(const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {
+  const at::Tensor same = actual.eq(expected).logical_or(actual.isnan().logical_and(expected.isnan()));
+  EXPECT_TRUE(same.all().item<bool>()) << what << ": " << same.logical_not().sum().item<int64_t>() << " of "
+                                       << same.numel() << " differ";
+}
+
+void expect_same_bits(const SmallRun& ours, const SmallRun& theirs) {
+  const std::vector<at::Tensor> actual = ours.everything(), expected = theirs.everything();
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const size_t count = ours.parameters.size();
+    expect_same_bits(actual[i], expected[i], i < count ? std::to_string(i) : ours.optimizer->state()[i - count].first);
+  }
+}
+
+class MixedAdamWOnCuda : public testing::TestWithParam<Kind> {};
+
+TEST_P(MixedAdamWOnCuda, HasTheBitsOfTheCpusKernel) {
+  for (const at::Tensor& factor : {at::Tensor(), at::scalar_tensor(0.25, at::kFloat)}) {
+    const std::vector<int64_t> sizes = {1, 255, 256, 257, 4096, 4096 + 3, 5973};
+    const SmallRun ours(GetParam(), sizes, true), theirs(GetParam(), sizes, false);
+    for (int step = 0; step < 3; ++step) {
+      ours.step(step, factor);
+      theirs.step(step, factor);
+    }
+    expect_same_bits(ours, theirs);
+  }
+}
+
+// More than one chunk, and where no wide access may begin.
+TEST_P(MixedAdamWOnCuda, TakesLargeParametersAndUnalignedOnes) {
+  for (const int64_t skipped : {0, 1}) {
+    const std::vector<int64_t> sizes = {2 * ops::cuda::kUpdateChunk + 777};
+    const SmallRun ours(GetParam(), sizes, true, skipped), theirs(GetParam(), sizes, false, skipped);
+    for (int step = 0; step < 2; ++step) {
+      ours.step(step);
+      theirs.step(step);
+    }
+    expect_same_bits(ours, theirs);
+  }
+}
+
+TEST_P(MixedAdamWOnCuda, KeepsWhatIsNotFiniteAsTheCpuDoes) {
+  const SmallRun ours(GetParam(), {5000, 100}, true), theirs(GetParam(), {5000, 100}, false);
+  for (const SmallRun* run : {&ours, &theirs}) {
+    run->step(0);
+    at::Tensor gradient = run->parameters[0].grad();
+    gradient[300] = NAN;
+    gradient[1000] = INFINITY;
+    gradient.narrow(0, 2048, 256).zero_();
+    run->optimizer->step(0.01);
+  }
+  // Codes of a block whose scale is NaN are none.
+  for (size_t i = 0; i < ours.parameters.size(); ++i) {
+    expect_same_bits(ours.parameters[i], theirs.parameters[i], std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MixedAdamWOnCuda,
+    testing::Values(Kind{"8bit", at::kFloat, MomentStorage::k8bit, MasterWeights::kNone},
+                    Kind{"8bit_bf16", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kNone},
+                    Kind{"8bit_masters", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kFp32},
+                    Kind{"8bit_stochastic", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kStochastic},
+                    Kind{"bf16", at::kFloat, MomentStorage::kBf16, MasterWeights::kNone},
+                    Kind{"bf16_bf16", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kNone},
+                    Kind{"masters", at::kBFloat16, MomentStorage::kFp32, MasterWeights::kFp32},
+                    Kind{"stochastic", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kStochastic}),
+    [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
+
+// More than one launch has room for.
+TEST(MixedAdamWByCudaKernel, TakesManyParameters) {
+  const Kind kind = {"", at::kFloat, MomentStorage::kBf16, MasterWeights::kNone};
+  const std::vector<int64_t> sizes(ops::cuda::kParametersAtOnce + 2, 9);
+  const SmallRun ours(kind, sizes, true), theirs(kind, sizes, false);
+  ours.step(0);
+  EXPECT_EQ(played_blocks, 2);
+  theirs.step(0);
+  expect_same_bits(ours, theirs);
+}
+
+TEST(MixedAdamWByCudaKernel, TakesGradientsThatLieOtherwise) {
+  const Kind kind = {"", at::kFloat, MomentStorage::k8bit, MasterWeights::kNone};
+  const SmallRun ours(kind, {5120, 9}, true), theirs(kind, {5120, 9}, false);
+  for (const SmallRun* run : {&ours, &theirs}) {
+    at::manual_seed(1);
+    for (const at::Tensor& parameter : run->parameters) {
+      parameter.mutable_grad() = at::randn({parameter.numel(), 2}).select(1, 0);
+    }
+    run->optimizer->step(0.01);
+  }
+  expect_same_bits(ours, theirs);
+}
+
+// All numbers of FP32 from the smallest that is no 0 to 1, a share of them: that of the CPU, by the same borders.
+TEST(MixedAdamWByCudaKernel, TakesTheNearestCode) {
+  const auto check = [](const quant::DynamicMap& map, float fraction) {
+    const float values[2] = {fraction, 1};
+    uint8_t expected[2];
+    quant::quantize_dynamic(map, values, 2, expected);
+    const uint8_t code = map.with_signs ? ops::cuda::nearest_code<true>(fraction, map.midpoints.data(), map.zero)
+                                        : ops::cuda::nearest_code<false>(fraction, map.midpoints.data(), map.zero);
+    return code == expected[0];
+  };
+  int64_t wrong = 0;
+  for (const quant::DynamicMap* map : {&quant::kSignedDynamic, &quant::kUnsignedDynamic}) {
+    for (uint32_t bits = 0; bits <= 0x3f800000u; bits += 997) {
+      const auto fraction = std::bit_cast<float>(bits);
+      wrong += check(*map, fraction) ? 0 : 1;
+      if (map->with_signs) wrong += check(*map, -fraction) ? 0 : 1;
+    }
+    for (const float midpoint : map->midpoints) {
+      for (const float near : {std::nextafter(midpoint, -2.0f), midpoint, std::nextafter(midpoint, 2.0f)}) {
+        if (near <= 1) wrong += check(*map, near) ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace fathom::optim
