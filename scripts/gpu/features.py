@@ -31,6 +31,13 @@ SMALL = {
     "pure BF16, FP32 masters": ["dtype=bfloat16", "master_weights=fp32"],
     "pure BF16, stochastic": ["dtype=bfloat16", "master_weights=stochastic"],
     "pure BF16, stochastic, adamw_8bit": ["dtype=bfloat16", "master_weights=stochastic", "optim=adamw_8bit"],
+    "pure BF16, stochastic, adamw_8bit, own kernels": [
+        "dtype=bfloat16",
+        "master_weights=stochastic",
+        "optim=adamw_8bit",
+        OWN,
+    ],
+    "pure BF16, FP32 masters, own kernels": ["dtype=bfloat16", "master_weights=fp32", OWN],
     "BF16 autocast, adamw_8bit": ["bf16=true", "optim=adamw_8bit"],
     "BF16 autocast, adamw_bf16": ["bf16=true", "optim=adamw_bf16"],
     "BF16 autocast, lion": ["bf16=true", "optim=lion"],
@@ -71,6 +78,11 @@ LARGE = {
         "llama-3.1-8b",
         1,
         ["dtype=bfloat16", "master_weights=stochastic", "optim=adamw_8bit", "gradient_checkpointing=true"],
+    ),
+    "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, own kernels, 1 × 2,048": (
+        "llama-3.1-8b",
+        1,
+        ["dtype=bfloat16", "master_weights=stochastic", "optim=adamw_8bit", "gradient_checkpointing=true", OWN],
     ),
 }
 FAMILIES = {

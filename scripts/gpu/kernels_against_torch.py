@@ -10,6 +10,7 @@ import json
 import sys
 
 import torch
+from mixed_adamw import STORAGES, MixedAdamW
 
 IGNORED = -100
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 8e-3}  # rounded once; relative to the norm
@@ -50,6 +51,7 @@ FUNCTIONS = {
     "swiglu_backward": [Rows, Rows, Rows, Rows, Rows, INT64, POINTER],
     "cross_entropy": [Rows, POINTER, INT64, FLOAT, POINTER, INT64, INT64, POINTER],
     "dequantize": [ctypes.POINTER(CodedMatrix), Rows, POINTER],
+    "mixed_adamw": [POINTER, POINTER, INT64, POINTER],
 }
 
 
@@ -68,6 +70,7 @@ def open_kernels(library, device, waits=True):
             if device == "cuda" and waits:
                 torch.cuda.synchronize()
 
+        call.queue = function
         return call
 
     return {
@@ -220,6 +223,14 @@ class Check:
             what = f"dequantize {name}, {count:,} × {columns:,}" + ("" if aligned else ", unaligned")
             self.rows.append({"what": f"{what}, {word(dtype)}", "difference": wrong.float().mean().item(), "allowed": 0})
 
+    def mixed_adamw(self, storage, sizes):
+        update = MixedAdamW(storage, sizes, self.device)
+        expected = update.expected()
+        update.call(self.kernels["mixed_adamw"])
+        for name, found, allowed in update.differences(expected):
+            what = f"AdamW, {storage.title}, of {len(sizes)} parameters: {name}"
+            self.rows.append({"what": what, "difference": found, "allowed": allowed})
+
 
 def bandwidth(kernels, dtype, name, count, columns, matrices=4, times=40):
     """Of dequantizing one matrix after the other, so many that no cache holds them."""
@@ -269,7 +280,13 @@ def main():
                 check.dequantize(dtype, name, count, columns)
     fast = open_kernels(library, device, waits=False)
     reached = [bandwidth(fast, dtype, name, 14336, 4096) for dtype in TOLERANCE for name in FORMATS if large]
-    print(json.dumps({"torch": torch.__version__, "rows": check.rows, "bandwidth": reached}))
+    for storage in STORAGES:
+        check.mixed_adamw(storage, [1, 255, 256, 257, 4096 + 3, *[1000 * 1000 + 1] * large])
+        check.mixed_adamw(storage, [7, 300] * 20)  # more than one launch takes
+    queue = check.kernels["mixed_adamw"].queue
+    timings = [MixedAdamW(storage, [25_000_000] * 4, device).timing(queue) for storage in STORAGES * large]
+    found = {"torch": torch.__version__, "rows": check.rows, "bandwidth": reached, "timings": timings}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

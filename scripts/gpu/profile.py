@@ -36,6 +36,7 @@ def rows():
         "llama-3.1-8b, LoRA, NF4 base",
         "llama-3.1-8b, LoRA, NF4 base, own kernels",
         "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, 1 × 2,048",
+        "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, own kernels, 1 × 2,048",
         "llama-3.2-1b, pure BF16, own kernels",
     ]
     for title in wanted:
