@@ -15,6 +15,7 @@
 #define __global__
 #define __shared__ static
 #define __grid_constant__
+#define __launch_bounds__(threads, blocks)
 
 struct dim3 {
   dim3(unsigned count = 1) : x(count) {}
@@ -45,7 +46,6 @@ inline unsigned __shfl_xor_sync(unsigned, unsigned value, int distance) {
 }
 
 inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fdividef(float a, float b) { return a / b; }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
 inline float __fmul_rn(float a, float b) { return a * b; }
