@@ -31,9 +31,9 @@ std::vector<Key> model_keys() {
              "flash: memory grows with the sequence; math: with its square."),
       choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
       flag("cuda_kernels", &RunConfig::cuda_kernels,
-           "On a GPU: fathom's own kernels for rotary positions, SwiGLU, the loss and dequantizing. docs/gpu.md says "
-           "where "
-           "they were verified."),
+           "On a GPU: fathom's own kernels for rotary positions, SwiGLU, the loss, dequantizing and AdamW in mixed "
+           "types. "
+           "docs/gpu.md says where they were verified."),
       integer("num_threads", &RunConfig::num_threads, kThreads,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
       size("memory_budget", &RunConfig::memory_budget, "no bound",

@@ -173,6 +173,26 @@ TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {
   }
 }
 
+TEST_F(PhantomTrain, UpdatesByItsOwnKernelAsPlanned) {
+  if (!std::filesystem::exists(std::filesystem::path(FATHOM_PROGRAM).parent_path() / "lib/libfathom_cuda_kernels.so")) {
+    GTEST_SKIP() << "built without CUDA kernels";
+  }
+  write_run(1);
+  for (const std::string settings :
+       {"optim=adamw_8bit", "optim=adamw_bf16", "dtype=bfloat16 master_weights=fp32",
+        "optim=adamw_8bit dtype=bfloat16 master_weights=stochastic", "dtype=bfloat16 master_weights=stochastic"}) {
+    SCOPED_TRACE(settings);
+    const Outcome outcome =
+        run("train run.yaml --phantom-gpu H100 max_steps=2 cuda_kernels=true " + settings, "FATHOM_PHANTOM_LOG=1 ");
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    EXPECT_THAT(outcome.errors, ContainsRegex("fathom3ops4cuda11mixed_adamw.*: swallowed"));
+    EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
+    const Json states = memory().at("components").at("optimizer_states");
+    EXPECT_EQ(states.at("analytic"), states.at("measured"));
+    std::filesystem::remove_all(folder_ / "out");
+  }
+}
+
 TEST_F(PhantomTrain, ItsOwnKernelsAreForGpus) {
   write_run(0);
   const Outcome refused = run("train run.yaml device=cpu cuda_kernels=true");
