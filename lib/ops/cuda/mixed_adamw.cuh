@@ -10,8 +10,9 @@
 namespace fathom::ops::cuda {
 
 constexpr int kWarp = 32, kUpdateThreads = 256;
-constexpr int kEach = 8;                                               // elements that a thread updates at a time
-constexpr int64_t kUpdateChunk = int64_t{8} * kUpdateThreads * kEach;  // all that a block of threads updates
+constexpr int64_t kEach = 8;                           // elements that a thread updates at a time
+constexpr int64_t kEachTime = kUpdateThreads * kEach;  // those of a block of threads
+constexpr int64_t kUpdateChunk = 8 * kEachTime;        // all that a block of threads updates
 static_assert(kWarp * kEach == quant::kDynamicBlock, "a warp has a block of codes");
 
 using EightFloats = Pack<float, kEach>;
@@ -293,9 +294,9 @@ __global__ void __launch_bounds__(kUpdateThreads, 4)
   const float factor = arguments.factor == nullptr ? 1 : *arguments.factor,
               keep = parameter.decays ? arguments.keep : 1;
   Moments<Moment> moments(arguments);
-  for (int64_t start = chunk.first; start < chunk.end; start += kUpdateThreads * kEach) {
+  for (int64_t start = chunk.first; start < chunk.end; start += kEachTime) {
     const int64_t first = start + threadIdx.x * kEach, left = chunk.end - first;
-    const int count = left >= kEach ? kEach : left > 0 ? static_cast<int>(left) : 0;
+    const auto count = static_cast<int>(left >= kEach ? kEach : left > 0 ? left : 0);
     const Share share = {first, count, aligned && count == kEach};
     const Pack<Weight, kEach> stored = take<Weight>(parameter.weights.stored.data, share);
     const Pack<Weight, kEach> gradient = take<Weight>(parameter.gradient.data, share);
