@@ -73,6 +73,17 @@ LARGE = {
     "llama-3.1-8b, LoRA, INT8 base": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_8bit=true"]),
     "llama-3.1-8b, LoRA, NF4 base": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_4bit=true"]),
     "llama-3.1-8b, LoRA, NF4 base, own kernels": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_4bit=true", OWN]),
+    "llama-3.1-8b, LoRA, autocast, BF16 base, own kernels": ("llama-3.1-8b", 2, [*LORA_BF16, "bf16=true", OWN]),
+    "llama-3.1-8b, LoRA, autocast, NF4 base, own kernels": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_BF16, "bf16=true", "load_in_4bit=true", OWN],
+    ),
+    "llama-3.1-8b, LoRA, autocast, INT8 base, own kernels": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_BF16, "bf16=true", "load_in_8bit=true", OWN],
+    ),
     "llama-3.1-8b, LoRA, FP8 base": ("llama-3.1-8b", 2, [*LORA_BF16, "load_in_fp8=true"]),
     "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, 1 × 2,048": (
         "llama-3.1-8b",

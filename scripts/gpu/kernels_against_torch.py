@@ -10,14 +10,10 @@ import json
 import sys
 
 import torch
-from mixed_adamw import STORAGES, MixedAdamW
+from mixed_adamw import STORAGES, MixedAdamW, Rows
 
 IGNORED = -100
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 8e-3}  # rounded once; relative to the norm
-
-
-class Rows(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("type", ctypes.c_int)]
 
 
 class CodedMatrix(ctypes.Structure):

@@ -48,7 +48,6 @@ inline unsigned __shfl_xor_sync(unsigned, unsigned value, int distance) {
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
-inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 
 // How many blocks the last launch had, and with how many threads.
