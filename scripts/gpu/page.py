@@ -45,7 +45,12 @@ def parity(records):
         + [f"{r['allowed']:.0e}" if "allowed" in r else "—", verdict(r)]
         for r in records.values()
     ]
-    return table([":", "largest difference", "allowed", ":verdict"], rows)
+    timed = [row for r in records.values() for row in r.get("bandwidth", []) + r.get("timings", [])]
+    lines = table([":", "largest difference", "allowed", ":verdict"], rows)
+    if not timed:
+        return lines
+    figures = [[row["what"], f"{row['ms']:.3f}", f"{row['GB/s']:,.0f}"] for row in timed]
+    return [*lines, "Kernels by themselves, one launch after the other:", "", *table([":", "ms", "GB/s"], figures)]
 
 
 def part_cells(part):
