@@ -282,6 +282,12 @@ std::vector<ParameterSpec> parameter_specs(const Architecture& architecture) {
   return specs.take();
 }
 
+int64_t unit_of(const ParameterSpec& spec, const Architecture& architecture) {
+  if (spec.layer != ParameterSpec::kNoLayer) return spec.layer + 1;
+  const bool last = spec.role == Role::kHead || spec.module() == architecture.names().norm;
+  return last ? architecture.num_hidden_layers() + 1 : 0;
+}
+
 int64_t parameter_count(const Architecture& architecture) {
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(architecture)) {

@@ -195,4 +195,8 @@ int64_t parameter_count(const Architecture& architecture);
 // Of these, those that one token is multiplied with or looked up in: of experts, those that a router chooses for it.
 int64_t active_parameter_count(const Architecture& architecture);
 
+// The unit of a model that a parameter belongs to (model/units.h): 0 of the embeddings and what else comes before the
+// layers, n + 1 of layer n, and the last of the last norm and an untied head.
+int64_t unit_of(const ParameterSpec& spec, const Architecture& architecture);
+
 }  // namespace fathom::arch

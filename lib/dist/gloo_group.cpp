@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <optional>
@@ -263,6 +264,7 @@ class GlooGroup final : public Group {
 
 std::unique_ptr<Group> join(const launch::Processes& processes, Milliseconds timeout) {
   FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // without c10d's own lines, with backtraces
+  std::signal(SIGPIPE, SIG_IGN);             // a connection that another rank has closed is an error that is told
   try {
     return std::make_unique<GlooGroup>(processes, timeout);
   } catch (const Error&) {

@@ -111,7 +111,8 @@ void ShardedParameters::close() {
 }
 
 void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
-  if (by_storage_.at(tensor.storage().unsafeGetStorageImpl())->fill(tensor, from)) return;
+  Run& run = *by_storage_.at(tensor.storage().unsafeGetStorageImpl());
+  if (!run.is_there() && run.fill(tensor, from)) return;
   open(tensor);
   tensor.detach().copy_(from);
 }

@@ -18,12 +18,6 @@ void seed_generator(at::Device device, uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
-int64_t unit_of(const arch::ParameterSpec& spec, const arch::Architecture& architecture) {
-  if (spec.layer != arch::ParameterSpec::kNoLayer) return spec.layer + 1;
-  const bool last = spec.role == arch::Role::kHead || spec.module() == architecture.names().norm;
-  return last ? architecture.num_hidden_layers() + 1 : 0;
-}
-
 }  // namespace
 
 ModelParameters::ModelParameters(const arch::Architecture& architecture, const ModelOptions& options)
@@ -37,7 +31,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
     if (row.trained && row.spec.layer != arch::ParameterSpec::kNoLayer) {
       layer_trains_[static_cast<size_t>(row.spec.layer)] = true;
     }
-    const int64_t unit = unit_of(row.spec, architecture);
+    const int64_t unit = arch::unit_of(row.spec, architecture);
     if (row.spec.role == arch::Role::kStepSizes) {
       base_.back().name_of_step_sizes = row.spec.name;
       base_.back().quantizer = ops::FakeQuantizer{*options_.parameters.fake_scheme, add(row, unit)};

@@ -2,15 +2,15 @@
 #include "plan/analytic.h"
 
 #include <algorithm>
-#include <cstring>
 #include <initializer_list>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "arch/precision.h"
 #include "base/bytes.h"
+#include "plan/alive.h"
+#include "plan/shares.h"
 #include "plan/standing.h"
 #include "plan/step_operators.h"
 
@@ -20,14 +20,6 @@ namespace {
 using footprint::Bytes;
 using footprint::Tensors;
 using memory::Component;
-
-// A tensor, while it is there.
-struct Alive {
-  const Bytes* tensor;
-  Component component;
-  int64_t layer;  // from 1; 0: it belongs to none
-  int64_t bytes;
-};
 
 struct Place {
   const char *pass, *part;
@@ -44,8 +36,11 @@ class Walk {
   Walk(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
        const Workload& workload)
       : checkpoints_(run.gradient_checkpointing),
-        gradients_stand_(run.num_processes > 1),
-        parameters_(arch::parameter_table(architecture, run)) {
+        gradients_stand_(run.num_processes > 1 && !is_shared(run)),
+        keeps_units_(!run.reshard_after_forward),
+        first_stays_(architecture.tie_word_embeddings || architecture.encoder),
+        parameters_(arch::parameter_table(architecture, run)),
+        shares_(unit_shares(architecture, run, parameters_)) {
     const StepOperators operators(architecture, run, target, parameters_);
     standing_ = standing(architecture, run, target, workload, parameters_);
     loading_ = loading(architecture, run, target, parameters_);
@@ -68,7 +63,7 @@ class Walk {
     play();
     sought_ = peak_;
     play();
-    write_out();
+    analytic_.terms = terms_of(alive_);
     return std::move(analytic_);
   }
 
@@ -89,7 +84,11 @@ class Walk {
     hold_standing(/*of_kernels=*/true);  // workspaces come with the first product
     instant({"start", ""}, {});
     for (const std::vector<BatchOperators>& step : steps_) {
-      for (size_t i = 0; i < step.size(); ++i) micro_batch(step[i], /*later=*/i > 0 || gradients_stand_);
+      for (size_t i = 0; i < step.size(); ++i) {
+        const size_t shares = made_.size();
+        micro_batch(step[i], /*later=*/(i > 0 || gradients_stand_) && shares_.empty());
+        if (i > 0 && !shares_.empty()) release(made_, shares);  // they are there
+      }
       instant({"optimizer step", ""}, {});
       for (const Tensors& moment : updates_) instant({"optimizer step", ""}, {&moment});
       release(made_, 0);
@@ -97,9 +96,30 @@ class Walk {
     for (const BatchOperators& batch : evaluations_) evaluate(batch);
   }
 
+  // The unit that computes, and the one that comes; with `kept` those before them too.
+  void gather(int64_t unit, int64_t next, bool kept = false) {
+    release(gathered_, 0);
+    for (int64_t each = 0; each < std::ssize(shares_); ++each) {
+      const bool stays = each == 0 ? first_stays_ : kept && each < unit;
+      const bool computes = each > 0 && (each == unit || each == next);
+      if (stays || computes) hold(gathered_, shares_[static_cast<size_t>(each)].gathered, 0);
+    }
+  }
+  // The unit's gradients are there, and go to where they are kept; those of the unit before have gone.
+  void reduce(int64_t unit) {
+    if (shares_.empty()) return;
+    release(of_unit_, 0);
+    release(reduced_, 0);
+    hold(reduced_, shares_[static_cast<size_t>(unit)].reduced, 0);
+    hold(made_, shares_[static_cast<size_t>(unit)].gradient, 0);
+  }
+  std::vector<Alive>& gradients() { return shares_.empty() ? made_ : of_unit_; }
+  std::vector<Alive>& of_head() { return first_stays_ && !shares_.empty() ? graph_ : gradients(); }
+
   // later: the gradients are there, and what is made is added to them.
   void micro_batch(const BatchOperators& batch, bool later) {
     const auto layers = static_cast<int64_t>(batch.layers.size());
+    gather(layers, layers + 1, keeps_units_);
     begin(batch.loss, 0);
     hold(graph_, batch.encoder_layers > 0 ? batch.encoder.read : batch.decoder.read, 0);
     for (int64_t layer = 1; layer <= layers; ++layer) {
@@ -126,7 +146,7 @@ class Walk {
     }
     const size_t made = made_.size();
     for (const Tensors& moment : batch.head.footprint.forward) {
-      if (&moment == &batch.head.footprint.forward.back()) hold(made_, batch.head.gradients, 0);
+      if (&moment == &batch.head.footprint.forward.back()) hold(of_head(), batch.head.gradients, 0);
       instant({"forward pass", "the loss"}, {&moment});
     }
     if (later && !batch.head_waits) release(made_, made);
@@ -138,7 +158,9 @@ class Walk {
     } else {
       end();
     }
+    reduce(layers + 1);
     for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) {
+      gather(layer, layer - 1, keeps_units_);
       const Operators& operators = batch.of_layer(layer);
       const size_t graph = graph_.size();
       if (checkpoints_) {
@@ -158,16 +180,21 @@ class Walk {
       }
       if (batch.reads_encoder_first(layer)) {
         hold(graph_, batch.embedded_targets, 0);
-        if (!later) hold(made_, batch.decoder.bias_gradients, 0);
+        if (!later) hold(gradients(), batch.decoder.bias_gradients, 0);
         backward(batch.encoder_norm, 0, {}, later);
       }
+      reduce(layer);
     }
-    if (!later) hold(made_, batch.encoder.bias_gradients, 0);
+    gather(0, 0);
+    if (!later) hold(gradients(), batch.encoder.bias_gradients, 0);
     release(graph_, 0);
     if (batch.trains_embedding) {
       begin({}, 0);
       backward(batch.embedding, 0, {&batch.stack_of(1).stream_gradient}, later);
     }
+    if (batch.trains_embedding) reduce(0);
+    release(gathered_, 0);
+    release(reduced_, 0);
     end();  // of the loss
     if (later) release(made_, made);
   }
@@ -213,7 +240,7 @@ class Walk {
   }
 
   void backward(const Operator& each, int64_t layer, const Beside& beside, bool later) {
-    if (!later) hold(made_, each.gradients, layer);
+    if (!later) hold(gradients(), each.gradients, layer);
     const Tensors *added = later ? &each.gradients : nullptr, *added_with = later ? &each.made_with : nullptr;
     for (const Tensors& moment : each.footprint.backward) {
       instant({"backward pass", each.part, layer},
@@ -239,6 +266,7 @@ class Walk {
     for (int64_t layer = 1; layer <= std::ssize(batch.layers); ++layer) {
       const bool encodes = layer <= batch.encoder_layers, first = layer == 1 || layer == batch.encoder_layers + 1;
       const BatchOperators::Stack& stack = batch.stack_of(layer);
+      gather(layer, layer + 1);
       const Tensors& of_other = encodes ? batch.embedded_targets : batch.encoded;
       const bool holds_sources = encodes ? !first : first && !answers;  // besides the input
       const Tensors* sources = holds_sources ? &batch.embedded_sources : nullptr;
@@ -253,9 +281,11 @@ class Walk {
     }
     const Tensors *stream = answers ? &batch.decoder.checkpoint : nullptr,
                   *encoded = answers ? &batch.encoded : nullptr;
+    gather(std::ssize(batch.layers) + 1, 0);
     for (const Tensors& moment : batch.head.footprint.forward) {
       instant({pass, batch.head.part}, {&moment, stream, encoded});
     }
+    release(gathered_, 0);
     release(kept_, before);
   }
 
@@ -276,7 +306,10 @@ class Walk {
   // What an operator keeps, and its end: the last that began ends first.
   void begin(const Tensors& kept, int64_t layer) {
     begun_.push_back(kept_.size());
-    hold(kept_, kept, layer);
+    for (const Bytes& tensor : kept) {
+      const bool is_copy = tensor.component == Component::kFunctionality;  // of a trained weight under autocast
+      if (!is_copy || shares_.empty()) hold(kept_, tensor, layer);
+    }
   }
   void end() {
     release(kept_, begun_.back());
@@ -309,52 +342,22 @@ class Walk {
       peak_ = instants_;
     }
     if (instants_++ != sought_) return;
-    for (const auto* list : {&kept_, &made_, &graph_, &temporaries})
+    for (const auto* list : {&kept_, &made_, &gathered_, &of_unit_, &reduced_, &graph_, &temporaries})
       alive_.insert(alive_.end(), list->begin(), list->end());
   }
 
-  // Tensors of one name and size as one line, with the number of layers that hold so many of them each.
-  void write_out() {
-    struct Line {
-      const Alive* first;
-      int64_t count = 0;
-      std::set<int64_t> layers = {};
-    };
-    for (const Component component : memory::kComponents) {
-      std::vector<Line> lines;
-      for (const Alive& alive : alive_) {
-        if (alive.component != component) continue;
-        auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
-          return (line.first->layer > 0) == (alive.layer > 0) &&
-                 std::strcmp(line.first->tensor->what, alive.tensor->what) == 0 &&
-                 line.first->tensor->product == alive.tensor->product;
-        });
-        if (same == lines.end()) same = lines.insert(lines.end(), {&alive});
-        same->count += 1;
-        if (alive.layer > 0) same->layers.insert(alive.layer);
-      }
-      for (const Line& line : lines) {
-        auto layers = static_cast<int64_t>(line.layers.size());
-        if (layers > 0 && line.count % layers != 0) layers = 0;
-        const int64_t in_one = layers == 0 ? line.count : line.count / layers;
-        Product product = line.first->tensor->product;
-        if (in_one > 1) product.insert(product.begin(), {in_one, "of"});
-        analytic_.terms.push_back({component, line.first->tensor->what, format_product(product), layers,
-                                   line.count * line.first->bytes, line.first->tensor->source});
-      }
-    }
-  }
-
-  const bool checkpoints_, gradients_stand_;
+  const bool checkpoints_, gradients_stand_, keeps_units_, first_stays_;
   const arch::ParameterTable parameters_;
+  const std::vector<UnitShare> shares_;  // of a model that processes share
   Tensors standing_;
   std::vector<Tensors> loading_, updates_;
   std::vector<std::vector<BatchOperators>> steps_;
   std::vector<BatchOperators> evaluations_;
 
-  std::vector<Alive> kept_, made_;  // for backward passes, the latest last; gradients
-  std::vector<Alive> graph_;        // for the whole backward pass, of a batch or of a layer that runs again
-  std::vector<size_t> begun_;       // where in kept_ what each operator keeps begins
+  std::vector<Alive> kept_, made_;                   // for backward passes, the latest last; gradients
+  std::vector<Alive> gathered_, of_unit_, reduced_;  // units that are there; gradients of one, and of one on its way
+  std::vector<Alive> graph_;   // for the whole backward pass, of a batch or of a layer that runs again
+  std::vector<size_t> begun_;  // where in kept_ what each operator keeps begins
   memory::ComponentBytes now_;
   Analytic analytic_;
   int64_t instants_ = 0, peak_ = 0, sought_ = -1;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "arch/precision.h"
 #include "arch/rotary_frequencies.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "footprint/quantized_part_size.h"
+#include "plan/shares.h"
 #include "plan/workload.h"
 #include "schedule/inputs.h"
 
@@ -103,10 +105,12 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                      "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
                      {{step_sizes, "step sizes"}, {4, "bytes"}},
                      kOfModel}};
+  divide_among_processes(run, moment);
   add_rotary_tables(architecture, longest_sequence(workload), moment);
-  for (footprint::Bytes& state : footprint::state_footprint(run, trained_sizes(parameters), cuda))
-    moment.push_back(std::move(state));
-  if (run.num_processes > 1) add_gradients(run, parameters, moment);
+  Tensors states = footprint::state_footprint(run, trained_sizes(parameters), cuda);
+  divide_among_processes(run, states);
+  std::move(states.begin(), states.end(), std::back_inserter(moment));
+  if (run.num_processes > 1 && !is_shared(run)) add_gradients(run, parameters, moment);
   const auto functionality = [&](const char* what, const char* source, Product product) {
     moment.push_back({what, source, std::move(product), Component::kFunctionality});
   };

@@ -98,6 +98,9 @@ TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
     EXPECT_TRUE(weights("together") == weights("alone"));
     EXPECT_FALSE(weights("alone").empty());
     expect_planned(together, processes);
+    const Json peak = read_json(folder_ / "together/memory.json").at("peak");
+    const auto measured = peak.at("measured").get<double>();
+    EXPECT_NEAR(peak.at("analytic").get<double>(), measured, 0.03 * measured);
   }
 }
 
@@ -190,6 +193,12 @@ TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
   const Outcome idle = run("train run.yaml output_dir=out num_processes=22");
   EXPECT_EQ(idle.status, 2);
   EXPECT_THAT(idle.errors, HasSubstr("22 processes for 21 batches"));
+  const Outcome shared = run("train run.yaml output_dir=out strategy=fsdp");
+  EXPECT_EQ(shared.status, 2);
+  EXPECT_THAT(shared.errors, HasSubstr("one process has no others to share the model with"));
+  const Outcome in_blocks = run("train run.yaml output_dir=out num_processes=2 strategy=fsdp optim=adamw_8bit");
+  EXPECT_EQ(in_blocks.status, 2);
+  EXPECT_THAT(in_blocks.errors, HasSubstr("not adamw_8bit or adafactor with strategy: fsdp"));
   const Outcome gpu = run("estimate run.yaml --gpu H100 num_processes=2");
   EXPECT_EQ(gpu.status, 2);
   EXPECT_THAT(gpu.errors, HasSubstr("several are planned on CPUs alone for now"));

@@ -132,6 +132,7 @@ class GgufFileTest : public testing::Test {
   // The bytes of a file of these.
   std::string file_of(const weights::GgufKeys& keys, const std::vector<Expected>& tensors) const {
     std::vector<weights::GgufTensor> listed;
+    listed.reserve(tensors.size());
     for (const Expected& each : tensors) listed.push_back({each.name, each.values.sizes().vec(), each.type});
     weights::GgufWriter writer(root_ / "expected", keys, listed);
     for (const Expected& each : tensors) {
@@ -248,8 +249,9 @@ TEST_F(GgufFileTest, StacksExperts) {
   for (const char* matrix : {"w1", "w2", "w3"}) {
     std::string all;
     for (int expert = 0; expert < 4; ++expert) {
-      all += in_fp32(
-          stored("model.layers.1.block_sparse_moe.experts." + std::to_string(expert) + "." + matrix + ".weight"));
+      std::string name = "model.layers.1.block_sparse_moe.experts.";
+      name.append(std::to_string(expert)).append(".").append(matrix).append(".weight");
+      all += in_fp32(stored(name));
     }
     EXPECT_NE(content.find(all), std::string::npos) << matrix;
   }

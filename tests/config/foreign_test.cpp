@@ -62,7 +62,6 @@ TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
                           "eval_packing",
                           "deterministic",
                           "metric_for_best_model",
-                          "strategy",
                           "push_to_hub",
                           "hub_model_id",
                           "run_name",

@@ -121,6 +121,21 @@ TEST_F(AloneInItsGroup, GathersAgainForTheBackwardPassAndAddsUpRounds) {
   EXPECT_FALSE(sharded_.shares().back().tensor.grad().defined());
 }
 
+TEST_F(AloneInItsGroup, FillsWhatIsOpenAndWhatIsNot) {
+  const at::NoGradGuard no_gradients;
+  const auto sum_of = [&](int64_t unit) {
+    sharded_.open(weight(unit));
+    return weight(unit).sum().item<double>();
+  };
+  sharded_.fill(weight(0), at::full(weight(0).sizes(), 7.0F));
+  EXPECT_EQ(sum_of(0), 7 * 150);
+  sharded_.fill(weight(0), at::full(weight(0).sizes(), 8.0F));
+  sharded_.close();
+  EXPECT_EQ(sum_of(0), 8 * 150);
+  EXPECT_EQ(sum_of(1), 2 * 155);
+  sharded_.close();
+}
+
 TEST_F(AloneInItsGroup, OpensAndFillsStatesAsItsParameters) {
   std::vector<std::pair<std::string, at::Tensor>> states;
   for (const model::Parameter& share : sharded_.shares()) {

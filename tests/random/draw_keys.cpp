@@ -238,7 +238,7 @@ const std::vector<KeyDraw>& key_draws() {
       // server.
       {"num_processes", [](Draft& draft) { return maybe(draft, 0.05, {"1"}); }},
       {"strategy", [](Draft& draft) { return maybe(draft, 0.05, {"ddp"}); }},
-      {"reshard_after_forward", [](Draft& draft) { return flag(draft, 0.02, false); }},
+      {"reshard_after_forward", [](Draft& draft) { return maybe(draft, 0.005, {"true"}); }},
       {"ddp_timeout",
        [](Draft& draft) {
          return maybe(draft, 0.05, {"60", "120"});

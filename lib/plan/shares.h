@@ -1,0 +1,30 @@
+// Of a model that processes share (strategy: fsdp): what comes and goes on one of them, unit by unit.
+#pragma once
+
+#include <vector>
+
+#include "arch/parameter_table.h"
+#include "config/run_config.h"
+#include "footprint/footprint.h"
+
+namespace fathom::plan {
+
+// Of a unit as model/units.h has it.
+struct UnitShare {
+  footprint::Tensors gathered;  // its parameters, whole
+  footprint::Tensors reduced;   // its gradients, while others' are added up with them
+  footprint::Tensors gradient;  // what stays of these
+};
+
+// In order. Empty where a process has the whole model.
+std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
+                                   const arch::ParameterTable& parameters);
+
+// What stands, weights and states, becomes one process's share of it.
+void divide_among_processes(const config::RunConfig& run, footprint::Tensors& standing);
+
+inline bool is_shared(const config::RunConfig& run) {
+  return run.num_processes > 1 && run.strategy == config::Strategy::kFsdp;
+}
+
+}  // namespace fathom::plan

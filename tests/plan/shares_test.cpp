@@ -1,0 +1,60 @@
+// What a process has of a model that several share, worked out by hand; runs hold it against what is measured
+// (tests/app/processes_test.cpp).
+#include "plan/shares.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/plan/llama_8b.h"
+
+namespace fathom::plan {
+namespace {
+
+using testing::llama_8b;
+
+config::RunConfig run_of(int64_t processes) {
+  config::RunConfig run;
+  run.num_processes = processes;
+  run.strategy = config::Strategy::kFsdp;
+  run.dtype = DType::kBF16;
+  return run;
+}
+
+// Embedding and head 128,256 x 4,096 each; a layer 4,096 x (4,096 + 1,024 + 1,024 + 4,096 + 3 x 14,336 + 2).
+constexpr int64_t kTable = int64_t{2} * 525'336'576, kLayer = int64_t{2} * 218'112'000, kNorm = 8'192;
+
+TEST(UnitShares, AreOfEmbeddingLayersAndHead) {
+  const arch::Architecture architecture = llama_8b();
+  const config::RunConfig run = run_of(4);
+  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  ASSERT_EQ(shares.size(), 34U);
+  EXPECT_EQ(bytes_of(shares[0].gathered), kTable);
+  EXPECT_EQ(bytes_of(shares[1].gathered), kLayer);
+  EXPECT_EQ(bytes_of(shares[33].gathered), kTable + kNorm);
+  // The unit's gradients, and three quarters of them from the others; a quarter stays.
+  EXPECT_EQ(bytes_of(shares[1].reduced), kLayer + kLayer / 4 * 3);
+  EXPECT_EQ(bytes_of(shares[1].gradient), kLayer / 4);
+}
+
+TEST(UnitShares, OfAFrozenBaseReduceAdaptersAlone) {
+  const arch::Architecture architecture = llama_8b();
+  config::RunConfig run = run_of(2);
+  run.method = config::Method::kLora;
+  run.lora_r = 16;
+  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  const int64_t adapters = int64_t{4} * 16 * (4096 + 4096 + 4096 + 1024);  // of queries and values, in FP32
+  EXPECT_EQ(bytes_of(shares[5].gathered), kLayer + adapters);
+  EXPECT_EQ(bytes_of(shares[5].gradient), adapters / 2);
+  EXPECT_EQ(bytes_of(shares[0].reduced), 0);
+}
+
+TEST(UnitShares, AreNoneWhereAProcessHasAll) {
+  const arch::Architecture architecture = llama_8b();
+  config::RunConfig run = run_of(1);
+  EXPECT_TRUE(unit_shares(architecture, run, arch::parameter_table(architecture, run)).empty());
+  run = run_of(2);
+  run.strategy = config::Strategy::kDdp;
+  EXPECT_TRUE(unit_shares(architecture, run, arch::parameter_table(architecture, run)).empty());
+}
+
+}  // namespace
+}  // namespace fathom::plan
