@@ -58,7 +58,7 @@ class Session:
 
     def call(self, command, limit_seconds, environment=None):
         """Runs a command within the limit and the session's minutes, and returns its standard output."""
-        name = " ".join(map(str, command[:2]))
+        name = " ".join([pathlib.Path(command[0]).name, *map(str, command[1:2])])
         process = subprocess.Popen(
             [str(part) for part in command],
             cwd=ROOT,
@@ -81,7 +81,8 @@ class Session:
                 process.communicate()
         if process.returncode != 0:
             lines = [line for line in (err.strip() or out.strip()).splitlines() if not line.startswith("step ")]
-            raise UnitFailed(f"{name} ended with {process.returncode}: {' / '.join(lines[-4:])[-600:]}")
+            said = " / ".join(lines[-4:]).replace(f"{self.work}/", "").replace(f"{ROOT}/", "")
+            raise UnitFailed(f"{name} ended with {process.returncode}: {said[-600:]}")
         return out
 
     def train(self, config, *more, limit_seconds=240, environment=None, options=None):
