@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "optim/mixed_adamw.h"
+#include "tests/optim/mixed_run.h"
 
 namespace fathom::optim {
 namespace {
@@ -17,17 +17,8 @@ namespace {
 using config::MasterWeights;
 using footprint::MomentStorage;
 
-// How a run keeps its parameters.
-struct Kind {
-  const char* name;
-  at::ScalarType weights;
-  MomentStorage moments;
-  MasterWeights masters;
-};
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
-
 // The same run by either kernel.
-struct SmallRun {
+struct SmallRun : MixedRun {
   SmallRun(const Kind& kind, const std::vector<int64_t>& sizes, bool on_gpu, int64_t skipped = 0) {
     at::manual_seed(3);
     std::vector<OptimizedParameter> optimized;
@@ -50,15 +41,6 @@ struct SmallRun {
     }
     optimizer->step(0.01, factor);
   }
-  std::vector<at::Tensor> everything() const {
-    std::vector<at::Tensor> all;
-    for (const at::Tensor& parameter : parameters) all.push_back(parameter.detach());
-    for (const auto& [name, tensor] : optimizer->state()) all.push_back(tensor);
-    return all;
-  }
-
-  std::vector<at::Tensor> parameters;
-  std::unique_ptr<MixedAdamW> optimizer;
 };
 
 // NaN is NaN.

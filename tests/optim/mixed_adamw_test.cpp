@@ -11,6 +11,7 @@
 #include <map>
 
 #include "ops/scalar_type.h"
+#include "tests/optim/mixed_run.h"
 #include "weights/safetensors.h"
 
 namespace fathom::optim {
@@ -81,19 +82,10 @@ TEST(AdamW8bit, AgreesWithBitsandbytes) {
   }
 }
 
-// How a run keeps one parameter.
-struct Kind {
-  const char* name;
-  at::ScalarType weights;
-  footprint::MomentStorage moments;
-  MasterWeights masters;
-};
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
-
 // Two of more than 4096 elements, no whole blocks, and a small one.
 constexpr std::array<int64_t, 3> kElements = {33 * 181, 40 * 131, 77};
 
-struct SmallRun {
+struct SmallRun : MixedRun {
   explicit SmallRun(const Kind& kind, bool by_operators = false) {
     at::manual_seed(3);
     for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{33, 181}, {40, 131}, {77}}) {
@@ -113,15 +105,6 @@ struct SmallRun {
     }
     optimizer->step(0.01, factor);
   }
-  std::vector<at::Tensor> everything() const {
-    std::vector<at::Tensor> all;
-    for (const at::Tensor& parameter : parameters) all.push_back(parameter.detach());
-    for (const auto& [name, tensor] : optimizer->state()) all.push_back(tensor);
-    return all;
-  }
-
-  std::vector<at::Tensor> parameters;
-  std::unique_ptr<MixedAdamW> optimizer;
 };
 
 class MixedAdamWs : public testing::TestWithParam<Kind> {};
