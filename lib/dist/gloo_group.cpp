@@ -64,21 +64,6 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(const launch::Processes& pr
 
 class GlooGroup final : public Group {
  public:
-  class GlooTransfer final : public Transfer {
-   public:
-    GlooTransfer(GlooGroup& group, std::vector<Work> works) : group_(group), works_(std::move(works)) {}
-    void wait() override {
-      group_.run([&] {
-        for (const Work& work : works_) work->wait();
-      });
-      works_.clear();
-    }
-
-   private:
-    GlooGroup& group_;
-    std::vector<Work> works_;
-  };
-
   GlooGroup(const launch::Processes& processes, Milliseconds timeout)
       : Group(processes.rank, processes.size),
         store_(open_store(processes, timeout)),
@@ -184,6 +169,21 @@ class GlooGroup final : public Group {
   }
 
  private:
+  class GlooTransfer final : public Transfer {
+   public:
+    GlooTransfer(GlooGroup& group, std::vector<Work> works) : group_(group), works_(std::move(works)) {}
+    void wait() override {
+      group_.run([&] {
+        for (const Work& work : works_) work->wait();
+      });
+      works_.clear();
+    }
+
+   private:
+    GlooGroup& group_;
+    std::vector<Work> works_;
+  };
+
   static int next(int& tag) { return tag = (tag + 1) & 0x0fffffff; }
 
   at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {

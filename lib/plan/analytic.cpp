@@ -38,7 +38,7 @@ class Walk {
       : checkpoints_(run.gradient_checkpointing),
         gradients_stand_(run.num_processes > 1 && !is_shared(run)),
         keeps_units_(!run.reshard_after_forward),
-        first_stays_(architecture.tie_word_embeddings || architecture.encoder),
+        first_stays_(first_unit_stays(architecture)),
         parameters_(arch::parameter_table(architecture, run)),
         shares_(unit_shares(architecture, run, parameters_)) {
     const StepOperators operators(architecture, run, target, parameters_);

@@ -27,4 +27,9 @@ inline bool is_shared(const config::RunConfig& run) {
   return run.num_processes > 1 && run.strategy == config::Strategy::kFsdp;
 }
 
+// Whether others read the parameters of unit 0 as well, which then stays while a pass goes on.
+inline bool first_unit_stays(const arch::Architecture& architecture) {
+  return architecture.tie_word_embeddings || architecture.encoder.has_value();
+}
+
 }  // namespace fathom::plan

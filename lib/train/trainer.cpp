@@ -21,6 +21,7 @@
 #include "ops/scalar_type.h"
 #include "ops/tf32.h"
 #include "optim/gradient_norm.h"
+#include "plan/shares.h"
 #include "schedule/inputs.h"
 
 namespace fathom::train {
@@ -182,9 +183,7 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
   }
   ops::keep_casts(!holds_shares());  // they would be all weights again
   evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
-  if (holds_shares()) {
-    sharded_->adopt(model().parameters(), architecture.tie_word_embeddings || architecture.encoder);
-  }
+  if (holds_shares()) sharded_->adopt(model().parameters(), plan::first_unit_stays(architecture));
   held_ = holds_shares() ? sharded_->shares() : model().parameters();
   std::copy_if(held_.begin(), held_.end(), std::back_inserter(trained_),
                [](const model::Parameter& parameter) { return parameter.trained; });
