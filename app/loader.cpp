@@ -198,6 +198,7 @@ EngineMain* load_engine(const Invocation& invocation) {
     load(library_folder() / "libfathom_cuda.so", RTLD_NOW, kOurs);  // it finds the ledger in the engine
     const fs::path kernels = library_folder() / "libfathom_cuda_kernels.so";
     if (fs::exists(kernels)) load(kernels, RTLD_NOW, kOurs);
+    if (invocation.config.num_processes > 1) load(library_folder() / "libfathom_nccl.so", RTLD_NOW, kOurs);
   }
   const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));
   if (engine_main == nullptr) throw Error("libfathom_engine.so is of another version than the program", kOurs);

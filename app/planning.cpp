@@ -64,10 +64,6 @@ void warn_of_lost_updates(const config::RunConfig& config, const arch::Architect
 
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
                        const arch::Architecture& architecture) {
-  if (config.num_processes > 1) {
-    return gpu.name + ": the plan is of one process, and num_processes is " + std::to_string(config.num_processes) +
-           ": several are planned on CPUs alone for now";
-  }
   const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
   if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +

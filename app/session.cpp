@@ -10,15 +10,21 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/numbers.h"
+#include "dist/nccl.h"
 
 namespace fathom::app {
 namespace {
 
+// Of a library that the program's loader has loaded.
+template <typename Function>
+Function* loaded(const char* symbol, const std::string& library) {
+  const auto function = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, symbol));
+  if (function == nullptr) throw Error(library + " is not loaded", "this is a defect of the program's loader");
+  return function;
+}
+
 ledger::CudaDevice& open_cuda() {
-  using Open = ledger::CudaDevice*();
-  const auto open = reinterpret_cast<Open*>(::dlsym(RTLD_DEFAULT, "fathom_cuda_device"));
-  if (open == nullptr) throw Error("libfathom_cuda.so is not loaded", "this is a defect of the program's loader");
-  return *open();
+  return *loaded<decltype(fathom_cuda_device)>("fathom_cuda_device", "libfathom_cuda.so")();
 }
 
 // processes: of this machine, each of which takes its share of the cores unless it is told otherwise.
@@ -51,6 +57,12 @@ Session open_session(const Invocation& invocation) {
     session.placement = {at::Device(at::kCPU), &cpu, nullptr};
   }
   return session;
+}
+
+void exchange_over_nccl(Session& session, std::chrono::milliseconds timeout) {
+  const auto open = loaded<decltype(fathom_nccl_group)>("fathom_nccl_group", "libfathom_nccl.so");
+  session.gpu_group.reset(open(session.group.get(), timeout.count()));
+  session.placement.group = session.gpu_group.get();
 }
 
 void keep_within_budget(int64_t budget, const Session& session) {

@@ -1,6 +1,7 @@
 // The device of this process, as the config and the command line want it, with its ledger.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,13 +14,16 @@ namespace fathom::app {
 
 struct Session {
   train::Placement placement;
-  std::unique_ptr<dist::Group> group = nullptr;  // placement's, where several processes train
-  bool phantom = false;                          // the CUDA device is a phantom
+  std::unique_ptr<dist::Group> group = nullptr;      // of several processes that train; placement's on CPUs
+  std::unique_ptr<dist::Group> gpu_group = nullptr;  // placement's on GPUs
+  bool phantom = false;                              // the CUDA device is a phantom
 };
 
 // Installs the CPU's ledger, sets the number of threads (with a warning if they are more than the cores), and opens
 // CUDA if the loader brought it. Call once, before any tensor exists.
 Session open_session(const Invocation& invocation);
+// Gives the placement a group over the session's that exchanges tensors by NCCL.
+void exchange_over_nccl(Session& session, std::chrono::milliseconds timeout);
 // Holds the device that runs to memory_budget from here on: after planning, which takes a little of its own.
 void keep_within_budget(int64_t budget, const Session& session);
 

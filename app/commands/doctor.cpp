@@ -98,6 +98,7 @@ void examine_own_files(Findings& findings) {
   };
   need(library_folder() / "libfathom_engine.so", "for every run", findings.missing);
   need(library_folder() / "libfathom_cuda.so", "for GPUs and phantom GPUs", findings.absent);
+  need(library_folder() / "libfathom_nccl.so", "for several GPUs", findings.absent);
   need(library_folder() / "fathom-phantom", "for phantom GPUs", findings.absent);
   const bool kernels = fs::exists(library_folder() / "libfathom_cuda_kernels.so");
   findings.add("CUDA kernels",

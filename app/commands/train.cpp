@@ -342,13 +342,27 @@ int train(const Train& invocation, const Session& session) {
   return 1;
 }
 
+// Refuses processes of which some have a GPU and others not.
+void require_alike(dist::Group& group, const Session& session) {
+  const std::string device = session.placement.cuda != nullptr ? "a GPU" : "no GPU";
+  const std::vector<std::string> devices = group.gather(device);
+  for (size_t rank = 0; rank < devices.size(); ++rank) {
+    if (devices[rank] == devices.front()) continue;
+    throw UsageError("rank 0 has " + devices.front() + ", and rank " + std::to_string(rank) + " has " + devices[rank],
+                     "start one process for each GPU, or set device: cpu");
+  }
+}
+
 // One of several processes: its others hear why it ends, and nothing waits for them then.
 int train_together(const Train& invocation, Session session) {
   const config::RunConfig& config = invocation.config;
   speak_as(*invocation.processes);  // the engine's own stdout and stderr
-  session.group = dist::join(*invocation.processes, std::chrono::seconds(config.ddp_timeout));
-  session.placement.group = session.group.get();
+  const std::chrono::milliseconds timeout = std::chrono::seconds(config.ddp_timeout);
+  session.group = dist::join(*invocation.processes, timeout);
   try {
+    require_alike(*session.group, session);
+    session.placement.group = session.group.get();
+    if (session.placement.cuda != nullptr) exchange_over_nccl(session, timeout);
     const int status = train(invocation, session);
     session.group->meet();
     return status;

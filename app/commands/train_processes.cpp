@@ -1,11 +1,24 @@
 // `fathom train` before LibTorch: which process of the run this is, and where none is, the start of all.
 #include <cstdlib>
+#include <iterator>
 
 #include "app/commands/train.h"
+#include "app/machine.h"
 #include "base/error.h"
+#include "base/numbers.h"
+#include "launch/gpu.h"
 #include "launch/start.h"
 
 namespace fathom::app {
+namespace {
+
+// Before the driver is asked for GPUs: it reads this once.
+void take_gpu(const launch::Processes& processes) {
+  const std::optional<std::string> gpu = launch::gpu_of(processes, std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (gpu) ::setenv("CUDA_VISIBLE_DEVICES", gpu->c_str(), /*overwrite=*/1);
+}
+
+}  // namespace
 
 void complete_train(Train& train) {
   train.processes = launch::processes_of([](const char* variable) -> const char* { return std::getenv(variable); });
@@ -14,6 +27,7 @@ void complete_train(Train& train) {
   config::RunConfig& config = train.config;
   config = train.words.read(train.name, config::Purpose::kTrain);
   train.phantom_gpu = train.pretended.find();
+  if (told && !train.phantom_gpu && config.device != config::Device::kCpu) take_gpu(*told);
   choose_device(train);
   if (told && config.num_processes > 1 && config.num_processes != told->size) {
     throw UsageError("num_processes is " + std::to_string(config.num_processes) + ", and " + told->launcher +
@@ -25,10 +39,11 @@ void complete_train(Train& train) {
     throw UsageError("strategy is fsdp, and one process has no others to share the model with",
                      "set num_processes, or remove strategy");
   }
-  if (config.num_processes > 1 && train.device == config::Device::kCuda) {
-    throw UsageError("num_processes is " + std::to_string(config.num_processes) +
-                         ", and several processes train on CPUs alone for now",
-                     "set device: cpu, or train in one process");
+  if (told || config.num_processes == 1 || train.phantom_gpu || train.device != config::Device::kCuda) return;
+  if (const int64_t gpus = std::ssize(this_gpus()); gpus < config.num_processes) {
+    throw UsageError("num_processes is " + std::to_string(config.num_processes) + ", and NVIDIA's driver lists " +
+                         format_counted(gpus, "GPU") + " here: each process takes one",
+                     "lower num_processes, or set device: cpu");
   }
 }
 

@@ -41,8 +41,8 @@ std::vector<Key> model_keys() {
            "GPU what LibTorch's allocator may reserve."),
       integer(
           "num_processes", &RunConfig::num_processes, kProcesses,
-          "So many processes train together: a step takes as many batches from each, and gradients are summed. fathom "
-          "starts them, unless a launcher has. On CPUs alone for now."),
+          "So many processes train together, each on a GPU of its own or on the CPU: a step takes as many batches from "
+          "each, and gradients are summed. fathom starts them, unless a launcher has."),
       choice(
           "strategy", &RunConfig::strategy, kStrategyNames,
           "What each of several processes holds: with ddp the whole model, with fsdp its share of weights, gradients "

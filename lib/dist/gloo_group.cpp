@@ -72,15 +72,7 @@ class GlooGroup final : public Group {
     run([&] { gloo_ = open_gloo(processes, store_, timeout); });
   }
 
-  void begin(Sum& sum) override {
-    std::vector<std::vector<at::Tensor>> sent(static_cast<size_t>(size())), received(sent.size());
-    for (int64_t other = 0; other < size(); ++other) {
-      if (other == rank()) continue;
-      sent[static_cast<size_t>(other)].push_back(piece(sum.tensor, other));
-      received[static_cast<size_t>(other)].push_back(staged(sum, other));
-    }
-    exchanges_.push_back(begin_exchange(sent, received));
-  }
+  void begin(Sum& sum) override { exchanges_.push_back(begin_pieces(sum)); }
 
   void end(Sum& sum) override {
     exchanges_.front()->wait();
@@ -185,26 +177,6 @@ class GlooGroup final : public Group {
   };
 
   static int next(int& tag) { return tag = (tag + 1) & 0x0fffffff; }
-
-  at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {
-    const int64_t first = std::min(owner * piece_numbers(tensor.numel()), tensor.numel());
-    return tensor.narrow(0, first, std::min(piece_numbers(tensor.numel()), tensor.numel() - first));
-  }
-
-  // Where the other's share of this rank's piece comes to lie.
-  at::Tensor staged(const Sum& sum, int64_t other) const {
-    const int64_t numbers = piece(sum.tensor, rank()).numel(), place = other < rank() ? other : other - 1;
-    return sum.staging.narrow(0, place * numbers, numbers);
-  }
-
-  // This rank's piece becomes the sum, in the order of ranks: on the first share's place, which is its own or staged.
-  void add_up(const Sum& sum) const {
-    at::Tensor own = piece(sum.tensor, rank());
-    if (own.numel() == 0) return;
-    at::Tensor total = rank() == 0 ? own : staged(sum, 0);
-    for (int64_t each = 1; each < size(); ++each) total.add_(each == rank() ? own : staged(sum, each));
-    if (rank() != 0) own.copy_(total);
-  }
 
   // Runs what may fail because of another rank, and says which.
   template <typename Call>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "launch/processes.h"
 
 namespace fathom::dist {
@@ -38,20 +39,21 @@ class Group {
   int64_t size() const { return size_; }
   bool is_first() const { return rank_ == 0; }
 
-  // A sum over ranks, in the order of ranks, in place. What it takes besides is `staging`, as large as
-  // staging_numbers(tensor.numel()) says, of the tensor's type.
+  // A sum over ranks, in the order of ranks, in place: each rank adds up its piece. What it takes besides is `staging`,
+  // as large as staging_numbers(tensor.numel()) says, of the tensor's type.
   struct Sum {
-    at::Tensor tensor, staging;
+    at::Tensor tensor, staging;  // [n], n a multiple of size(): even_numbers
   };
-  int64_t staging_numbers(int64_t numbers) const { return numbers == 0 ? 0 : (size_ - 1) * piece_numbers(numbers); }
+  int64_t even_numbers(int64_t numbers) const { return round_up(numbers, size_); }
+  int64_t staging_numbers(int64_t numbers) const { return numbers / size_ * (size_ - 1); }
   // Begins to exchange: returns while that goes on.
   virtual void begin(Sum& sum) = 0;
   // Ends it. Between begin() and end() of one sum there may be begin() of others; they end in the order in which they
   // began.
   virtual void end(Sum& sum) = 0;
 
-  // whole: [n], of which this rank's piece is there; those of the others come. Transfers end in the order in which they
-  // began.
+  // whole: [n], n a multiple of size(), of which this rank's piece is there; those of the others come. Transfers end in
+  // the order in which they began.
   virtual std::unique_ptr<Transfer> begin_gather(const at::Tensor& whole) = 0;
   // By ranks, this one's left empty: what each is sent, contiguous, and where what it sends comes to lie, in its order.
   virtual std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
@@ -73,10 +75,17 @@ class Group {
 
  protected:
   Group(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
-  // Of a tensor, each rank adds up a piece; the last one's may be smaller.
-  int64_t piece_numbers(int64_t numbers) const { return (numbers + size_ - 1) / size_; }
+  at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {
+    return tensor.narrow(0, owner * (tensor.numel() / size_), tensor.numel() / size_);
+  }
+  // Every rank's share of this rank's piece comes to it.
+  std::unique_ptr<Transfer> begin_pieces(const Sum& sum);
+  // This rank's piece becomes the sum.
+  void add_up(const Sum& sum) const;
 
  private:
+  at::Tensor staged(const Sum& sum, int64_t other) const;
+
   int64_t rank_, size_;
 };
 

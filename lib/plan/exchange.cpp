@@ -53,7 +53,8 @@ Json to_json(const schedule::Schedule& schedule) {
           {"evaluation_order", schedule.evaluation_order},
           {"events", schedule.events},
           {"all_events", schedule.all_events},
-          {"all_shapes", schedule.all_shapes}};
+          {"all_shapes", schedule.all_shapes},
+          {"rank", schedule.rank}};
 }
 
 // Throws Error for an event that is none.
@@ -74,6 +75,7 @@ schedule::Schedule schedule_from_json(const Json& value) {
   schedule.events = value.at("events").get<std::vector<int32_t>>();
   schedule.all_events = value.at("all_events").get<bool>();
   schedule.all_shapes = value.at("all_shapes").get<bool>();
+  schedule.rank = value.at("rank").get<int64_t>();
   for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
   for (const int32_t event : schedule.events) {
     check_index(event, schedule::Schedule::kEvaluation, schedule.steps.size());

@@ -50,7 +50,10 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
       answer.allocated = statistics.peak_allocated;
       answer.reserved = statistics.peak_reserved;
     };
-    DryRun played = dry_run(config, architecture, &folder, workload, placement_, read_peaks, question.detail);
+    const auto group = played_group(config, workload.schedule.rank);
+    train::Placement placement = placement_;
+    placement.group = group.get();
+    DryRun played = dry_run(config, architecture, &folder, workload, placement, read_peaks, question.detail);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;

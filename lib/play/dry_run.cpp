@@ -196,12 +196,16 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   return result;
 }
 
+std::unique_ptr<dist::Group> played_group(const config::RunConfig& config, int64_t rank) {
+  return config.num_processes > 1 ? dist::play(rank, config.num_processes) : nullptr;
+}
+
 DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,
                    const weights::ModelFolder* folder, const plan::Workload& workload, plan::Detail detail) {
   ledger::Ledger ledger;
   const at::Device device = phantom::device();
   const phantom::LedgerScope scope(ledger);
-  const auto group = config.num_processes > 1 ? dist::play(workload.schedule.rank, config.num_processes) : nullptr;
+  const auto group = played_group(config, workload.schedule.rank);
   return dry_run(config, architecture, folder, workload, {device, &ledger, nullptr, group.get()}, nullptr, detail);
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "arch/architecture.h"
 #include "config/run_config.h"
+#include "dist/group.h"
 #include "plan/plan.h"
 #include "plan/workload.h"
 #include "train/trainer.h"
@@ -32,6 +34,9 @@ struct DryRun {
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
                const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline);
+
+// What stands for the other processes of the config's run; null: it has one.
+std::unique_ptr<dist::Group> played_group(const config::RunConfig& config, int64_t rank);
 
 // The same on the phantom device, which stands in for the CPU.
 DryRun dry_run_cpu(const config::RunConfig& config, const arch::Architecture& architecture,

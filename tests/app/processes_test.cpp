@@ -199,9 +199,21 @@ TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
   const Outcome in_blocks = run("train run.yaml output_dir=out num_processes=2 strategy=fsdp optim=adamw_8bit");
   EXPECT_EQ(in_blocks.status, 2);
   EXPECT_THAT(in_blocks.errors, HasSubstr("not adamw_8bit or adafactor with strategy: fsdp"));
-  const Outcome gpu = run("estimate run.yaml --gpu H100 num_processes=2");
-  EXPECT_EQ(gpu.status, 2);
-  EXPECT_THAT(gpu.errors, HasSubstr("several are planned on CPUs alone for now"));
+}
+
+// Over a stub of NCCL: what each takes, not what it computes.
+TEST_F(SeveralProcesses, TakeOnPhantomGpusWhatWasPlannedForEach) {
+  for (const char* with : {"strategy=ddp", "strategy=fsdp packing=true gradient_accumulation_steps=2",
+                           "strategy=fsdp load_in_4bit=true", "strategy=fsdp method=full gradient_checkpointing=true"}) {
+    SCOPED_TRACE(with);
+    fs::remove_all(folder_ / "played");
+    const Outcome played = run(
+        std::string("train run.yaml --phantom-gpu H100 device=cuda max_steps=3 num_processes=3 output_dir=played ") +
+        with);
+    ASSERT_EQ(played.status, 0) << played.errors;
+    EXPECT_THAT(played.output, HasSubstr("Dry run and measured are equal to the byte"));
+    expect_planned(played, 3);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,241 @@
+// NCCL between GPUs; what is no tensor goes over another group.
+//
+// NCCL's calls alone rather than c10d's process group: gathers are in place, nothing is held until a watchdog has seen
+// it, and the sums are made here in the order of ranks, as between CPUs.
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dist/cuda/nccl_api.h"
+#include "dist/nccl.h"
+
+namespace fathom::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+using Event = std::shared_ptr<at::cuda::CUDAEvent>;
+
+constexpr Milliseconds kBetweenLooks{200};
+
+void check(int result, ncclComm* communicator) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* detail = ncclGetLastError(communicator);
+  throw LostOthers(std::string("NCCL: ") + ncclGetErrorString(result) +
+                       (detail != nullptr && *detail != '\0' ? std::string(": ") + detail : ""),
+                   "NCCL_DEBUG=WARN says more");
+}
+
+// Ends exchanges that take too long or fail, as the process would wait for its GPU forever then.
+class Watch {
+ public:
+  Watch(ncclComm* communicator, Milliseconds timeout)
+      : communicator_(communicator), timeout_(timeout), thread_([this] { look(); }) {}
+  ~Watch() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // ready: what the exchange waits for on this GPU; done: itself.
+  void add(Event ready, Event done) {
+    const std::lock_guard lock(mutex_);
+    exchanges_.push_back({std::move(ready), std::move(done), std::nullopt});
+  }
+  std::string failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  struct Exchange {
+    Event ready, done;
+    std::optional<Clock::time_point> since;  // it is this one's turn
+  };
+
+  void look() {
+    const c10::cuda::CUDAGuard device(0);
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kBetweenLooks, [&] { return ends_; }) && failure_.empty()) {
+      while (!exchanges_.empty() && exchanges_.front().done->query()) exchanges_.pop_front();
+      int error = ncclSuccess;
+      ncclCommGetAsyncError(communicator_, &error);
+      if (error != ncclSuccess && error != ncclInProgress) {
+        fail(std::string("NCCL: ") + ncclGetErrorString(error));
+      } else if (!exchanges_.empty()) {
+        Exchange& first = exchanges_.front();
+        if (!first.since && first.ready->query()) first.since = Clock::now();
+        if (first.since && Clock::now() - *first.since > timeout_) {
+          fail("an exchange between GPUs has not ended within " + std::to_string(timeout_.count() / 1000) + " s");
+        }
+      }
+    }
+  }
+
+  // What waits on this GPU goes on, with numbers that are none: failure() is asked before anything is made of them.
+  void fail(std::string why) {
+    failure_ = std::move(why);
+    ncclCommAbort(communicator_);
+  }
+
+  ncclComm* communicator_;
+  Milliseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Exchange> exchanges_;  // in order
+  std::string failure_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+// The stream that waits goes on once the exchange is done; the process itself does not wait.
+class NcclTransfer final : public Transfer {
+ public:
+  explicit NcclTransfer(Event done) : done_(std::move(done)) {}
+  void wait() override { done_->block(c10::cuda::getCurrentCUDAStream()); }
+
+ private:
+  Event done_;
+};
+
+class NcclGroup final : public Group {
+ public:
+  NcclGroup(Group& control, Milliseconds timeout)
+      : Group(control.rank(), control.size()),
+        control_(control),
+        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true)),
+        communicator_(open(control)),
+        watch_(communicator_, timeout) {}
+  ~NcclGroup() override {
+    if (watch_.failure().empty()) ncclCommDestroy(communicator_);
+  }
+  NcclGroup(const NcclGroup&) = delete;
+  NcclGroup& operator=(const NcclGroup&) = delete;
+
+  void begin(Sum& sum) override {
+    sums_.push_back(exchange([&] {
+      const c10::cuda::CUDAStreamGuard here(stream_);
+      begin_pieces(sum);
+      add_up(sum);
+      gather_here(sum.tensor);
+    }));
+  }
+  void end(Sum& /*sum*/) override {
+    sums_.front()->wait();
+    sums_.pop_front();
+  }
+
+  std::unique_ptr<Transfer> begin_gather(const at::Tensor& whole) override {
+    return exchange([&] { gather_here(whole); });
+  }
+
+  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
+                                           const std::vector<std::vector<at::Tensor>>& received) override {
+    return exchange([&] {
+      check(ncclGroupStart(), communicator_);
+      for (int64_t other = 0; other < size(); ++other) {
+        const int peer = static_cast<int>(other);
+        for (const at::Tensor& tensor : received[static_cast<size_t>(other)]) {
+          check(ncclRecv(tensor.mutable_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
+                communicator_);
+        }
+        for (const at::Tensor& tensor : sent[static_cast<size_t>(other)]) {
+          check(ncclSend(tensor.const_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
+                communicator_);
+        }
+      }
+      check(ncclGroupEnd(), communicator_);
+    });
+  }
+
+  std::vector<double> gather(double number) override {
+    require_whole();
+    return control_.gather(number);
+  }
+  std::vector<std::string> gather(const std::string& text) override {
+    require_whole();
+    return control_.gather(text);
+  }
+  void sum(std::vector<double>& numbers) override {
+    require_whole();
+    control_.sum(numbers);
+  }
+  void meet() override {
+    require_whole();
+    control_.meet();
+  }
+  void now(const std::string& activity) override { control_.now(activity); }
+  void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
+
+ private:
+  static ncclComm* open(Group& control) {
+    ncclUniqueId id{};
+    if (control.is_first()) check(ncclGetUniqueId(&id), nullptr);
+    const std::string told = control.gather(std::string(id.internal, sizeof id.internal)).front();
+    std::memcpy(id.internal, told.data(), sizeof id.internal);
+    ncclComm* communicator = nullptr;
+    check(ncclCommInitRank(&communicator, static_cast<int>(control.size()), id, static_cast<int>(control.rank())),
+          nullptr);
+    return communicator;
+  }
+
+  // What `work` launches on the stream of exchanges begins after what was launched on the caller's.
+  template <typename Work>
+  std::unique_ptr<Transfer> exchange(const Work& work) {
+    require_whole();
+    const auto ready = std::make_shared<at::cuda::CUDAEvent>(), done = std::make_shared<at::cuda::CUDAEvent>();
+    ready->record(c10::cuda::getCurrentCUDAStream());
+    ready->block(stream_);
+    work();
+    done->record(stream_);
+    watch_.add(ready, done);
+    return std::make_unique<NcclTransfer>(done);
+  }
+
+  // In place, on the stream of exchanges.
+  void gather_here(const at::Tensor& whole) {
+    const size_t bytes = whole.nbytes() / static_cast<size_t>(size());
+    auto* data = static_cast<char*>(whole.mutable_data_ptr());
+    check(ncclAllGather(data + bytes * static_cast<size_t>(rank()), data, bytes, ncclUint8, communicator_, stream_),
+          communicator_);
+  }
+
+  // Others that do not answer are named by the group between CPUs, which waits for them.
+  void require_whole() {
+    const std::string failure = watch_.failure();
+    if (failure.empty()) return;
+    control_.meet();
+    throw LostOthers(failure, "NCCL_DEBUG=WARN says more; resume_from_checkpoint=auto goes on");
+  }
+
+  Group& control_;
+  c10::cuda::CUDAStream stream_;
+  ncclComm* communicator_;
+  Watch watch_;
+  std::deque<std::unique_ptr<Transfer>> sums_;  // that were begun, in order
+};
+
+}  // namespace
+}  // namespace fathom::dist
+
+fathom::dist::Group* fathom_nccl_group(fathom::dist::Group* control, int64_t timeout) {
+  return new fathom::dist::NcclGroup(*control, std::chrono::milliseconds(timeout));
+}
