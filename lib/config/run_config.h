@@ -36,6 +36,8 @@ struct RunConfig {
   int64_t memory_budget = 0;  // bytes; 0: no bound
   int64_t num_processes = 1;  // of the run, each with its share of every step
   Strategy strategy = Strategy::kDdp;
+  int64_t dp_replicate_size = 1;      // of FSDP: copies of the model, each in shares of so many processes:
+  int64_t dp_shard_size = 0;          // 0: num_processes / dp_replicate_size
   bool reshard_after_forward = true;  // of FSDP: a layer's weights are let go after the forward pass
   int64_t ddp_timeout = 60;           // seconds that one waits for the others
   // method

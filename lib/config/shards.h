@@ -1,0 +1,17 @@
+// How the processes of a run divide a model: in how many shares one copy of it lies, and how many copies there are.
+#pragma once
+
+#include "config/run_config.h"
+
+namespace fathom::config {
+
+// Processes that hold one copy of the model together: 1 where each has all of it.
+inline int64_t shard_size(const RunConfig& run) {
+  if (run.num_processes == 1 || run.strategy == Strategy::kDdp) return 1;
+  return run.dp_shard_size > 0 ? run.dp_shard_size : run.num_processes / run.dp_replicate_size;
+}
+
+// Copies of the model.
+inline int64_t replicas(const RunConfig& run) { return run.num_processes / shard_size(run); }
+
+}  // namespace fathom::config
