@@ -1,5 +1,5 @@
 // One map per GPU in the list: product, compute_capability, multiprocessors, memory_bytes (or memory_gib), and what
-// time and cost are reckoned from: bandwidth, arithmetic per precision, link, price.
+// time and cost are reckoned from: bandwidth, arithmetic per precision, link, network, price.
 #include "config/devices.h"
 
 #include <algorithm>
@@ -60,6 +60,7 @@ constexpr std::array kFigures{Figure{"memory_gb_per_second", &GpuSpec::memory_by
                               Figure{"fp8_tflops", &GpuSpec::fp8_flops, kTera},
                               Figure{"int8_tops", &GpuSpec::int8_ops, kTera},
                               Figure{"link_gb_per_second", &GpuSpec::link_bytes_per_second, kGiga},
+                              Figure{"network_gb_per_second", &GpuSpec::network_bytes_per_second, kGiga},
                               Figure{"desktop_gib", &GpuSpec::desktop_bytes, kGiB},
                               Figure{"price_per_hour", &GpuSpec::price_per_hour, 1}};
 constexpr double kMostFigure = 1e6;
@@ -69,7 +70,8 @@ const Figure* find_figure(const std::string& key) {
   return found == kFigures.end() ? nullptr : found;
 }
 
-constexpr std::array kSizes{"product", "compute_capability", "multiprocessors", "memory_bytes", "memory_gib"};
+constexpr std::array kSizes{"product",      "compute_capability", "multiprocessors",
+                            "memory_bytes", "memory_gib",         "gpus_per_node"};
 
 bool is_known(const std::string& key) {
   return find_figure(key) != nullptr || std::find(kSizes.begin(), kSizes.end(), key) != kSizes.end();
@@ -90,6 +92,12 @@ std::optional<Mismatch> store(GpuSpec& gpu, const std::string& key, const Value&
   };
   if (key == "product") return keep(read_text(value, "the name that CUDA reports"), gpu.product);
   if (key == "multiprocessors") return keep(read_integer(value, {.low = 1, .high = 4096}), gpu.multiprocessors);
+  if (key == "gpus_per_node") {
+    int64_t count = 0;
+    auto mismatch = keep(read_integer(value, {.low = 1, .high = 4096}), count);
+    gpu.gpus_per_node = static_cast<double>(count);
+    return mismatch;
+  }
   if (key == "compute_capability") {
     if (!is_compute_capability(value)) return Mismatch{"a number like \"9.0\"", describe(value), ""};
     gpu.compute_capability = value.text;

@@ -18,10 +18,12 @@ struct GpuSpec {
   // As the vendor sells it, dense (without sparsity); 0: not listed.
   double memory_bytes_per_second = 0;
   double fp32_flops = 0, tf32_flops = 0, bf16_flops = 0, fp8_flops = 0, int8_ops = 0;  // per second
-  double fp16_flops = 0;             // of GPUs without BF16; 0: FP16 is as fast as BF16
-  double link_bytes_per_second = 0;  // to the other GPUs, one way
-  double price_per_hour = 0;         // US dollars
-  double desktop_bytes = 0;          // of its memory, that a desktop is taken to need; 0: no card for screens
+  double fp16_flops = 0;                // of GPUs without BF16; 0: FP16 is as fast as BF16
+  double link_bytes_per_second = 0;     // to the other GPUs of its node, one way
+  double network_bytes_per_second = 0;  // to those of other nodes, one way, its share of what the node has
+  double gpus_per_node = 0;
+  double price_per_hour = 0;  // US dollars
+  double desktop_bytes = 0;   // of its memory, that a desktop is taken to need; 0: no card for screens
 
   bool operator==(const GpuSpec&) const = default;
 };

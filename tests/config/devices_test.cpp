@@ -52,11 +52,17 @@ TEST(Devices, TheShippedListIsSound) {
     }
     EXPECT_EQ(gpu.fp8_flops > 0, capability >= 8.9) << name;
     EXPECT_GE(gpu.link_bytes_per_second, 16e9) << name;
+    EXPECT_GE(gpu.gpus_per_node, 2) << name;
+    EXPECT_GE(gpu.network_bytes_per_second, 0.5e9) << name;
+    EXPECT_LT(gpu.network_bytes_per_second, gpu.link_bytes_per_second) << name;
     EXPECT_EQ(gpu.desktop_bytes > 0, gpu.product.find("RTX") != std::string::npos) << name;
     EXPECT_LT(gpu.desktop_bytes, static_cast<double>(gpu.memory_bytes) / 2) << name;
   }
   EXPECT_DOUBLE_EQ(h100.bf16_flops, 989.4e12);
   EXPECT_DOUBLE_EQ(h100.memory_bytes_per_second, 3.35e12);
+  EXPECT_EQ(h100.gpus_per_node, 8);
+  EXPECT_DOUBLE_EQ(h100.link_bytes_per_second, 450e9);
+  EXPECT_DOUBLE_EQ(h100.network_bytes_per_second, 50e9);
 }
 
 TEST(Devices, UnknownNamesAreToldTheNearest) {
@@ -93,8 +99,10 @@ TEST(Devices, EveryProblemIsTold) {
             HasSubstr(":6:1: Y: expected a map of the GPU's figures, got '5'")));
   EXPECT_THAT(
       problems("X: {compute_capability: 12.0, multiprocessors: 10, memory_bytes: 1000, bf16_tflops: 0, "
-               "price_per_hour: .inf, memory_gb_per_second: fast}\n"),
-      AllOf(HasSubstr("bf16_tflops: expected a number, above 0"), HasSubstr("price_per_hour: expected a number"),
+               "price_per_hour: .inf, memory_gb_per_second: fast, gpus_per_node: 0.5, network_gb_per_second: -1}\n"),
+      AllOf(HasSubstr("gpus_per_node: expected a whole number, at least 1"),
+            HasSubstr("network_gb_per_second: expected a number, above 0"),
+            HasSubstr("bf16_tflops: expected a number, above 0"), HasSubstr("price_per_hour: expected a number"),
             HasSubstr("memory_gb_per_second: expected a number")));
   EXPECT_THAT(problems("Z: {}\n"), AllOf(HasSubstr("has no compute_capability"), HasSubstr("has no multiprocessors"),
                                          HasSubstr("has no memory_bytes")));
