@@ -50,7 +50,8 @@ StepTimes::Sums StepTimes::sums() const {
 }
 
 double StepTimes::expected_of(const schedule::StepShape& step) const {
-  return plan::expected_time(plan::estimate_arithmetic(architecture_, config_, step), *throughput_).seconds();
+  const plan::Arithmetic arithmetic = plan::estimate_arithmetic(architecture_, config_, step);
+  return plan::expected_step_time(architecture_, config_, step, arithmetic, *throughput_).seconds();
 }
 
 std::string StepTimes::comparison() const {

@@ -250,8 +250,10 @@ class Walk {
     end();
   }
 
-  // Autocast's copies of trained weights, which stay until a forward pass ends, whatever else is kept.
+  // Autocast's copies of trained weights, which stay until a forward pass ends, whatever else is kept; of shared ones
+  // none are kept.
   void hold_copies(const Operator& each, int64_t layer) {
+    if (!shares_.empty()) return;
     for (const Bytes& kept : each.footprint.kept) {
       if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
     }

@@ -20,15 +20,37 @@ void add(int64_t& sum, int64_t value, int64_t times) {
   sum = checked_add(sum, checked_multiply(value, times, kWhat), kWhat);
 }
 
-// forwards: how often the forward pass runs, 2 where it is computed again.
-void add(Arithmetic& sum, const Operator& each, int64_t forwards, bool backward, int64_t times) {
-  const footprint::Work &forward = each.footprint.forward_work, &back = each.footprint.backward_work;
-  int64_t& flops = each.is_attention ? sum.attention_flops : sum.matrix_flops;
-  add(flops, forward.flops, forwards * times);
-  add(sum.bytes_moved, forward.bytes, forwards * times);
-  if (!backward) return;
-  add(flops, back.flops, times);
-  add(sum.bytes_moved, back.bytes, times);
+void add(Arithmetic& sum, const Operator& each, const footprint::Work& work) {
+  add(each.is_attention ? sum.attention_flops : sum.matrix_flops, work.flops, 1);
+  add(sum.bytes_moved, work.bytes, 1);
+}
+
+void add(UnitArithmetic& unit, const Operator& each, bool backward, bool again = false) {
+  add(unit.forward, each, each.footprint.forward_work);
+  if (again) add(unit.backward, each, each.footprint.forward_work);
+  if (backward) add(unit.backward, each, each.footprint.backward_work);
+}
+
+// The embeddings, each layer, the last norm with the head.
+std::vector<UnitArithmetic> units_of(const BatchOperators& batch, bool checkpoints) {
+  std::vector<UnitArithmetic> units(batch.layers.size() + 2);
+  add(units.front(), batch.embedding, batch.trains_embedding);
+  for (size_t layer = 0; layer < batch.layers.size(); ++layer) {
+    const bool backward = batch.needs_gradients[layer];
+    for (const Operator& each : batch.kinds[batch.layers[layer]]) {
+      add(units[layer + 1], each, backward, backward && checkpoints);
+    }
+  }
+  add(units.back(), batch.last_norm, batch.needs_gradients.back());
+  add(units.back(), batch.head, true);
+  return units;
+}
+
+Target target_of(const config::RunConfig& run) {
+  Target target;
+  const bool math = run.attn_implementation == config::Attention::kMath;
+  target.attention_kernel = math ? "math attention" : "flash attention";
+  return target;
 }
 
 }  // namespace
@@ -41,23 +63,20 @@ Arithmetic operator+(const Arithmetic& a, const Arithmetic& b) {
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
                                const schedule::StepShape& step) {
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
-  Target target;
-  const bool math = run.attn_implementation == config::Attention::kMath;
-  target.attention_kernel = math ? "math attention" : "flash attention";
+  const Target target = target_of(run);
   const StepOperators operators(architecture, run, target, parameters);
   Arithmetic sum;
   for (size_t i = 0, end = 1; i < step.size(); i = end++) {
     while (i > 0 && end < step.size() && step[end] == step[i]) ++end;
     const auto times = static_cast<int64_t>(end - i);
-    const BatchOperators batch = operators.of_batch(step[i], /*gradients=*/true);
-    add(sum, batch.embedding, 1, batch.trains_embedding, times);
-    for (size_t layer = 0; layer < batch.layers.size(); ++layer) {
-      const bool backward = batch.needs_gradients[layer];
-      const int64_t forwards = backward && run.gradient_checkpointing ? 2 : 1;
-      for (const Operator& each : batch.kinds[batch.layers[layer]]) add(sum, each, forwards, backward, times);
+    Arithmetic of_batch;
+    for (const auto& [forward, backward] :
+         units_of(operators.of_batch(step[i], /*gradients=*/true), run.gradient_checkpointing)) {
+      of_batch = of_batch + forward + backward;
     }
-    add(sum, batch.last_norm, 1, batch.needs_gradients.back(), times);
-    add(sum, batch.head, 1, true, times);
+    add(sum.matrix_flops, of_batch.matrix_flops, times);
+    add(sum.attention_flops, of_batch.attention_flops, times);
+    add(sum.bytes_moved, of_batch.bytes_moved, times);
     // Gradients are added to those that are there.
     const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
     if (i > 0) add(sum.bytes_moved, parameters.trained_base_count(), times * 3 * stored);
@@ -66,6 +85,14 @@ Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const con
     add(sum.bytes_moved, footprint::update_traffic(run, each), 1);
   }
   return sum;
+}
+
+std::vector<UnitArithmetic> unit_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
+                                            const schedule::BatchShape& batch) {
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
+  const Target target = target_of(run);
+  return units_of(StepOperators(architecture, run, target, parameters).of_batch(batch, /*gradients=*/true),
+                  run.gradient_checkpointing);
 }
 
 schedule::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,

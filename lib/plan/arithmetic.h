@@ -34,6 +34,14 @@ inline Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
                                const schedule::StepShape& step);
 
+// Of one micro-batch, unit by unit as model/units.h has them; what checkpointing computes again is of the backward
+// pass.
+struct UnitArithmetic {
+  Arithmetic forward, backward;
+};
+std::vector<UnitArithmetic> unit_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
+                                            const schedule::BatchShape& batch);
+
 // Of a workload's steps the one that computes most, with as many micro-batches as the run accumulates: those beyond the
 // ones given (see schedule::maximal_shapes) are like the last. Empty for no steps.
 schedule::StepShape longest_step(const arch::Architecture& architecture, const config::RunConfig& run,

@@ -21,7 +21,7 @@ struct Cost {
   double dollars() const { return hours * price_per_hour; }
 };
 
-// tokens_per_second: of one GPU; several are taken to be as many times as fast, without a loss to communication.
+// tokens_per_second: of one GPU among all of them.
 // listed_price: of one GPU for an hour; 0: not listed. nullopt where neither GPU hours nor tokens and their speed are
 // known.
 std::optional<Cost> cost_of(const Budget& budget, std::optional<double> tokens_per_second, double listed_price);

@@ -6,6 +6,17 @@
 
 namespace fathom::plan {
 
+namespace {
+
+std::optional<Interconnect> interconnect_of(const config::GpuSpec& gpu, const config::RunConfig& run) {
+  const bool in_node = static_cast<double>(run.num_processes) <= gpu.gpus_per_node;
+  if (run.num_processes == 1 || gpu.gpus_per_node == 0 || gpu.link_bytes_per_second == 0) return std::nullopt;
+  if (!in_node && gpu.network_bytes_per_second == 0) return std::nullopt;
+  return Interconnect{gpu.link_bytes_per_second, gpu.network_bytes_per_second, static_cast<int64_t>(gpu.gpus_per_node)};
+}
+
+}  // namespace
+
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
                                         const arch::Architecture& architecture) {
   const DType type = arch::precision_of(architecture, run).computed;
@@ -23,6 +34,7 @@ std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config
   throughput.attention_efficiency = math ? kMatrixEfficiency : kAttentionEfficiency;
   throughput.memory_efficiency = kMemoryEfficiency;
   throughput.source = "configs/gpus.yaml";
+  throughput.interconnect = interconnect_of(gpu, run);
   return throughput;
 }
 
@@ -32,7 +44,7 @@ ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throu
   };
   return {seconds(arithmetic.matrix_flops, throughput.matrix_flops_per_second, throughput.matrix_efficiency),
           seconds(arithmetic.attention_flops, throughput.attention_flops_per_second, throughput.attention_efficiency),
-          seconds(arithmetic.bytes_moved, throughput.bytes_per_second, throughput.memory_efficiency)};
+          seconds(arithmetic.bytes_moved, throughput.bytes_per_second, throughput.memory_efficiency), 0};
 }
 
 }  // namespace fathom::plan

@@ -12,6 +12,13 @@
 
 namespace fathom::plan {
 
+// What lies between the GPUs of a run.
+struct Interconnect {
+  double link_bytes_per_second = 0;     // to the other GPUs of a node, one way
+  double network_bytes_per_second = 0;  // to those of other nodes, one way; 0: there are none
+  int64_t gpus_per_node = 1;
+};
+
 // What hardware does in a second, as it is sold or as it was measured.
 struct Throughput {
   double matrix_flops_per_second = 0;     // dense, in the type in which the run computes
@@ -20,7 +27,8 @@ struct Throughput {
   double matrix_efficiency = 1;           // the share of each that a run is taken to reach; 1 for measured figures
   double attention_efficiency = 1;
   double memory_efficiency = 1;
-  std::string source;  // "configs/gpus.yaml", "calibrated on 2026-11-21"
+  std::string source;                        // "configs/gpus.yaml", "calibrated on 2026-11-21"
+  std::optional<Interconnect> interconnect;  // of a run of several processes, where it is known
 };
 
 // The shares of a data sheet's peaks that a training step is taken to reach, the same for every GPU. Large matrix
@@ -33,17 +41,18 @@ inline constexpr double kMemoryEfficiency = 0.8;
 
 // Of a listed GPU, for the type in which a run's products with base weights are computed: BF16 or FP16, which are
 // equally fast, where the weights are stored so or autocast is on, else FP32 or, with tf32, TF32. Math attention runs
-// as ordinary matrix products. nullopt where the list lacks the figures.
+// as ordinary matrix products. nullopt where the list lacks the figures; without an interconnect where it lacks those.
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
                                         const arch::Architecture& architecture);
 
 struct ExpectedTime {
   double matrix_seconds = 0;
   double attention_seconds = 0;
-  double memory_seconds = 0;  // of what moves bytes rather than computes
-  double seconds() const { return matrix_seconds + attention_seconds + memory_seconds; }
+  double memory_seconds = 0;   // of what moves bytes rather than computes
+  double exposed_seconds = 0;  // of communication, while nothing computes (plan/communication.h)
+  double seconds() const { return matrix_seconds + attention_seconds + memory_seconds + exposed_seconds; }
 };
-// Of one step on one device.
+// Of what one device computes in a step.
 ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throughput);
 
 }  // namespace fathom::plan

@@ -31,7 +31,8 @@ ExpectedRun expected_run(const arch::Architecture& architecture, const config::R
   for (const schedule::StepShape& step : steps) {
     auto found = known.find(step);
     if (found == known.end()) {
-      const double seconds = expected_time(estimate_arithmetic(architecture, run, step), throughput).seconds();
+      const Arithmetic arithmetic = estimate_arithmetic(architecture, run, step);
+      const double seconds = expected_step_time(architecture, run, step, arithmetic, throughput).seconds();
       found = known.emplace(step, seconds).first;
     }
     expected.steps += 1;
@@ -45,9 +46,15 @@ Outlook look_ahead(const arch::Architecture& architecture, const config::RunConf
                    const OutlookQuestion& question) {
   Outlook outlook;
   outlook.host = estimate_host(architecture, run, plan, question.program_bytes, question.mapped_bytes);
-  outlook.step_tokens = tokens_of(longest_step(architecture, run, plan.workload.steps));
+  const schedule::StepShape step = longest_step(architecture, run, plan.workload.steps);
+  outlook.step_tokens = tokens_of(step);
+  outlook.processes = run.num_processes;
   outlook.throughput = question.throughput;
   if (question.throughput) outlook.step = expected_time(plan.arithmetic, *question.throughput);
+  if (question.throughput && question.throughput->interconnect && run.num_processes > 1) {
+    outlook.communication = communication_of(architecture, run, step, *question.throughput);
+    outlook.step->exposed_seconds = outlook.communication->exposed;
+  }
   if (question.throughput && !question.steps.empty()) {
     outlook.run = expected_run(architecture, run, question.steps, *question.throughput);
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/communication.h"
 #include "plan/cost.h"
 #include "plan/expected_time.h"
 #include "plan/host.h"
@@ -11,7 +12,7 @@
 
 namespace fathom::plan {
 
-// The whole run, step by step with the lengths of its examples.
+// The whole run, step by step with the lengths of its examples; of several processes, what the first one has of them.
 struct ExpectedRun {
   int64_t steps = 0;
   int64_t tokens = 0;  // padding included
@@ -20,14 +21,16 @@ struct ExpectedRun {
 
 struct Outlook {
   HostMemory host;
-  int64_t step_tokens = 0;               // of the step whose arithmetic Plan::arithmetic is, padding included
-  std::optional<Throughput> throughput;  // unset: neither listed nor calibrated
-  std::optional<ExpectedTime> step;      // where the throughput is known
-  std::optional<ExpectedRun> run;        // where there are data besides
+  int64_t step_tokens = 0;  // of the step whose arithmetic Plan::arithmetic is, padding included; one rank's
+  std::optional<Throughput> throughput;        // unset: neither listed nor calibrated
+  std::optional<ExpectedTime> step;            // where the throughput is known
+  int64_t processes = 1;                       // of the run
+  std::optional<Communication> communication;  // of that step, where there are several and what lies between is known
+  std::optional<ExpectedRun> run;              // where there are data besides
   Budget budget;
   std::optional<Cost> cost;  // of the budget
   bool fits = true;          // the plan; where it does not, cost and speed are those of a run that cannot be
-  std::optional<double> tokens_per_second() const;
+  std::optional<double> tokens_per_second() const;  // of one of the processes
 };
 
 struct OutlookQuestion {

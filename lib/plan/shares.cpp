@@ -17,22 +17,23 @@ footprint::Tensors bytes_of(const char* what, int64_t bytes, Component component
 
 }  // namespace
 
-std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
-                                   const arch::ParameterTable& parameters) {
-  if (!is_shared(run)) return {};
-  struct Sizes {
-    int64_t all = 0, trained = 0;
-  };
-  const int64_t processes = run.num_processes;
-  std::vector<Sizes> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
+std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const arch::ParameterTable& parameters) {
+  std::vector<UnitBytes> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
   for (const arch::ParameterRow& row : parameters.rows) {
     const int64_t bytes = row.codes ? row.code_bytes() : row.value_bytes();
-    Sizes& unit = units[static_cast<size_t>(arch::unit_of(row.spec, architecture))];
+    UnitBytes& unit = units[static_cast<size_t>(arch::unit_of(row.spec, architecture))];
     unit.all = checked_add(unit.all, bytes, "parameters of a unit");
     if (row.trained) unit.trained += bytes;
   }
+  return units;
+}
+
+std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
+                                   const arch::ParameterTable& parameters) {
+  if (!is_shared(run)) return {};
+  const int64_t processes = run.num_processes;
   std::vector<UnitShare> shares;
-  for (const auto& [all, trained] : units) {
+  for (const auto& [all, trained] : unit_bytes(architecture, parameters)) {
     UnitShare& share = shares.emplace_back();
     share.gathered = bytes_of("parameters of a unit, gathered", all, Component::kFunctionality);
     share.reduced = bytes_of("gradients of a unit", trained, Component::kGradients);

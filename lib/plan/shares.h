@@ -1,6 +1,7 @@
 // Of a model that processes share (strategy: fsdp): what comes and goes on one of them, unit by unit.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "arch/parameter_table.h"
@@ -15,6 +16,13 @@ struct UnitShare {
   footprint::Tensors reduced;   // its gradients, while others' are added up with them
   footprint::Tensors gradient;  // what stays of these
 };
+
+// Bytes of a unit's parameters, frozen codes among them, and of its trained ones, which its gradients take too.
+struct UnitBytes {
+  int64_t all = 0, trained = 0;
+};
+// Of every unit, in order.
+std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const arch::ParameterTable& parameters);
 
 // In order. Empty where a process has the whole model.
 std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
