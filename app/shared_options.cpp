@@ -51,6 +51,18 @@ void plan_without_model(config::RunConfig& run) {
 
 }  // namespace
 
+void ConfigWords::plan_processes(int64_t gpus) {
+  const std::string count = std::to_string(gpus);
+  for (const std::string& word : overrides) {
+    const std::string key = "num_processes=";
+    if (word == key + count) return;
+    if (word.starts_with(key)) {
+      throw UsageError("--gpus " + count + " beside " + word + ", which is the same", "leave one of them out");
+    }
+  }
+  overrides.push_back("num_processes=" + count);
+}
+
 config::RunConfig ConfigWords::read(const char* command, config::Purpose purpose) const {
   config::RunConfig config = config::load_config(subject, overrides, purpose);
   refuse_no_model(command, config.model_name_or_path);

@@ -18,6 +18,8 @@ struct ConfigWords {
   Option overrides_option() {
     return {"overrides", overrides, "key=value", "Config keys, in place of the file's or the defaults"};
   }
+  // --gpus: of the config, num_processes. Throws UsageError where the words say another number.
+  void plan_processes(int64_t gpus);
   // Of the file that `subject` names, for this command.
   config::RunConfig read(const char* command, config::Purpose purpose) const;
 };

@@ -15,8 +15,10 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "plan/bound.h"
 #include "plan/inference.h"
 #include "plan/outlook.h"
+#include "plan/remedies.h"
 #include "play/attention_curve.h"
 #include "play/attention_table.h"
 #include "play/dry_run.h"
@@ -82,6 +84,16 @@ int print_inference(const Estimate& invocation, const arch::Architecture& archit
   return 0;
 }
 
+// Where the plan does not fit; empty where it does.
+std::string describe_help(const plan::Plan& plan, const config::RunConfig& config,
+                          const arch::Architecture& architecture) {
+  const int64_t missing = plan::missing_bytes(plan);
+  if (missing == 0) return "";
+  const std::string help =
+      plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload), missing);
+  return help.empty() ? "" : report::folded("What would help most, each alone, by formula:\n" + help) + "\n";
+}
+
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
 int print_attention(const Estimate& invocation, const Session& session, const arch::Architecture& architecture) {
   const play::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
@@ -131,6 +143,7 @@ int run_estimate(const Estimate& invocation) {
   } else {
     print(report::format_memory({plan, std::nullopt}));
     print("\n");
+    print(describe_help(plan, planned, inputs.architecture));
     print(report::format_rules({plan, std::nullopt}, invocation.explain));
     print(report::format_outlook(plan, outlook));
     if (invocation.explain) {

@@ -29,7 +29,8 @@ class Estimate final : public Invocation {
         Option("--tokens", tokens, "N", "Time and cost to train on so many, as 300M or 2T")
             .used_only(gpu_hours.empty(), "without --gpu-hours"),
         {"--gpu-hours", gpu_hours, "N", "Cost of so many, instead of reckoned ones"},
-        Option("--gpus", budget.gpus, "N", "That share the work").within(1, 1 << 20),
+        Option("--gpus", gpus, "N", "So many processes, a GPU each; with --gpu-hours alone only their price")
+            .within(1, 1 << 20),
         Option("--price-per-hour", budget.price_per_hour, "X", "Dollars for all of them, instead of the listed price")
             .within(0, 1e9)
             .used_only(!tokens.empty() || !gpu_hours.empty(), "with --tokens or --gpu-hours"),
@@ -67,11 +68,18 @@ class Estimate final : public Invocation {
     if (budget.price_per_hour && !std::isfinite(*budget.price_per_hour)) {
       throw UsageError("--price-per-hour: expected a number of dollars");
     }
-    const bool is_model = read_planned(words, /*takes_numbers=*/true, *this);
     gpu = planned.find();
+    const bool plans_gpus = gpus && (gpu || !budget.gpu_hours);
+    if (plans_gpus) words.plan_processes(*gpus);
+    const bool is_model = read_planned(words, /*takes_numbers=*/true, *this);
+    budget.gpus = gpus.value_or(config.num_processes);
     const bool asks_of_a_plan = !words.overrides.empty() || gpu || placements || explain || json || !page.empty();
     price_alone = budget.gpu_hours && is_model && !asks_of_a_plan;
     choose_device(*this);
+    if (plans_gpus && *gpus > 1 && !gpu && device == config::Device::kCpu) {
+      throw UsageError("--gpus " + std::to_string(*gpus) + ": of which GPU is not said, and there is none here",
+                       "add --gpu H100, say; processes on CPUs are num_processes=" + std::to_string(*gpus));
+    }
   }
   int run() const override {
     const int64_t count = parameters();
@@ -83,6 +91,7 @@ class Estimate final : public Invocation {
   ConfigWords words;
   GpuWords planned;
   std::string tokens, gpu_hours;  // of the budget
+  std::optional<int64_t> gpus;    // processes of the plan, or of a price alone; unset: as the config says
   plan::Budget budget;            // tokens or GPU hours, GPUs and price
   bool price_alone = false;       // of the budget's GPU hours, for which nothing need be planned
   std::optional<int> placements;  // of segments, for the ranges of allocated and reserved bytes; unset: as many as

@@ -24,6 +24,7 @@ struct Target {
   bool within_budget = false;                    // capacity_bytes is memory_budget, and the hardware has more
   int64_t threads = 0;           // that operators may use on the CPU; kernel scratch depends on it; 0 on a GPU
   bool amx = false;              // of a CPU: attention in BF16 runs in its tiles (ops/amx_attention.h)
+  int64_t gpus_per_node = 0;     // of a listed GPU; 0: not known
   std::string attention_kernel;  // ends as footprint::kernel_name says it: "flash attention", "math attention", …
   bool phantom = false;          // the run itself is played on a phantom: its measured figures are no real device's
 };

@@ -97,9 +97,12 @@ class Remedies {
         operations_(operations(run)) {}
 
   std::vector<Remedy> take() {
-    for (const Technique& technique : smaller_batches(techniques(run_, architecture_, narrow_type(run_, target_)))) {
+    for (const Technique& technique :
+         smaller_batches(techniques(run_, architecture_, narrow_type(run_, target_), target_.gpus_per_node))) {
+      if (technique.group == "strategy") continue;
       if (const auto changed = technique.apply(kept_)) add(technique.name, technique.note, *changed, true);
     }
+    share_model();
     halve_length();
     if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
       RunConfig changed = kept_;
@@ -135,6 +138,29 @@ class Remedies {
     return others;
   }
 
+  // Among the processes that there are; or, where a GPU does not hold the run, among as many as do, by formula.
+  void share_model() {
+    constexpr int64_t kMost = 64;
+    if (run_.num_processes > 1 && run_.strategy == config::Strategy::kDdp) {
+      if (const auto shared = with_shares(kept_, run_.num_processes)) {
+        add("shares of the model", "each process holds a share of the model, and waits for the others'", *shared, true);
+      }
+    }
+    if (run_.num_processes > 1 || target_.device != config::Device::kCuda || target_.capacity_bytes >= peak_) return;
+    for (int64_t processes = 2; processes <= kMost; processes *= 2) {
+      const auto shared = with_shares(kept_, processes);
+      if (!shared) return;
+      if (processes < kMost && formula(*shared) > target_.capacity_bytes) continue;
+      add("several GPUs", "each holds a share of the model, and a step takes as many more batches", *shared, true);
+      return;
+    }
+  }
+
+  int64_t formula(const RunConfig& run) const {
+    return estimate_analytic(architecture_, run, target_of(target_, run, architecture_), workload_with(workload_, run))
+        .peak;
+  }
+
   void halve_length() {
     RunConfig changed = kept_;
     changed.max_length = longest(workload_) / 2;
@@ -149,9 +175,7 @@ class Remedies {
     remedy.note = note;
     remedy.settings = settings_between(run_, changed);
     if (remedy.settings.empty()) return;
-    remedy.peak = estimate_analytic(architecture_, changed, target_of(target_, changed, architecture_),
-                                    workload_with(workload_, changed))
-                      .peak;
+    remedy.peak = formula(changed);
     remedy.saved_bytes = peak_ - remedy.peak;
     if (remedy.saved_bytes <= 0) return;
     if (same_data) remedy.work = operations(changed) / operations_;

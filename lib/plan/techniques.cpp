@@ -99,6 +99,36 @@ void add_chunks(std::vector<Technique>& rows, const RunConfig& run) {
   rows.push_back(setting_row("loss", "loss in chunks", "the same result", &RunConfig::loss_chunk_size, chunk));
 }
 
+// What is in no share: as where every process has all.
+RunConfig unshared(RunConfig run) {
+  const RunConfig plain;
+  run.strategy = config::Strategy::kDdp;
+  run.reshard_after_forward = plain.reshard_after_forward;
+  run.dp_replicate_size = plain.dp_replicate_size;
+  run.dp_shard_size = plain.dp_shard_size;
+  return run;
+}
+
+void add_strategies(std::vector<Technique>& rows, const RunConfig& run, int64_t gpus_per_node) {
+  const int64_t processes = run.num_processes;
+  if (processes == 1) return;
+  rows.push_back({"strategy", "DDP", "each process holds the whole model", unshared});
+  const auto add = [&](const char* name, const char* note, bool reshards, int64_t copies) {
+    rows.push_back({"strategy", name, note, [=](const RunConfig& whole) -> std::optional<RunConfig> {
+                      std::optional<RunConfig> shared = with_shares(whole, processes);
+                      if (!shared || shared->master_weights != whole.master_weights) return std::nullopt;
+                      shared->reshard_after_forward = reshards;
+                      shared->dp_replicate_size = copies;
+                      return shared;
+                    }});
+  };
+  add("FSDP", "each process holds a share of the model; layers are put together while they compute", true, 1);
+  add("FSDP, layers kept", "layers are put together once a micro-batch", false, 1);
+  if (gpus_per_node > 1 && processes > gpus_per_node && processes % gpus_per_node == 0) {
+    add("HSDP", "a copy of the model in each node, shared by its processes", true, processes / gpus_per_node);
+  }
+}
+
 void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
   const int64_t effective = checked_multiply(run.per_device_train_batch_size, run.gradient_accumulation_steps,
                                              "per_device_train_batch_size × gradient_accumulation_steps");
@@ -153,7 +183,17 @@ UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
   return adamw ? UpdateChange::kRounded : UpdateChange::kAnother;
 }
 
-std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, DType narrow) {
+std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
+  if (!config::row_of(run.optim).by_elements) return std::nullopt;
+  run = unshared(std::move(run));
+  run.num_processes = processes;
+  run.strategy = config::Strategy::kFsdp;
+  if (run.master_weights == config::MasterWeights::kStochastic) run.master_weights = config::MasterWeights::kFp32;
+  return run;
+}
+
+std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture& architecture, DType narrow,
+                                  int64_t gpus_per_node) {
   const std::string bits = narrow == DType::kF16 ? "FP16" : "BF16";
   const auto precision = [&](const std::string& name, const std::string& note, const Precision& to) {
     return precision_row(architecture, narrow, name, note, to);
@@ -191,6 +231,7 @@ std::vector<Technique> techniques(const RunConfig& run, const arch::Architecture
        setting_row("attention", "math attention", "the same result up to rounding", &RunConfig::attn_implementation,
                    config::Attention::kMath)});
   add_chunks(rows, run);
+  add_strategies(rows, run, gpus_per_node);
   add_batches(rows, run);
   return rows;
 }

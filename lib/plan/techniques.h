@@ -22,7 +22,8 @@ struct Technique {
 };
 
 // What `fathom advise` can keep as it is.
-inline constexpr const char* kGroups[] = {"method", "precision", "optimizer", "checkpointing", "attention", "batch"};
+inline constexpr const char* kGroups[] = {"method",    "precision", "optimizer", "checkpointing",
+                                          "attention", "strategy",  "batch"};
 
 // The 16 bits that a run may turn to: FP16 where it has them or where the GPU has no BF16.
 DType narrow_type(const config::RunConfig& run, const Target& target);
@@ -33,9 +34,15 @@ enum class UpdateChange { kNone, kRounded, kAnother };
 UpdateChange update_change(config::Optimizer from, config::Optimizer to);
 
 // All rows that make sense for the run and its model, which may be stored quantized, in the order in which groups are
-// applied: method, precision, optimizer, checkpointing, attention, loss, batch. narrow: see narrow_type. The rows of
-// `batch` split the run's effective batch, smallest micro-batch first.
-std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture, DType narrow);
+// applied: method, precision, optimizer, checkpointing, attention, loss, strategy, batch. narrow: see narrow_type. The
+// rows of `strategy` are of a run of several processes: what each holds of the model; a copy in each node too where
+// gpus_per_node is known. The rows of `batch` split the run's effective batch, smallest micro-batch first.
+std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture, DType narrow,
+                                  int64_t gpus_per_node = 0);
+
+// The run in so many processes that share its model, where that can be: its optimizer updates elements by themselves.
+// Masters that are rounded stochastically become FP32.
+std::optional<config::RunConfig> with_shares(config::RunConfig run, int64_t processes);
 
 // The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean
 // nothing in `to` are left out.

@@ -140,6 +140,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.target.name = gpu.name;
   plan.target.compute_capability = gpu.compute_capability;
   plan.target.capacity_bytes = gpu.memory_bytes - room.taken_bytes;
+  plan.target.gpus_per_node = static_cast<int64_t>(gpu.gpus_per_node);
   plan::bound_by_budget(plan.target, subject.config.memory_budget);
   plan.target.attention_kernel = answer.attention_kernel;
   plan.workload = subject.workload;

@@ -33,8 +33,63 @@ Json time_json(const plan::Outlook& outlook) {
           {"matrix_seconds", outlook.step->matrix_seconds},
           {"attention_seconds", outlook.step->attention_seconds},
           {"memory_seconds", outlook.step->memory_seconds},
+          {"exposed_communication_seconds", outlook.step->exposed_seconds},
           {"step_seconds", outlook.step->seconds()},
           {"tokens_per_second", outlook.tokens_per_second() ? Json(*outlook.tokens_per_second()) : Json(nullptr)}};
+}
+
+Json communication_json(const plan::Outlook& outlook) {
+  if (!outlook.communication) return nullptr;
+  const plan::Communication& communication = *outlook.communication;
+  const plan::Interconnect& between = *outlook.throughput->interconnect;
+  return {{"processes", outlook.processes},
+          {"gpus_per_node", between.gpus_per_node},
+          {"link_bytes_per_second", between.link_bytes_per_second},
+          {"network_bytes_per_second", between.network_bytes_per_second},
+          {"efficiency", plan::kCollectiveEfficiency},
+          {"gathered_bytes", communication.traffic.gathered},
+          {"reduced_bytes", communication.traffic.reduced},
+          {"summed_bytes", communication.traffic.summed},
+          {"link_bytes", communication.traffic.over_links},
+          {"network_bytes", communication.traffic.over_network},
+          {"seconds", communication.seconds},
+          {"hidden_seconds", communication.hidden()},
+          {"exposed_seconds", communication.exposed},
+          {"tokens_per_second_of_all", *outlook.tokens_per_second() * static_cast<double>(outlook.processes)}};
+}
+
+// Of a table of what a step takes: the bytes, the slower of the ways that they go, and what is not hidden.
+std::vector<std::string> communication_row(const plan::Outlook& outlook) {
+  const plan::Communication& communication = *outlook.communication;
+  const plan::Interconnect& between = *outlook.throughput->interconnect;
+  const bool far = communication.traffic.over_network > 0;
+  return {
+      "communication", format_quantity(static_cast<double>(communication.traffic.bytes()), "B"),
+      share(plan::kCollectiveEfficiency, far ? between.network_bytes_per_second : between.link_bytes_per_second, "B/s"),
+      format_seconds(communication.exposed)};
+}
+
+std::string describe_communication(const plan::Outlook& outlook) {
+  if (!outlook.communication) {
+    return "Communication between the " + format_count(outlook.processes) +
+           " processes is not reckoned: how fast it is, is not known.\n";
+  }
+  const plan::Communication& communication = *outlook.communication;
+  const plan::Traffic& traffic = communication.traffic;
+  std::string parts;
+  const auto add = [&](int64_t bytes, const char* what) {
+    if (bytes == 0) return;
+    parts += (parts.empty() ? "" : ", ") + format_quantity(static_cast<double>(bytes), "B") + " " + what;
+  };
+  add(traffic.gathered, "of parameters");
+  add(traffic.reduced, "of gradients to where they are kept");
+  add(traffic.summed, "of gradients summed over copies");
+  std::string text = "Each GPU sends and receives " + parts;
+  if (traffic.over_network > 0) {
+    text += "; between nodes " + format_quantity(static_cast<double>(traffic.over_network), "B");
+  }
+  return text + ". Of " + format_seconds(communication.seconds) + " that takes, " +
+         format_seconds(communication.hidden()) + " are taken to be hidden behind computing.\n";
 }
 
 }  // namespace
@@ -61,6 +116,7 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
   add("attention", work.attention_flops, "FLOP", at.attention_flops_per_second, at.attention_efficiency,
       time.attention_seconds);
   add("everything else", work.bytes_moved, "B", at.bytes_per_second, at.memory_efficiency, time.memory_seconds);
+  if (speed && outlook.communication) table.add_row(communication_row(outlook));
   if (speed) {
     table.add_rule();
     table.add_row({format_count(outlook.step_tokens) + " tokens", "", "", format_seconds(time.seconds())});
@@ -73,21 +129,20 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
     expected += "; all " + format_count(outlook.run->steps) + " steps " + format_seconds(outlook.run->seconds) +
                 " besides evaluation and saving";
   }
-  return text + folded(expected + ".\n");
+  expected += ".\n";
+  if (outlook.processes > 1) {
+    expected += describe_communication(outlook);
+    expected += "All " + format_count(outlook.processes) +
+                " together: " + rounded_count(*outlook.tokens_per_second() * static_cast<double>(outlook.processes)) +
+                " tokens a second" + (outlook.communication ? "" : ", without a loss to communication") +
+                "; expected, and measured by nobody.\n";
+  }
+  return text + folded(expected);
 }
 
 std::string format_cost(const plan::Outlook& outlook) {
   const plan::Budget& budget = outlook.budget;
   std::string text;
-  if (budget.gpus > 1) {
-    text += format_count(budget.gpus) +
-            " GPUs: memory is planned for one, as each holds the whole run; their speed is taken to be " +
-            format_count(budget.gpus) + " times one's, without a loss to communication";
-    if (const auto speed = outlook.tokens_per_second()) {
-      text += ": " + rounded_count(*speed * static_cast<double>(budget.gpus)) + " tokens a second";
-    }
-    text += ".\n";
-  }
   if (outlook.cost && !outlook.fits && !budget.gpu_hours) text += "The run does not fit. If it did: ";
   if (outlook.cost && budget.tokens && !budget.gpu_hours) text += short_count(*budget.tokens) + " tokens: ";
   return folded(outlook.cost ? text + describe_price(budget, *outlook.cost) : text);
@@ -184,6 +239,7 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
                         {"bytes_moved", plan.arithmetic.bytes_moved},
                         {"tokens", outlook.step_tokens}};
   json["time"] = time_json(outlook);
+  json["communication"] = communication_json(outlook);
   json["run"] = nullptr;
   if (outlook.run) {
     json["run"] = {{"steps", outlook.run->steps}, {"tokens", outlook.run->tokens}, {"seconds", outlook.run->seconds}};

@@ -12,12 +12,12 @@
 
 namespace fathom::report {
 
-// Operations and bytes of a step with the speeds and the time that follow; without a throughput the amounts alone.
+// Operations and bytes of a step with the speeds and the time that follow; without a throughput the amounts alone. Of
+// several processes also what one of them sends, and the speed of all.
 std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook);
 // Why a run has no expected time, and what would bring it.
 std::string describe_unknown_speed(config::Device device);
-// What several GPUs are taken for; GPU hours, hours and dollars, of a run that does not fit as such. Empty without
-// either.
+// GPU hours, hours and dollars, of a run that does not fit as such. Empty without them.
 std::string format_cost(const plan::Outlook& outlook);
 // Of that the hours and dollars, in one line that is not folded.
 std::string describe_price(const plan::Budget& budget, const plan::Cost& cost);
@@ -31,7 +31,7 @@ std::string format_largest_blocks(const memory::Timeline& timeline, size_t rows 
 
 // All of them that apply, a blank line before each.
 std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook);
-// Keys: "arithmetic", "time", "run", "cost", "host", "largest_blocks"; null for what is not known.
+// Keys: "arithmetic", "time", "communication", "run", "cost", "host", "largest_blocks"; null for what is not known.
 Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook);
 
 }  // namespace fathom::report

@@ -162,14 +162,39 @@ TEST_F(Estimate, ShowsInferenceWhenAsked) {
   EXPECT_THAT(run("estimate llama-3.2-1b max_length=16").output, Not(HasSubstr("Inference, in GB")));
 }
 
-// Their memory is one's, their speed as many times one's; what does not fit has no price but that of a wish.
-TEST_F(Estimate, SaysWhatSeveralGpusAreTakenFor) {
-  const std::string run_of_8 = "estimate smollm2-135m --gpu L4 max_length=64 bf16=true --gpus 8 ";
-  EXPECT_THAT(run(run_of_8).output, AllOf(HasSubstr("8 GPUs: memory is planned for one"), HasSubstr("8 times one's")));
-  const Outcome fits = run(run_of_8 + "--tokens 1B");
-  EXPECT_THAT(fits.output, AllOf(HasSubstr("1B tokens: "), Not(HasSubstr("If it did"))));
-  const Outcome exceeds = run(run_of_8 + "--tokens 1B --gpu-memory 1GiB");
-  EXPECT_THAT(exceeds.output, HasSubstr("The run does not fit. If it did: 1B tokens: "));
+// A rank of them is planned, with what it sends the others; what does not fit has no price but that of a wish.
+TEST_F(Estimate, PlansARankOfSeveralGpus) {
+  const std::string of_8 = "smollm2-135m --gpu L4 max_length=64 bf16=true --placements 1 --gpus 8 ";
+  EXPECT_THAT(run("estimate " + of_8 + "--tokens 1B").output,
+              AllOf(HasSubstr("Each GPU sends and receives "), HasSubstr("All 8 together: "),
+                    HasSubstr("measured by nobody"), HasSubstr("1B tokens: "), Not(HasSubstr("If it did"))));
+  const Outcome exceeds = run("estimate " + of_8 + "--tokens 1B --gpu-memory 1GiB");
+  EXPECT_THAT(exceeds.output, AllOf(HasSubstr("The run does not fit. If it did: 1B tokens: "),
+                                    HasSubstr("\n  strategy=fsdp  "), HasSubstr("What would help most")));
+  const Json whole = estimate(of_8), shared = estimate(of_8 + "strategy=fsdp");
+  const int64_t parameters = 134'515'008, bytes = 4 * parameters;
+  EXPECT_EQ(whole.at("communication").at("processes"), 8);
+  EXPECT_NEAR(whole.at("communication").at("summed_bytes").get<double>(), 2.0 * 7 / 8 * bytes, 1e5);
+  EXPECT_NEAR(shared.at("communication").at("reduced_bytes").get<double>(), 7.0 / 8 * bytes, 1e5);
+  EXPECT_LT(shared.at("peak").at("dry_run"), whole.at("peak").at("dry_run"));
+  const double step = shared.at("time").at("step_seconds"), exposed = shared.at("communication").at("exposed_seconds");
+  EXPECT_GT(exposed, 0);
+  EXPECT_GT(step, exposed);
+  EXPECT_NEAR(shared.at("communication").at("tokens_per_second_of_all").get<double>(),
+              8 * shared.at("time").at("tokens_per_second").get<double>(), 1e-3);
+  EXPECT_EQ(estimate("smollm2-135m --gpu L4 max_length=64").at("communication"), nullptr);
+}
+
+TEST_F(Estimate, TellsGpusFromProcesses) {
+  const Outcome contradicts = run("estimate smollm2-135m --gpu L4 --gpus 8 num_processes=4");
+  EXPECT_EQ(contradicts.status, 2);
+  EXPECT_THAT(contradicts.errors, HasSubstr("--gpus 8 beside num_processes=4"));
+  const Outcome nowhere = run("estimate smollm2-135m device=cpu --gpus 8");
+  EXPECT_EQ(nowhere.status, 2);
+  EXPECT_THAT(nowhere.errors, AllOf(HasSubstr("of which GPU"), HasSubstr("num_processes=8")));
+}
+
+TEST_F(Estimate, HasNoPriceForAnUnknownSpeed) {
   EXPECT_EQ(estimate("smollm2-135m --gpu L4 max_length=64 --tokens 1B --gpu-memory 1GiB").at("cost").at("fits"), false);
   const Outcome unknown =
       run("estimate smollm2-135m max_length=64 device=cpu --tokens 1B", "FATHOM_CALIBRATION=$PWD/none ");

@@ -113,6 +113,7 @@ TEST_F(Readme, ShowsOutputThatFitsATerminal) {
                                        "estimate 7B",
                                        "estimate llama-3-8b --gpu H100 method=lora max_length=64 --explain",
                                        "estimate tinyllama-1.1b --gpu A100-80GB max_length=128 --tokens 2T --gpus 8",
+                                       "estimate tinyllama-1.1b --gpu RTX-3060 max_length=128 --gpus 16",
                                        "inspect " + model,
                                        "doctor",
                                        "list gpus",

@@ -155,6 +155,38 @@ TEST(Remedies, ChunksOfTheLossWhereThereAreNoneOrLargeOnes) {
   }
 }
 
+TEST(Remedies, ShareAModelThatProcessesHoldWhole) {
+  config::RunConfig run = plain_run();
+  run.num_processes = 8;
+  std::vector<Remedy> found = remedies(llama_8b(), run, h100(), batches(1, 2048));
+  ASSERT_NE(find(found, "shares of the model"), nullptr);
+  EXPECT_THAT(find(found, "shares of the model")->settings, ElementsAre("strategy=fsdp"));
+  // Of each of 8.03e9 parameters 16 bytes of weight, gradient and moments, and 4 of others' gradients.
+  EXPECT_NEAR(static_cast<double>(find(found, "shares of the model")->saved_bytes), 7.0 / 8 * 20 * 8.03e9, 1e9);
+  EXPECT_EQ(find(found, "several GPUs"), nullptr) << "there are";
+  run.strategy = config::Strategy::kFsdp;
+  EXPECT_EQ(find(found = remedies(llama_8b(), run, h100(), batches(1, 2048)), "shares of the model"), nullptr);
+  run.strategy = config::Strategy::kDdp;
+  run.dtype = DType::kBF16;
+  found = remedies(llama_8b(), run, h100(), batches(1, 2048));
+  EXPECT_THAT(find(found, "shares of the model")->settings, ElementsAre("strategy=fsdp", "master_weights=fp32"));
+  run.optim = config::Optimizer::kAdamW8bit;
+  EXPECT_EQ(find(found = remedies(llama_8b(), run, h100(), batches(1, 2048)), "shares of the model"), nullptr);
+}
+
+TEST(Remedies, NameAsManyGpusAsHoldTheRun) {
+  Target target = h100();
+  target.capacity_bytes = int64_t{60} << 30;
+  const config::RunConfig run = plain_run();
+  std::vector<Remedy> found = remedies(llama_8b(), run, target, batches(1, 2048));
+  ASSERT_NE(find(found, "several GPUs"), nullptr);
+  EXPECT_THAT(find(found, "several GPUs")->settings, ElementsAre("num_processes=4", "strategy=fsdp"))
+      << "half of 128 GB is too much";
+  EXPECT_LE(find(found, "several GPUs")->peak, target.capacity_bytes);
+  target.capacity_bytes = int64_t{500} << 30;
+  EXPECT_EQ(find(found = remedies(llama_8b(), run, target, batches(1, 2048)), "several GPUs"), nullptr) << "it fits";
+}
+
 TEST(Techniques, SettingsNameOnlyWhatMattersAfterwards) {
   config::RunConfig from = plain_run();
   from.method = config::Method::kLora;
