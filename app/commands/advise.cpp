@@ -155,6 +155,7 @@ class Planner {
       target.name = gpu_->name;
       target.compute_capability = gpu_->compute_capability;
       target.capacity_bytes = gpu_->memory_bytes;
+      target.gpus_per_node = static_cast<int64_t>(gpu_->gpus_per_node);
       plan::bound_by_budget(target, invocation_.config.memory_budget);
     } else {
       target = play::cpu_target();

@@ -23,17 +23,21 @@ class Advise final : public Invocation {
         {"--budget", bound, "SIZE", "Of memory, as 24GiB; without it memory_budget, or what the device has"},
         within.name_option("--gpu", "Within the memory of a GPU of configs/gpus.yaml"),
         within.memory_option("with --gpu NAME"),
+        Option("--gpus", gpus, "N", "So many processes, a GPU each: what each holds of the model is searched too")
+            .within(1, 1024)
+            .used_only(!within.name.empty(), "with --gpu NAME"),
         Option("--vary", varied, "WHAT", "batch, length, rank: its largest value; techniques: the fastest combination")
             .one_of({"batch", "length", "rank", "techniques"}),
         Option("--keep", kept, "GROUP,...",
-               "Techniques that stay: method, precision, optimizer, checkpointing, attention, batch")
+               "Techniques that stay: method, precision, optimizer, checkpointing, attention, strategy, batch")
             .used_only(varied == "techniques", "with --vary techniques: with one setting varied, all others stay"),
         json_option(json),
         words.overrides_option()};
   }
   void complete() override {
-    read_planned(words, /*takes_numbers=*/false, *this);
     gpu = within.find();
+    if (gpus) words.plan_processes(*gpus);
+    read_planned(words, /*takes_numbers=*/false, *this);
     if (varied == "batch") vary = plan::Vary::kBatch;
     if (varied == "length") vary = plan::Vary::kLength;
     if (varied == "rank") vary = plan::Vary::kRank;
@@ -49,6 +53,7 @@ class Advise final : public Invocation {
   ConfigWords words;
   GpuWords within;
   std::string bound, varied = "techniques", kept;  // kept: names with commas between
+  std::optional<int64_t> gpus;                     // processes; unset: as the config says
   std::optional<plan::Vary> vary;                  // the setting whose largest value is asked for; unset: techniques
   std::set<std::string> keep;                      // groups of techniques that stay as the run has them
   bool json = false;

@@ -78,6 +78,7 @@ struct Combination : Candidate {
   Arithmetic arithmetic;                      // of one optimizer step with batches of the longest samples
   double operations = 0;                      // of its products, as many as would take as long in FP32
   std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
+  double exposed_seconds = 0;                 // of these, what communication is not hidden
 };
 
 struct Advice {

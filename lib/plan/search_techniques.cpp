@@ -3,6 +3,7 @@
 #include <map>
 
 #include "plan/analytic.h"
+#include "plan/communication.h"
 #include "plan/remedies.h"
 #include "plan/search.h"
 #include "plan/techniques.h"
@@ -62,7 +63,7 @@ class TechniqueSearch {
 
   void group(const std::set<std::string>& keep) {
     const DType narrow = narrow_type(question_.run, question_.target);
-    for (Technique& row : techniques(question_.run, question_.architecture, narrow)) {
+    for (Technique& row : techniques(question_.run, question_.architecture, narrow, question_.target.gpus_per_node)) {
       const auto changed = row.apply(question_.run);
       if (keep.count(row.group) > 0 && changed != question_.run) continue;
       if (groups_.empty() || groups_.back().front().group != row.group) groups_.emplace_back();
@@ -94,13 +95,17 @@ class TechniqueSearch {
     result.change = update_change(question_.run.optim, run.optim);
     const schedule::BatchShape micro_batch =
         schedule::batch_of_longest(run.per_device_train_batch_size, longest_samples(run), run.packing);
-    result.arithmetic = estimate_arithmetic(question_.architecture, run,
-                                            schedule::StepShape(run.gradient_accumulation_steps, micro_batch));
+    const schedule::StepShape step(run.gradient_accumulation_steps, micro_batch);
+    result.arithmetic = estimate_arithmetic(question_.architecture, run, step);
     const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
     result.operations = slowdown.matrix * static_cast<double>(result.arithmetic.matrix_flops) +
                         slowdown.attention * static_cast<double>(result.arithmetic.attention_flops);
     const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
-    if (throughput) result.seconds = expected_time(result.arithmetic, *throughput).seconds();
+    if (throughput) {
+      const ExpectedTime time = expected_step_time(question_.architecture, run, step, result.arithmetic, *throughput);
+      result.seconds = time.seconds();
+      result.exposed_seconds = time.exposed_seconds;
+    }
     ++advice_.combinations;
     return result;
   }
@@ -276,11 +281,14 @@ class TechniqueSearch {
       if (!std::equal(first, first + kOfUpdate, combination.techniques.begin())) continue;
       for (Combination& each : family.batches) {
         const bool known = each.proof && each.proof->fits && each.proof->arithmetic;
-        if (!known || &each == &combination) each.seconds = lack * seconds_of(each.run, each.arithmetic);
+        if (!known || &each == &combination) {
+          each.seconds = lack * seconds_of(each.run, each.arithmetic) + each.exposed_seconds;
+        }
       }
     }
   }
 
+  // What is computed.
   double seconds_of(const RunConfig& run, const Arithmetic& arithmetic) const {
     return expected_time(arithmetic, *question_.throughput(run)).seconds();
   }

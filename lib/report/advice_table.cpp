@@ -43,9 +43,11 @@ std::string describe_limit(const AdviceSubject& subject, const std::optional<pla
 std::string describe_subject(const AdviceSubject& subject) {
   const plan::Target& target = subject.question.target;
   const bool gpu = target.device == config::Device::kCuda;
-  std::string text = std::string(gpu ? "On GPU " + target.name : "On the CPU") + ", within " +
-                     format_bytes(target.capacity_bytes) +
-                     (gpu ? " for LibTorch's allocator" : " for live bytes and kernel scratch");
+  const int64_t processes = subject.question.run.num_processes;
+  const std::string count = processes > 1 ? "each of " + format_count(processes) + " " : "";
+  std::string text =
+      std::string(gpu ? "On " + (count.empty() ? "GPU " : count + "GPUs ") + target.name : "On the CPU") + ", within " +
+      format_bytes(target.capacity_bytes) + (gpu ? " for LibTorch's allocator" : " for live bytes and kernel scratch");
   if (subject.free_bytes > 0) {
     text += ", of which " + format_bytes(subject.free_bytes) + " shall stay free for " +
             (gpu ? "the driver's own share" : "what the process takes beside tensors");
@@ -179,6 +181,7 @@ Json combination_json(const AdviceSubject& subject, const Combination& combinati
                    : combination.change == plan::UpdateChange::kRounded ? "rounded states"
                                                                         : "another";
   json["operations"] = combination.arithmetic.matrix_flops + combination.arithmetic.attention_flops;
+  json["exposed_communication_seconds"] = combination.exposed_seconds;
   json["expected_seconds"] = combination.seconds ? Json(*combination.seconds) : Json(nullptr);
   return json;
 }
