@@ -185,6 +185,23 @@ TEST_F(Estimate, PlansARankOfSeveralGpus) {
   EXPECT_EQ(estimate("smollm2-135m --gpu L4 max_length=64").at("communication"), nullptr);
 }
 
+// As they are shipped, before their models are downloaded.
+TEST_F(Estimate, PlansTheRecipesForSeveralGpus) {
+  const auto plan = [&](const std::string& recipe) {
+    const Outcome outcome =
+        run("estimate " FATHOM_SOURCE_DIR "/configs/" + recipe + " --placements 1 --json", "HF_HUB_CACHE=$PWD/none ");
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return Json::parse(outcome.output);
+  };
+  const Json full = plan("fsdp.yaml --gpu H100"), adapters = plan("fsdp-qlora.yaml --gpu RTX-4090");
+  EXPECT_EQ(full.at("fit"), "fits");
+  EXPECT_EQ(full.at("communication").at("processes"), 8);
+  // An eighth of 8.03e9 parameters in BF16.
+  EXPECT_NEAR(full.at("components").at("weights").at("dry_run").get<double>(), 2 * 8.03e9 / 8, 1e7);
+  EXPECT_EQ(adapters.at("fit"), "fits") << "70B on four cards of 24 GB";
+  EXPECT_EQ(adapters.at("communication").at("processes"), 4);
+}
+
 TEST_F(Estimate, TellsGpusFromProcesses) {
   const Outcome contradicts = run("estimate smollm2-135m --gpu L4 --gpus 8 num_processes=4");
   EXPECT_EQ(contradicts.status, 2);
