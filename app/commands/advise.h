@@ -17,25 +17,28 @@ class Advise final : public Invocation {
  public:
   Advise() : Invocation("advise", "What fits: the largest batch, length or rank, or the fastest settings") {}
   std::vector<Option> options() override {
-    return {
-        words.subject_option("CONFIG|MODEL",
-                             "A YAML file, a folder with config.json, a .json file, or a known model (llama-2-7b)"),
-        {"--budget", bound, "SIZE", "Of memory, as 24GiB; without it memory_budget, or what the device has"},
-        within.name_option("--gpu", "Within the memory of a GPU of configs/gpus.yaml"),
-        within.memory_option("with --gpu NAME"),
-        Option("--gpus", gpus, "N", "So many processes, a GPU each: what each holds of the model is searched too")
-            .within(1, 1024)
-            .used_only(!within.name.empty(), "with --gpu NAME"),
-        Option("--vary", varied, "WHAT", "batch, length, rank: its largest value; techniques: the fastest combination")
-            .one_of({"batch", "length", "rank", "techniques"}),
-        Option("--keep", kept, "GROUP,...",
-               "Techniques that stay: method, precision, optimizer, checkpointing, attention, strategy, batch")
-            .used_only(varied == "techniques", "with --vary techniques: with one setting varied, all others stay"),
-        json_option(json),
-        words.overrides_option()};
+    return {words.subject_option("CONFIG|MODEL",
+                                 "A YAML file, a folder with config.json, a .json file, or a known model (llama-2-7b)"),
+            {"--budget", bound, "SIZE", "Of memory, as 24GiB; without it memory_budget, or what the device has"},
+            within.name_option("--gpu", "Within the memory of a GPU of configs/gpus.yaml"),
+            within.memory_option("with --gpu NAME"),
+            Option("--gpus", gpus, "N", "So many processes, a GPU each: what each holds of the model is searched too")
+                .within(1, 1024)
+                .used_only(!within.name.empty(), "with --gpu NAME"),
+            Option("--vary", varied, "WHAT",
+                   "batch, length, rank: its largest value; gpus: how many; techniques: the fastest combination")
+                .one_of({"batch", "length", "rank", "gpus", "techniques"}),
+            Option("--keep", kept, "GROUP,...",
+                   "Techniques that stay: method, precision, optimizer, checkpointing, attention, strategy, batch")
+                .used_only(varied == "techniques" || varied == "gpus",
+                           "with --vary techniques or gpus: with one setting varied, all others stay"),
+            json_option(json),
+            words.overrides_option()};
   }
   void complete() override {
     gpu = within.find();
+    if (gpus && varied == "gpus")
+      throw UsageError("--gpus beside --vary gpus, which tries 1 to 64", "remove one of them");
     if (gpus) words.plan_processes(*gpus);
     read_planned(words, /*takes_numbers=*/false, *this);
     if (varied == "batch") vary = plan::Vary::kBatch;

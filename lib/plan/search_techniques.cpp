@@ -97,6 +97,7 @@ class TechniqueSearch {
         schedule::batch_of_longest(run.per_device_train_batch_size, longest_samples(run), run.packing);
     const schedule::StepShape step(run.gradient_accumulation_steps, micro_batch);
     result.arithmetic = estimate_arithmetic(question_.architecture, run, step);
+    result.tokens = run.gradient_accumulation_steps * micro_batch.rows * micro_batch.length;
     const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
     result.operations = slowdown.matrix * static_cast<double>(result.arithmetic.matrix_flops) +
                         slowdown.attention * static_cast<double>(result.arithmetic.attention_flops);

@@ -99,20 +99,10 @@ void add_chunks(std::vector<Technique>& rows, const RunConfig& run) {
   rows.push_back(setting_row("loss", "loss in chunks", "the same result", &RunConfig::loss_chunk_size, chunk));
 }
 
-// What is in no share: as where every process has all.
-RunConfig unshared(RunConfig run) {
-  const RunConfig plain;
-  run.strategy = config::Strategy::kDdp;
-  run.reshard_after_forward = plain.reshard_after_forward;
-  run.dp_replicate_size = plain.dp_replicate_size;
-  run.dp_shard_size = plain.dp_shard_size;
-  return run;
-}
-
 void add_strategies(std::vector<Technique>& rows, const RunConfig& run, int64_t gpus_per_node) {
   const int64_t processes = run.num_processes;
   if (processes == 1) return;
-  rows.push_back({"strategy", "DDP", "each process holds the whole model", unshared});
+  rows.push_back({"strategy", "DDP", "each process holds the whole model", with_whole_models});
   const auto add = [&](const char* name, const char* note, bool reshards, int64_t copies) {
     rows.push_back({"strategy", name, note, [=](const RunConfig& whole) -> std::optional<RunConfig> {
                       std::optional<RunConfig> shared = with_shares(whole, processes);
@@ -183,9 +173,18 @@ UpdateChange update_change(config::Optimizer from, config::Optimizer to) {
   return adamw ? UpdateChange::kRounded : UpdateChange::kAnother;
 }
 
+RunConfig with_whole_models(RunConfig run) {
+  const RunConfig plain;
+  run.strategy = config::Strategy::kDdp;
+  run.reshard_after_forward = plain.reshard_after_forward;
+  run.dp_replicate_size = plain.dp_replicate_size;
+  run.dp_shard_size = plain.dp_shard_size;
+  return run;
+}
+
 std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
   if (!config::row_of(run.optim).by_elements) return std::nullopt;
-  run = unshared(std::move(run));
+  run = with_whole_models(std::move(run));
   run.num_processes = processes;
   run.strategy = config::Strategy::kFsdp;
   if (run.master_weights == config::MasterWeights::kStochastic) run.master_weights = config::MasterWeights::kFp32;

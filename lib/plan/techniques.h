@@ -40,6 +40,8 @@ UpdateChange update_change(config::Optimizer from, config::Optimizer to);
 std::vector<Technique> techniques(const config::RunConfig& run, const arch::Architecture& architecture, DType narrow,
                                   int64_t gpus_per_node = 0);
 
+// The run with the whole model in each of its processes.
+config::RunConfig with_whole_models(config::RunConfig run);
 // The run in so many processes that share its model, where that can be: its optimizer updates elements by themselves.
 // Masters that are rounded stochastically become FP32.
 std::optional<config::RunConfig> with_shares(config::RunConfig run, int64_t processes);

@@ -2,9 +2,11 @@
 #include "report/advice_table.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/bytes.h"
 #include "base/numbers.h"
+#include "plan/cost.h"
 #include "plan/techniques.h"
 #include "report/table.h"
 
@@ -213,7 +215,104 @@ Json search_json(const AdviceSubject& subject, const plan::Advice& advice) {
   return json;
 }
 
+constexpr double kBillion = 1e9;  // tokens
+
+std::optional<double> tokens_per_second(const OfGpus& row) {
+  if (!row.best || !row.best->seconds) return std::nullopt;
+  return static_cast<double>(row.best->tokens * row.gpus) / *row.best->seconds;
+}
+
+// Of a billion tokens.
+std::optional<plan::Cost> cost_of(const OfGpus& row, double price_per_hour) {
+  const auto speed = tokens_per_second(row);
+  if (!speed) return std::nullopt;
+  return plan::cost_of({kBillion, std::nullopt, row.gpus, std::nullopt}, *speed / static_cast<double>(row.gpus),
+                       price_per_hour);
+}
+
+// The fewest GPUs of those that cost no more than a percent above the least. Where no speed is known, the fewest that
+// hold the run.
+const OfGpus* cheapest(const std::vector<OfGpus>& rows) {
+  constexpr double kAlike = 1.01;
+  double least = std::numeric_limits<double>::infinity();
+  for (const OfGpus& row : rows) {
+    if (const auto cost = cost_of(row, 0)) least = std::min(least, cost->gpu_hours);
+  }
+  for (const OfGpus& row : rows) {
+    const auto cost = cost_of(row, 0);
+    if (row.best && (!cost || cost->gpu_hours <= kAlike * least)) return &row;
+  }
+  return nullptr;
+}
+
+const OfGpus* fastest(const std::vector<OfGpus>& rows) {
+  const OfGpus* best = nullptr;
+  for (const OfGpus& row : rows) {
+    if (row.best && (best == nullptr || tokens_per_second(row) > tokens_per_second(*best))) best = &row;
+  }
+  return best;
+}
+
 }  // namespace
+
+std::string format_gpus(const AdviceSubject& subject, const std::vector<OfGpus>& rows, double price_per_hour) {
+  constexpr int64_t kNames = 34;
+  Table table({{"GPUs"}, {"techniques", Align::kLeft}, {"needs"}, {"tokens/s"}, {"GPU hours"}, {"$"}});
+  for (const OfGpus& row : rows) {
+    if (!row.best) {
+      table.add_row({format_count(row.gpus), "nothing fits", "", "", "", ""});
+      continue;
+    }
+    const auto speed = tokens_per_second(row);
+    const auto cost = cost_of(row, price_per_hour);
+    const bool priced = cost && cost->price_per_hour > 0;
+    std::string names = folded(joined(row.best->techniques, ", "), kNames);
+    for (bool first = true; first || !names.empty(); first = false) {
+      const size_t end = std::min(names.find('\n'), names.size());
+      const std::string name = names.substr(0, end);
+      names.erase(0, end + 1);
+      if (first) {
+        table.add_row({format_count(row.gpus), name, need_of(*row.best),
+                       speed ? format_by("%.0f", *speed) : std::string(kMissing),
+                       cost ? format_by("%.1f", cost->gpu_hours) : std::string(kMissing),
+                       priced ? format_by("%.2f", cost->dollars()) : std::string(kMissing)});
+      } else {
+        table.add_row({"", name, "", "", "", ""});
+      }
+    }
+  }
+  std::string text = folded(describe_subject(subject)) + "\n\n" + table.format();
+  text += folded(
+      "GPU hours and dollars are of a billion tokens. A step takes as many times the batches as there are GPUs. Time "
+      "is "
+      "expected, with communication reckoned, and measured by nobody.\n");
+  const auto add = [&](const char* what, const OfGpus* row) {
+    if (row == nullptr) return;
+    text += std::string(what) + " that fits, on " + format_count(row->gpus) +
+            (row->gpus == 1 ? " GPU:\n" : " GPUs:\n") + settings_lines(subject, row->best->run);
+  };
+  add("Cheapest", cheapest(rows));
+  add("Fastest", fastest(rows));
+  return text;
+}
+
+Json gpus_json(const AdviceSubject& subject, const std::vector<OfGpus>& rows, double price_per_hour) {
+  Json json = {{"target", subject_json(subject)}, {"gpus", Json::array()}};
+  for (const OfGpus& row : rows) {
+    const auto speed = tokens_per_second(row);
+    const auto cost = cost_of(row, price_per_hour);
+    json["gpus"].push_back(
+        {{"gpus", row.gpus},
+         {"best", or_null(subject, row.best, combination_json)},
+         {"tokens_per_second_of_all", speed ? Json(*speed) : Json(nullptr)},
+         {"gpu_hours_for_1e9_tokens", cost ? Json(cost->gpu_hours) : Json(nullptr)},
+         {"dollars_for_1e9_tokens", cost && cost->price_per_hour > 0 ? Json(cost->dollars()) : Json(nullptr)}});
+  }
+  const auto count = [](const OfGpus* row) { return row == nullptr ? Json(nullptr) : Json(row->gpus); };
+  json["cheapest"] = count(cheapest(rows));
+  json["fastest"] = count(fastest(rows));
+  return json;
+}
 
 std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest) {
   std::string text = folded(describe_subject(subject)) + "\n\n";

@@ -1,6 +1,7 @@
 // What fits, as tables, settings to paste, and JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,16 @@ std::string format_largest(const AdviceSubject& subject, plan::Vary vary, const 
 // each technique alone would save.
 std::string format_advice(const AdviceSubject& subject, const plan::Advice& advice, const plan::Advice* same_method,
                           const std::vector<plan::Remedy>& alone);
+
+// Of a number of GPUs: the fastest settings that fit; nullopt: none do.
+struct OfGpus {
+  int64_t gpus = 1;
+  std::optional<plan::Combination> best;
+};
+// Their expected speed, and what a billion tokens cost; the cheapest and the fastest of them. price_per_hour: of one
+// GPU; 0: not known.
+std::string format_gpus(const AdviceSubject& subject, const std::vector<OfGpus>& rows, double price_per_hour);
+Json gpus_json(const AdviceSubject& subject, const std::vector<OfGpus>& rows, double price_per_hour);
 
 // Bytes are exact numbers; `settings` are key=value texts; what is not known is null.
 Json largest_json(const AdviceSubject& subject, plan::Vary vary, const plan::Largest& largest);

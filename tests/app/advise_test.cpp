@@ -180,6 +180,27 @@ TEST_F(Advise, TakesAModelAloneAndAGpu) {
   EXPECT_EQ(parse_json(gpu.output, "advise").at("target").at("capacity"), 100 << 20);
 }
 
+// Full training of 135 million parameters in FP32 takes 2.2 GB: two GPUs of 1.5 GiB share it.
+TEST_F(Advise, TriesNumbersOfGpus) {
+  const auto ask = [&](const std::string& arguments) {
+    const Outcome outcome =
+        run("advise smollm2-135m --gpu L4 max_length=64 per_device_train_batch_size=1 " + arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+    return outcome.output;
+  };
+  const Json shared = Json::parse(ask("--gpus 4 --budget 1.5GiB --keep method,precision,optimizer --json"));
+  const Json& settings = shared.at("best").at("settings");
+  EXPECT_NE(std::find(settings.begin(), settings.end(), "strategy=fsdp"), settings.end()) << settings;
+  EXPECT_EQ(shared.at("best").at("fits"), true);
+  const Json tried =
+      Json::parse(ask("--vary gpus --budget 1.5GiB --keep precision,optimizer,checkpointing,attention,batch --json"));
+  ASSERT_EQ(tried.at("gpus").size(), 7U);
+  EXPECT_EQ(tried.at("gpus")[0].at("best"), nullptr) << "one does not hold it";
+  EXPECT_NE(tried.at("gpus")[2].at("best"), nullptr);
+  EXPECT_EQ(tried.at("fastest"), 64);
+  EXPECT_LE(tried.at("cheapest"), 4);
+}
+
 TEST_F(Advise, TheBudgetBoundsAGpuToo) {
   const std::string on_gpu = "device=auto --phantom-gpu A100-80GB ";
   const Json advice = advise("device=auto --gpu A100-80GB --budget 40MiB --vary batch");

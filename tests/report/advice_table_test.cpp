@@ -42,6 +42,36 @@ class AdviceTable : public ::testing::Test {
   const AdviceSubject subject_{question_, {30 * kGiB, false, false}};
 };
 
+// A billion tokens: one GPU at 1,000 tokens a second 277.8 hours, four at 3,200 all together 347.2.
+TEST_F(AdviceTable, NumbersOfGpusStandBesideTheirSpeedAndPrice) {
+  plan::Combination one = best_, four = best_;
+  one.tokens = four.tokens = 2000;
+  one.seconds = 2;
+  four.seconds = 2.5;
+  four.run.num_processes = 4;
+  four.run.strategy = config::Strategy::kFsdp;
+  const std::vector<OfGpus> rows = {{1, one}, {2, std::nullopt}, {4, four}};
+  const std::string text = format_gpus(subject_, rows, 2);
+  EXPECT_THAT(text, HasSubstr(R"(
+   1  full training, checkpointing  21.00 GiB      1000      277.8  555.56
+   2  nothing fits
+   4  full training, checkpointing  21.00 GiB      3200      347.2  694.44
+)"));
+  EXPECT_THAT(text, HasSubstr("Cheapest that fits, on 1 GPU:\n  gradient_checkpointing=true\n"));
+  EXPECT_THAT(text, HasSubstr("Fastest that fits, on 4 GPUs:\n  num_processes=4 strategy=fsdp"));
+  EXPECT_THAT(text, HasSubstr("measured by nobody"));
+  const Json json = gpus_json(subject_, rows, 0);
+  EXPECT_EQ(json.at("cheapest"), 1);
+  EXPECT_EQ(json.at("fastest"), 4);
+  EXPECT_EQ(json.at("gpus")[1].at("best"), nullptr);
+  EXPECT_EQ(json.at("gpus")[2].at("dollars_for_1e9_tokens"), nullptr) << "no price is known";
+  EXPECT_EQ(gpus_json(subject_, {{1, std::nullopt}}, 2).at("cheapest"), nullptr);
+  one.seconds = 2.515;  // four are cheaper by half a percent
+  EXPECT_EQ(gpus_json(subject_, {{1, one}, {4, four}}, 2).at("cheapest"), 1);
+  one.seconds = 2.6;
+  EXPECT_EQ(gpus_json(subject_, {{1, one}, {4, four}}, 2).at("cheapest"), 4);
+}
+
 TEST_F(AdviceTable, TheLargestValueStandsBesideTheNext) {
   plan::Largest largest;
   largest.values = {1, 100};

@@ -1,0 +1,205 @@
+// Remembers what was played, since searches come back to it.
+#include "app/commands/advise_planner.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <future>
+#include <limits>
+
+#include "app/calibrations.h"
+#include "app/installation.h"
+#include "app/machine.h"
+#include "app/planning.h"
+#include "arch/architecture.h"
+#include "base/bytes.h"
+#include "config/to_yaml.h"
+#include "plan/bound.h"
+#include "plan/fit.h"
+#include "plan/host.h"
+#include "play/dry_run.h"
+#include "train/inputs.h"
+#include "train/resume.h"
+#include "weights/folder.h"
+
+namespace fathom::app {
+namespace {
+
+// To read data for every max_length: no example is cut but where the model has no positions for it.
+int64_t longest_length(const config::RunConfig& run) {
+  const weights::ModelFolder folder(run.model_name_or_path, /*weights_required=*/false);
+  const std::string config = (folder.path() / "config.json").string();
+  return arch::parse_architecture(folder.config(), config).longest_text().value_or(std::numeric_limits<int32_t>::max());
+}
+
+}  // namespace
+
+Planner::Planner(const Invocation& invocation, const Session& session, bool varies_length)
+    : invocation_(invocation), varies_length_(varies_length) {
+  config::RunConfig reading = invocation.config;
+  if (varies_length) reading.max_length = longest_length(reading);
+  inputs_ = train::open_inputs(reading, /*weights_required=*/false);
+  gpu_ = invocation.gpu;
+  if (!gpu_ && session.placement.cuda != nullptr) gpu_ = listed_spec_of(*session.placement.cuda);
+  if (gpu_) ask_ = ask_phantom_children();
+}
+
+plan::Question Planner::question(const config::RunConfig& run, bool careful) {
+  plan::Target target = target_of();
+  const int64_t capacity = target.capacity_bytes;
+  if (careful) target.capacity_bytes -= free_bytes();
+  plan::Question question{inputs_.architecture, run, target, {}, {}, {}, {}, {}};
+  if (gpu_) question.play_ahead = [this](const auto& runs) { play_ahead(runs); };
+  question.workload_of = [this](const config::RunConfig& tried) { return workload_of(tried); };
+  question.prove = [this, careful, capacity](const config::RunConfig& tried) {
+    const Played& played = play(tried, capacity);
+    const bool fits = played.missing == 0;
+    return plan::Proof{fits ? played.need : capacity + played.missing, careful ? played.sure : fits,
+                       fits && !played.sure, played.arithmetic};
+  };
+  if (!gpu_) {
+    question.slowdown = [this](const config::RunConfig& tried) { return slowdown_on_cpu(tried, inputs_.architecture); };
+  }
+  question.throughput = [this](const config::RunConfig& tried) {
+    return gpu_ ? plan::throughput_of(*gpu_, tried, inputs_.architecture)
+                : cpu_throughput(tried, inputs_.architecture, at::get_num_threads());
+  };
+  return question;
+}
+
+int64_t Planner::free_bytes() {
+  const plan::Target target = target_of();
+  if (target.within_budget) return 0;
+  if (!gpu_) return target.capacity_bytes - plan::most_tensors_within(target.capacity_bytes);
+  const auto calibration = calibration_of(gpu_->product);
+  const auto share =
+      calibration ? plan::overhead_of(*calibration, plan::kernel_settings(invocation_.config, inputs_.architecture))
+                  : std::nullopt;
+  const int64_t free = share.value_or(plan::kUncertainBytes) + desktop_bytes();
+  return free < gpu_->memory_bytes ? free : 0;
+}
+
+std::vector<std::string> Planner::enough_for(const config::RunConfig& run, int64_t need) {
+  constexpr size_t kMost = 3;
+  std::vector<config::GpuSpec> larger;
+  for (const auto& [name, gpu] : config::load_gpus(gpus_file())) {
+    const bool runs =
+        config::is_supported(gpu.compute_capability) && why_not_on(gpu, run, inputs_.architecture).empty();
+    const int64_t others = plan::kUncertainBytes + static_cast<int64_t>(gpu.desktop_bytes);
+    if (runs && gpu.memory_bytes >= need + others && name != gpu_->name) larger.push_back(gpu);
+  }
+  std::sort(larger.begin(), larger.end(), [](const auto& a, const auto& b) { return a.memory_bytes < b.memory_bytes; });
+  std::vector<std::string> enough;
+  for (auto next = larger.begin(); next != larger.end() && enough.size() < kMost;) {
+    std::vector<std::future<Played>> asked;  // no more than are still wanted
+    const auto first = next;
+    for (; next != larger.end() && asked.size() < kMost - enough.size(); ++next) {
+      asked.push_back(std::async(std::launch::async, play_on(*next, run, plan::Detail::kBytes)));
+    }
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const Played played = asked[i].get();
+      const config::GpuSpec& gpu = first[static_cast<std::ptrdiff_t>(i)];
+      if (played.missing > 0 || !played.sure) continue;
+      enough.push_back(gpu.name + " (" + format_bytes(gpu.memory_bytes) + ")");
+    }
+  }
+  return enough;
+}
+
+std::string Planner::why_not() const { return gpu_ ? why_not_on(*gpu_, invocation_.config, inputs_.architecture) : ""; }
+
+plan::Target Planner::target_of() const {
+  plan::Target target;
+  if (gpu_) {
+    target.device = config::Device::kCuda;
+    target.name = gpu_->name;
+    target.compute_capability = gpu_->compute_capability;
+    target.capacity_bytes = gpu_->memory_bytes;
+    target.gpus_per_node = static_cast<int64_t>(gpu_->gpus_per_node);
+    plan::bound_by_budget(target, invocation_.config.memory_budget);
+  } else {
+    target = play::cpu_target();
+    const int64_t budget = invocation_.config.memory_budget;
+    target.capacity_bytes = budget > 0 ? budget : available_memory_bytes();
+    target.within_budget = budget > 0;
+  }
+  return target;
+}
+
+const Planner::Played& Planner::play(const config::RunConfig& run, int64_t capacity) {
+  const std::string key = config::to_yaml(run);
+  const auto known = played_.find(key);
+  if (known != played_.end()) return known->second;
+  if (waiting_) waiting_->count();
+  if (gpu_) return played_[key] = play_on(*gpu_, run)();
+  const config::RunConfig counted = planned(run);
+  // A budget for the CPU may be that of another machine.
+  plan::Plan plan = play::plan_cpu(subject_of(counted), capacity, plan::Detail::kArithmetic);
+  plan.target.within_budget = run.memory_budget > 0;
+  const bool sure = plan::fit_of(plan) == plan::Fit::kFits;
+  return played_[key] = {plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
+}
+
+void Planner::play_ahead(const std::vector<config::RunConfig>& runs) {
+  std::map<std::string, std::future<Played>> asked;
+  for (const config::RunConfig& run : runs) {
+    const std::string key = config::to_yaml(run);
+    if (played_.contains(key) || asked.contains(key)) continue;
+    if (waiting_) waiting_->count();
+    asked[key] = std::async(std::launch::async, play_on(*gpu_, run));
+  }
+  for (auto& [key, played] : asked) played_[key] = played.get();
+}
+
+std::function<Planner::Played()> Planner::play_on(const config::GpuSpec& gpu, const config::RunConfig& run,
+                                                  plan::Detail detail) {
+  const config::RunConfig counted = planned(run);
+  return [this, gpu, detail, counted, workload = planned_workload(counted)] {
+    const play::Subject subject{counted, inputs_.architecture, *inputs_.folder, workload};
+    const plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .detail = detail}, ask_);
+    const auto desktop = plan.target.within_budget ? 0 : static_cast<int64_t>(gpu.desktop_bytes);
+    const int64_t share = plan.gpu->overhead.value_or(plan::kUncertainBytes);
+    const bool sure = plan::fit_of(plan) == plan::Fit::kFits &&
+                      (desktop == 0 || plan.gpu->reserved_range.highest + share + desktop <= gpu.memory_bytes);
+    return Played{plan::needed_bytes(plan), plan::missing_bytes(plan), sure, plan.arithmetic};
+  };
+}
+
+play::Subject Planner::subject_of(const config::RunConfig& counted) {
+  return {counted, inputs_.architecture, *inputs_.folder, planned_workload(counted)};
+}
+
+plan::Workload Planner::planned_workload(const config::RunConfig& run) {
+  return plan::make_workload(run, inputs_.architecture, schedule_of(run));
+}
+
+config::RunConfig Planner::planned(const config::RunConfig& run) {
+  if (run.eval_strategy != config::Cadence::kSteps) return run;  // without cutting the data for every question
+  return schedule::without_late_evaluations(run, cut(inputs_.train, run));
+}
+
+const schedule::Schedule& Planner::schedule_of(const config::RunConfig& run) {
+  const Shapes key{run.per_device_train_batch_size,
+                   run.gradient_accumulation_steps,
+                   run.max_length,
+                   run.per_device_eval_batch_size,
+                   run.eval_strategy,
+                   run.num_processes};
+  const auto known = schedules_.find(key);
+  return known != schedules_.end() ? known->second : schedules_[key] = make_schedule(run);
+}
+
+schedule::Schedule Planner::make_schedule(const config::RunConfig& run) {
+  if (!has_data()) {
+    const schedule::BatchShape batch = schedule::largest_batch(run, inputs_.architecture);
+    return schedule::imagined_schedule({schedule::StepShape(run.gradient_accumulation_steps, batch)}, {});
+  }
+  return schedule::make_schedule(run, inputs_.architecture, cut(inputs_.train, run), cut(inputs_.validation, run),
+                                 train::start_of(run, inputs_, std::nullopt), schedule::played_on(gpu_.has_value()));
+}
+
+data::Dataset Planner::cut(const data::Dataset& dataset, const config::RunConfig& run) const {
+  return varies_length_ ? dataset.cut(run.max_length) : dataset;
+}
+
+}  // namespace fathom::app
