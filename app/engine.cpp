@@ -10,6 +10,7 @@
 #include "app/out_of_memory.h"
 #include "app/session.h"
 #include "base/error.h"
+#include "base/system_error.h"
 #include "ledger/out_of_memory.h"
 
 namespace fathom::app {
@@ -34,8 +35,7 @@ extern "C" __attribute__((visibility("default"))) int fathom_engine_main(const f
           error, fathom::app::ledger_of(invocation),
           "Lower the batch size or the length, or store the weights in fewer bits."));
     }
-    // Without the backtrace, which says nothing to a user.
-    return fathom::app::report_failure(fathom::Error(std::string("LibTorch: ") + error.what_without_backtrace()));
+    return fathom::app::report_failure(fathom::Error("LibTorch: " + fathom::message_of(error)));
   } catch (const std::exception& error) {
     return fathom::app::report_failure(error);
   }

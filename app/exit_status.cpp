@@ -10,7 +10,6 @@
 #include <new>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -74,11 +73,11 @@ int report_failure(const std::exception& error) {
     return kFailure;
   }
   // Tables follow an empty line, and stay as they are.
-  const std::string_view message = error.what();
+  const std::string message = message_of(error);
   const size_t tables = message.find("\n\n");
-  std::istringstream lines{std::string(message.substr(0, tables))};
+  std::istringstream lines(message.substr(0, tables));
   for (std::string line; std::getline(lines, line);) log_error(line);
-  if (tables != std::string_view::npos) log_info(message.substr(tables + 1));
+  if (tables != std::string::npos) log_info(message.substr(tables + 1));
   return dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kFailure;
 }
 

@@ -224,7 +224,7 @@ train::RunResult play(const config::RunConfig& config, const schedule::RunInputs
     trainer.model().reserve_positions(plan::longest_sequence(plan.workload));
     return train::run(config, inputs, trainer, resume, observer);
   } catch (const c10::Error& error) {
-    if (!ledger::is_out_of_memory(error)) throw;
+    if (!ledger::is_out_of_memory(error)) throw Error("LibTorch: " + message_of(error));
     throw explain_out_of_memory(error, *session.placement.ledger, what_to_do_now(config, inputs.architecture, plan));
   }
 }

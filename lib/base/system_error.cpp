@@ -12,6 +12,15 @@
 #include "base/bytes.h"
 
 namespace fathom {
+namespace {
+
+// LibTorch ends its message with where it was thrown and the frames, which begin a line; others have none.
+std::string without_backtrace(const std::string& message) {
+  const std::string cut = message.substr(0, message.find("\nException raised from "));
+  return cut.substr(0, cut.find("\nframe #0: "));
+}
+
+}  // namespace
 
 std::string remedy_for(int code) {
   switch (code) {
@@ -52,7 +61,7 @@ Error system_error(const std::string& what, int code) {
 
 std::string message_of(const std::exception& error) {
   const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
-  if (file == nullptr) return error.what();
+  if (file == nullptr) return without_backtrace(error.what());
   std::string paths = file->path1().string();
   if (!file->path2().empty()) paths += " and " + file->path2().string();
   return (paths.empty() ? "" : paths + ": ") + file->code().message();

@@ -15,7 +15,7 @@ std::string remedy_for(int code);
 // "what: the system's reason; remedy".
 Error system_error(const std::string& what, int code);
 // What it says; of a filesystem_error "path: the system's reason", where the library says "filesystem error: status:
-// the reason [path]".
+// the reason [path]", and of LibTorch's errors without the backtrace behind it.
 std::string message_of(const std::exception& error);
 
 // Of a process that trains, beside the tensors: LibTorch's libraries take 0.5 GiB of it, the pool of a CPU's tensors

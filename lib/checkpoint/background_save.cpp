@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace fathom::checkpoint {
 namespace {
@@ -28,7 +29,7 @@ BackgroundSave::~BackgroundSave() {
   try {
     take_finished();
   } catch (const std::exception& error) {
-    log_error(error.what());
+    log_error(message_of(error));
   }
 }
 

@@ -33,6 +33,17 @@ TEST(SystemError, TellsOfFilesInOurWords) {
   EXPECT_EQ(message_of(Error("what", "remedy")), "what; remedy");
 }
 
+// The message whole, which may have lines of its own.
+TEST(SystemError, TellsOfLibTorchsErrorsWithoutBacktraces) {
+  const std::string message = "expected 2 rows,\ngot 3 (when x)";
+  const std::string raised = "\nException raised from rows at /pytorch/a.cpp:12 (most recent call first):\n";
+  const std::string frames = "frame #0: c10::Error::Error(...) + 0x9d (0x7f in libc10.so)\nframe #1: main\n";
+  EXPECT_EQ(message_of(std::runtime_error(message + raised + frames)), message);
+  EXPECT_EQ(message_of(std::runtime_error("[enforce fail at a.cpp:1] x. \n" + frames)),
+            "[enforce fail at a.cpp:1] x. ");
+  EXPECT_EQ(message_of(std::runtime_error("of a frame #0: none")), "of a frame #0: none");
+}
+
 TEST(SystemError, TellsOfALimitedAddressSpace) {
   struct rlimit before {};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
