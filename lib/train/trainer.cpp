@@ -286,13 +286,16 @@ void Trainer::count_for_all(StepResult& result, int64_t& micro_batches) const {
   for (size_t i = 0; i < numbers.size(); ++i) *counts[i] = static_cast<int64_t>(numbers[i]);
 }
 
-// In FP32 and in the order of ranks, as one process adds up its micro-batches.
-double Trainer::loss_of_all(const at::Tensor& own) const {
-  float sum = 0;
-  for (const double of_rank : placement_.group->gather(own.defined() ? own.item<double>() : 0)) {
-    sum += static_cast<float>(of_rank);
-  }
-  return sum;
+// own: of each micro-batch of this process. In FP32 and in the order of one process, which takes the first of each
+// rank, then the second. (Where the other ranks are only played, micro_batches are this one's.)
+double Trainer::loss_of_all(const std::vector<double>& own, int64_t micro_batches) const {
+  const auto processes = static_cast<size_t>(placement_.processes());
+  const size_t rounds = std::max((static_cast<size_t>(micro_batches) + processes - 1) / processes, own.size());
+  std::vector<double> of_all(rounds * processes);
+  for (size_t i = 0; i < own.size(); ++i) of_all[i * processes + static_cast<size_t>(placement_.rank())] = own[i];
+  placement_.group->sum(of_all);
+  return std::accumulate(of_all.begin(), of_all.end(), 0.0F,
+                         [](float sum, double loss) { return sum + static_cast<float>(loss); });
 }
 
 // Adapts the loss scale. Where that cannot help, what is not finite ends the run.
@@ -320,6 +323,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   model().set_training(true);
   // One running sum, so that every micro-batch after the first finds the memory as the one before it did.
   at::Tensor loss_sum;
+  std::vector<double> losses(micro_batches.size());
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
   if (micro_batches.empty() && buckets_) buckets_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
@@ -330,6 +334,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
       const at::Tensor loss =
           accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
                      1 / static_cast<double>(micro_batches_of_all), contributors(static_cast<int64_t>(i)));
+      if (!is_alone()) losses[i] = loss.item<double>();
       if (loss_sum.defined()) {
         loss_sum.add_(loss);
       } else {
@@ -345,7 +350,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     placement_.ledger->end_phase();
   }
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
-  result.loss = is_alone() ? loss_sum.item<double>() : loss_of_all(loss_sum);
+  result.loss = is_alone() ? loss_sum.item<double>() : loss_of_all(losses, micro_batches_of_all);
   loss_sum.reset();
   update(learning_rate, before_update, result);
   placement_.ledger->end_phase();

@@ -77,21 +77,24 @@ TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
     const char* keys;
     int processes;
     const char* strategy = "";
+    int accumulation = 1;
   };
-  for (const auto& [keys, processes, strategy] :
+  for (const auto& [keys, processes, strategy, accumulation] :
        {Case{"load_in_4bit=true", 2}, Case{"method=full optim=adamw_8bit", 3}, Case{"packing=true bf16=true", 3},
         Case{"load_in_8bit=true gradient_checkpointing=true group_by_length=true", 4},
         Case{"load_in_4bit=true", 3, " strategy=fsdp"},
         Case{"method=full bf16=true gradient_checkpointing=true", 3, " strategy=fsdp"},
         Case{"method=full dtype=bfloat16 master_weights=fp32 packing=true", 2,
              " strategy=fsdp reshard_after_forward=false"},
-        Case{"load_in_8bit=true modules_to_save=[norm,embed_tokens]", 4, " strategy=fsdp"}}) {
+        Case{"load_in_8bit=true modules_to_save=[norm,embed_tokens]", 4, " strategy=fsdp"},
+        Case{"load_in_4bit=true", 2, " strategy=fsdp", 3}}) {
     SCOPED_TRACE(std::string(keys) + ", " + std::to_string(processes));
     for (const char* folder : {"alone", "together"}) fs::remove_all(folder_ / folder);
-    const std::string n = std::to_string(processes), run_with = std::string("train run.yaml ") + keys;
-    const Outcome alone = run(run_with + " output_dir=alone gradient_accumulation_steps=" + n);
+    const std::string run_with = std::string("train run.yaml ") + keys + " gradient_accumulation_steps=";
+    const Outcome alone = run(run_with + std::to_string(processes * accumulation) + " output_dir=alone");
     ASSERT_EQ(alone.status, 0) << alone.errors;
-    const Outcome together = run(run_with + " output_dir=together num_processes=" + n + strategy);
+    const Outcome together = run(run_with + std::to_string(accumulation) +
+                                 " output_dir=together num_processes=" + std::to_string(processes) + strategy);
     ASSERT_EQ(together.status, 0) << together.errors;
     EXPECT_EQ(numbers("together"), numbers("alone"));
     EXPECT_THAT(numbers("alone"), HasSubstr("eval_loss"));
