@@ -63,8 +63,8 @@ void ConfigWords::plan_processes(int64_t gpus) {
   overrides.push_back("num_processes=" + count);
 }
 
-config::RunConfig ConfigWords::read(const char* command, config::Purpose purpose) const {
-  config::RunConfig config = config::load_config(subject, overrides, purpose);
+config::RunConfig ConfigWords::read(const char* command, config::Purpose purpose, std::set<std::string>* given) const {
+  config::RunConfig config = config::load_config(subject, overrides, purpose, given);
   refuse_no_model(command, config.model_name_or_path);
   return config;
 }

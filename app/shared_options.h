@@ -20,8 +20,8 @@ struct ConfigWords {
   }
   // --gpus: of the config, num_processes. Throws UsageError where the words say another number.
   void plan_processes(int64_t gpus);
-  // Of the file that `subject` names, for this command.
-  config::RunConfig read(const char* command, config::Purpose purpose) const;
+  // Of the file that `subject` names, for this command. given: the keys that have a value there.
+  config::RunConfig read(const char* command, config::Purpose purpose, std::set<std::string>* given = nullptr) const;
 };
 
 // A GPU of configs/gpus.yaml, and memory in place of its own.

@@ -269,7 +269,8 @@ int train(const Train& invocation, const Session& session) {
   if (writes) refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   const schedule::RunInputs inputs = train::open_inputs(config);
-  const auto resume = train::find_resume(config, inputs, session.phantom);
+  const auto resume = invocation.own_accumulation ? train::find_resume(config, inputs, session.phantom)
+                                                  : train::find_resume_of_any_number(config, inputs, session.phantom);
   if (resume) log_info("resuming from " + resume->folder().string());
   const int64_t resident_before = resident_bytes();
   const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);

@@ -41,6 +41,7 @@ class Train final : public Invocation {
   ConfigWords words;
   GpuWords pretended;
   std::filesystem::path profile;               // a file for LibTorch's profile of a few steps; empty: none
+  bool own_accumulation = false;               // the words give gradient_accumulation_steps
   bool force = false;                          // also what is predicted not to fit
   std::optional<launch::Processes> processes;  // unset: alone, or those that this one starts
 };

@@ -25,7 +25,9 @@ void complete_train(Train& train) {
   const std::optional<launch::Processes>& told = train.processes;
   if (told) speak_as(*told);
   config::RunConfig& config = train.config;
-  config = train.words.read(train.name, config::Purpose::kTrain);
+  std::set<std::string> given;
+  config = train.words.read(train.name, config::Purpose::kTrain, &given);
+  train.own_accumulation = given.count("gradient_accumulation_steps") > 0;
   train.phantom_gpu = train.pretended.find();
   if (told && !train.phantom_gpu && config.device != config::Device::kCpu) take_gpu(*told);
   choose_device(train);

@@ -144,9 +144,11 @@ std::vector<Key> training_keys() {
               "Samples in one forward pass."),
       integer("per_device_eval_batch_size", &RunConfig::per_device_eval_batch_size, kAtLeastOne,
               "Samples in one forward pass of an evaluation."),
-      integer("gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps,
-              {.low = 1, .high = static_cast<double>(kMostAccumulated)},
-              "Batches per optimizer step; the loss is averaged over all their target tokens."),
+      integer(
+          "gradient_accumulation_steps", &RunConfig::gradient_accumulation_steps,
+          {.low = 1, .high = static_cast<double>(kMostAccumulated)},
+          "Batches per optimizer step, of each process; the loss is averaged over all their target tokens. A resumed "
+          "run that leaves it out keeps its steps as large."),
       number("num_train_epochs", &RunConfig::num_train_epochs, kAboveZero, "How often the data are gone through."),
       integer("max_steps", &RunConfig::max_steps, kMinusOneOrMore,
               "Optimizer steps; -1: as many as num_train_epochs makes, otherwise this wins."),

@@ -82,6 +82,11 @@ class Assembly {
     const Position& at = entry.value.kind == Value::Kind::kNull ? entry.at : entry.value.at;
     if (mismatch) problems_.add(at, key->name, *mismatch);
   }
+  std::set<std::string> given() const {
+    std::set<std::string> names;
+    for (const auto& [name, at] : given_) names.insert(name);
+    return names;
+  }
   RunConfig finish(Purpose purpose) {
     check_together(run_, given_, purpose, problems_);
     problems_.throw_if_any();
@@ -100,7 +105,7 @@ class Assembly {
 };
 
 RunConfig assemble(const std::vector<Entry>& entries, const std::vector<std::string>& overrides, Purpose purpose,
-                   Problems& problems) {
+                   Problems& problems, std::set<std::string>* given = nullptr) {
   Assembly assembly(problems);
   for (const Entry& entry : entries) assembly.take(entry);
   std::vector<std::string> seen;
@@ -112,6 +117,7 @@ RunConfig assemble(const std::vector<Entry>& entries, const std::vector<std::str
     seen.push_back(entry.key);
     if (!entry.key.empty()) assembly.take(entry);
   }
+  if (given != nullptr) *given = assembly.given();
   return assembly.finish(purpose);
 }
 
@@ -165,13 +171,14 @@ std::string read_config_file(const std::filesystem::path& path) {
 }  // namespace
 
 RunConfig parse_config(std::string_view yaml, const std::string& file, const std::vector<std::string>& overrides,
-                       Purpose purpose) {
+                       Purpose purpose, std::set<std::string>* given) {
   Problems problems(file);
-  return assemble(read_yaml(yaml, problems), overrides, purpose, problems);
+  return assemble(read_yaml(yaml, problems), overrides, purpose, problems, given);
 }
 
-RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::string>& overrides, Purpose purpose) {
-  return parse_config(read_config_file(yaml), yaml.string(), overrides, purpose);
+RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::string>& overrides, Purpose purpose,
+                      std::set<std::string>* given) {
+  return parse_config(read_config_file(yaml), yaml.string(), overrides, purpose, given);
 }
 
 RunConfig config_of_model(const std::string& model_name_or_path, const std::vector<std::string>& overrides,

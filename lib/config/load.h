@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,13 +22,14 @@ enum class Purpose {
 // overrides: "key=value", which win over the file; a text key takes its value as it stands, others as YAML.
 // Throws UsageError with one line per problem: "file:line:column: key: expected X, got Y; remedy". Keys that the other
 // values make meaningless (lora_r with method: full) are refused beside those values, and come out with their defaults.
+// given: the keys that have a value there.
 RunConfig load_config(const std::filesystem::path& yaml, const std::vector<std::string>& overrides,
-                      Purpose purpose = Purpose::kTrain);
+                      Purpose purpose = Purpose::kTrain, std::set<std::string>* given = nullptr);
 // The same without a file: the model, the overrides, and defaults.
 RunConfig config_of_model(const std::string& model_name_or_path, const std::vector<std::string>& overrides,
                           Purpose purpose = Purpose::kEstimate);
 // The same from a text; file: how messages call it.
 RunConfig parse_config(std::string_view yaml, const std::string& file, const std::vector<std::string>& overrides,
-                       Purpose purpose = Purpose::kTrain);
+                       Purpose purpose = Purpose::kTrain, std::set<std::string>* given = nullptr);
 
 }  // namespace fathom::config

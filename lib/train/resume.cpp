@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -143,6 +144,57 @@ void tell_of_other_rates(const checkpoint::Checkpoint& found, int64_t updates, c
       rate_in_words(before.of(updates)));
 }
 
+constexpr const char* kAccumulation = "gradient_accumulation_steps";
+
+// What one process would accumulate for a step of that run.
+int64_t batches_of_step(const RunState& state) {
+  const std::map<std::string, std::string> settings = settings_of(state.config);
+  const auto found = settings.find(kAccumulation);
+  const std::string text = found == settings.end() ? default_of(kAccumulation) : found->second;
+  int64_t batches = 0;
+  std::from_chars(text.data(), text.data() + text.size(), batches);
+  if (batches > 0) return batches;
+  throw Error(std::string("the checkpoint's settings have ") + kAccumulation + ": " + text +
+              ", which is no value of it");
+}
+
+// "num_processes: 4 and gradient_accumulation_steps: 1", of the run that saved the checkpoint.
+std::string shares_in_words(const RunState& state) {
+  const int64_t processes = std::ssize(state.random_of_others) + 1;
+  return "num_processes: " + std::to_string(processes) + " and " + kAccumulation + ": " +
+         std::to_string(batches_of_step(state) / processes);
+}
+
+// Sets gradient_accumulation_steps so that a step takes as many batches as the checkpoint's.
+void keep_step(const checkpoint::Checkpoint& found, config::RunConfig& config) {
+  const RunState state = run_state(found);
+  const int64_t batches = batches_of_step(state), processes = config.num_processes;
+  const std::string words = found.folder().string() + " was saved with " + shares_in_words(state) +
+                            "; with num_processes: " + std::to_string(processes);
+  if (batches % processes != 0 || batches / processes > config::kMostAccumulated) {
+    int64_t fewer = processes - 1, more = processes + 1;
+    while (fewer > 0 && batches % fewer != 0) --fewer;
+    while (more < batches && batches % more != 0) ++more;
+    throw UsageError(words + " no " + kAccumulation + " keeps a step as large",
+                     "set num_processes: " + (fewer > 0 ? std::to_string(fewer) : "") +
+                         (fewer > 0 && more <= batches ? " or " : "") + (more <= batches ? std::to_string(more) : ""));
+  }
+  if (batches / processes == config.gradient_accumulation_steps) return;
+  config.gradient_accumulation_steps = batches / processes;
+  log_info(words + " a step stays as large by " + kAccumulation + ": " +
+           std::to_string(config.gradient_accumulation_steps));
+}
+
+[[noreturn]] void refuse_other_step(const checkpoint::Checkpoint& found, const RunState& state,
+                                    const config::RunConfig& config) {
+  throw UsageError(found.folder().string() + " was saved with " + shares_in_words(state) + ", " +
+                       std::to_string(batches_of_step(state)) +
+                       " batches a step; num_processes: " + std::to_string(config.num_processes) + " and " +
+                       kAccumulation + ": " + std::to_string(config.gradient_accumulation_steps) + " would take " +
+                       std::to_string(config.gradient_accumulation_steps * config.num_processes),
+                   std::string("leave ") + kAccumulation + " out, and it becomes what keeps a step as large");
+}
+
 void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConfig& config,
                       const schedule::RunInputs& inputs) {
   const std::string remedy = "; resume with those of that run, or start a new one in another output_dir";
@@ -152,6 +204,7 @@ void refuse_other_run(const checkpoint::Checkpoint& found, const config::RunConf
       std::stable_partition(rates.begin(), rates.end(), [](const Difference& each) { return is_rate_key(each.key); });
   others.assign(border, rates.end());
   rates.erase(border, rates.end());
+  if (others.size() == 1 && others.front().key == kAccumulation) refuse_other_step(found, state, config);
   if (!others.empty()) {
     throw UsageError(found.folder().string() + " was saved under other settings: " + in_words(others) + remedy);
   }
@@ -205,6 +258,36 @@ void refuse_no_checkpoint(const config::RunConfig& config) {
                        std::string(" its newest checkpoint, ") + newest->folder().string());
 }
 
+// Whether it is of the same run is not looked at yet.
+std::optional<checkpoint::Checkpoint> find_checkpoint(const config::RunConfig& config,
+                                                      const schedule::RunInputs& inputs, bool phantom) {
+  if (config.resume_from_checkpoint.empty()) return std::nullopt;
+  const bool automatic = config.resume_from_checkpoint == "auto";
+  const std::filesystem::path from = automatic ? config.output_dir : config.resume_from_checkpoint;
+  if (!phantom) weights::refuse_phantom(from);
+  std::optional<checkpoint::Checkpoint> found;
+  if (automatic) {
+    found = checkpoint::find_newest(from);
+  } else {
+    refuse_no_checkpoint(config);
+    found.emplace(from);
+  }
+  if (!found) {
+    refuse_results_without_checkpoint(from);
+    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs.architecture);
+    return std::nullopt;
+  }
+  if (phantom && !weights::is_phantom(found->folder())) {
+    throw UsageError(found->folder().string() + " is of a real run, which a phantom GPU cannot continue",
+                     "choose another output_dir for --phantom-gpu");
+  }
+  if (checkpoint::is_set_aside(found->folder()) && continues_in_place(config, found)) {
+    throw UsageError(found->folder().string() + " is of a branch that the run in this folder has left",
+                     "choose another output_dir to go on from it");
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string steps_identity(config::RunConfig config) {
@@ -238,31 +321,18 @@ std::string steps_identity(config::RunConfig config) {
 
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,
                                                   bool phantom) {
-  if (config.resume_from_checkpoint.empty()) return std::nullopt;
-  const bool automatic = config.resume_from_checkpoint == "auto";
-  const std::filesystem::path from = automatic ? config.output_dir : config.resume_from_checkpoint;
-  if (!phantom) weights::refuse_phantom(from);
-  std::optional<checkpoint::Checkpoint> found;
-  if (automatic) {
-    found = checkpoint::find_newest(from);
-  } else {
-    refuse_no_checkpoint(config);
-    found.emplace(from);
+  std::optional<checkpoint::Checkpoint> found = find_checkpoint(config, inputs, phantom);
+  if (found) refuse_other_run(*found, config, inputs);
+  return found;
+}
+
+std::optional<checkpoint::Checkpoint> find_resume_of_any_number(config::RunConfig& config,
+                                                                const schedule::RunInputs& inputs, bool phantom) {
+  std::optional<checkpoint::Checkpoint> found = find_checkpoint(config, inputs, phantom);
+  if (found) {
+    keep_step(*found, config);
+    refuse_other_run(*found, config, inputs);
   }
-  if (!found) {
-    refuse_results_without_checkpoint(from);
-    if (!config.adapter_name_or_path.empty()) refuse_other_adapter(config, inputs.architecture);
-    return std::nullopt;
-  }
-  if (phantom && !weights::is_phantom(found->folder())) {
-    throw UsageError(found->folder().string() + " is of a real run, which a phantom GPU cannot continue",
-                     "choose another output_dir for --phantom-gpu");
-  }
-  if (checkpoint::is_set_aside(found->folder()) && continues_in_place(config, found)) {
-    throw UsageError(found->folder().string() + " is of a branch that the run in this folder has left",
-                     "choose another output_dir to go on from it");
-  }
-  refuse_other_run(*found, config, inputs);
   return found;
 }
 

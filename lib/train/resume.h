@@ -18,6 +18,11 @@ namespace fathom::train {
 // becomes of it then is logged.
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,
                                                   bool phantom);
+// The same of a run whose config leaves gradient_accumulation_steps out: they become what keeps a step as large as that
+// of the checkpoint with this number of processes, which is logged. Throws UsageError where its batches cannot be
+// divided among them.
+std::optional<checkpoint::Checkpoint> find_resume_of_any_number(config::RunConfig& config,
+                                                                const schedule::RunInputs& inputs, bool phantom);
 // Whether the run goes on in the folder that the checkpoint is in, as with `auto`. From another one it starts a folder
 // of its own.
 bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume);

@@ -133,9 +133,59 @@ TEST_F(SeveralProcesses, AreResumed) {
   for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
     EXPECT_TRUE(read_file(folder_ / "shared/checkpoint-8" / file) == read_file(folder_ / "two/checkpoint-8" / file));
   }
-  const Outcome other = run(plain + "output_dir=three resume_from_checkpoint=two/checkpoint-4 num_processes=3");
-  EXPECT_EQ(other.status, 2);
-  EXPECT_THAT(other.errors, HasSubstr("gradient_accumulation_steps"));
+}
+
+// Steps of 12 batches, whoever takes them: each move goes on from the checkpoint of the one before, and the end is that
+// of a run that was never moved.
+TEST_F(SeveralProcesses, KeepAStepWhereTheyBecomeMoreOrFewer) {
+  const std::string plain = "train run.yaml lr_scheduler_type=constant save_steps=2 eval_strategy=no ";
+  ASSERT_EQ(run(plain + "output_dir=whole gradient_accumulation_steps=12 max_steps=10").status, 0);
+  const auto move = [&](const std::string& to, int steps, int accumulation) {
+    const Outcome moved =
+        run(plain + "output_dir=moved resume_from_checkpoint=auto max_steps=" + std::to_string(steps) + " " + to);
+    ASSERT_EQ(moved.status, 0) << moved.errors;
+    EXPECT_THAT(
+        moved.errors,
+        HasSubstr("a step stays as large by gradient_accumulation_steps: " + std::to_string(accumulation) + "\n"));
+    const std::string checkpoint = "checkpoint-" + std::to_string(steps);
+    for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
+      EXPECT_TRUE(read_file(folder_ / "moved" / checkpoint / file) == read_file(folder_ / "whole" / checkpoint / file))
+          << to << ": " << file;
+    }
+  };
+  ASSERT_EQ(
+      run(plain + "output_dir=moved num_processes=4 strategy=fsdp gradient_accumulation_steps=3 max_steps=2").status,
+      0);
+  move("num_processes=2 strategy=fsdp", 4, 6);
+  move("", 6, 12);
+  move("num_processes=3 strategy=fsdp", 8, 4);
+  // As it went on last.
+  move("num_processes=3 strategy=fsdp", 10, 4);
+
+  // With the whole model in each, sums have another order: the state is the same before the first of them.
+  const auto begin = [&](const std::string& to) {
+    fs::remove_all(folder_ / "begun");
+    const Outcome begun = run(plain + "output_dir=begun resume_from_checkpoint=whole/checkpoint-4 max_steps=4 " + to);
+    EXPECT_EQ(begun.status, 0) << begun.errors;
+    return weights("begun");
+  };
+  const std::string alone = begin("");
+  EXPECT_FALSE(alone.empty());
+  EXPECT_TRUE(begin("num_processes=4") == alone);
+  EXPECT_TRUE(begin("num_processes=3 strategy=fsdp") == alone);
+
+  const Outcome undivided = run(plain + "output_dir=moved resume_from_checkpoint=auto num_processes=5");
+  EXPECT_EQ(undivided.status, 2);
+  EXPECT_THAT(undivided.errors,
+              AllOf(HasSubstr("num_processes: 3 and gradient_accumulation_steps: 4; with "
+                              "num_processes: 5 no gradient_accumulation_steps keeps a step as large"),
+                    HasSubstr("set num_processes: 4 or 6")));
+  const Outcome contradicted = run(plain +
+                                   "output_dir=moved resume_from_checkpoint=auto num_processes=2 "
+                                   "gradient_accumulation_steps=3");
+  EXPECT_EQ(contradicted.status, 2);
+  EXPECT_THAT(contradicted.errors, AllOf(HasSubstr("12 batches a step"), HasSubstr("would take 6"),
+                                         HasSubstr("leave gradient_accumulation_steps out")));
 }
 
 TEST_F(SeveralProcesses, EndTogether) {
