@@ -81,8 +81,8 @@ plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room,
   return plan;
 }
 
-plan::Plan plan_for_cpu(const play::Subject& subject) {
-  plan::Plan plan = play::plan_cpu(subject, available_memory_bytes() / subject.config.num_processes);
+plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here) {
+  plan::Plan plan = play::plan_cpu(subject, available_memory_bytes() / processes_here);
   plan::bound_by_budget(plan.target, subject.config.memory_budget);
   return plan;
 }
@@ -122,7 +122,7 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
           planned, inputs.architecture,
           schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
                                   schedule::played_on(session.placement.cuda != nullptr), session.placement.rank()))};
-  if (session.placement.cuda == nullptr) return plan_for_cpu(subject);
+  if (session.placement.cuda == nullptr) return plan_for_cpu(subject, session.processes_here);
   const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();

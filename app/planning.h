@@ -36,8 +36,8 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
 // where it does not run the run (why_not_on).
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room,
                         const play::AskPhantom& ask = ask_phantom_children());
-// The plan for the CPU, within memory_budget or what the machine has left.
-plan::Plan plan_for_cpu(const play::Subject& subject);
+// The plan for the CPU, within memory_budget or its share of what the machine has left for so many processes.
+plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here);
 
 // Throws Error if the plan does not fit its target, unless forced: it names the component to blame and the settings
 // that would help most.

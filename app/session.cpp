@@ -43,11 +43,12 @@ void set_threads(int64_t threads, int64_t processes) {
 
 }  // namespace
 
-Session open_session(const Invocation& invocation) {
+Session open_session(const Invocation& invocation, int64_t processes_here) {
   Session session;
+  session.processes_here = processes_here > 0 ? processes_here : invocation.config.num_processes;
   // On CUDA the CPU's allocator holds only what is read from and written to files.
   ledger::Ledger& cpu = ledger::install_cpu();
-  set_threads(invocation.config.num_threads, invocation.config.num_processes);
+  set_threads(invocation.config.num_threads, session.processes_here);
   session.phantom = invocation.phantom_gpu.has_value();
   if (invocation.device == config::Device::kCuda) {
     ledger::CudaDevice& cuda = open_cuda();

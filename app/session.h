@@ -17,11 +17,13 @@ struct Session {
   std::unique_ptr<dist::Group> group = nullptr;      // of several processes that train; placement's on CPUs
   std::unique_ptr<dist::Group> gpu_group = nullptr;  // placement's on GPUs
   bool phantom = false;                              // the CUDA device is a phantom
+  int64_t processes_here = 1;                        // of the run, on this machine
 };
 
 // Installs the CPU's ledger, sets the number of threads (with a warning if they are more than the cores), and opens
-// CUDA if the loader brought it. Call once, before any tensor exists.
-Session open_session(const Invocation& invocation);
+// CUDA if the loader brought it. Call once, before any tensor exists. processes_here: those of the run that share this
+// machine; 0: all of num_processes.
+Session open_session(const Invocation& invocation, int64_t processes_here = 0);
 // Gives the placement a group over the session's that exchanges tensors by NCCL.
 void exchange_over_nccl(Session& session, std::chrono::milliseconds timeout);
 // Holds the device that runs to memory_budget from here on: after planning, which takes a little of its own.

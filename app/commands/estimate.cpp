@@ -132,7 +132,8 @@ int run_estimate(const Estimate& invocation) {
     constexpr int kPlacements = 4;
     const Waiting waiting("planning");
     const int placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements);
-    return gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = placements}) : plan_for_cpu(subject);
+    return gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = placements})
+               : plan_for_cpu(subject, config.num_processes);
   }();
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});

@@ -378,7 +378,7 @@ int train_together(const Train& invocation, Session session) {
 }
 
 int run_train(const Train& invocation) {
-  Session session = open_session(invocation);
+  Session session = open_session(invocation, invocation.processes ? invocation.processes->local_size : 0);
   if (!invocation.processes && invocation.config.num_processes > 1) {
     throw Error("num_processes is " + std::to_string(invocation.config.num_processes) + " and nothing has started them",
                 "run build/fathom itself");

@@ -44,6 +44,7 @@ class Train final : public Invocation {
   bool own_accumulation = false;               // the words give gradient_accumulation_steps
   bool force = false;                          // also what is predicted not to fit
   std::optional<launch::Processes> processes;  // unset: alone, or those that this one starts
+  std::optional<launch::Node> node;            // of those that this one starts; unset: all of them
 };
 
 }  // namespace fathom::app

@@ -18,11 +18,22 @@ void take_gpu(const launch::Processes& processes) {
   if (gpu) ::setenv("CUDA_VISIBLE_DEVICES", gpu->c_str(), /*overwrite=*/1);
 }
 
+// processes: that this one is to start on this machine.
+void refuse_fewer_gpus(int64_t processes) {
+  const int64_t gpus = std::ssize(this_gpus());
+  if (gpus >= processes) return;
+  throw UsageError(std::to_string(processes) + " processes are to train here, and NVIDIA's driver lists " +
+                       format_counted(gpus, "GPU") + ": each takes one",
+                   "lower num_processes, or set device: cpu");
+}
+
 }  // namespace
 
 void complete_train(Train& train) {
-  train.processes = launch::processes_of([](const char* variable) -> const char* { return std::getenv(variable); });
+  const launch::Environment environment = [](const char* variable) -> const char* { return std::getenv(variable); };
+  train.processes = launch::processes_of(environment);
   const std::optional<launch::Processes>& told = train.processes;
+  if (!told) train.node = launch::node_of(environment);
   if (told) speak_as(*told);
   config::RunConfig& config = train.config;
   std::set<std::string> given;
@@ -31,27 +42,27 @@ void complete_train(Train& train) {
   train.phantom_gpu = train.pretended.find();
   if (told && !train.phantom_gpu && config.device != config::Device::kCpu) take_gpu(*told);
   choose_device(train);
-  if (told && config.num_processes > 1 && config.num_processes != told->size) {
-    throw UsageError("num_processes is " + std::to_string(config.num_processes) + ", and " + told->launcher +
-                         " has started " + std::to_string(told->size),
+  const int64_t launched = told ? told->size : train.node ? train.node->size : 1;
+  if (launched > 1 && config.num_processes > 1 && config.num_processes != launched) {
+    throw UsageError("num_processes is " + std::to_string(config.num_processes) + ", and " +
+                         (told ? told->launcher + " has started " : "PET_NNODES times PET_NPROC_PER_NODE is ") +
+                         std::to_string(launched),
                      "remove num_processes: the launcher says how many there are");
   }
-  if (told) config.num_processes = told->size;
+  if (launched > 1) config.num_processes = launched;
   if (config.num_processes == 1 && config.strategy == config::Strategy::kFsdp) {
     throw UsageError("strategy is fsdp, and one process has no others to share the model with",
                      "set num_processes, or remove strategy");
   }
-  if (told || config.num_processes == 1 || train.phantom_gpu || train.device != config::Device::kCuda) return;
-  if (const int64_t gpus = std::ssize(this_gpus()); gpus < config.num_processes) {
-    throw UsageError("num_processes is " + std::to_string(config.num_processes) + ", and NVIDIA's driver lists " +
-                         format_counted(gpus, "GPU") + " here: each process takes one",
-                     "lower num_processes, or set device: cpu");
+  if (!told && config.num_processes > 1 && !train.phantom_gpu && train.device == config::Device::kCuda) {
+    refuse_fewer_gpus(train.node ? train.node->processes : config.num_processes);
   }
 }
 
 int run_processes(const Train& train) {
   if (train.processes || train.config.num_processes == 1) return run_in_engine(train);
-  return launch::start_processes(train.config.num_processes, train.arguments);
+  const int64_t count = train.config.num_processes;
+  return launch::start_processes(train.node.value_or(launch::Node{.processes = count, .size = count}), train.arguments);
 }
 
 }  // namespace fathom::app

@@ -59,8 +59,8 @@ class Variables {
   const Environment& environment_;
 };
 
-[[noreturn]] void throw_missing(const Launcher& launcher, const char* given, const char* missing) {
-  throw UsageError(std::string(given) + " is set, as " + launcher.name + " does, and " + missing + " is not",
+[[noreturn]] void throw_missing(const std::string& launcher, const char* given, const char* missing) {
+  throw UsageError(std::string(given) + " is set, as " + launcher + " does, and " + missing + " is not",
                    std::string("set ") + missing + ", or unset " + given + " to train in one process");
 }
 
@@ -78,7 +78,7 @@ void find_store(const Variables& variables, const Launcher& launcher, Processes&
   } else if (const auto hosts = variables.text("SLURM_STEP_NODELIST")) {
     processes.address = first_host(*hosts);
   } else if (processes.local_size < processes.size) {
-    throw_missing(launcher, launcher.size, "MASTER_ADDR");
+    throw_missing(launcher.name, launcher.size, "MASTER_ADDR");
   }
 }
 
@@ -100,7 +100,7 @@ std::optional<Processes> processes_of(const Environment& environment) {
     const auto size = variables.number(launcher.size, 1, kMostProcesses);
     if (!size || *size == 1) continue;
     const auto rank = variables.number(launcher.rank, 0, *size - 1);
-    if (!rank) throw_missing(launcher, launcher.size, launcher.rank);
+    if (!rank) throw_missing(launcher.name, launcher.size, launcher.rank);
     Processes processes;
     processes.launcher = launcher.name;
     processes.rank = *rank;
@@ -114,6 +114,35 @@ std::optional<Processes> processes_of(const Environment& environment) {
     return processes;
   }
   return std::nullopt;
+}
+
+std::optional<Node> node_of(const Environment& environment) {
+  constexpr const char *kNodes = "PET_NNODES", *kProcesses = "PET_NPROC_PER_NODE", *kRank = "PET_NODE_RANK";
+  const Variables variables(environment);
+  const auto each = variables.text(kProcesses);
+  if (!each || variables.text("LOCAL_RANK")) return std::nullopt;
+  const int64_t nodes = variables.number(kNodes, 1, kMostProcesses).value_or(1);
+  // "auto" is of torchrun, which counts GPUs, then cores; on one machine num_processes says how many.
+  const bool counted = each->find_first_not_of("0123456789") == std::string::npos;
+  if (!counted && nodes == 1) return std::nullopt;
+  if (!counted) {
+    throw UsageError(std::string(kProcesses) + " is '" + *each + "' on each of " + std::to_string(nodes) +
+                         " machines, which leaves open how many processes the run has",
+                     "set a number: numProcPerNode of Kubeflow's TrainJob");
+  }
+  Node node;
+  node.processes = *variables.number(kProcesses, 1, kMostProcesses / nodes);
+  node.size = nodes * node.processes;
+  if (node.size == 1) return std::nullopt;
+  if (nodes == 1) return node;
+  const auto rank = variables.number(kRank, 0, nodes - 1);
+  if (!rank) throw_missing("Kubeflow", kNodes, kRank);
+  const auto address = variables.text("PET_MASTER_ADDR");
+  if (!address) throw_missing("Kubeflow", kNodes, "PET_MASTER_ADDR");
+  node.first_rank = *rank * node.processes;
+  node.address = *address;
+  node.port = variables.number("PET_MASTER_PORT", 1, kMostPort).value_or(kDefaultPort);
+  return node;
 }
 
 }  // namespace fathom::launch

@@ -1,4 +1,5 @@
-// Which process of how many this one is, in the words of those that start several for one run.
+// Which process of how many this one is, or which of them it has to start, in the words of those that start several for
+// one run.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,19 @@ using Environment = std::function<const char*(const char* name)>;
 // those that it starts. nullopt: a process alone. Throws UsageError, naming the variable, where one is missing, is no
 // number, or contradicts another.
 std::optional<Processes> processes_of(const Environment& environment);
+
+// Processes of a run that a program starts on its machine, where something started that program once on each.
+struct Node {
+  int64_t first_rank = 0, processes = 1;  // of those on this machine
+  int64_t size = 1;                       // of the run
+  std::string address = "127.0.0.1";      // of the first machine
+  int64_t port = 0;                       // 0: this is the only one, which chooses a port
+  bool operator==(const Node&) const = default;
+};
+
+// What Kubeflow's trainer tells the one program of each machine, in variables that are torchrun's own options. nullopt:
+// nothing, or that this process is alone, or one that torchrun has started there. Throws as processes_of.
+std::optional<Node> node_of(const Environment& environment);
 
 // The first machine of Slurm's list: "gpu[08-11,14],login" begins with "gpu08".
 std::string first_host(const std::string& list);

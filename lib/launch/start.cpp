@@ -1,4 +1,5 @@
-// fork and exec before any thread exists; the store's port is bound here, so that nobody can take it in between.
+// fork and exec before any thread exists. On one machine the store's port is bound here, so that nobody can take it in
+// between; over several rank 0 listens where the others have been told.
 #include "launch/start.h"
 
 #include <arpa/inet.h>
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -58,19 +60,20 @@ Socket listen_on_loopback() {
 }
 
 // In the child. A parent that is killed takes its children with it.
-[[noreturn]] void become(int64_t rank, int64_t count, const Socket& socket, const std::vector<std::string>& arguments) {
+[[noreturn]] void become(int64_t local_rank, const Node& node, const std::optional<Socket>& socket,
+                         const std::vector<std::string>& arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  const std::string size = std::to_string(count), name = std::to_string(rank);
-  ::setenv("RANK", name.c_str(), 1);
-  ::setenv("LOCAL_RANK", name.c_str(), 1);
-  ::setenv("WORLD_SIZE", size.c_str(), 1);
-  ::setenv("LOCAL_WORLD_SIZE", size.c_str(), 1);
-  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-  ::setenv("MASTER_PORT", std::to_string(socket.port).c_str(), 1);
-  if (rank == 0) {
-    ::setenv("FATHOM_STORE_SOCKET", std::to_string(socket.descriptor.get()).c_str(), 1);
-  } else {
-    ::close(socket.descriptor.get());
+  const auto tell = [](const char* variable, const std::string& value) { ::setenv(variable, value.c_str(), 1); };
+  tell("RANK", std::to_string(node.first_rank + local_rank));
+  tell("LOCAL_RANK", std::to_string(local_rank));
+  tell("WORLD_SIZE", std::to_string(node.size));
+  tell("LOCAL_WORLD_SIZE", std::to_string(node.processes));
+  tell("MASTER_ADDR", node.address);
+  tell("MASTER_PORT", std::to_string(socket ? socket->port : node.port));
+  if (socket && local_rank == 0) {
+    tell("FATHOM_STORE_SOCKET", std::to_string(socket->descriptor.get()));
+  } else if (socket) {
+    ::close(socket->descriptor.get());
   }
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
@@ -82,15 +85,16 @@ Socket listen_on_loopback() {
 
 class Children {
  public:
-  Children(int64_t count, const std::vector<std::string>& arguments) {
-    const Socket socket = listen_on_loopback();
-    for (int64_t rank = 0; rank < count; ++rank) {
+  Children(const Node& node, const std::vector<std::string>& arguments) : first_rank_(node.first_rank) {
+    std::optional<Socket> socket;
+    if (node.port == 0) socket = listen_on_loopback();
+    for (int64_t local_rank = 0; local_rank < node.processes; ++local_rank) {
       const pid_t child = ::fork();
-      if (child == 0) become(rank, count, socket, arguments);
+      if (child == 0) become(local_rank, node, socket, arguments);
       if (child < 0) {
         const int why = errno;
         signal_all(SIGKILL);
-        throw Error("process " + std::to_string(rank) + " of " + std::to_string(count) +
+        throw Error("process " + std::to_string(local_rank) + " of " + std::to_string(node.processes) +
                         " cannot be started: " + std::strerror(why),
                     remedy_for(why));
       }
@@ -123,14 +127,15 @@ class Children {
 
  private:
   void note(pid_t ended, int status) {
-    size_t rank = 0;
-    while (running_[rank] != ended) ++rank;
-    running_[rank] = 0;
+    size_t local_rank = 0;
+    while (running_[local_rank] != ended) ++local_rank;
+    running_[local_rank] = 0;
     const bool killed = WIFSIGNALED(status);
     const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     // What fails by itself says why; what stops in order after a signal does so, too.
     if (code == 0 || result_ != 0) return;
     result_ = code;
+    const int64_t rank = first_rank_ + static_cast<int64_t>(local_rank);
     if (killed) log_error("rank " + std::to_string(rank) + " was killed by signal " + std::to_string(WTERMSIG(status)));
     ends_at_ = Clock::now() + kToTell;
   }
@@ -141,18 +146,19 @@ class Children {
     }
   }
 
-  std::vector<pid_t> running_;  // by ranks; 0: has ended
+  int64_t first_rank_;
+  std::vector<pid_t> running_;  // by local ranks; 0: has ended
   int result_ = 0;
   std::optional<Clock::time_point> ends_at_;
 };
 
 }  // namespace
 
-int start_processes(int64_t count, const std::vector<std::string>& arguments) {
+int start_processes(const Node& node, const std::vector<std::string>& arguments) {
   struct sigaction forward {};
   forward.sa_handler = ask_to_stop;
   for (const int signal : kSignals) ::sigaction(signal, &forward, nullptr);
-  return Children(count, arguments).wait();
+  return Children(node, arguments).wait();
 }
 
 }  // namespace fathom::launch

@@ -242,6 +242,55 @@ wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
   EXPECT_THAT(contradicted.errors, HasSubstr("num_processes is 3, and torchrun has started 2"));
 }
 
+// Of two machines: fathom starts once on each.
+TEST_F(SeveralProcesses, OfKubeflowsTrainer) {
+  write("launch.sh", R"(for node in 0 1; do
+  PET_NNODES=2 PET_NPROC_PER_NODE=2 PET_NODE_RANK=$node PET_MASTER_ADDR=127.0.0.1 PET_MASTER_PORT=$PORT \
+    GLOO_SOCKET_IFNAME=lo "$@" >stdout$node.txt 2>stderr$node.txt & pids[$node]=$!
+done
+wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
+)");
+  ASSERT_EQ(run("train run.yaml output_dir=alone gradient_accumulation_steps=4").status, 0);
+  const std::string command = "cd '" + folder_.string() + "' && PORT=" + std::to_string(20000 + getpid() % 20000) +
+                              " bash launch.sh '" FATHOM_PROGRAM "' train run.yaml output_dir=out";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(read_file(folder_ / "status.txt"), "0\n0\n")
+      << read_file(folder_ / "stderr0.txt") << read_file(folder_ / "stderr1.txt");
+  EXPECT_THAT(read_file(folder_ / "stdout0.txt"), HasSubstr("rank 3: peak of live bytes"));
+  EXPECT_EQ(read_file(folder_ / "stdout1.txt") + read_file(folder_ / "stderr1.txt"), "");
+  EXPECT_TRUE(weights("out") == weights("alone"));
+  const Outcome contradicted =
+      run("train run.yaml output_dir=out num_processes=3", "PET_NNODES=1 PET_NPROC_PER_NODE=2 ");
+  EXPECT_EQ(contradicted.status, 2);
+  EXPECT_THAT(contradicted.errors, HasSubstr("num_processes is 3, and PET_NNODES times PET_NPROC_PER_NODE is 2"));
+}
+
+// Its step is killed, and started again with the same variables but the count of restarts.
+TEST_F(SeveralProcesses, OfARequeuedJobGoOn) {
+  write("launch.sh", R"(restarts=$1 deed=$2; shift 2
+for r in 0 1; do
+  SLURM_PROCID=$r SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=$r SLURM_JOB_ID=$JOB SLURM_STEP_NODELIST=127.0.0.1 \
+    SLURM_RESTART_COUNT=$restarts "$@" >stdout$r.txt 2>stderr$r.txt & pids[$r]=$!
+done
+eval "$deed"
+wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
+)");
+  const std::string keys = "train run.yaml save_steps=2 eval_strategy=no max_steps=60 resume_from_checkpoint=auto ";
+  ASSERT_EQ(run(keys + "num_processes=2 output_dir=whole").status, 0);
+  const auto launch = [&](const std::string& restarts, const std::string& deed) {
+    const std::string command = "cd '" + folder_.string() + "' && JOB=" + std::to_string(getpid()) +
+                                " bash launch.sh '" + restarts + "' '" + deed + "' '" FATHOM_PROGRAM "' " + keys +
+                                "output_dir=out";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  };
+  launch("", "until [ -e out/checkpoint-4/manifest.json ]; do sleep 0.05; done; kill -9 ${pids[@]}");
+  EXPECT_EQ(read_file(folder_ / "status.txt"), "137\n137\n");
+  launch("1", "");
+  EXPECT_EQ(read_file(folder_ / "status.txt"), "0\n0\n") << read_file(folder_ / "stderr0.txt");
+  EXPECT_THAT(read_file(folder_ / "stderr0.txt"), HasSubstr("resuming from out/checkpoint-"));
+  EXPECT_TRUE(weights("out") == weights("whole"));
+}
+
 TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
   const Outcome idle = run("train run.yaml output_dir=out num_processes=22");
   EXPECT_EQ(idle.status, 2);

@@ -87,3 +87,61 @@ TEST(Processes, FirstHostOfAList) {
 
 }  // namespace
 }  // namespace fathom::launch
+std::optional<Node> node(const std::map<std::string, std::string>& variables) {
+  return node_of([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string refusal_of_node(const std::map<std::string, std::string>& variables) {
+  try {
+    node(variables);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// As its plugin for torch sets them: pkg/runtime/framework/plugins/torch/torch.go.
+const std::map<std::string, std::string> kSecondOfKubeflow = {{"PET_NNODES", "2"},
+                                                              {"PET_NPROC_PER_NODE", "4"},
+                                                              {"PET_NODE_RANK", "1"},
+                                                              {"PET_MASTER_ADDR", "tune-node-0-0.tune"},
+                                                              {"PET_MASTER_PORT", "29500"}};
+
+TEST(Nodes, OfKubeflow) {
+  EXPECT_EQ(node(kSecondOfKubeflow), (Node{4, 4, 8, "tune-node-0-0.tune", 29500}));
+  EXPECT_EQ(processes(kSecondOfKubeflow), std::nullopt);
+  std::map<std::string, std::string> alone = kSecondOfKubeflow;
+  alone["PET_NNODES"] = "1";
+  EXPECT_EQ(node(alone), (Node{0, 4, 4, "127.0.0.1", 0}));
+  alone["PET_NPROC_PER_NODE"] = "1";
+  EXPECT_EQ(node(alone), std::nullopt);
+  // Where the job says nothing it is left to torchrun.
+  alone["PET_NPROC_PER_NODE"] = "auto";
+  EXPECT_EQ(node(alone), std::nullopt);
+  EXPECT_EQ(node({}), std::nullopt);
+}
+
+TEST(Nodes, AreNoneForWhatTorchrunHasStartedThere) {
+  std::map<std::string, std::string> started = kSecondOfKubeflow;
+  started.insert({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}});
+  EXPECT_EQ(node(started), std::nullopt);
+}
+
+TEST(Nodes, WhatDoesNotFitIsNamed) {
+  const auto with = [](const char* name, const char* value) {
+    std::map<std::string, std::string> variables = kSecondOfKubeflow;
+    variables[name] = value;
+    return refusal_of_node(variables);
+  };
+  EXPECT_THAT(with("PET_NPROC_PER_NODE", "auto"),
+              AllOf(HasSubstr("PET_NPROC_PER_NODE is 'auto' on each of 2 machines"), HasSubstr("numProcPerNode")));
+  EXPECT_THAT(with("PET_NPROC_PER_NODE", "0"), HasSubstr("PET_NPROC_PER_NODE is '0', not a number from 1"));
+  EXPECT_THAT(with("PET_NNODES", "1:4"), HasSubstr("PET_NNODES is '1:4', not a number"));
+  EXPECT_THAT(with("PET_NODE_RANK", "2"), HasSubstr("PET_NODE_RANK is '2', not a number from 0 to 1"));
+  EXPECT_THAT(with("PET_NODE_RANK", ""), HasSubstr("PET_NODE_RANK is not"));
+  EXPECT_THAT(with("PET_MASTER_ADDR", ""), HasSubstr("PET_MASTER_ADDR is not"));
+}
+
