@@ -17,7 +17,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "dist/bounded_store.h"
 #include "dist/group.h"
+#include "dist/start_name.h"
 
 namespace fathom::dist {
 namespace {
@@ -41,7 +43,9 @@ c10::intrusive_ptr<c10d::Store> open_store(const launch::Processes& processes, M
   if (options.isServer && processes.listening_socket >= 0) options.masterListenFd = processes.listening_socket;
   auto store = c10::make_intrusive<c10d::TCPStore>(processes.address, options);
   // A store that outlives a restart still has the keys of before.
-  return c10::make_intrusive<c10d::PrefixStore>("fathom/" + processes.generation, std::move(store));
+  const std::string start = processes.agent_has_store ? agree_on_start(*store, processes.rank, processes.size, timeout)
+                                                      : processes.generation;
+  return bounded_store("fathom/" + start, std::move(store), kForReasons);
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(const launch::Processes& processes,

@@ -109,7 +109,7 @@ std::optional<Processes> processes_of(const Environment& environment) {
     processes.local_size = variables.number(launcher.local_size, 1, *size).value_or(*size);
     find_store(variables, launcher, processes);
     processes.agent_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
-    processes.generation = variables.text("TORCHELASTIC_RESTART_COUNT").value_or("0");
+    processes.generation = variables.text("SLURM_RESTART_COUNT").value_or("0");
     processes.listening_socket = static_cast<int>(variables.number("FATHOM_STORE_SOCKET", 0, INT32_MAX).value_or(-1));
     return processes;
   }

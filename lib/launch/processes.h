@@ -16,8 +16,8 @@ struct Processes {
   int64_t local_rank = 0, local_size = 1;  // of those on this machine
   std::string address = "127.0.0.1";       // of rank 0's machine
   int64_t port = 0;                        // where the store of their addresses listens
-  bool agent_has_store = false;            // torchrun's own process holds the store: rank 0 is a client, too
-  std::string generation = "0";            // changes where a launcher starts them again beside the same store
+  bool agent_has_store = false;            // torchrun's own process holds the store, over restarts: rank 0 is a client
+  std::string generation = "0";            // changes where a launcher starts them again, at the same address
   int listening_socket = -1;               // rank 0: the store's, bound by the process that started it; -1: none
   bool operator==(const Processes&) const = default;
 };

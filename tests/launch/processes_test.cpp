@@ -43,9 +43,8 @@ TEST(Processes, Torchrun) {
                                {"LOCAL_WORLD_SIZE", "4"},
                                {"MASTER_ADDR", "node1"},
                                {"MASTER_PORT", "1234"},
-                               {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-                               {"TORCHELASTIC_RESTART_COUNT", "2"}});
-  EXPECT_EQ(told, (Processes{"torchrun", 5, 8, 1, 4, "node1", 1234, true, "2", -1}));
+                               {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  EXPECT_EQ(told, (Processes{"torchrun", 5, 8, 1, 4, "node1", 1234, true, "0", -1}));
 }
 
 TEST(Processes, Slurm) {
@@ -55,6 +54,17 @@ TEST(Processes, Slurm) {
                                {"SLURM_JOB_ID", "123456"},
                                {"SLURM_STEP_NODELIST", "gpu[08-09]"}});
   EXPECT_EQ(told, (Processes{"Slurm", 3, 4, 1, 4, "gpu08", 20000 + 123456 % 20000, false, "0", -1}));
+}
+
+// A requeued job is another start: what is left of the one before does not meet it.
+TEST(Processes, SlurmsRequeuedJob) {
+  const std::map<std::string, std::string> first = {
+      {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_NODELIST", "a,b"}};
+  std::map<std::string, std::string> again = first;
+  again["SLURM_RESTART_COUNT"] = "1";
+  EXPECT_EQ(processes(first)->generation, "0");
+  EXPECT_EQ(processes(again)->generation, "1");
+  EXPECT_EQ(processes(again)->port, processes(first)->port);
 }
 
 TEST(Processes, OthersOnOneMachineNeedNoAddress) {
@@ -77,16 +87,6 @@ TEST(Processes, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_PORT", "70000"}}), HasSubstr("MASTER_PORT"));
 }
 
-TEST(Processes, FirstHostOfAList) {
-  EXPECT_EQ(first_host("login"), "login");
-  EXPECT_EQ(first_host("login,gpu[1-2]"), "login");
-  EXPECT_EQ(first_host("gpu[08-11,14],login"), "gpu08");
-  EXPECT_EQ(first_host("rack[1,3]-gpu,x"), "rack1-gpu");
-  EXPECT_EQ(first_host("gpu["), "gpu");
-}
-
-}  // namespace
-}  // namespace fathom::launch
 std::optional<Node> node(const std::map<std::string, std::string>& variables) {
   return node_of([&](const char* name) -> const char* {
     const auto found = variables.find(name);
@@ -145,3 +145,13 @@ TEST(Nodes, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(with("PET_MASTER_ADDR", ""), HasSubstr("PET_MASTER_ADDR is not"));
 }
 
+TEST(Processes, FirstHostOfAList) {
+  EXPECT_EQ(first_host("login"), "login");
+  EXPECT_EQ(first_host("login,gpu[1-2]"), "login");
+  EXPECT_EQ(first_host("gpu[08-11,14],login"), "gpu08");
+  EXPECT_EQ(first_host("rack[1,3]-gpu,x"), "rack1-gpu");
+  EXPECT_EQ(first_host("gpu["), "gpu");
+}
+
+}  // namespace
+}  // namespace fathom::launch
