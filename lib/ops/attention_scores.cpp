@@ -11,6 +11,7 @@
 #include "cpu/attention_scores.h"
 #include "footprint/biased_attention.h"
 #include "ops/dropout.h"
+#include "ops/matrix_product.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
 
@@ -41,12 +42,12 @@ class ByKernel : public ScoreStretches {
 
   void back(int64_t first, int64_t count, double p, const at::Tensor& grad_GME, Gradients& gradients) override {
     const at::Tensor p_GMS = pairs_.products_GMS(first, count),
-                     grad_GMS = at::bmm(grad_GME, pairs_.v_GSE.transpose(1, 2));
+                     grad_GMS = ops::bmm(grad_GME, pairs_.v_GSE.transpose(1, 2));
     Dropout dropout;
     dropout.draw_for(p_GMS, p);
     turn(p_GMS, grad_GMS, first, count, dropout);
     gradients.v_GSE.add(p_GMS, grad_GME);
-    pairs_.stretch(gradients.q_GNE, first, count).copy_(at::bmm(grad_GMS, pairs_.k_GSE));
+    pairs_.stretch(gradients.q_GNE, first, count).copy_(ops::bmm(grad_GMS, pairs_.k_GSE));
     gradients.k_GSE.add(grad_GMS, pairs_.stretch(pairs_.q_GNE, first, count));
   }
 
@@ -191,11 +192,11 @@ at::Tensor Pairs::stretch(const at::Tensor& x_GNE, int64_t first, int64_t count)
 }
 
 at::Tensor Pairs::products_GMS(int64_t first, int64_t count) const {
-  return at::bmm(stretch(q_GNE, first, count), k_GSE.transpose(1, 2));
+  return ops::bmm(stretch(q_GNE, first, count), k_GSE.transpose(1, 2));
 }
 
 void StretchSum::add(const at::Tensor& of_scores_GMS, const at::Tensor& of_queries_GME) {
-  at::Tensor product_GSE = at::bmm(of_scores_GMS.transpose(1, 2), of_queries_GME);
+  at::Tensor product_GSE = ops::bmm(of_scores_GMS.transpose(1, 2), of_queries_GME);
   if (!sum_GSE_.defined()) {
     sum_GSE_ = std::move(product_GSE);
   } else {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "ops/attention_scores.h"
+#include "ops/matrix_product.h"
 #include "ops/repeated_randomness.h"
 
 namespace fathom::ops {
@@ -47,7 +48,7 @@ struct BiasedAttention : torch::autograd::Function<BiasedAttention> {
     const int64_t at_once = pairs.queries_at_once();
     for (int64_t first = 0; first < pairs.queries(); first += at_once) {
       const int64_t count = std::min(at_once, pairs.queries() - first);
-      pairs.stretch(out_GNE, first, count).copy_(at::bmm(stretches->probabilities(first, count, dropout), v_GSE));
+      pairs.stretch(out_GNE, first, count).copy_(ops::bmm(stretches->probabilities(first, count, dropout), v_GSE));
     }
     return out_GNE;
   }

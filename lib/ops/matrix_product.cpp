@@ -5,6 +5,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/bmm_cpu_dispatch.h>
+#include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/mm_ops.h>
@@ -18,29 +21,31 @@
 namespace fathom::ops {
 namespace {
 
-bool are_factors(const at::Tensor& x, const at::Tensor& y) {
-  return x.dim() == 2 && y.dim() == 2 && x.layout() == at::kStrided && y.layout() == at::kStrided &&
-         x.scalar_type() == y.scalar_type() && x.size(1) == y.size(0);
+// Of two dimensions, or three where they are batches.
+bool are_factors(const at::Tensor& x, const at::Tensor& y, int64_t dimensions = 2) {
+  return x.dim() == dimensions && y.dim() == dimensions && x.layout() == at::kStrided && y.layout() == at::kStrided &&
+         x.scalar_type() == y.scalar_type() && x.size(-1) == y.size(-2);
 }
 
 bool is_product(const at::Tensor& out, const at::Tensor& x, const at::Tensor& y) {
-  return out.dim() == 2 && out.layout() == at::kStrided && out.scalar_type() == x.scalar_type() &&
-         out.size(0) == x.size(0) && out.size(1) == y.size(1);
+  return out.dim() == x.dim() && out.layout() == at::kStrided && out.scalar_type() == x.scalar_type() &&
+         out.size(-2) == x.size(-2) && out.size(-1) == y.size(-1);
 }
 
 #ifdef FATHOM_AMX
 
 constexpr int64_t kLeastSide = 64;  // narrower ones, as of adapters, are left to oneDNN
 
-bool is_transposed(const at::Tensor& x) { return x.stride(1) != 1; }
+// Of a matrix, or of each of a batch.
+bool is_transposed(const at::Tensor& x) { return x.stride(-1) != 1; }
 
 // Rows or columns side by side, of numbers without gaps.
 bool is_plain(const at::Tensor& x) {
-  return x.stride(1) == 1 ? x.stride(0) >= x.size(1) : x.stride(0) == 1 && x.stride(1) >= x.size(0);
+  return x.stride(-1) == 1 ? x.stride(-2) >= x.size(-1) : x.stride(-2) == 1 && x.stride(-1) >= x.size(-2);
 }
 
 bool is_large(const at::Tensor& x) {
-  return x.scalar_type() == at::kBFloat16 && std::min(x.size(0), x.size(1)) >= kLeastSide && is_plain(x);
+  return x.scalar_type() == at::kBFloat16 && std::min(x.size(-2), x.size(-1)) >= kLeastSide && is_plain(x);
 }
 
 bool fits_tiles(const at::Tensor& x, const at::Tensor& y) { return is_large(x) && is_large(y) && amx::has_tiles(); }
@@ -48,7 +53,7 @@ bool takes_tiles(const at::Tensor& out) { return is_plain(out) && !is_transposed
 
 cpu::amx::Factor factor_of(const at::Tensor& x) {
   const bool transposed = is_transposed(x);
-  return {static_cast<const uint16_t*>(x.const_data_ptr()), x.size(0), x.size(1), x.stride(transposed ? 1 : 0),
+  return {static_cast<const uint16_t*>(x.const_data_ptr()), x.size(-2), x.size(-1), x.stride(transposed ? -1 : -2),
           transposed};
 }
 
@@ -57,11 +62,23 @@ void multiply_in_tiles(const at::Tensor& x, const at::Tensor& y, const at::Tenso
       cpu::amx::Product{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0)});
 }
 
+void multiply_batch_in_tiles(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+  const cpu::amx::Product first{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(1)};
+  amx::multiply_batch_on_threads(out.size(0), [&](int64_t index) {
+    cpu::amx::Product product = first;
+    product.x.data += index * x.stride(0);
+    product.y.data += index * y.stride(0);
+    product.out += index * out.stride(0);
+    return product;
+  });
+}
+
 #else
 
 bool fits_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/) { return false; }
 bool takes_tiles(const at::Tensor& /*out*/) { return false; }
 void multiply_in_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/, const at::Tensor& /*out*/) {}
+void multiply_batch_in_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/, const at::Tensor& /*out*/) {}
 
 #endif
 
@@ -87,6 +104,31 @@ at::Tensor& mm_out_on_cpu(const at::Tensor& x, const at::Tensor& y, at::Tensor& 
   at::assert_no_overlap(out, y);
   tiles ? multiply_in_tiles(x, y, out) : multiply_widened(x, y, out);
   return out;
+}
+
+bool are_batches(const at::Tensor& x, const at::Tensor& y) {
+  return are_factors(x, y, 3) && x.size(0) == y.size(0) && x.size(0) > 0;
+}
+
+// LibTorch copies factors with gaps in memory, like the heads of one row, for oneDNN; tiles take them as they lie.
+at::Tensor& bmm_out_on_cpu(const at::Tensor& x, const at::Tensor& y, at::Tensor& out) {
+  const bool tiles = are_batches(x, y) && fits_tiles(x, y) && is_product(out, x, y) && out.size(0) == x.size(0);
+  if (!tiles || !takes_tiles(out)) return at::cpu::bmm_out(out, x, y);
+  at::assert_no_overlap(out, x);
+  at::assert_no_overlap(out, y);
+  multiply_batch_in_tiles(x, y, out);
+  return out;
+}
+
+at::Tensor bmm_on_cpu(const at::Tensor& x, const at::Tensor& y) {
+  if (!are_batches(x, y) || !fits_tiles(x, y)) return at::cpu::bmm(x, y);
+  at::Tensor out = at::empty({x.size(0), x.size(1), y.size(2)}, x.options());
+  multiply_batch_in_tiles(x, y, out);
+  return out;
+}
+
+at::Tensor bmm_on_meta(const at::Tensor& x, const at::Tensor& y) {
+  return at::_ops::bmm::redispatch(c10::DispatchKeySet{c10::DispatchKey::Meta}, x, y);
 }
 
 bool is_widened_sum(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y) {
@@ -138,6 +180,8 @@ void register_elsewhere(torch::Library& library) {
 TORCH_LIBRARY(fathom, library) {
   library.def("mm(Tensor x, Tensor y) -> Tensor");
   library.def("mm.out(Tensor x, Tensor y, *, Tensor(a!) out) -> Tensor(a!)");
+  library.def("bmm(Tensor x, Tensor y) -> Tensor");
+  library.def("bmm.out(Tensor x, Tensor y, *, Tensor(a!) out) -> Tensor(a!)");
   library.def("addmm(Tensor sum, Tensor x, Tensor y, *, Scalar alpha=1) -> Tensor");
   library.def("addmm_(Tensor(a!) sum, Tensor x, Tensor y, *, Scalar alpha=1) -> Tensor(a!)");
 }
@@ -145,15 +189,20 @@ TORCH_LIBRARY(fathom, library) {
 TORCH_LIBRARY_IMPL(fathom, CPU, library) {
   library.impl("mm", mm_on_cpu);
   library.impl("mm.out", mm_out_on_cpu);
+  library.impl("bmm", bmm_on_cpu);
+  library.impl("bmm.out", bmm_out_on_cpu);
   library.impl("addmm", addmm_on_cpu);
   library.impl("addmm_", addmm_in_place_on_cpu);
 }
 
 TORCH_LIBRARY_IMPL(fathom, CUDA, library) { register_elsewhere<c10::DispatchKey::CUDA>(library); }
-TORCH_LIBRARY_IMPL(fathom, Meta, library) { register_elsewhere<c10::DispatchKey::Meta>(library); }
+TORCH_LIBRARY_IMPL(fathom, Meta, library) {
+  register_elsewhere<c10::DispatchKey::Meta>(library);
+  library.impl("bmm", bmm_on_meta);
+}
 
 TORCH_LIBRARY_IMPL(fathom, Autograd, library) {
-  for (const char* name : {"mm", "mm.out", "addmm", "addmm_"}) {
+  for (const char* name : {"mm", "mm.out", "bmm", "bmm.out", "addmm", "addmm_"}) {
     library.impl(name, torch::CppFunction::makeFallthrough());
   }
 }
@@ -173,6 +222,12 @@ at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {
 at::Tensor& mm_out(at::Tensor& out, const at::Tensor& x, const at::Tensor& y) {
   static const auto op = find<at::Tensor&(const at::Tensor&, const at::Tensor&, at::Tensor&)>("fathom::mm", "out");
   return op.call(x, y, out);
+}
+
+at::Tensor bmm(const at::Tensor& x, const at::Tensor& y) {
+  if (x.is_cuda()) return at::bmm(x, y);
+  static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&)>("fathom::bmm", "");
+  return op.call(x, y);
 }
 
 at::Tensor addmm(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {

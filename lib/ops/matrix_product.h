@@ -1,6 +1,7 @@
-// Products of two matrices, fathom::mm and fathom::addmm: operators of LibTorch's dispatcher. On CPUs fathom multiplies
-// 16 bits itself where it does better than LibTorch: in AMX's tiles, or through FP32 where the processor has no
-// instructions for them. All else is aten::mm and addmm, which stay as they are for the rest of the process.
+// Products of two matrices, fathom::mm and fathom::addmm, and of batches of them, fathom::bmm: operators of LibTorch's
+// dispatcher. On CPUs fathom multiplies 16 bits itself where it does better than LibTorch: in AMX's tiles, or through
+// FP32 where the processor has no instructions for them. All else is aten::mm and addmm, which stay as they are for the
+// rest of the process.
 //
 // One call is one operator to whoever counts, measures or plays it. None has a gradient: the functions that multiply
 // say theirs.
@@ -14,6 +15,8 @@ namespace fathom::ops {
 at::Tensor mm(const at::Tensor& x, const at::Tensor& y);
 // out: [m, n], of that type; must not overlap the factors. Returns it.
 at::Tensor& mm_out(at::Tensor& out, const at::Tensor& x, const at::Tensor& y);
+// Of a batch, with any strides. x: [b, m, k], y: [b, k, n]. On CUDA aten::bmm.
+at::Tensor bmm(const at::Tensor& x, const at::Tensor& y);
 // sum + alpha x y. sum: [m, n], or what expands to it.
 at::Tensor addmm(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha = 1);
 // In place; sum: [m, n]. Returns it.

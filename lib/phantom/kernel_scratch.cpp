@@ -25,8 +25,9 @@ int64_t threads() {
 // The place of the first of the two matrices among the arguments. LibTorch's composite forms call those with `out`.
 const std::unordered_map<c10::OperatorName, size_t>& matrix_products() {
   static const auto* products = new std::unordered_map<c10::OperatorName, size_t>{
-      {{"aten::mm", "out"}, 0}, {{"aten::bmm", "out"}, 0},  {{"aten::addmm", "out"}, 1}, {{"aten::baddbmm", "out"}, 1},
-      {{"fathom::mm", ""}, 0},  {{"fathom::mm", "out"}, 0}, {{"fathom::addmm", ""}, 1},  {{"fathom::addmm_", ""}, 1}};
+      {{"aten::mm", "out"}, 0},      {{"aten::bmm", "out"}, 0},   {{"aten::addmm", "out"}, 1},
+      {{"aten::baddbmm", "out"}, 1}, {{"fathom::mm", ""}, 0},     {{"fathom::mm", "out"}, 0},
+      {{"fathom::addmm", ""}, 1},    {{"fathom::addmm_", ""}, 1}, {{"fathom::bmm", ""}, 0}};
   return *products;
 }
 

@@ -123,6 +123,12 @@ at::Tensor& own_mm(const at::Tensor& x, const at::Tensor& y, at::Tensor& result)
   return op.call(x, y, result);
 }
 
+at::Tensor& own_bmm(const at::Tensor& x, const at::Tensor& y, at::Tensor& result) {
+  using Signature = at::Tensor&(const at::Tensor&, const at::Tensor&, at::Tensor&);
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("fathom::bmm", "out").typed<Signature>();
+  return op.call(x, y, result);
+}
+
 at::Tensor& own_addmm(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y) {
   using Signature = at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Scalar&);
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("fathom::addmm_", "").typed<Signature>();
@@ -134,7 +140,7 @@ void multiply(const MatrixProduct& product, const at::Tensor& x, const at::Tenso
   const at::AutoDispatchBelowADInplaceOrView no_gradients;
   const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
   if (product.own) {
-    product.adds ? own_addmm(result, x, y) : own_mm(x, y, result);
+    product.batch > 0 ? own_bmm(x, y, result) : product.adds ? own_addmm(result, x, y) : own_mm(x, y, result);
   } else if (product.batch == 0 && product.adds) {
     at::_ops::addmm_out::redispatch(cpu, result, x, y, 1, 1, result);
   } else if (product.batch == 0) {

@@ -82,7 +82,7 @@ std::optional<int64_t> product_flops(std::string_view name, c10::ArrayRef<const 
   if (is_matrix_product(name)) {
     return 2 * size(inputs[at], 0) * size(inputs[at], 1) * size(inputs[at + 1], 1);
   }
-  if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) {
+  if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_", "fathom::bmm"})) {
     return 2 * size(inputs[at], 0) * size(inputs[at], 1) * size(inputs[at], 2) * size(inputs[at + 1], 2);
   }
   return std::nullopt;
@@ -130,7 +130,7 @@ bool moves_nothing(const c10::FunctionSchema& schema) {
 Kind kind_of(const c10::FunctionSchema& schema) {
   const std::string_view name = schema.name();
   if (is_matrix_product(name)) return Kind::kMatrix;
-  if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_"})) return Kind::kAttention;
+  if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_", "fathom::bmm"})) return Kind::kAttention;
   const bool fused = name.starts_with("aten::_scaled_dot_product_") && schema.argumentIndexWithName("is_causal");
   const bool limited = name.starts_with("aten::_flash_attention_") || name.starts_with("aten::_efficient_attention_");
   return fused || limited ? Kind::kAttention : Kind::kOther;

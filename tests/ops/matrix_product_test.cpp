@@ -127,6 +127,57 @@ TEST(MatrixProduct, TakesNoMoreThanIsPredicted) {
   }
 }
 
+// Matrices of a batch as attention has them: one after the other, or as the heads of tokens, which leaves gaps.
+at::Tensor draw_batch(int64_t batch, int64_t rows, int64_t columns, bool heads, bool transposed) {
+  if (transposed) std::swap(rows, columns);
+  const at::Tensor drawn = heads ? at::randn({rows, batch, columns}).to(at::kBFloat16).transpose(0, 1)
+                                 : at::randn({batch, rows, columns}).to(at::kBFloat16);
+  return transposed ? drawn.transpose(1, 2) : drawn;
+}
+
+TEST(BatchOfProducts, IsRoundedOnceFromTheExactOnes) {
+  at::manual_seed(10);
+  constexpr int64_t kBatch = 5;
+  for (const auto& [m, k, n] : {Sides{128, 64, 512}, Sides{130, 400, 65}, Sides{64, 20, 70}}) {
+    for (const int order : {0, 1, 2, 3, 4, 5, 6, 7}) {
+      const at::Tensor x = draw_batch(kBatch, m, k, (order & 1) != 0, (order & 2) != 0);
+      const at::Tensor y = draw_batch(kBatch, k, n, (order & 4) != 0, (order & 2) == 0);
+      const at::Tensor out = ops::bmm(x, y);
+      EXPECT_TRUE(out.is_contiguous());
+      for (int64_t i = 0; i < kBatch; ++i) expect_product(out[i], x[i], y[i]);
+    }
+  }
+}
+
+TEST(BatchOfProducts, HasTheSameBitsWithAnyNumberOfThreads) {
+  if (!has_amx()) GTEST_SKIP() << kNoAmx;
+  at::manual_seed(11);
+  const at::Tensor x = draw_batch(3, 300, 400, true, false), y = draw_batch(3, 400, 600, true, true);
+  const Threads one(1);
+  const at::Tensor alone = ops::bmm(x, y);
+  for (const int count : {1, 2, 3, 5, 8}) {
+    const Threads threads(count);
+    EXPECT_TRUE(at::equal(ops::bmm(x, y), alone)) << count << " threads";
+  }
+}
+
+// No copy of what has gaps, which LibTorch would make.
+TEST(BatchOfProducts, TakesTheScratchOfItsThreads) {
+  if (!has_amx()) GTEST_SKIP() << kNoAmx;
+  ledger::Ledger& ledger = ledger::install_cpu();
+  const at::Tensor x = draw_batch(12, 128, 64, true, false), y = draw_batch(12, 64, 256, true, true);
+  for (const int count : {1, 2, 3}) {
+    const Threads threads(count);
+    ledger.label();
+    const at::Tensor out = ops::bmm(x, y);
+    const int64_t taken = ledger.label().kernel_scratch;
+    EXPECT_EQ(taken, count * cpu::amx::product_scratch_bytes(128, 256, 64));
+    EXPECT_GE(phantom::matrix_product_scratch_bytes(
+                  {.batch = 12, .m = 128, .k = 64, .n = 256, .y_transposed = true, .own = true}),
+              taken);
+  }
+}
+
 // Of one block, and of several each way with rests.
 constexpr std::array kWidened = {Sides{17, 333, 95}, Sides{1100, 1030, 1030}, Sides{40, 2100, 2}, Sides{1, 5000, 3}};
 constexpr std::array kNarrow = {at::kBFloat16, at::kHalf};
@@ -200,6 +251,8 @@ TEST(MatrixProduct, IsLeftToTheDeviceElsewhere) {
   EXPECT_EQ(ops::mm(x, y).sizes(), at::IntArrayRef({3, 5}));
   EXPECT_EQ(ops::addmm(bias_N, x, y).sizes(), at::IntArrayRef({3, 5}));
   EXPECT_THROW(ops::mm(y, x), c10::Error);
+  EXPECT_EQ(ops::bmm(x.expand({2, 3, 4}), y.expand({2, 4, 5})).sizes(), at::IntArrayRef({2, 3, 5}));
+  EXPECT_THROW(ops::bmm(x.expand({2, 3, 4}), y.expand({3, 4, 5})), c10::Error);
 }
 
 TEST(WidenedProduct, IsLeftToLibTorchWhereItIsSmall) {
