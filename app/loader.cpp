@@ -2,6 +2,7 @@
 #include "app/loader.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include <array>
 #include <cstdio>
@@ -116,12 +117,19 @@ int64_t running_elsewhere() try {
   return 0;
 }
 
+// Whether only other real-time tasks can take a processor from this one.
+bool is_real_time() {
+  const int policy = ::sched_getscheduler(0);
+  return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
 // libgomp's threads wait for each other by spinning, some 300,000 rounds before they sleep. Where another process has
 // the core that a thread is waited for on, that is milliseconds at every operator. 10,000 rounds are as fast on an idle
 // machine; on a busy one 1,000 are faster still (benchmarks/busy-machine.md). libgomp reads this as LibTorch is opened.
 void choose_waiting() {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  const bool busy = 2 * running_elsewhere() >= static_cast<int64_t>(std::thread::hardware_concurrency());
+  const bool busy =
+      !is_real_time() && 2 * running_elsewhere() >= static_cast<int64_t>(std::thread::hardware_concurrency());
   ::setenv("GOMP_SPINCOUNT", busy ? "1000" : "10000", /*overwrite=*/0);
 }
 
