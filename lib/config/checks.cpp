@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -37,16 +38,20 @@ constexpr auto kSaves = [](const RunConfig& run) {
   return run.save_strategy != Cadence::kNo || run.load_best_model_at_end;
 };
 
+// Between elements, or between the blocks of moments in 8 bits.
+constexpr bool can_be_divided(const OptimizerRow& row) { return row.by_elements || row.is_adamw; }
+
 // "optim: adamw, adamw_8bit or adamw_bf16", where the trait is so.
-std::string optimizers(bool OptimizerRow::*trait, bool holds) {
+template <typename Trait>
+std::string optimizers(const Trait& trait, bool holds) {
   std::string text;
   for (const OptimizerRow& row : kOptimizers) {
-    if (row.*trait == holds) text.append(text.empty() ? "optim: " : ", ").append(row.name);
+    if (std::invoke(trait, row) == holds) text.append(text.empty() ? "optim: " : ", ").append(row.name);
   }
   const size_t last = text.rfind(", ");
   return last == std::string::npos ? text : text.replace(last, 2, " or ");
 }
-const std::string kByElements = optimizers(&OptimizerRow::by_elements, true);
+const std::string kDivided = optimizers(can_be_divided, true);
 const std::string kWithBetas = optimizers(&OptimizerRow::reads_betas, true);
 const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
 
@@ -159,9 +164,9 @@ struct Exclusion {
 constexpr auto kIsFp16 = [](const RunConfig& run) { return run.dtype == DType::kF16; };
 
 const std::string kNoneWithOthers = "none with " + optimizers(&OptimizerRow::is_adamw, false);
-const std::string kNotByElements =
-    "not " + optimizers(&OptimizerRow::by_elements, false).substr(7) + " with strategy: fsdp";
-const std::string kSetByElements = "set " + kByElements + ", or strategy: ddp";
+const std::string kNotDivided = "not " + optimizers(can_be_divided, false).substr(7) +
+                                ", whose means are of whole rows and columns, with strategy: fsdp";
+const std::string kSetDivided = "set " + kDivided + ", or strategy: ddp";
 const std::string kRemoveOrAdamW = "remove it, or set " + kAdamWs;
 
 const Exclusion kExclusions[] = {
@@ -264,17 +269,11 @@ const Exclusion kExclusions[] = {
      "false with fp16: true",
      "remove it: these kernels take FP32 and BF16",
      [](const RunConfig& run) { return run.fp16 && run.cuda_kernels; }},
-    // Of which a process has a share that ends anywhere.
     {"optim",
      {"strategy"},
-     kNotByElements,
-     kSetByElements,
-     [](const RunConfig& run) { return kIsFsdp(run) && !row_of(run.optim).by_elements; }},
-    {"master_weights",
-     {"strategy"},
-     "none or fp32 with strategy: fsdp",
-     "set master_weights: fp32, or strategy: ddp",
-     [](const RunConfig& run) { return kIsFsdp(run) && run.master_weights == MasterWeights::kStochastic; }},
+     kNotDivided,
+     kSetDivided,
+     [](const RunConfig& run) { return kIsFsdp(run) && !can_be_divided(row_of(run.optim)); }},
     {"tf32",
      {"device"},
      "false with device: cpu",

@@ -14,12 +14,13 @@ namespace fathom::cpu {
 // Of one parameter and step.
 struct DrawStream {
   uint32_t first = 0, second = 0;
+  int64_t origin = 0;  // the parameter's element that counts as 0, where a share of it is updated
 };
-DrawStream draw_stream(uint64_t seed, int64_t step, int64_t parameter);
+DrawStream draw_stream(uint64_t seed, int64_t step, int64_t parameter, int64_t origin = 0);
 
 inline constexpr uint32_t kFirstMix = 0x7feb352d, kSecondMix = 0x846ca68b, kHighMix = 0x9e3779b1;
 
-// Elements of one stream whose numbers have the same upper 32 bits.
+// Elements of one stream whose numbers, counted from the parameter's first, have the same upper 32 bits.
 constexpr uint32_t added_for(const DrawStream& stream, int64_t element) {
   return stream.second + static_cast<uint32_t>(element >> 32) * kHighMix;
 }
@@ -30,7 +31,7 @@ constexpr uint32_t draw(uint32_t first, uint32_t added, uint32_t low) {
   bits = ((bits ^ bits >> 15) + added) * kSecondMix;
   return bits ^ bits >> 16;
 }
-// Of elements [element, element + n).
+// Of elements [element, element + n) from the origin on.
 void draw(const DrawStream& stream, int64_t element, int64_t n, uint32_t* bits);
 
 // BF16 of the lower of the two neighbours in magnitude, or of the other with the odds that the value's place between

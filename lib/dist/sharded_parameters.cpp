@@ -5,14 +5,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
-
-#include "base/json.h"
 
 namespace fathom::dist {
 
-// Trained parameters of one type, frozen ones of any types, and what goes with them.
+// Trained parameters of one type and block, frozen ones of any types, and what goes with them.
 struct ShardedParameters::Run : ShardedRun {
   using ShardedRun::ShardedRun;
   bool trained = false;
@@ -40,52 +37,57 @@ ShardedParameters::ShardedParameters(Group& group, ledger::Ledger& ledger, bool 
 
 ShardedParameters::~ShardedParameters() = default;
 
-// Takes this rank's piece, and adds views of it.
-void ShardedParameters::add_shares(Run& run, const std::vector<const model::Parameter*>& parameters) {
+// Takes this rank's piece, and adds views of it. shares: whole parameters as yet.
+void ShardedParameters::add_shares(Run& run, std::vector<Share> shares) {
   at::Tensor piece = at::empty({run.piece()}, run.options());
   ledger_.claim(piece, memory::Component::kWeights, "a share of unit " + std::to_string(run.unit()));
-  for (size_t index = 0; index < parameters.size(); ++index) {
-    const Range range = overlap(run.items()[index].range, run.own());
-    if (range.count == 0) continue;
-    model::Parameter share = *parameters[index];
-    share.tensor = piece.narrow(0, range.first - run.own().first, range.count);
+  for (size_t index = 0; index < shares.size(); ++index) {
+    Share& share = shares[index];
+    const Range whole = run.items()[index].range, range = overlap(whole, run.own());
+    if (range.count == 0 && !run.trained) continue;
+    const int64_t first = range.count > 0 ? range.first - run.own().first : 0;
+    const at::Tensor numbers = piece.narrow(0, first, range.count);
     if (run.trained) {
-      run.shares.push_back({range.first - run.own().first, share.tensor});
-    } else {
-      share.tensor = share.tensor.view(parameters[index]->tensor.scalar_type());
+      share.first = range.count > 0 ? range.first - whole.first : 0;
+      run.shares.push_back({first, numbers});
     }
+    share.tensor = run.trained ? numbers : numbers.view(share.tensor.scalar_type());
     shares_.push_back(std::move(share));
   }
   run.add_part({0, std::move(piece)});
   by_storage_[run.storage()] = &run;
 }
 
-void ShardedParameters::adopt(const std::vector<model::Parameter>& parameters, bool first_stays) {
+void ShardedParameters::adopt(const std::vector<model::Parameter>& parameters, bool first_stays,
+                              const BlockOf& block_of) {
   const at::NoGradGuard no_gradients;
   first_stays_ = first_stays;
-  int64_t units = 0;
+  int64_t units = 0, trained = 0;
   for (const model::Parameter& parameter : parameters) units = std::max(units, parameter.unit + 1);
-  std::vector<std::vector<const model::Parameter*>> of_units(static_cast<size_t>(units));
+  std::vector<std::vector<Share>> of_units(static_cast<size_t>(units));
   for (const model::Parameter& parameter : parameters) {
-    of_units[static_cast<size_t>(parameter.unit)].push_back(&parameter);
+    const int64_t place = parameter.trained ? trained++ : 0;
+    of_units[static_cast<size_t>(parameter.unit)].push_back({parameter, place, 0, parameter.tensor.numel()});
   }
   lowest_trained_ = units;
   for (int64_t number = 0; number < units; ++number) {
     Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
-    // Frozen ones first, then type by type.
-    std::map<std::pair<bool, at::ScalarType>, std::vector<const model::Parameter*>> of_runs;
-    for (const model::Parameter* parameter : of_units[static_cast<size_t>(number)]) {
-      const at::ScalarType type = parameter->trained ? parameter->tensor.scalar_type() : at::kByte;
-      of_runs[{parameter->trained, type}].push_back(parameter);
-      if (parameter->trained) lowest_trained_ = std::min(lowest_trained_, number);
+    // Frozen ones first, then type by type and block by block.
+    std::map<std::tuple<bool, at::ScalarType, int64_t>, std::vector<Share>> of_runs;
+    for (const Share& parameter : of_units[static_cast<size_t>(number)]) {
+      const at::ScalarType type = parameter.trained ? parameter.tensor.scalar_type() : at::kByte;
+      const int64_t block = parameter.trained ? block_of(parameter.whole) : 1;
+      of_runs[{parameter.trained, type, block}].push_back(parameter);
+      if (parameter.trained) lowest_trained_ = std::min(lowest_trained_, number);
     }
     for (const auto& [kind, its] : of_runs) {
-      const at::TensorOptions options = its.front()->tensor.options();
-      Run& run = *unit.runs.emplace_back(std::make_unique<Run>(group_, ledger_, number, options, kind.second));
-      run.trained = kind.first;
+      const auto& [is_trained, type, block] = kind;
+      const at::TensorOptions options = its.front().tensor.options();
+      Run& run = *unit.runs.emplace_back(std::make_unique<Run>(group_, ledger_, number, options, type));
+      run.trained = is_trained;
       std::vector<std::pair<std::string, at::Tensor>> tensors;
-      for (const model::Parameter* parameter : its) tensors.emplace_back(parameter->name, parameter->tensor);
-      run.lay_out(tensors);
+      for (const Share& parameter : its) tensors.emplace_back(parameter.name, parameter.tensor);
+      run.lay_out(tensors, block);
       add_shares(run, its);
     }
   }
@@ -287,41 +289,39 @@ void ShardedParameters::clear_gradients() {
 
 // ---- states of an optimizer
 
-void ShardedParameters::adopt_states(const std::vector<std::pair<std::string, at::Tensor>>& states) {
-  std::map<std::string, at::Tensor> own(states.begin(), states.end());
-  std::map<std::string, at::ScalarType> types;  // of shares, by their parameters
-  for (const model::Parameter& share : shares_) types[share.name] = share.tensor.scalar_type();
-  // A rank may have no share of any parameter of a type: which kinds there are, the ranks say together.
-  using Kind = std::tuple<int, std::string, int>;  // of a parameter's type: its name and type
-  std::set<Kind> kinds;
-  for (const auto& [name, tensor] : states) {
+// A kind of them.
+struct ShardedParameters::State {
+  std::string kind;
+  at::ScalarType type = at::kFloat;
+  int64_t block = 1;
+};
+
+void ShardedParameters::adopt_states(const std::vector<std::pair<std::string, at::Tensor>>& states,
+                                     const std::vector<int64_t>& blocks) {
+  const std::map<std::string, at::Tensor> own(states.begin(), states.end());
+  std::map<std::string, std::vector<State>> of_parameters;
+  for (size_t index = 0; index < states.size(); ++index) {
+    const auto& [name, tensor] = states[index];
     const size_t dot = name.find('.');
-    kinds.emplace(static_cast<int>(types.at(name.substr(dot + 1))), name.substr(0, dot),
-                  static_cast<int>(tensor.scalar_type()));
-  }
-  for (const std::string& text : group_.gather(Json(kinds).dump())) {
-    for (const Kind& kind : Json::parse(text).get<std::set<Kind>>()) kinds.insert(kind);
+    of_parameters[name.substr(dot + 1)].push_back({name.substr(0, dot), tensor.scalar_type(), blocks[index]});
   }
   for (const auto& unit : units_) {
     for (const auto& run : unit->runs) {
-      for (const auto& [of_type, name, type] : kinds) {
-        if (!run->trained || of_type != static_cast<int>(run->type())) continue;
-        add_states(*run, name, static_cast<at::ScalarType>(type), own);
-      }
+      if (!run->trained) continue;
+      for (const State& state : of_parameters[run->items().front().name]) add_states(*run, state, own);
     }
   }
 }
 
 // One kind of state of all parameters of a run, which lie as these do.
-void ShardedParameters::add_states(const Run& run, const std::string& kind, at::ScalarType type,
-                                   const std::map<std::string, at::Tensor>& own) {
-  Run& states = *state_runs_.emplace_back(std::make_unique<Run>(group_, ledger_, run.unit(), run.options(), type));
-  states.lay_out_as(run, kind);
+void ShardedParameters::add_states(const Run& run, const State& kind, const std::map<std::string, at::Tensor>& own) {
+  Run& states = *state_runs_.emplace_back(std::make_unique<Run>(group_, ledger_, run.unit(), run.options(), kind.type));
+  states.lay_out_as(run, kind.kind, kind.block);
   states.set_filled();
   by_storage_[states.storage()] = &states;
   for (const ShardedRun::Item& item : states.items()) {
-    if (const Range range = overlap(item.range, run.own()); range.count > 0) {
-      states.add_part({range.first - run.own().first, own.at(item.name)});
+    if (const Range range = overlap(item.range, states.own()); range.count > 0) {
+      states.add_part({range.first - states.own().first, own.at(item.name)});
     }
     whole_states_.emplace_back(item.name, item.tensor);
   }

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,13 +30,21 @@ class ShardedParameters final : public model::UnitKeeper {
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
 
+  // What this rank has of a parameter, [n].
+  struct Share : model::Parameter {
+    int64_t place = 0;  // of a trained one, among these in the model's order
+    int64_t first = 0;  // the parameter's number that it begins with
+    int64_t whole = 0;  // numbers of the parameter
+  };
+  // Of a trained parameter of so many numbers: how many, from the first on, stay together. A power of two.
+  using BlockOf = std::function<int64_t(int64_t numbers)>;
+
   // Those of a model that was made with this as its units: takes this rank's share of each and claims it as weights;
   // what they hold comes by `open`. first_stays: others than unit 0 read its parameters.
-  void adopt(const std::vector<model::Parameter>& parameters, bool first_stays);
+  void adopt(const std::vector<model::Parameter>& parameters, bool first_stays, const BlockOf& block_of);
 
-  // What this rank has of the parameters, [n] each; trained ones have their share of the gradient from the first
-  // round of a step on.
-  const std::vector<model::Parameter>& shares() const { return shares_; }
+  // Of a trained parameter it may be empty. They have their share of the gradient from the first round of a step on.
+  const std::vector<Share>& shares() const { return shares_; }
   void clear_gradients();
 
   // A round is the forward and backward pass of a micro-batch on the first `contributors` ranks; the others call
@@ -44,9 +53,10 @@ class ShardedParameters final : public model::UnitKeeper {
   void end_round();
   void idle_round(int64_t contributors);
 
-  // States of an optimizer of `shares`, "<kind>.<parameter>": every number is one weight's. Every rank calls it.
-  void adopt_states(const std::vector<std::pair<std::string, at::Tensor>>& states);
-  // All of them, of the parameters' shapes, by the names of whole parameters; they are read and written by `open`.
+  // States of an optimizer of `shares`, "<kind>.<parameter>", of the same kinds for all parameters of a type and block.
+  // blocks: of each, of how many weights its numbers are, 1 or a block.
+  void adopt_states(const std::vector<std::pair<std::string, at::Tensor>>& states, const std::vector<int64_t>& blocks);
+  // All of them, by the names of whole parameters: of their shapes, or [blocks]. They are read and written by `open`.
   const std::vector<std::pair<std::string, at::Tensor>>& whole_states() const { return whole_states_; }
 
   void before(int64_t unit) override;
@@ -62,9 +72,9 @@ class ShardedParameters final : public model::UnitKeeper {
   struct Unit;
   struct Reduction;
 
-  void add_shares(Run& run, const std::vector<const model::Parameter*>& parameters);
-  void add_states(const Run& run, const std::string& kind, at::ScalarType type,
-                  const std::map<std::string, at::Tensor>& own);
+  void add_shares(Run& run, std::vector<Share> shares);
+  struct State;
+  void add_states(const Run& run, const State& kind, const std::map<std::string, at::Tensor>& own);
   void fetch(int64_t unit);
   void finish_fetch(int64_t unit);
   void let_go(int64_t unit);
@@ -81,7 +91,7 @@ class ShardedParameters final : public model::UnitKeeper {
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<std::unique_ptr<Run>> state_runs_;
   std::map<const c10::StorageImpl*, Run*> by_storage_;
-  std::vector<model::Parameter> shares_;
+  std::vector<Share> shares_;
   std::vector<std::pair<std::string, at::Tensor>> whole_states_;
   std::vector<Run*> open_;
   int64_t lowest_trained_ = 0;  // unit

@@ -37,9 +37,9 @@ void ShardedRun::make_whole() {
   for (const Item& item : items_) place(item.tensor, whole_.storage(), item.range.first * whole_.element_size());
 }
 
-void ShardedRun::lay_out(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+void ShardedRun::lay_out(const std::vector<std::pair<std::string, at::Tensor>>& tensors, int64_t block) {
   const auto size = static_cast<int64_t>(c10::elementSize(type()));
-  const int64_t aligned = kAlignment / size;
+  const int64_t aligned = std::max(kAlignment / size, block);
   int64_t numbers = 0;
   for (const auto& [name, tensor] : tensors) {
     const int64_t count = static_cast<int64_t>(tensor.nbytes()) / size;
@@ -50,10 +50,12 @@ void ShardedRun::lay_out(const std::vector<std::pair<std::string, at::Tensor>>& 
   make_whole();
 }
 
-void ShardedRun::lay_out_as(const ShardedRun& other, const std::string& kind) {
-  piece_ = other.piece_;
+void ShardedRun::lay_out_as(const ShardedRun& other, const std::string& kind, int64_t block) {
+  piece_ = other.piece_ / block;
   for (const Item& item : other.items_) {
-    items_.push_back({kind + "." + item.name, shaped(item.tensor.sizes(), options_), item.range});
+    const Range range{item.range.first / block, divide_up(item.range.count, block)};
+    const at::Tensor tensor = block == 1 ? shaped(item.tensor.sizes(), options_) : shaped({range.count}, options_);
+    items_.push_back({kind + "." + item.name, tensor, range});
   }
   make_whole();
 }

@@ -42,10 +42,12 @@ class ShardedRun {
   // type: of the numbers; bytes, where the types of items are mixed.
   ShardedRun(Group& group, ledger::Ledger& ledger, int64_t unit, const at::TensorOptions& options, at::ScalarType type);
 
-  // Gives the tensors the run's storage, one behind the other; they begin where cache lines do.
-  void lay_out(const std::vector<std::pair<std::string, at::Tensor>>& tensors);
-  // Tensors of their own, which lie as those of `other` do and are called "<kind>.<name>".
-  void lay_out_as(const ShardedRun& other, const std::string& kind);
+  // Gives the tensors the run's storage, one behind the other; they begin where cache lines do. block: a power of two;
+  // pieces divide each only between so many numbers and the next.
+  void lay_out(const std::vector<std::pair<std::string, at::Tensor>>& tensors, int64_t block);
+  // Tensors of their own, which lie as those of `other` do and are called "<kind>.<name>". block: of how many numbers
+  // of those each number is; as there, or 1.
+  void lay_out_as(const ShardedRun& other, const std::string& kind, int64_t block);
   // What this rank's piece is made of.
   void add_part(Part part) { parts_.push_back(std::move(part)); }
 

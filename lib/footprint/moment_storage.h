@@ -38,6 +38,12 @@ constexpr bool is_quantized(MomentStorage storage, int64_t elements) {
   return storage == MomentStorage::k8bit && elements >= kFewestIn8bit;
 }
 
+// Elements of a parameter whose moments have a scale in common, from the first on: where processes divide it, they do
+// so between blocks.
+constexpr int64_t block_of_moments(MomentStorage storage, int64_t elements) {
+  return is_quantized(storage, elements) ? quant::kDynamicBlock : 1;
+}
+
 // Of the numbers themselves, without scales.
 constexpr int64_t bytes_of_moment(MomentStorage storage, int64_t elements, int64_t weight_bytes) {
   switch (storage) {
@@ -55,6 +61,12 @@ constexpr int64_t bytes_of_moment(MomentStorage storage, int64_t elements, int64
 
 constexpr int64_t scales_of_moment(MomentStorage storage, int64_t elements) {
   return is_quantized(storage, elements) ? divide_up(elements, quant::kDynamicBlock) : 0;
+}
+
+// Of a run with any optimizer.
+constexpr int64_t block_of_moments(const config::RunConfig& run, int64_t elements) {
+  return config::row_of(run.optim).is_adamw ? block_of_moments(moment_storage(run.optim, run.master_weights), elements)
+                                            : 1;
 }
 
 }  // namespace fathom::footprint

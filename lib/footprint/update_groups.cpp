@@ -30,14 +30,14 @@ std::vector<UpdateGroup> update_groups(const std::vector<UpdatedParameter>& para
   std::vector<UpdateGroup> groups;
   std::map<std::pair<bool, bool>, Open> open;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [elements, narrow, quantized] = parameters[i];
+    const auto& [elements, narrow, quantized, origin] = parameters[i];
     Open& current = open[{narrow, quantized}];
     for (int64_t first = 0; first < elements;) {
       if (current.room == 0) {
         current = {groups.size(), kUpdatedAtOnce};
         groups.emplace_back();
       }
-      const int64_t n = std::min({elements - first, current.room, kSameUpperBits - first % kSameUpperBits});
+      const int64_t n = std::min({elements - first, current.room, kSameUpperBits - (origin + first) % kSameUpperBits});
       groups[current.group].push_back({i, first, n});
       current.room -= round_up(n, quant::kDynamicBlock);
       first += n;

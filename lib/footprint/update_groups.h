@@ -15,6 +15,7 @@ struct UpdatedParameter {
   int64_t elements = 0;
   bool narrow = false;     // stored in 16 bits
   bool quantized = false;  // its moments are codes
+  int64_t origin = 0;  // where it is a share: the whole's element that it begins with, the first of a block of codes
 };
 
 // Elements [first, first + n) of a parameter, of which `first` begins a block of codes. All their numbers have the same

@@ -26,8 +26,8 @@ class Lion : public Optimizer {
         beta1_(run.adam_beta1),
         beta2_(run.adam_beta2),
         weight_decay_(run.weight_decay) {
-    for (const auto& [name, tensor, decays] : parameters_) {
-      momenta_.push_back(add_state("exp_avg." + name, tensor, tensor.sizes(), at::kFloat));
+    for (const OptimizedParameter& each : parameters_) {
+      momenta_.push_back(add_state("exp_avg." + each.name, each.tensor, each.tensor.sizes(), at::kFloat));
     }
   }
 

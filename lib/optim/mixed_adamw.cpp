@@ -24,7 +24,9 @@ MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const 
     : Optimizer(ledger), options_(options) {
   for (const OptimizedParameter& parameter : parameters) {
     const at::Tensor& tensor = parameter.tensor;
-    Entry entry{tensor, {}, parameter.decays, {}, {}};
+    Entry entry{tensor, {}, parameter.decays, std::ssize(entries_)};
+    if (parameter.whole) entry.place = parameter.whole->place;
+    if (parameter.whole) entry.origin = parameter.whole->first;
     if (options_.masters == config::MasterWeights::kFp32 && tensor.scalar_type() == at::kBFloat16) {
       entry.master = add_state("master." + parameter.name, tensor, tensor.sizes(), at::kFloat);
     }
@@ -45,11 +47,13 @@ MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const 
 
 MixedAdamW::Moment MixedAdamW::add_moment(const std::string& name, const OptimizedParameter& parameter) {
   const at::Tensor& tensor = parameter.tensor;
-  const int64_t elements = tensor.numel();
+  const int64_t block = footprint::block_of_moments(options_.moments, parameter.elements());
   Moment moment;
-  moment.values = add_state(name + "." + parameter.name, tensor, tensor.sizes(), type_of(options_.moments, elements));
-  if (const int64_t scales = footprint::scales_of_moment(options_.moments, elements); scales > 0) {
-    moment.scales = add_state(name + "_scale." + parameter.name, tensor, {scales}, at::kFloat);
+  moment.values =
+      add_state(name + "." + parameter.name, tensor, tensor.sizes(), type_of(options_.moments, parameter.elements()));
+  if (block > 1) {
+    const int64_t scales = divide_up(tensor.numel(), block);
+    moment.scales = add_state(name + "_scale." + parameter.name, tensor, {scales}, at::kFloat, block);
   }
   return moment;
 }
@@ -72,8 +76,8 @@ void MixedAdamW::add_tables(at::Device device) {
 void MixedAdamW::prepare_operators(at::Device device) {
   std::vector<footprint::UpdatedParameter> parameters;
   for (const Entry& entry : entries_) {
-    parameters.push_back(
-        {entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat, entry.first.scales.defined()});
+    parameters.push_back({entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat,
+                          entry.first.scales.defined(), entry.origin});
   }
   groups_ = footprint::update_groups(parameters);
   // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
@@ -89,12 +93,11 @@ void MixedAdamW::set_steps(int64_t steps) {
 void MixedAdamW::update(double learning_rate, const at::Tensor& gradient_factor) {
   if (!groups_.empty()) return update_by_operators(learning_rate, gradient_factor);
   if (options_.cuda_kernels != nullptr) return update_by_cuda_kernel(learning_rate, gradient_factor);
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    const Entry& entry = entries_[i];
+  for (const Entry& entry : entries_) {
     cpu::AdamWStep step =
         adamw_step(options_.update, steps(), learning_rate, entry.decays ? options_.update.weight_decay : 0);
     step.factor = factor_on_host(gradient_factor, entry.parameter);
-    update_by_kernel(entry, step, cpu::draw_stream(options_.seed, steps(), static_cast<int64_t>(i)));
+    update_by_kernel(entry, step, draw_stream(entry));
   }
 }
 
@@ -108,6 +111,10 @@ void MixedAdamW::add_traffic(const Entry& entry, const at::Tensor& gradient, std
     traffic.emplace_back(state);
     traffic.emplace_back(state.detach());
   }
+}
+
+cpu::DrawStream MixedAdamW::draw_stream(const Entry& entry) const {
+  return cpu::draw_stream(options_.seed, steps(), entry.place, entry.origin);
 }
 
 cpu::StoredWeights MixedAdamW::stored_weights(const Entry& entry) const {

@@ -38,8 +38,9 @@ class MixedAdamW : public Optimizer {
   };
   struct Entry {
     at::Tensor parameter, master;
-    bool decays;
-    Moment first, second;
+    bool decays = false;
+    int64_t place = 0, origin = 0;  // as OptimizedParameter::Whole has them
+    Moment first = {}, second = {};
   };
   // What a GPU looks codes up in.
   struct Table {
@@ -58,6 +59,7 @@ class MixedAdamW : public Optimizer {
   bool rounds_stochastically(const at::Tensor& parameter) const {
     return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
   }
+  cpu::DrawStream draw_stream(const Entry& entry) const;
   cpu::StoredWeights stored_weights(const Entry& entry) const;
   static cpu::StoredMoments stored_moments(const Entry& entry);
   static cpu::QuantizedMoments quantized_moments(const Entry& entry);

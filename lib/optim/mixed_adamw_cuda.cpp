@@ -16,7 +16,7 @@ ops::UpdatedParameter MixedAdamW::updated(size_t index, const at::Tensor& gradie
   } else {
     parameter.moments = stored_moments(entry);
   }
-  parameter.draws = cpu::draw_stream(options_.seed, steps(), static_cast<int64_t>(index));
+  parameter.draws = draw_stream(entry);
   parameter.elements = entry.parameter.numel();
   parameter.decays = entry.decays;
   return parameter;

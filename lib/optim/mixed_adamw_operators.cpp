@@ -71,8 +71,9 @@ at::Tensor draw_bits(const std::vector<cpu::DrawStream>& streams, const footprin
   std::vector<at::Scalar> starts, added;
   for (size_t i = 0; i < group.size(); ++i) {
     const int64_t start = drawn.spans[i].storage_offset();
-    starts.emplace_back(as_int32(static_cast<uint32_t>(group[i].first - start)));
-    added.emplace_back(as_int32(cpu::added_for(streams[i], group[i].first)));
+    const int64_t first = streams[i].origin + group[i].first;
+    starts.emplace_back(as_int32(static_cast<uint32_t>(first - start)));
+    added.emplace_back(as_int32(cpu::added_for(streams[i], first)));
   }
   at::_foreach_add_(drawn.spans, starts);
   for (size_t i = 0; i < group.size(); ++i) drawn.spans[i].bitwise_xor_(as_int32(streams[i].first));
@@ -183,10 +184,7 @@ void MixedAdamW::Group::update_in_fp32(const std::array<Buffer, 4>& numbers, dou
 
 at::Tensor MixedAdamW::Group::draws() const {
   std::vector<cpu::DrawStream> streams;
-  for (const footprint::Span& span : spans) {
-    streams.push_back(
-        cpu::draw_stream(optimizer.options_.seed, optimizer.steps(), static_cast<int64_t>(span.parameter)));
-  }
+  for (size_t i = 0; i < spans.size(); ++i) streams.push_back(optimizer.draw_stream(entry(i)));
   return draw_bits(streams, spans, any().parameter.options());
 }
 

@@ -15,10 +15,11 @@ void Optimizer::step(double learning_rate, const at::Tensor& gradient_factor) {
 }
 
 at::Tensor Optimizer::add_state(const std::string& name, const at::Tensor& parameter, at::IntArrayRef sizes,
-                                at::ScalarType dtype) {
+                                at::ScalarType dtype, int64_t block) {
   at::Tensor tensor = at::zeros(sizes, at::TensorOptions().device(parameter.device()).dtype(dtype));
   claim(tensor, name);
   state_.emplace_back(name, tensor);
+  state_blocks_.push_back(block);
   return tensor;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,15 @@ struct OptimizedParameter {
   std::string name;
   at::Tensor tensor;  // a contiguous leaf
   bool decays = false;
+  // Where processes divide a parameter, the tensor is a share of it, [n], which may be empty; what an update asks of
+  // the whole:
+  struct Whole {
+    int64_t place = 0;  // among the parameters that are trained
+    int64_t first = 0;  // its element that the share begins with: the first of a block of moments
+    int64_t elements = 0;
+  };
+  std::optional<Whole> whole = {};
+  int64_t elements() const { return whole ? whole->elements : tensor.numel(); }
 };
 
 class Optimizer {
@@ -32,6 +42,8 @@ class Optimizer {
 
   // What must be saved to resume: named tensors ("exp_avg.<parameter>") and the count of steps.
   const std::vector<std::pair<std::string, at::Tensor>>& state() const { return state_; }
+  // Of how many of the parameter's elements each number of state()[i] is: 1, but for scales of blocks.
+  const std::vector<int64_t>& state_blocks() const { return state_blocks_; }
   int64_t steps() const { return steps_; }
   virtual void set_steps(int64_t steps) { steps_ = steps; }
 
@@ -39,7 +51,7 @@ class Optimizer {
   explicit Optimizer(ledger::Ledger* ledger) : ledger_(ledger) {}
   // A tensor of zeros on the parameter's device, claimed as optimizer_states.
   at::Tensor add_state(const std::string& name, const at::Tensor& parameter, at::IntArrayRef sizes,
-                       at::ScalarType dtype);
+                       at::ScalarType dtype, int64_t block = 1);
   void claim(const at::Tensor& tensor, const std::string& name);
   // As ledger::Ledger::repeat.
   void repeat(uint64_t kind, const ledger::Ledger::Work& work) const;
@@ -49,6 +61,7 @@ class Optimizer {
 
   ledger::Ledger* ledger_;
   std::vector<std::pair<std::string, at::Tensor>> state_;
+  std::vector<int64_t> state_blocks_;
   int64_t steps_ = 0;
 };
 

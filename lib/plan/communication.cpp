@@ -84,7 +84,7 @@ class Streams {
         wires_(*throughput.interconnect),
         copy_(ranks_of_copy(run, throughput.interconnect->gpus_per_node)),
         share_(ranks_of_share(run, throughput.interconnect->gpus_per_node)),
-        units_(unit_bytes(architecture, arch::parameter_table(architecture, run))) {
+        units_(unit_bytes(architecture, run, arch::parameter_table(architecture, run))) {
     while (lowest_trained_ < last() && units_[lowest_trained_].trained == 0) ++lowest_trained_;
   }
 

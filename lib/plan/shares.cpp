@@ -1,8 +1,12 @@
 // Sums of bytes over the parameters of each unit.
 #include "plan/shares.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/rounding.h"
+#include "config/shards.h"
+#include "footprint/moment_storage.h"
 
 namespace fathom::plan {
 namespace {
@@ -10,6 +14,7 @@ namespace {
 using memory::Component;
 
 constexpr const char* kUnits = "a unit's parameters and gradients are divided evenly among processes; lib/dist";
+constexpr const char* kBlocks = "processes divide parameters between blocks of moments in 8 bits; lib/dist";
 
 footprint::Tensors bytes_of(const char* what, int64_t bytes, Component component) {
   return {{what, kUnits, {{bytes, "bytes"}}, component}};
@@ -17,13 +22,34 @@ footprint::Tensors bytes_of(const char* what, int64_t bytes, Component component
 
 }  // namespace
 
-std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const arch::ParameterTable& parameters) {
+// Every parameter with blocks begins with one, and so does every piece of these.
+std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,
+                                  const arch::ParameterTable& parameters) {
+  const int64_t processes = config::shard_size(run);
+  struct Blocks {
+    int64_t bytes = 0, filled = 0, block = 0;
+  };
   std::vector<UnitBytes> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
+  std::vector<Blocks> in_blocks(units.size());
   for (const arch::ParameterRow& row : parameters.rows) {
     const int64_t bytes = row.codes ? row.code_bytes() : row.value_bytes();
-    UnitBytes& unit = units[static_cast<size_t>(arch::unit_of(row.spec, architecture))];
-    unit.all = checked_add(unit.all, bytes, "parameters of a unit");
-    if (row.trained) unit.trained += bytes;
+    const auto number = static_cast<size_t>(arch::unit_of(row.spec, architecture));
+    units[number].all = checked_add(units[number].all, bytes, "parameters of a unit");
+    if (!row.trained) continue;
+    units[number].trained += bytes;
+    if (processes == 1) continue;
+    const int64_t block = footprint::block_of_moments(run, row.spec.elements()) * size_of(row.dtype);
+    if (block == size_of(row.dtype)) continue;
+    Blocks& blocks = in_blocks[number];
+    blocks = {blocks.bytes + bytes, blocks.filled + round_up(bytes, block), std::max(blocks.block, block)};
+  }
+  for (size_t number = 0; number < units.size(); ++number) {
+    const auto& [bytes, filled, block] = in_blocks[number];
+    if (block == 0) continue;
+    UnitBytes& unit = units[number];
+    unit.filling = round_up(divide_up(filled, processes), block) * processes - bytes;
+    unit.all = checked_add(unit.all, unit.filling, "parameters of a unit");
+    unit.trained += unit.filling;
   }
   return units;
 }
@@ -33,7 +59,7 @@ std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const
   if (!is_shared(run)) return {};
   const int64_t processes = run.num_processes;
   std::vector<UnitShare> shares;
-  for (const auto& [all, trained] : unit_bytes(architecture, parameters)) {
+  for (const auto& [all, trained, filling] : unit_bytes(architecture, run, parameters)) {
     UnitShare& share = shares.emplace_back();
     share.gathered = bytes_of("parameters of a unit, gathered", all, Component::kFunctionality);
     share.reduced = bytes_of("gradients of a unit", trained, Component::kGradients);
@@ -43,6 +69,15 @@ std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const
     share.gradient = bytes_of("a share of gradients", divide_up(trained, processes), Component::kGradients);
   }
   return shares;
+}
+
+footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const config::RunConfig& run,
+                                   const arch::ParameterTable& parameters) {
+  int64_t bytes = 0;
+  if (is_shared(run)) {
+    for (const UnitBytes& unit : unit_bytes(architecture, run, parameters)) bytes += unit.filling;
+  }
+  return {"what fills up blocks", kBlocks, {{bytes, "bytes"}}, Component::kWeights};
 }
 
 void divide_among_processes(const config::RunConfig& run, footprint::Tensors& standing) {

@@ -20,12 +20,18 @@ struct UnitShare {
 // Bytes of a unit's parameters, frozen codes among them, and of its trained ones, which its gradients take too.
 struct UnitBytes {
   int64_t all = 0, trained = 0;
+  int64_t filling = 0;  // of both: where a share's pieces end with blocks of moments
 };
 // Of every unit, in order.
-std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const arch::ParameterTable& parameters);
+std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,
+                                  const arch::ParameterTable& parameters);
 
 // In order. Empty where a process has the whole model.
 std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
+                                   const arch::ParameterTable& parameters);
+
+// Of all weights: what is between them where processes divide them between blocks of moments.
+footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const config::RunConfig& run,
                                    const arch::ParameterTable& parameters);
 
 // What stands, weights and states, becomes one process's share of it.

@@ -105,6 +105,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                      "one for each row or group (Esser et al. 2019, arXiv 1902.08153)",
                      {{step_sizes, "step sizes"}, {4, "bytes"}},
                      kOfModel}};
+  moment.push_back(filling_of_blocks(architecture, run, parameters));
   divide_among_processes(run, moment);
   add_rotary_tables(architecture, longest_sequence(workload), moment);
   Tensors states = footprint::state_footprint(run, trained_sizes(parameters), cuda);

@@ -17,6 +17,7 @@
 #include "base/finite.h"
 #include "base/log.h"
 #include "config/precision.h"
+#include "footprint/moment_storage.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
 #include "ops/tf32.h"
@@ -183,18 +184,24 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
   }
   ops::keep_casts(!holds_shares());  // they would be all weights again
   evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
-  if (holds_shares()) sharded_->adopt(model().parameters(), plan::first_unit_stays(architecture));
-  held_ = holds_shares() ? sharded_->shares() : model().parameters();
-  std::copy_if(held_.begin(), held_.end(), std::back_inserter(trained_),
-               [](const model::Parameter& parameter) { return parameter.trained; });
-  if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
   std::vector<optim::OptimizedParameter> optimized;
-  for (const model::Parameter& parameter : trained_) {
+  const auto hold = [&](const model::Parameter& parameter, int64_t place, int64_t first, int64_t whole) {
+    held_.push_back(parameter);
+    if (!parameter.trained) return;
     refuse_fp16(parameter);
-    optimized.push_back({parameter.name, parameter.tensor, parameter.decays});
+    trained_.push_back(parameter);
+    optimized.push_back({parameter.name, parameter.tensor, parameter.decays, {{place, first, whole}}});
+  };
+  if (holds_shares()) {
+    sharded_->adopt(model().parameters(), plan::first_unit_stays(architecture),
+                    [&](int64_t elements) { return footprint::block_of_moments(config, elements); });
+    for (const auto& share : sharded_->shares()) hold(share, share.place, share.first, share.whole);
+  } else {
+    for (const auto& each : model().parameters()) hold(each, std::ssize(trained_), 0, each.tensor.numel());
   }
+  if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
   optimizer_ = optim::make_optimizer(config, std::move(optimized), placement_.ledger);
-  if (holds_shares()) sharded_->adopt_states(optimizer_->state());
+  if (holds_shares()) sharded_->adopt_states(optimizer_->state(), optimizer_->state_blocks());
   if (is_alone() || holds_shares()) return;
   std::vector<at::Tensor> tensors;
   for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
@@ -343,8 +350,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     });
   }
   if (buckets_) buckets_->finish();
-  const auto own = std::ssize(micro_batches);
-  if (holds_shares() && contributors(own) > 0) {
+  if (const auto own = std::ssize(micro_batches); holds_shares() && contributors(own) > 0) {
     placement_.ledger->begin_phase(memory::Phase::kForward);
     sharded_->idle_round(contributors(own));
     placement_.ledger->end_phase();

@@ -87,7 +87,10 @@ TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
         Case{"method=full dtype=bfloat16 master_weights=fp32 packing=true", 2,
              " strategy=fsdp reshard_after_forward=false"},
         Case{"load_in_8bit=true modules_to_save=[norm,embed_tokens]", 4, " strategy=fsdp"},
-        Case{"load_in_4bit=true", 2, " strategy=fsdp", 3}}) {
+        Case{"load_in_4bit=true", 2, " strategy=fsdp", 3},
+        Case{"method=full dtype=bfloat16 master_weights=stochastic optim=adamw_8bit", 3, " strategy=fsdp"},
+        Case{"method=full optim=adamw_bf16", 2, " strategy=fsdp"},
+        Case{"load_in_4bit=true modules_to_save=[norm,embed_tokens] optim=adamw_8bit", 4, " strategy=fsdp"}}) {
     SCOPED_TRACE(std::string(keys) + ", " + std::to_string(processes));
     for (const char* folder : {"alone", "together"}) fs::remove_all(folder_ / folder);
     const std::string run_with = std::string("train run.yaml ") + keys + " gradient_accumulation_steps=";
@@ -186,6 +189,29 @@ TEST_F(SeveralProcesses, KeepAStepWhereTheyBecomeMoreOrFewer) {
   EXPECT_EQ(contradicted.status, 2);
   EXPECT_THAT(contradicted.errors, AllOf(HasSubstr("12 batches a step"), HasSubstr("would take 6"),
                                          HasSubstr("leave gradient_accumulation_steps out")));
+}
+
+// Moments in blocks and weights rounded by chance too, wherever processes divide them.
+TEST_F(SeveralProcesses, GoOnFromOthersShares) {
+  const std::string train =
+      "train run.yaml method=full dtype=bfloat16 master_weights=stochastic optim=adamw_8bit "
+      "eval_strategy=no save_steps=2 max_steps=6 ";
+  const auto go_on = [&](const std::string& keys) {
+    const Outcome outcome = run(train + keys);
+    EXPECT_EQ(outcome.status, 0) << outcome.errors;
+  };
+  go_on("output_dir=alone gradient_accumulation_steps=6");
+  go_on("output_dir=three num_processes=3 strategy=fsdp gradient_accumulation_steps=2");
+  go_on(
+      "output_dir=two num_processes=2 strategy=fsdp gradient_accumulation_steps=3 "
+      "resume_from_checkpoint=three/checkpoint-2");
+  go_on("output_dir=one gradient_accumulation_steps=6 resume_from_checkpoint=two/checkpoint-4");
+  for (const char* folder : {"three", "two", "one"}) {
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      const std::string path = std::string("checkpoint-6/") + file;
+      EXPECT_TRUE(read_file(folder_ / folder / path) == read_file(folder_ / "alone" / path)) << folder << file;
+    }
+  }
 }
 
 TEST_F(SeveralProcesses, EndTogether) {
@@ -316,6 +342,13 @@ TEST_F(SeveralProcesses, TakeOnPhantomGpusWhatWasPlannedForEach) {
     EXPECT_THAT(played.output, HasSubstr("Dry run and measured are equal to the byte"));
     expect_planned(played, 3);
   }
+  const Outcome by_rows = run("train run.yaml output_dir=out num_processes=2 strategy=fsdp optim=adafactor");
+  EXPECT_EQ(by_rows.status, 2);
+  EXPECT_THAT(by_rows.errors,
+              HasSubstr("not adafactor, whose means are of whole rows and columns, with strategy: fsdp"));
+  const Outcome gpu = run("estimate run.yaml --gpu H100 num_processes=2");
+  EXPECT_EQ(gpu.status, 2);
+  EXPECT_THAT(gpu.errors, HasSubstr("several are planned on CPUs alone for now"));
 }
 
 }  // namespace

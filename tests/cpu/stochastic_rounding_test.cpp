@@ -50,6 +50,7 @@ TEST(StochasticRounding, DrawsDependOnTheElementNotOnTheRun) {
   const std::vector<uint32_t> whole = drawn(stream, 100, 1000);
   for (const int64_t start : {0, 1, 255, 999}) {
     EXPECT_EQ(drawn(stream, 100 + start, 1).front(), whole[start]);
+    EXPECT_EQ(drawn(draw_stream(42, 7, 3, start), 100, 1).front(), whole[start]);
   }
   constexpr int64_t kFar = (int64_t{1} << 32) - 3;
   const std::vector<uint32_t> across = drawn(stream, kFar, 6);

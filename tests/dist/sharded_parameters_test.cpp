@@ -12,6 +12,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
+const ShardedParameters::BlockOf kAnywhere = [](int64_t /*numbers*/) { return 1; };
+
 // Of each unit a frozen matrix in codes, its scale, and a trained one; without memory, as a model makes them.
 std::vector<model::Parameter> parameters_of(int64_t units) {
   std::vector<model::Parameter> parameters;
@@ -35,7 +37,7 @@ TEST(ShardedParameters, ShareEveryNumberOnce) {
       const std::unique_ptr<Group> group = play(rank, size);
       ledger::Ledger ledger;
       ShardedParameters sharded(*group, ledger, true);
-      sharded.adopt(parameters_of(4), false);
+      sharded.adopt(parameters_of(4), false, kAnywhere);
       for (const model::Parameter& share : sharded.shares()) {
         EXPECT_EQ(share.tensor.dim(), 1);
         EXPECT_EQ(reinterpret_cast<uintptr_t>(share.tensor.data_ptr()) % 4, 0U);
@@ -48,6 +50,74 @@ TEST(ShardedParameters, ShareEveryNumberOnce) {
   }
 }
 
+TEST(ShardedParameters, KnowWhereTheyBegin) {
+  std::map<std::string, int64_t> next;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const std::unique_ptr<Group> group = play(rank, 3);
+    ledger::Ledger ledger;
+    ShardedParameters sharded(*group, ledger, true);
+    sharded.adopt(parameters_of(4), false, kAnywhere);
+    for (const ShardedParameters::Share& share : sharded.shares()) {
+      if (!share.trained) continue;
+      EXPECT_EQ(share.place, share.unit);
+      EXPECT_EQ(share.whole, 5 * (30 + share.unit));
+      EXPECT_EQ(share.tensor.numel() > 0 ? share.first : next[share.name], next[share.name]);
+      next[share.name] += share.tensor.numel();
+    }
+  }
+}
+
+// A large matrix, no whole blocks, between two small ones; its codes and their scales.
+TEST(ShardedParameters, DivideBetweenBlocks) {
+  constexpr int64_t kBlock = 256, kLarge = int64_t{41} * 200;
+  const auto parameters = [] {
+    std::vector<model::Parameter> parameters;
+    for (const auto& [name, rows] : {std::pair{"norm", 1}, std::pair{"large", 41}, std::pair{"small", 3}}) {
+      at::Tensor tensor = at::empty({rows, 200});
+      model::let_go(tensor);
+      parameters.push_back({name, tensor, true, true, 0});
+    }
+    return parameters;
+  }();
+  const at::Tensor codes = at::arange(kLarge).remainder(251).to(at::kByte).view({41, 200});
+  const at::Tensor scales = at::arange((kLarge + kBlock - 1) / kBlock).to(at::kFloat);
+  for (const int64_t size : {1, 2, 3, 5, 40}) {
+    int64_t next = 0;
+    for (int64_t rank = 0; rank < size; ++rank) {
+      const std::unique_ptr<Group> group = play(rank, size);
+      ledger::Ledger ledger;
+      ShardedParameters sharded(*group, ledger, true);
+      sharded.adopt(parameters, false, [](int64_t numbers) { return numbers > 1000 ? kBlock : 1; });
+      std::vector<std::pair<std::string, at::Tensor>> states;
+      std::vector<int64_t> blocks;
+      for (const ShardedParameters::Share& share : sharded.shares()) {
+        const int64_t numbers = share.tensor.numel();
+        states.emplace_back("exp_avg." + share.name,
+                            at::zeros({numbers}, share.name == "large" ? at::kByte : at::kFloat));
+        blocks.push_back(1);
+        if (share.name != "large") continue;
+        EXPECT_EQ(share.first % kBlock, 0);
+        EXPECT_EQ(numbers > 0 ? share.first : next, next);
+        next += numbers;
+        states.emplace_back("exp_avg_scale.large", at::zeros({(numbers + kBlock - 1) / kBlock}));
+        blocks.push_back(kBlock);
+      }
+      sharded.adopt_states(states, blocks);
+      ASSERT_EQ(sharded.whole_states().size(), 4U);
+      for (const auto& [name, whole] : sharded.whole_states()) {
+        if (name == "exp_avg.large") sharded.fill(whole, codes);
+        if (name == "exp_avg_scale.large") sharded.fill(whole, scales);
+      }
+      const std::map<std::string, at::Tensor> own(states.begin(), states.end());
+      const auto first = next - own.at("exp_avg.large").numel();
+      const at::Tensor &own_codes = own.at("exp_avg.large"), &own_scales = own.at("exp_avg_scale.large");
+      EXPECT_TRUE(own_codes.equal(codes.view({-1}).narrow(0, first, own_codes.numel()))) << rank << " of " << size;
+      EXPECT_TRUE(own_scales.equal(scales.narrow(0, std::min(first / kBlock, scales.numel()), own_scales.numel())));
+    }
+    EXPECT_EQ(next, kLarge);
+  }
+}
+
 class AloneInItsGroup : public testing::Test {
  protected:
   std::unique_ptr<Group> group_ = play(0, 1);
@@ -56,7 +126,7 @@ class AloneInItsGroup : public testing::Test {
   std::vector<model::Parameter> parameters_ = parameters_of(4);
 
   void SetUp() override {
-    sharded_.adopt(parameters_, false);
+    sharded_.adopt(parameters_, false, kAnywhere);
     const at::NoGradGuard no_gradients;
     for (const model::Parameter& parameter : parameters_) {
       sharded_.open(parameter.tensor);
@@ -141,7 +211,7 @@ TEST_F(AloneInItsGroup, OpensAndFillsStatesAsItsParameters) {
   for (const model::Parameter& share : sharded_.shares()) {
     if (share.trained) states.emplace_back("exp_avg." + share.name, at::zeros_like(share.tensor));
   }
-  sharded_.adopt_states(states);
+  sharded_.adopt_states(states, std::vector<int64_t>(states.size(), 1));
   ASSERT_EQ(sharded_.whole_states().size(), 4U);
   for (const auto& [name, whole] : sharded_.whole_states()) sharded_.fill(whole, at::full(whole.sizes(), 3.0F));
   for (const auto& [name, state] : states) EXPECT_EQ(state.sum().item<double>(), 3.0 * state.numel()) << name;

@@ -31,6 +31,8 @@ TEST(UpdateGroups, KeepKindsApart) {
 }
 
 TEST(UpdateGroups, NoSpanCrossesABorderOfDraws) {
+  const auto groups = update_groups({{1000, true, false, (int64_t{1} << 32) - 16}});
+  EXPECT_EQ(groups, (std::vector<UpdateGroup>{{{0, 0, 16}, {0, 16, 984}}}));
   constexpr int64_t kBorder = int64_t{1} << 32, kElements = kBorder + 1000;
   int64_t next = 0;
   for (const UpdateGroup& group : update_groups({{kBlock}, {kElements}})) {

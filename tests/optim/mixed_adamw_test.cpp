@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -61,7 +62,7 @@ TEST(AdamW8bit, AgreesWithBitsandbytes) {
     }
     optimizer.step(expected.at("rates")[step].item<double>());
     if (step != 0 && step != 3) continue;
-    for (const auto& [name, tensor, decays] : parameters) {
+    for (const auto& [name, tensor, decays, whole] : parameters) {
       const std::string ending = number + "." + name;
       // Updates are about as large as the rate, 1e-2; a neighbouring code is off by a hundredth of that.
       const at::Tensor difference = (tensor - expected.at("parameter." + ending)).abs();
@@ -158,6 +159,51 @@ TEST_P(MixedAdamWs, AgreeWithThemselvesByOperators) {
       const at::Tensor beyond = (a - b).abs().gt(b.abs() * 1e-5 + 2e-6);
       EXPECT_LE(share(beyond), 0.02) << what;
       EXPECT_TRUE((a - b).abs().le(b.abs() / 64 + 1e-3).all().item<bool>()) << what;
+    }
+  }
+}
+
+// As processes divide them, some of which have nothing of one.
+TEST_P(MixedAdamWs, GiveTheSameBitsInShares) {
+  constexpr std::array<std::array<int64_t, 4>, 3> kCuts = {
+      {{0, 768, 4096, kElements[0]}, {0, 5120, 5120, kElements[1]}, {0, 16, 48, kElements[2]}}};
+  for (const bool by_operators : {false, true}) {
+    SmallRun whole(GetParam(), by_operators);
+    std::vector<MixedRun> ranks(3);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      std::vector<OptimizedParameter> shares;
+      for (size_t i = 0; i < kCuts.size(); ++i) {
+        const int64_t first = kCuts[i][rank], n = kCuts[i][rank + 1] - first;
+        const at::Tensor share = whole.parameters[i].detach().view({-1}).narrow(0, first, n).clone();
+        ranks[rank].parameters.push_back(share);
+        shares.push_back({std::to_string(i), share, i < 2, {{static_cast<int64_t>(i), first, kElements[i]}}});
+      }
+      std::reverse(shares.begin(), shares.end());
+      const MixedAdamWOptions options{kOptions, GetParam().moments, GetParam().masters, 5, by_operators};
+      ranks[rank].optimizer = std::make_unique<MixedAdamW>(shares, options, nullptr);
+    }
+    for (int step = 0; step < 4; ++step) {
+      whole.step(step);
+      for (size_t rank = 0; rank < ranks.size(); ++rank) {
+        for (size_t i = 0; i < kCuts.size(); ++i) {
+          const at::Tensor& share = ranks[rank].parameters[i];
+          share.mutable_grad() = whole.parameters[i].grad().view({-1}).narrow(0, kCuts[i][rank], share.numel());
+        }
+        ranks[rank].optimizer->step(0.01);
+      }
+    }
+    for (size_t i = 0; i < kCuts.size(); ++i) {
+      std::vector<at::Tensor> shares;
+      for (const MixedRun& rank : ranks) shares.push_back(rank.parameters[i]);
+      EXPECT_TRUE(at::cat(shares).equal(whole.parameters[i].detach().view({-1}))) << i << by_operators;
+    }
+    for (const auto& [name, state] : whole.optimizer->state()) {
+      const size_t dot = name.find('.');
+      const std::string parameter = name.substr(dot + 1);
+      const std::string own = name.substr(0, dot + 1) + (parameter == "matrix" ? "0" : parameter == "wide" ? "1" : "2");
+      std::vector<at::Tensor> shares;
+      for (const MixedRun& rank : ranks) shares.push_back(states_of(*rank.optimizer).at(own).view({-1}));
+      EXPECT_TRUE(at::cat(shares).equal(state.view({-1}))) << name << by_operators;
     }
   }
 }

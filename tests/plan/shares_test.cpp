@@ -35,6 +35,23 @@ TEST(UnitShares, AreOfEmbeddingLayersAndHead) {
   EXPECT_EQ(bytes_of(shares[1].gradient), kLayer / 4);
 }
 
+// A layer has 852,000 blocks of 256: of seven processes each has 121,715.
+TEST(UnitShares, EndWithBlocksOfMoments) {
+  const arch::Architecture architecture = llama_8b();
+  config::RunConfig run = run_of(7);
+  run.optim = config::Optimizer::kAdamW8bit;
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
+  const auto shares = unit_shares(architecture, run, parameters);
+  constexpr int64_t kShare = int64_t{121'715} * 256 * 2;
+  EXPECT_EQ(bytes_of(shares[1].gathered), 7 * kShare);
+  EXPECT_EQ(bytes_of(shares[1].gradient), kShare);
+  int64_t all = 0;
+  for (const UnitShare& share : shares) all += bytes_of(share.gathered);
+  EXPECT_EQ(value_of(filling_of_blocks(architecture, run, parameters).product), all - 2 * parameters.count());
+  run.optim = config::Optimizer::kAdamW;
+  EXPECT_EQ(value_of(filling_of_blocks(architecture, run, parameters).product), 0);
+}
+
 TEST(UnitShares, OfAFrozenBaseReduceAdaptersAlone) {
   const arch::Architecture architecture = llama_8b();
   config::RunConfig run = run_of(2);

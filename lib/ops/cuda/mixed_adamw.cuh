@@ -18,7 +18,7 @@ static_assert(kWarp * kEach == quant::kDynamicBlock, "a warp has a block of code
 using EightFloats = Pack<float, kEach>;
 
 // What one launch takes: parameters whose weights are of one type, and their moments of one.
-constexpr int kParametersAtOnce = 28;
+constexpr int kParametersAtOnce = 27;
 struct MixedAdamWArguments {
   float change1, beta2, change2, epsilon, keep, rate, root_second;
   const float* factor;
@@ -98,7 +98,8 @@ struct Draws {
 };
 
 __device__ inline Draws draw_for(const Share& share, const cpu::DrawStream& stream) {
-  const unsigned added = cpu::added_for(stream, share.first), low = static_cast<unsigned>(share.first);
+  const int64_t element = stream.origin + share.first;  // a share begins at a multiple of kEach
+  const unsigned added = cpu::added_for(stream, element), low = static_cast<unsigned>(element);
   Draws draws;
   for (int i = 0; i < kEach; ++i) draws.bits[i] = cpu::draw(stream.first, added, low + i);
   return draws;
