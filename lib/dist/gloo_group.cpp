@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <deque>
 #include <optional>
+#include <set>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -48,9 +49,8 @@ c10::intrusive_ptr<c10d::Store> open_store(const launch::Processes& processes, M
   return bounded_store("fathom/" + start, std::move(store), kForReasons);
 }
 
-c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(const launch::Processes& processes,
-                                                     const c10::intrusive_ptr<c10d::Store>& store,
-                                                     Milliseconds timeout) {
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const launch::Processes& processes,
+                                                                 Milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr && *interface != '\0') {
@@ -61,20 +61,93 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(const launch::Processes& pr
     options->devices = {c10d::ProcessGroupGloo::createDefaultDevice()};
   }
   options->threads = 2;
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
-                                                     static_cast<int>(processes.rank), static_cast<int>(processes.size),
-                                                     options);
+  return options;
 }
+
+class Gloo final : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+  // Those that wait for this rank hear it at once.
+  void close() {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+// What the ranks of a run tell each other of themselves, and with it who of them is lost.
+class Notices {
+ public:
+  Notices(c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t size)
+      : store_(std::move(store)), rank_(rank), size_(size) {}
+
+  // Of a failure all groups of this process hear: others may wait for it in any of them.
+  void add(Gloo& gloo) { gloos_.insert(&gloo); }
+  void remove(Gloo& gloo) { gloos_.erase(&gloo); }
+
+  void now(const std::string& activity) { set("now/", activity); }
+
+  void tell_failure(const std::string& message) noexcept {
+    try {
+      set("failed/", message);
+    } catch (const std::exception&) {  // the store is gone with the rank that had it
+    }
+  }
+
+  // Each rank that notices tells so: one that neither does nor fails by itself is what the others wait for.
+  LostOthers explained(const std::string& reason) {
+    try {
+      set("noticed/", reason);
+      for (Gloo* gloo : gloos_) gloo->close();
+      const auto until = std::chrono::steady_clock::now() + kForReasons;
+      std::vector<int64_t> silent;
+      do {
+        std::this_thread::sleep_for(Milliseconds(50));
+        silent.clear();
+        for (int64_t each = 0; each < size_; ++each) {
+          if (const auto failure = find("failed/", each)) {
+            return LostOthers("rank " + std::to_string(each) + " failed: " + *failure);
+          }
+          if (!find("noticed/", each)) silent.push_back(each);
+        }
+      } while (!silent.empty() && std::chrono::steady_clock::now() < until);
+      std::string whom;
+      for (const int64_t each : silent) {
+        whom += "rank " + std::to_string(each) + " of " + std::to_string(size_) + " does not answer; it was last in " +
+                find("now/", each).value_or("its start") + "; ";
+      }
+      return LostOthers(whom.empty() ? "the processes of the run have lost each other: " + reason : whom + reason,
+                        "see what it has said, and its machine's memory; resume_from_checkpoint=auto goes on");
+    } catch (const std::exception&) {
+      return LostOthers("rank 0 of " + std::to_string(size_) + ", which has the others' addresses, is gone: " + reason,
+                        "see what it has said; resume_from_checkpoint=auto goes on");
+    }
+  }
+
+ private:
+  void set(const std::string& what, const std::string& text) {
+    store_->set(what + std::to_string(rank_), std::vector<uint8_t>(text.begin(), text.end()));
+  }
+  std::optional<std::string> find(const std::string& what, int64_t of) {
+    const std::string key = what + std::to_string(of);
+    return store_->check({key}) ? std::optional(text_of(store_->get(key))) : std::nullopt;
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  int64_t rank_, size_;
+  std::set<Gloo*> gloos_;
+};
 
 class GlooGroup final : public Group {
  public:
-  GlooGroup(const launch::Processes& processes, Milliseconds timeout)
-      : Group(processes.rank, processes.size),
-        store_(open_store(processes, timeout)),
-        sent_(static_cast<size_t>(processes.size)),
-        received_(sent_.size()) {
-    run([&] { gloo_ = open_gloo(processes, store_, timeout); });
-  }
+  using Options = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
+  using Store = c10::intrusive_ptr<c10d::Store>;
+
+  GlooGroup(const launch::Processes& processes, const Store& store, Milliseconds timeout)
+      : GlooGroup(processes.rank, processes.size, store, gloo_options(processes, timeout),
+                  std::make_shared<Notices>(store, processes.rank, processes.size)) {}
+
+  ~GlooGroup() override { notices_->remove(*gloo_); }
+  GlooGroup(const GlooGroup&) = delete;
+  GlooGroup& operator=(const GlooGroup&) = delete;
 
   void begin(Sum& sum) override { exchanges_.push_back(begin_pieces(sum)); }
 
@@ -131,7 +204,7 @@ class GlooGroup final : public Group {
     const std::string key = "text/" + std::to_string(next_text_++) + "/";
     std::vector<std::string> texts;
     run([&] {
-      set(key, rank(), text);
+      store_->set(key + std::to_string(rank()), std::vector<uint8_t>(text.begin(), text.end()));
       for (int64_t each = 0; each < size(); ++each) texts.push_back(text_of(store_->get(key + std::to_string(each))));
     });
     meet();
@@ -153,18 +226,36 @@ class GlooGroup final : public Group {
     run([&] { gloo_->barrier({})->wait(); });
   }
 
-  void now(const std::string& activity) override {
-    run([&] { set("now/", rank(), activity); });
+  std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
+    if (ranks.size() == 1) return play(0, 1);
+    std::string name = "part/" + std::to_string(next_part_++);
+    for (const int64_t each : ranks) name.append("/").append(std::to_string(each));
+    const auto place = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
+    return std::unique_ptr<GlooGroup>(new GlooGroup(
+        place, std::ssize(ranks), c10::make_intrusive<c10d::PrefixStore>(name, store_), options_, notices_));
   }
 
-  void tell_failure(const std::string& message) noexcept override {
-    try {
-      set("failed/", rank(), message);
-    } catch (const std::exception&) {  // the store is gone with the rank that had it
-    }
+  void now(const std::string& activity) override {
+    run([&] { notices_->now(activity); });
   }
+
+  void tell_failure(const std::string& message) noexcept override { notices_->tell_failure(message); }
 
  private:
+  GlooGroup(int64_t rank, int64_t size, Store store, Options options, std::shared_ptr<Notices> notices)
+      : Group(rank, size),
+        store_(std::move(store)),
+        options_(std::move(options)),
+        notices_(std::move(notices)),
+        sent_(static_cast<size_t>(size)),
+        received_(sent_.size()) {
+    run([&] {
+      gloo_ = c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store_), static_cast<int>(rank),
+                                        static_cast<int>(size), options_);
+    });
+    notices_->add(*gloo_);
+  }
+
   class GlooTransfer final : public Transfer {
    public:
     GlooTransfer(GlooGroup& group, std::vector<Work> works) : group_(group), works_(std::move(works)) {}
@@ -188,52 +279,17 @@ class GlooGroup final : public Group {
     try {
       call();
     } catch (const std::exception& error) {
-      throw explained(first_line(error.what()));
+      throw notices_->explained(first_line(error.what()));
     }
   }
 
-  // Each rank that notices tells so: one that neither does nor fails by itself is what the others wait for.
-  LostOthers explained(const std::string& reason) {
-    try {
-      set("noticed/", rank(), reason);
-      const auto until = std::chrono::steady_clock::now() + kForReasons;
-      std::vector<int64_t> silent;
-      do {
-        std::this_thread::sleep_for(Milliseconds(50));
-        silent.clear();
-        for (int64_t each = 0; each < size(); ++each) {
-          if (const auto failure = find("failed/", each)) {
-            return LostOthers("rank " + std::to_string(each) + " failed: " + *failure);
-          }
-          if (!find("noticed/", each)) silent.push_back(each);
-        }
-      } while (!silent.empty() && std::chrono::steady_clock::now() < until);
-      std::string whom;
-      for (const int64_t each : silent) {
-        whom += "rank " + std::to_string(each) + " of " + std::to_string(size()) + " does not answer; it was last in " +
-                find("now/", each).value_or("its start") + "; ";
-      }
-      return LostOthers(whom.empty() ? "the processes of the run have lost each other: " + reason : whom + reason,
-                        "see what it has said, and its machine's memory; resume_from_checkpoint=auto goes on");
-    } catch (const std::exception&) {
-      return LostOthers("rank 0 of " + std::to_string(size()) + ", which has the others' addresses, is gone: " + reason,
-                        "see what it has said; resume_from_checkpoint=auto goes on");
-    }
-  }
-
-  void set(const std::string& what, int64_t of, const std::string& text) {
-    store_->set(what + std::to_string(of), std::vector<uint8_t>(text.begin(), text.end()));
-  }
-  std::optional<std::string> find(const std::string& what, int64_t of) {
-    const std::string key = what + std::to_string(of);
-    return store_->check({key}) ? std::optional(text_of(store_->get(key))) : std::nullopt;
-  }
-
-  c10::intrusive_ptr<c10d::Store> store_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  Store store_;  // its own keys
+  Options options_;
+  std::shared_ptr<Notices> notices_;
+  c10::intrusive_ptr<Gloo> gloo_;
   std::deque<std::unique_ptr<Transfer>> exchanges_;  // of sums that were begun, in order
   std::vector<int> sent_, received_;                 // messages, by the other rank: their tags
-  int64_t next_text_ = 0;
+  int64_t next_text_ = 0, next_part_ = 0;
 };
 
 }  // namespace
@@ -242,7 +298,7 @@ std::unique_ptr<Group> join(const launch::Processes& processes, Milliseconds tim
   FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // without c10d's own lines, with backtraces
   std::signal(SIGPIPE, SIG_IGN);             // a connection that another rank has closed is an error that is told
   try {
-    return std::make_unique<GlooGroup>(processes, timeout);
+    return std::make_unique<GlooGroup>(processes, open_store(processes, timeout), timeout);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

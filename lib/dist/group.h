@@ -68,6 +68,10 @@ class Group {
   // Returns once every rank has come.
   virtual void meet() = 0;
 
+  // A group of these ranks of this one, ascending, with their places there as its ranks. They alone call it; failures
+  // are told of ranks of the whole. It ends before this one.
+  virtual std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) = 0;
+
   // What this rank does from now on, "step 12", for the messages of others.
   virtual void now(const std::string& activity) = 0;
   // Tells the others why this rank ends, before it does.

@@ -1,4 +1,6 @@
 // Others that have and say what this one does.
+#include <algorithm>
+
 #include "dist/group.h"
 
 namespace fathom::dist {
@@ -31,6 +33,9 @@ class PlayedGroup final : public Group {
     for (double& number : numbers) number *= static_cast<double>(size());
   }
   void meet() override {}
+  std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
+    return play(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin(), std::ssize(ranks));
+  }
   void now(const std::string& /*activity*/) override {}
   void tell_failure(const std::string& /*message*/) noexcept override {}
 };

@@ -28,6 +28,7 @@ class Recorded final : public Group {
   std::vector<double> gather(double number) override { return {number}; }
   std::vector<std::string> gather(const std::string& text) override { return {text}; }
   void sum(std::vector<double>&) override {}
+  std::unique_ptr<Group> part(const std::vector<int64_t>&) override { return nullptr; }
   void meet() override {}
   void now(const std::string&) override {}
   void tell_failure(const std::string&) noexcept override {}
