@@ -25,6 +25,7 @@
 #include "base/numbers.h"
 #include "base/output.h"
 #include "base/system_error.h"
+#include "config/shards.h"
 #include "ledger/out_of_memory.h"
 #include "plan/remedies.h"
 #include "plan/workload.h"
@@ -252,6 +253,9 @@ std::string describe_run(const config::RunConfig& config, const schedule::RunInp
                      " an epoch: " + format_counted(order.total_steps(), "step") + ", " + epochs.data() + " epoch" +
                      (order.total_steps() == order.steps_per_epoch() ? "" : "s");
   if (config.num_processes > 1) text += ", in " + std::to_string(config.num_processes) + " processes";
+  if (config::replicas(config) > 1 && config.strategy == config::Strategy::kFsdp) {
+    text += " with " + std::to_string(config::replicas(config)) + " copies of the model";
+  }
   if (resume) text += "; " + format_count(resume->step()) + " of them are done";
   return report::folded(text + ".\n");
 }

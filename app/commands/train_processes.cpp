@@ -6,6 +6,7 @@
 #include "app/machine.h"
 #include "base/error.h"
 #include "base/numbers.h"
+#include "config/checks.h"
 #include "launch/gpu.h"
 #include "launch/start.h"
 
@@ -54,6 +55,9 @@ void complete_train(Train& train) {
     throw UsageError("strategy is fsdp, and one process has no others to share the model with",
                      "set num_processes, or remove strategy");
   }
+  config::Problems problems("");
+  config::check_copies(config, {}, problems);
+  problems.throw_if_any();
   if (!told && config.num_processes > 1 && !train.phantom_gpu && train.device == config::Device::kCuda) {
     refuse_fewer_gpus(train.node ? train.node->processes : config.num_processes);
   }

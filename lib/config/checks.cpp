@@ -56,6 +56,8 @@ const std::string kWithBetas = optimizers(&OptimizerRow::reads_betas, true);
 const std::string kAdamWs = optimizers(&OptimizerRow::is_adamw, true);
 
 const Condition kConditions[] = {
+    {"dp_replicate_size", "strategy", "strategy: fsdp", kIsFsdp},
+    {"dp_shard_size", "strategy", "strategy: fsdp", kIsFsdp},
     {"reshard_after_forward", "strategy", "strategy: fsdp", kIsFsdp},
     {"lora_r", "method", "method: lora", kIsLora},
     {"lora_alpha", "method", "method: lora", kIsLora},
@@ -299,9 +301,29 @@ void check_together(const RunConfig& run, const Positions& given, Purpose purpos
   check_conditions(run, checker);
   check_evaluation(run, purpose, checker);
   check_exclusions(run, checker);
+  if (run.num_processes > 1) check_copies(run, given, problems);  // else a launcher may say how many there are
   if (run.warmup_steps > 1 && run.warmup_steps != std::floor(run.warmup_steps) && checker.sound("warmup_steps")) {
     checker.refuse("warmup_steps",
                    {"a whole number of steps, or a share below 1", find_key("warmup_steps")->get(run), ""});
+  }
+}
+
+void check_copies(const RunConfig& run, const Positions& given, Problems& problems) {
+  const int64_t copies = run.dp_replicate_size, shards = run.dp_shard_size;
+  const bool fit = shards == 0 ? run.num_processes % copies == 0 : run.num_processes == copies * shards;
+  if (!kIsFsdp(run) || fit) return;
+  Checker checker(given, problems);
+  for (const char* key : {"strategy", "num_processes", "dp_replicate_size", "dp_shard_size"}) {
+    if (!checker.sound(key)) return;
+  }
+  const std::string processes = std::to_string(run.num_processes);
+  if (shards == 0) {
+    checker.refuse("dp_replicate_size", {"copies that share num_processes, " + processes + ", evenly",
+                                         std::to_string(copies), "set a divisor of " + processes});
+  } else {
+    checker.refuse("dp_shard_size",
+                   {"dp_replicate_size times dp_shard_size to be num_processes, " + processes,
+                    std::to_string(copies) + " times " + std::to_string(shards), "remove dp_shard_size, or set both"});
   }
 }
 

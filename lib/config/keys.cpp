@@ -14,6 +14,7 @@ constexpr Range kAtLeastOne{.low = 1};
 constexpr Range kAtLeastZero{.low = 0};
 constexpr Range kThreads{.low = 0, .high = 1024};
 constexpr Range kProcesses{.low = 1, .high = 1024};
+constexpr Range kShards{.low = 0, .high = 1024};
 constexpr Range kAboveZero{.low = 0, .open_low = true};
 constexpr Range kShareBelowOne{.low = 0, .high = 1, .open_high = true};
 constexpr Range kMinusOneOrMore{.low = 1, .special = -1};
@@ -47,6 +48,12 @@ std::vector<Key> model_keys() {
           "strategy", &RunConfig::strategy, kStrategyNames,
           "What each of several processes holds: with ddp the whole model, with fsdp its share of weights, gradients "
           "and optimizer states; layers are put together one after the other while they compute."),
+      integer("dp_replicate_size", &RunConfig::dp_replicate_size, kProcesses,
+              "With strategy fsdp: so many copies of the model, each shared by num_processes / dp_replicate_size "
+              "processes, "
+              "whose gradients are added up once a step (hybrid sharding)."),
+      integer("dp_shard_size", &RunConfig::dp_shard_size, kShards,
+              "With strategy fsdp: processes that share one copy of the model; 0: num_processes / dp_replicate_size."),
       flag("reshard_after_forward", &RunConfig::reshard_after_forward,
            "With strategy fsdp: a layer's weights are let go after its forward pass and come again for the backward "
            "pass; false keeps them until then."),

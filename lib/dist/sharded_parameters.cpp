@@ -26,14 +26,14 @@ struct ShardedParameters::Reduction {
   struct OfRun {
     Run* run = nullptr;
     std::vector<at::Tensor> own;     // of each item, [n]; none where this rank does not contribute
-    std::vector<at::Tensor> others;  // by ranks, [piece]; undefined: this rank's
+    std::vector<at::Tensor> others;  // by ranks, [piece], contributors or not; undefined: this rank's
   };
   std::vector<OfRun> runs;
   std::unique_ptr<Transfer> transfer;
 };
 
-ShardedParameters::ShardedParameters(Group& group, ledger::Ledger& ledger, bool reshards)
-    : group_(group), ledger_(ledger), reshards_(reshards) {}
+ShardedParameters::ShardedParameters(Group& all, int64_t shards, ledger::Ledger& ledger, bool reshards)
+    : copies_(all, shards, ledger), group_(copies_.sharers()), ledger_(ledger), reshards_(reshards) {}
 
 ShardedParameters::~ShardedParameters() = default;
 
@@ -164,8 +164,9 @@ void ShardedParameters::idle_pass() {
 
 // ---- and backwards
 
-void ShardedParameters::begin_round(int64_t contributors) {
-  contributors_ = contributors;
+void ShardedParameters::begin_round(const Round& round) {
+  contributors_ = copies_.sharers_among(round.contributors);
+  is_last_ = round.is_last;
   behind_ = last_unit();
 }
 
@@ -188,14 +189,24 @@ void ShardedParameters::end_round() {
   while (behind_ >= 0) finish_backward(behind_--);
   let_go(0);
   finish_reduction();
+  copies_.end_sums();
   contributors_ = 0;
 }
 
-void ShardedParameters::idle_round(int64_t contributors) {
-  begin_round(contributors);
-  idle_pass();
-  for (int64_t unit = last_unit() - 1; unit >= lowest_trained_; --unit) reach_backward(unit);
+// Where none of this copy has a micro-batch, its ranks have nothing to gather.
+void ShardedParameters::idle_round(const Round& round) {
+  begin_round(round);
+  if (contributors_ > 0) {
+    idle_pass();
+    for (int64_t unit = last_unit() - 1; unit >= lowest_trained_; --unit) reach_backward(unit);
+  }
   end_round();
+}
+
+double ShardedParameters::sum(double number) const {
+  std::vector<double> numbers{number};
+  group_.sum(numbers);
+  return numbers.front();
 }
 
 void ShardedParameters::begin_reduction(Unit& unit) {
@@ -216,7 +227,7 @@ void ShardedParameters::begin_reduction(Unit& unit) {
       of_run.own.push_back(gradient.contiguous().view({-1}));
       gradient.reset();
     }
-    for (int64_t other = 0; other < contributors_; ++other) {
+    for (int64_t other = 0; other < group_.size(); ++other) {
       at::Tensor& others = of_run.others.emplace_back();
       if (other == rank) continue;
       others = at::empty({run->piece()}, run->options());
@@ -247,11 +258,13 @@ void ShardedParameters::finish_reduction() {
   if (!reduction_) return;
   const at::NoGradGuard no_gradients;
   reduction_->transfer->wait();
+  std::vector<at::Tensor> gradients;
   for (const Reduction::OfRun& of_run : reduction_->runs) {
     Run& run = *of_run.run;
     const bool is_first = !run.gradient.defined();
     if (is_first) {
-      run.gradient = at::empty({run.piece()}, run.options());
+      run.gradient =
+          contributors_ > 0 ? at::empty({run.piece()}, run.options()) : at::zeros({run.piece()}, run.options());
       ledger_.claim(run.gradient, memory::Component::kGradients, "a share of unit " + std::to_string(run.unit()));
       for (const ShardedRun::Part& share : run.shares) {
         share.numbers.mutable_grad() = run.gradient.narrow(0, share.first, share.numbers.numel());
@@ -261,7 +274,7 @@ void ShardedParameters::finish_reduction() {
       const at::Tensor sum = run.gradient.narrow(0, range.first, range.count);
       copies ? sum.copy_(numbers) : sum.add_(numbers);
     };
-    for (int64_t rank = 0; rank < std::ssize(of_run.others); ++rank) {
+    for (int64_t rank = 0; rank < contributors_; ++rank) {
       const bool copies = is_first && rank == 0;
       if (const at::Tensor& others = of_run.others[static_cast<size_t>(rank)]; others.defined()) {
         add({0, run.piece()}, others, copies);
@@ -274,8 +287,10 @@ void ShardedParameters::finish_reduction() {
             copies);
       }
     }
+    gradients.push_back(run.gradient);
   }
   reduction_.reset();
+  copies_.begin_sums(gradients, is_last_);
 }
 
 void ShardedParameters::clear_gradients() {

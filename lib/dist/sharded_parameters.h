@@ -1,7 +1,7 @@
-// Parameters of which every rank keeps a share (FSDP: Zhao et al. 2023, arXiv 2304.11277; ZeRO's stage 3: Rajbhandari
-// et al. 2020, arXiv 1910.02054). Of each unit of the model they lie end to end and are cut into as many pieces as
-// there are ranks; the pieces of a unit are gathered while it computes, and those of its gradients are added up where
-// they belong.
+// Parameters of which every rank of a copy keeps a share (FSDP: Zhao et al. 2023, arXiv 2304.11277; ZeRO's stage 3:
+// Rajbhandari et al. 2020, arXiv 1910.02054). Of each unit of the model they lie end to end and are cut into as many
+// pieces as there are ranks; the pieces of a unit are gathered while it computes, and those of its gradients are added
+// up where they belong, and then over copies.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "dist/copies.h"
 #include "dist/group.h"
 #include "dist/sharded_run.h"
 #include "ledger/ledger.h"
@@ -24,8 +25,9 @@ namespace fathom::dist {
 // A pass that this rank has no batch for is taken along all the same: every rank gathers in the same order.
 class ShardedParameters final : public model::UnitKeeper {
  public:
-  // reshards: a unit's weights are let go after the forward pass, and gathered again for the backward pass.
-  ShardedParameters(Group& group, ledger::Ledger& ledger, bool reshards);
+  // Every rank of `all` makes them. shards: processes that share a copy. reshards: a unit's weights are let go after
+  // the forward pass, and gathered again for the backward pass.
+  ShardedParameters(Group& all, int64_t shards, ledger::Ledger& ledger, bool reshards);
   ~ShardedParameters() override;
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
@@ -47,11 +49,19 @@ class ShardedParameters final : public model::UnitKeeper {
   const std::vector<Share>& shares() const { return shares_; }
   void clear_gradients();
 
-  // A round is the forward and backward pass of a micro-batch on the first `contributors` ranks; the others call
-  // `idle_round`. What it adds to the gradients is added in the order of ranks to what rounds before it have added.
-  void begin_round(int64_t contributors);
+  // The forward and backward pass of a micro-batch on the first `contributors` of all ranks; the others call
+  // `idle_round`. What it adds to the gradients of a copy is added in the order of ranks to what rounds before it have
+  // added; the last one of a step adds up copies.
+  struct Round {
+    int64_t contributors = 0;
+    bool is_last = true;
+  };
+  void begin_round(const Round& round);
   void end_round();
-  void idle_round(int64_t contributors);
+  void idle_round(const Round& round);
+
+  // Of a number of each share of a copy.
+  double sum(double number) const;
 
   // States of an optimizer of `shares`, "<kind>.<parameter>", of the same kinds for all parameters of a type and block.
   // blocks: of each, of how many weights its numbers are, 1 or a block.
@@ -84,7 +94,8 @@ class ShardedParameters final : public model::UnitKeeper {
   void finish_reduction();
   int64_t last_unit() const { return static_cast<int64_t>(units_.size()) - 1; }
 
-  Group& group_;
+  Copies copies_;
+  Group& group_;  // of this rank's copy
   ledger::Ledger& ledger_;
   const bool reshards_;
   bool first_stays_ = false;
@@ -95,7 +106,8 @@ class ShardedParameters final : public model::UnitKeeper {
   std::vector<std::pair<std::string, at::Tensor>> whole_states_;
   std::vector<Run*> open_;
   int64_t lowest_trained_ = 0;  // unit
-  int64_t contributors_ = 0;    // of the round; 0: there is none
+  int64_t contributors_ = 0;    // of the round and of this copy; 0: there is none
+  bool is_last_ = false;        // of the rounds of a step
   int64_t ahead_ = -1;          // the unit that is fetched before its turn; -1: none
   int64_t behind_ = 0;          // units above have had their backward pass in this round
   std::unique_ptr<Reduction> reduction_;

@@ -105,12 +105,14 @@ class Walk {
       if (stays || computes) hold(gathered_, shares_[static_cast<size_t>(each)].gathered, 0);
     }
   }
-  // The unit's gradients are there, and go to where they are kept; those of the unit before have gone.
+  // The unit's gradients are there, and go to where they are kept; those of the unit before have gone there, and
+  // are added up over copies.
   void reduce(int64_t unit) {
     if (shares_.empty()) return;
     release(of_unit_, 0);
     release(reduced_, 0);
     hold(reduced_, shares_[static_cast<size_t>(unit)].reduced, 0);
+    if (unit + 1 < std::ssize(shares_)) hold(reduced_, shares_[static_cast<size_t>(unit + 1)].summed, 0);
     hold(made_, shares_[static_cast<size_t>(unit)].gradient, 0);
   }
   std::vector<Alive>& gradients() { return shares_.empty() ? made_ : of_unit_; }

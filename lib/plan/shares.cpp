@@ -13,7 +13,8 @@ namespace {
 
 using memory::Component;
 
-constexpr const char* kUnits = "a unit's parameters and gradients are divided evenly among processes; lib/dist";
+constexpr const char* kUnits =
+    "a unit's parameters and gradients are divided evenly among those that share them; lib/dist";
 constexpr const char* kBlocks = "processes divide parameters between blocks of moments in 8 bits; lib/dist";
 
 footprint::Tensors bytes_of(const char* what, int64_t bytes, Component component) {
@@ -37,7 +38,7 @@ std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const 
     units[number].all = checked_add(units[number].all, bytes, "parameters of a unit");
     if (!row.trained) continue;
     units[number].trained += bytes;
-    if (processes == 1) continue;
+    if (!is_shared(run)) continue;
     const int64_t block = footprint::block_of_moments(run, row.spec.elements()) * size_of(row.dtype);
     if (block == size_of(row.dtype)) continue;
     Blocks& blocks = in_blocks[number];
@@ -57,16 +58,19 @@ std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const 
 std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
                                    const arch::ParameterTable& parameters) {
   if (!is_shared(run)) return {};
-  const int64_t processes = run.num_processes;
+  const int64_t sharers = config::shard_size(run), replicas = config::replicas(run);
   std::vector<UnitShare> shares;
   for (const auto& [all, trained, filling] : unit_bytes(architecture, run, parameters)) {
     UnitShare& share = shares.emplace_back();
     share.gathered = bytes_of("parameters of a unit, gathered", all, Component::kFunctionality);
     share.reduced = bytes_of("gradients of a unit", trained, Component::kGradients);
-    const footprint::Tensors others = bytes_of(
-        "gradients of other processes", divide_up(trained, processes) * (processes - 1), Component::kFunctionality);
+    const int64_t own = divide_up(trained, sharers);
+    const footprint::Tensors others =
+        bytes_of("gradients of other processes", own * (sharers - 1), Component::kFunctionality);
     share.reduced.insert(share.reduced.end(), others.begin(), others.end());
-    share.gradient = bytes_of("a share of gradients", divide_up(trained, processes), Component::kGradients);
+    share.gradient = bytes_of("a share of gradients", own, Component::kGradients);
+    share.summed =
+        bytes_of("gradients of other copies", divide_up(own, replicas) * (replicas - 1), Component::kFunctionality);
   }
   return shares;
 }
@@ -83,7 +87,7 @@ footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const
 void divide_among_processes(const config::RunConfig& run, footprint::Tensors& standing) {
   if (!is_shared(run)) return;
   for (footprint::Bytes& tensor : standing) {
-    tensor.product = {{divide_up(value_of(tensor.product), run.num_processes), "bytes, a share"}};
+    tensor.product = {{divide_up(value_of(tensor.product), config::shard_size(run)), "bytes, a share"}};
   }
 }
 

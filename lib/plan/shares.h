@@ -15,6 +15,7 @@ struct UnitShare {
   footprint::Tensors gathered;  // its parameters, whole
   footprint::Tensors reduced;   // its gradients, while others' are added up with them
   footprint::Tensors gradient;  // what stays of these
+  footprint::Tensors summed;    // what comes of other copies', while a unit more computes
 };
 
 // Bytes of a unit's parameters, frozen codes among them, and of its trained ones, which its gradients take too.

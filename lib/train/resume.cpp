@@ -313,6 +313,8 @@ std::string steps_identity(config::RunConfig config) {
   config.memory_budget = plain.memory_budget;
   config.ddp_timeout = plain.ddp_timeout;
   config.strategy = plain.strategy;
+  config.dp_replicate_size = plain.dp_replicate_size;
+  config.dp_shard_size = plain.dp_shard_size;
   config.reshard_after_forward = plain.reshard_after_forward;
   // Steps are of as many batches, whoever takes them.
   config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);

@@ -17,6 +17,7 @@
 #include "base/finite.h"
 #include "base/log.h"
 #include "config/precision.h"
+#include "config/shards.h"
 #include "footprint/moment_storage.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
@@ -178,8 +179,8 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
   placement_.ledger->begin_phase(memory::Phase::kLoad);
   model::ModelOptions options = model_options(config, architecture, placement);
   if (!is_alone() && config.strategy == config::Strategy::kFsdp) {
-    sharded_ =
-        std::make_unique<dist::ShardedParameters>(*placement_.group, *placement_.ledger, config.reshard_after_forward);
+    sharded_ = std::make_unique<dist::ShardedParameters>(*placement_.group, config::shard_size(config),
+                                                         *placement_.ledger, config.reshard_after_forward);
     options.units = sharded_.get();
   }
   ops::keep_casts(!holds_shares());  // they would be all weights again
@@ -238,11 +239,10 @@ memory::Memory Trainer::loaded() {
   return label(placement_);
 }
 
-at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share,
-                               int64_t contributors) {
+at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round) {
   ledger::Ledger& ledger = *placement_.ledger;
   ledger.begin_phase(memory::Phase::kForward);
-  if (holds_shares()) sharded_->begin_round(contributors);
+  if (holds_shares()) sharded_->begin_round(round);
   at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1, router_share);
   ledger.end_phase();
   ledger.begin_phase(memory::Phase::kBackward);
@@ -264,11 +264,7 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
   std::function<double(double)> of_all;
   if (holds_shares()) {
-    of_all = [this](double share) {
-      std::vector<double> sum{share};
-      placement_.group->sum(sum);
-      return sum.front();
-    };
+    of_all = [this](double share) { return sharded_->sum(share); };
   }
   const optim::GradientNorm gradient_norm = optim::gradient_norm(
       gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt, of_all);
@@ -324,8 +320,9 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   auto micro_batches_of_all = static_cast<int64_t>(micro_batches.size());
   if (!is_alone()) count_for_all(result, micro_batches_of_all);
   // Of the n-th micro-batch of each.
-  const auto contributors = [&](int64_t n) {
-    return std::clamp<int64_t>(micro_batches_of_all - n * placement_.processes(), 0, placement_.processes());
+  const auto round_of = [&](int64_t n) {
+    const int64_t left = micro_batches_of_all - n * placement_.processes();
+    return Round{std::clamp<int64_t>(left, 0, placement_.processes()), left <= placement_.processes()};
   };
   model().set_training(true);
   // One running sum, so that every micro-batch after the first finds the memory as the one before it did.
@@ -340,19 +337,15 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
       const at::Tensor loss =
           accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
-                     1 / static_cast<double>(micro_batches_of_all), contributors(static_cast<int64_t>(i)));
+                     1 / static_cast<double>(micro_batches_of_all), round_of(static_cast<int64_t>(i)));
       if (!is_alone()) losses[i] = loss.item<double>();
-      if (loss_sum.defined()) {
-        loss_sum.add_(loss);
-      } else {
-        loss_sum = loss;
-      }
+      loss_sum = loss_sum.defined() ? loss_sum.add_(loss) : loss;
     });
   }
   if (buckets_) buckets_->finish();
-  if (const auto own = std::ssize(micro_batches); holds_shares() && contributors(own) > 0) {
+  if (const Round left = round_of(std::ssize(micro_batches)); holds_shares() && left.contributors > 0) {
     placement_.ledger->begin_phase(memory::Phase::kForward);
-    sharded_->idle_round(contributors(own));
+    sharded_->idle_round(left);
     placement_.ledger->end_phase();
   }
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);

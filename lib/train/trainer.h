@@ -152,8 +152,8 @@ class Trainer {
   bool is_alone() const { return placement_.group == nullptr; }
   void count_for_all(StepResult& result, int64_t& micro_batches) const;
   double loss_of_all(const std::vector<double>& own, int64_t micro_batches) const;
-  // contributors: the processes that have such a micro-batch.
-  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, int64_t contributors);
+  using Round = dist::ShardedParameters::Round;
+  at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
   bool may_update(const StepResult& result);
   [[noreturn]] void fail_not_finite(double loss) const;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <numeric>
+#include <sstream>
 
 #include "base/json.h"
 #include "tests/app/run.h"
@@ -107,6 +109,117 @@ TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
     const Json peak = read_json(folder_ / "together/memory.json").at("peak");
     const auto measured = peak.at("measured").get<double>();
     EXPECT_NEAR(peak.at("analytic").get<double>(), measured, 0.03 * measured);
+  }
+}
+
+// Batches of two lines each, for copies and for as many processes that each have the whole model: both add up the same
+// samples in the same order, within a copy and then over copies. Lines of a batch fill a bin of 48 tokens.
+class SeveralCopies : public SeveralProcesses {
+ protected:
+  static constexpr int kBatches = 23;
+  struct Case {
+    const char* keys;
+    int copies, shards, accumulation = 1;
+  };
+
+  void write_batches(const std::string& name, const std::vector<int>& order) {
+    std::string lines;
+    for (const int batch : order) {
+      for (const int length : {24 + batch, 24 - batch}) {
+        std::vector<int> ids;
+        for (int i = 0; i < length; ++i) ids.push_back(300 + (batch * 31 + i * i * 7) % 400);
+        lines += Json{{"input_ids", ids}}.dump() + "\n";
+      }
+    }
+    write(name, lines);
+  }
+
+  // What each copy takes of a step, in its order; then process by process in turn.
+  static std::vector<int> dealt(const Case& shape) {
+    const int processes = shape.copies * shape.shards;
+    std::vector<int> order;
+    for (int step = 0; step < kBatches; step += processes * shape.accumulation) {
+      const int end = std::min(kBatches, step + processes * shape.accumulation);
+      std::vector<std::vector<int>> of_copies(static_cast<size_t>(shape.copies));
+      for (int batch = step; batch < end; ++batch) {
+        of_copies[static_cast<size_t>((batch - step) % processes / shape.shards)].push_back(batch);
+      }
+      for (int turn = 0; turn < end - step; ++turn) {
+        order.push_back(
+            of_copies[static_cast<size_t>(turn % shape.copies)].at(static_cast<size_t>(turn / shape.copies)));
+      }
+    }
+    return order;
+  }
+
+  std::string norms(const std::string& run) const {
+    std::string all;
+    std::istringstream lines(numbers(run));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("loss")) all += line + "\n";  // added up by all processes, not by copies
+    }
+    return all;
+  }
+};
+
+// At the end of a pass 3 batches are left for 4 processes; with accumulation 7 for 8.
+TEST_F(SeveralCopies, GiveTheBitsOfAsManyProcessesThatHaveAll) {
+  std::vector<int> in_order(kBatches);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  write_batches("ids.jsonl", in_order);
+  for (const Case& shape : {Case{"method=full bf16=true gradient_checkpointing=true", 2, 2, 2},
+                            Case{"load_in_4bit=true packing=true per_device_train_batch_size=1", 2, 2},
+                            Case{"load_in_8bit=true modules_to_save=[norm]", 3, 1}}) {
+    SCOPED_TRACE(shape.keys);
+    for (const char* folder : {"whole", "shared"}) fs::remove_all(folder_ / folder);
+    write_batches("dealt.jsonl", dealt(shape));
+    const std::string words = std::string(
+                                  "train run.yaml max_length=48 shuffle=false validation_file=ids.jsonl "
+                                  "dataset_format=input_ids ") +
+                              shape.keys;
+    const auto count = [](const char* key, int number) { return std::string(key) + std::to_string(number); };
+    const Outcome whole =
+        run(words + " output_dir=whole train_file=dealt.jsonl" + count(" num_processes=", shape.copies) +
+            count(" gradient_accumulation_steps=", shape.shards * shape.accumulation));
+    ASSERT_EQ(whole.status, 0) << whole.errors;
+    const int processes = shape.copies * shape.shards;
+    const Outcome shared =
+        run(words + " output_dir=shared train_file=ids.jsonl strategy=fsdp" + count(" num_processes=", processes) +
+            count(" dp_replicate_size=", shape.copies) + count(" gradient_accumulation_steps=", shape.accumulation));
+    ASSERT_EQ(shared.status, 0) << shared.errors;
+    EXPECT_EQ(norms("shared"), norms("whole"));
+    EXPECT_THAT(norms("shared"), AllOf(HasSubstr("grad_norm"), HasSubstr("eval_loss")));
+    EXPECT_TRUE(weights("shared") == weights("whole"));
+    EXPECT_FALSE(weights("shared").empty());
+    expect_planned(shared, processes);
+    const Json peak = read_json(folder_ / "shared/memory.json").at("peak");
+    const auto measured = peak.at("measured").get<double>();
+    if (shape.accumulation == 1) EXPECT_NEAR(peak.at("analytic").get<double>(), measured, 0.03 * measured);
+  }
+}
+
+// Of 6 batches every second step has 2, which all add up alike: what goes on from the third step ends in equal states
+// if it began with equal ones. The second copy has no batch there.
+TEST_F(SeveralCopies, GoOnAsOneCopyAndAsNone) {
+  write_batches("ids.jsonl", {0, 1, 2, 3, 4, 5});
+  const std::string words =
+      "train run.yaml max_length=48 dataset_format=input_ids train_file=ids.jsonl validation_file=ids.jsonl "
+      "max_steps=4 "
+      "save_steps=1 ";
+  const Outcome copies = run(words + "output_dir=copies num_processes=4 strategy=fsdp dp_replicate_size=2");
+  ASSERT_EQ(copies.status, 0) << copies.errors;
+  for (const auto& [folder, keys] :
+       {std::pair{"again", "num_processes=4 strategy=fsdp dp_replicate_size=2 dp_shard_size=2"},
+        std::pair{"fsdp", "num_processes=4 strategy=fsdp"},
+        std::pair{"ddp", "num_processes=2 gradient_accumulation_steps=2"},
+        std::pair{"alone", "gradient_accumulation_steps=4"}}) {
+    const Outcome other = run(words + "output_dir=" + folder + " resume_from_checkpoint=copies/checkpoint-3 " + keys);
+    ASSERT_EQ(other.status, 0) << other.errors;
+    for (const char* file : {"adapter_model.safetensors", "optimizer.safetensors"}) {
+      const fs::path place = fs::path("checkpoint-4") / file;
+      EXPECT_TRUE(read_file(folder_ / folder / place) == read_file(folder_ / "copies" / place))
+          << folder << " " << file;
+    }
   }
 }
 
@@ -215,7 +328,7 @@ TEST_F(SeveralProcesses, GoOnFromOthersShares) {
 }
 
 TEST_F(SeveralProcesses, EndTogether) {
-  const std::string endless = "train run.yaml num_processes=3 max_steps=100000 eval_strategy=no ddp_timeout=3 ";
+  const std::string endless = "train run.yaml max_steps=100000 eval_strategy=no ddp_timeout=3 output_dir=out ";
   write("kill.sh", R"(set -u
 deed=$1; shift
 "$@" >stdout.txt 2>stderr.txt &
@@ -228,10 +341,10 @@ wait $p
 echo $? >status.txt
 echo $(( ($(date +%s%N) - s) / 1000000 )) >milliseconds.txt
 )");
-  const auto after = [&](const std::string& deed) {
+  const auto after = [&](const std::string& deed, const std::string& processes = "num_processes=3") {
     fs::remove_all(folder_ / "out");
-    const std::string command = "cd '" + folder_.string() + "' && bash kill.sh '" + deed + "' '" FATHOM_PROGRAM "' " +
-                                endless + "output_dir=out";
+    const std::string command =
+        "cd '" + folder_.string() + "' && bash kill.sh '" + deed + "' '" FATHOM_PROGRAM "' " + endless + processes;
     EXPECT_EQ(std::system(command.c_str()), 0);
     EXPECT_LT(std::stoi(read_file(folder_ / "milliseconds.txt")), 15'000);
     return std::stoi(read_file(folder_ / "status.txt"));
@@ -245,6 +358,11 @@ echo $(( ($(date +%s%N) - s) / 1000000 )) >milliseconds.txt
               AllOf(HasSubstr("rank 0 was killed by signal 9"), HasSubstr("rank 0 of 3"), Not(HasSubstr("frame #"))));
   EXPECT_EQ(after("kill -STOP ${ranks[2]}"), 1);
   EXPECT_THAT(read_file(folder_ / "stderr.txt"), HasSubstr("rank 2 of 3 does not answer"));
+  // Of 2 copies: some ranks wait for one that waits for the one that is gone.
+  EXPECT_EQ(after("kill -9 ${ranks[3]}", "num_processes=4 strategy=fsdp dp_replicate_size=2 "), 137);
+  EXPECT_THAT(read_file(folder_ / "stderr.txt"),
+              AllOf(HasSubstr("rank 3 was killed by signal 9"), HasSubstr("rank 3 of 4 does not answer"),
+                    Not(HasSubstr("rank 0 of 4")), Not(HasSubstr("rank 1 of 4")), Not(HasSubstr("rank 2 of 4"))));
   EXPECT_EQ(after("kill -TERM $p"), 143);
   EXPECT_THAT(read_file(folder_ / "stderr.txt"), AllOf(HasSubstr("saved out/checkpoint-"), HasSubstr("go on with")));
 }
@@ -324,6 +442,13 @@ TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
   const Outcome shared = run("train run.yaml output_dir=out strategy=fsdp");
   EXPECT_EQ(shared.status, 2);
   EXPECT_THAT(shared.errors, HasSubstr("one process has no others to share the model with"));
+  const Outcome uneven = run("train run.yaml output_dir=out num_processes=4 strategy=fsdp dp_replicate_size=3");
+  EXPECT_EQ(uneven.status, 2);
+  EXPECT_THAT(uneven.errors, HasSubstr("dp_replicate_size: expected copies that share num_processes, 4, evenly"));
+  const Outcome launched =
+      run("train run.yaml output_dir=out strategy=fsdp dp_replicate_size=2 dp_shard_size=2", "WORLD_SIZE=2 RANK=0 ");
+  EXPECT_EQ(launched.status, 2);
+  EXPECT_THAT(launched.errors, HasSubstr("num_processes, 2, got 2 times 2"));
   const Outcome in_blocks = run("train run.yaml output_dir=out num_processes=2 strategy=fsdp optim=adamw_8bit");
   EXPECT_EQ(in_blocks.status, 2);
   EXPECT_THAT(in_blocks.errors, HasSubstr("not adamw_8bit or adafactor with strategy: fsdp"));

@@ -112,6 +112,24 @@ TEST(Load, MastersAreOfWeightsThatAreTrainedInBf16) {
   EXPECT_TRUE(applies("master_weights", parse("dtype: bfloat16\n")));
 }
 
+TEST(Load, CopiesAndTheirSharesAreAllProcesses) {
+  const auto of = [](const std::string& keys) { return problems("strategy: fsdp\nnum_processes: 6\n" + keys); };
+  EXPECT_EQ(of("dp_replicate_size: 3\n"), "no problem");
+  EXPECT_EQ(of("dp_replicate_size: 6\ndp_shard_size: 1\n"), "no problem");
+  EXPECT_EQ(of("dp_shard_size: 6\n"), "no problem");
+  EXPECT_THAT(of("dp_replicate_size: 4\n"),
+              HasSubstr("run.yaml:6:1: dp_replicate_size: expected copies that share num_processes, 6, evenly, got 4; "
+                        "set a divisor of 6"));
+  EXPECT_THAT(of("dp_replicate_size: 2\ndp_shard_size: 2\n"),
+              HasSubstr("dp_shard_size: expected dp_replicate_size times dp_shard_size to be num_processes, 6, got 2 "
+                        "times 2; remove dp_shard_size, or set both"));
+  EXPECT_THAT(of("dp_shard_size: 3\n"), HasSubstr("got 1 times 3"));
+  // A launcher may say how many there are.
+  EXPECT_EQ(problems("strategy: fsdp\ndp_replicate_size: 2\ndp_shard_size: 2\n"), "no problem");
+  EXPECT_THAT(problems("num_processes: 4\ndp_replicate_size: 2\n"),
+              HasSubstr("dp_replicate_size: expected this key only with strategy: fsdp, got strategy: ddp"));
+}
+
 TEST(Load, LeavesDefaultsWhereNothingIsSaid) {
   RunConfig expected;
   expected.model_name_or_path = "m";

@@ -49,6 +49,13 @@ RunConfig any_config() {
   run.device = *rc::gen::element(Device::kAuto, Device::kCpu, Device::kCuda);
   run.num_threads = *rc::gen::inRange<int64_t>(0, 1025);
   run.num_processes = *rc::gen::inRange<int64_t>(1, 1025);
+  if (truth()) {
+    run.strategy = Strategy::kFsdp;
+    run.reshard_after_forward = truth();
+    run.dp_replicate_size = *rc::gen::inRange<int64_t>(1, 33);
+    run.dp_shard_size = *rc::gen::inRange<int64_t>(0, 33);
+    run.num_processes = run.dp_replicate_size * (run.dp_shard_size > 0 ? run.dp_shard_size : 3);
+  }
   run.ddp_timeout = *rc::gen::inRange<int64_t>(1, 1000);
   if (truth()) run.memory_budget = integer(1) << *rc::gen::inRange(0, 32);
   run.method = *rc::gen::element(Method::kFull, Method::kLora);

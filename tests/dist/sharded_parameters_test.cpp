@@ -36,7 +36,7 @@ TEST(ShardedParameters, ShareEveryNumberOnce) {
     for (int64_t rank = 0; rank < size; ++rank) {
       const std::unique_ptr<Group> group = play(rank, size);
       ledger::Ledger ledger;
-      ShardedParameters sharded(*group, ledger, true);
+      ShardedParameters sharded(*group, size, ledger, true);
       sharded.adopt(parameters_of(4), false, kAnywhere);
       for (const model::Parameter& share : sharded.shares()) {
         EXPECT_EQ(share.tensor.dim(), 1);
@@ -55,7 +55,7 @@ TEST(ShardedParameters, KnowWhereTheyBegin) {
   for (int64_t rank = 0; rank < 3; ++rank) {
     const std::unique_ptr<Group> group = play(rank, 3);
     ledger::Ledger ledger;
-    ShardedParameters sharded(*group, ledger, true);
+    ShardedParameters sharded(*group, group->size(), ledger, true);
     sharded.adopt(parameters_of(4), false, kAnywhere);
     for (const ShardedParameters::Share& share : sharded.shares()) {
       if (!share.trained) continue;
@@ -86,7 +86,7 @@ TEST(ShardedParameters, DivideBetweenBlocks) {
     for (int64_t rank = 0; rank < size; ++rank) {
       const std::unique_ptr<Group> group = play(rank, size);
       ledger::Ledger ledger;
-      ShardedParameters sharded(*group, ledger, true);
+      ShardedParameters sharded(*group, group->size(), ledger, true);
       sharded.adopt(parameters, false, [](int64_t numbers) { return numbers > 1000 ? kBlock : 1; });
       std::vector<std::pair<std::string, at::Tensor>> states;
       std::vector<int64_t> blocks;
@@ -122,7 +122,7 @@ class AloneInItsGroup : public testing::Test {
  protected:
   std::unique_ptr<Group> group_ = play(0, 1);
   ledger::Ledger ledger_;
-  ShardedParameters sharded_{*group_, ledger_, true};
+  ShardedParameters sharded_{*group_, 1, ledger_, true};
   std::vector<model::Parameter> parameters_ = parameters_of(4);
 
   void SetUp() override {
@@ -163,7 +163,7 @@ TEST_F(AloneInItsGroup, KeepsUnitsNoLongerThanTheyAreRead) {
 TEST_F(AloneInItsGroup, GathersAgainForTheBackwardPassAndAddsUpRounds) {
   std::vector<std::vector<int64_t>> there;
   for (int round = 0; round < 2; ++round) {
-    sharded_.begin_round(1);
+    sharded_.begin_round({1});
     at::Tensor x = at::ones({});
     for (int64_t unit = 0; unit < 4; ++unit) {
       sharded_.before(unit);

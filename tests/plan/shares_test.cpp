@@ -52,6 +52,20 @@ TEST(UnitShares, EndWithBlocksOfMoments) {
   EXPECT_EQ(value_of(filling_of_blocks(architecture, run, parameters).product), 0);
 }
 
+TEST(UnitShares, OfOneOfSeveralCopiesAreOfItsProcesses) {
+  const arch::Architecture architecture = llama_8b();
+  config::RunConfig run = run_of(6);
+  run.dp_replicate_size = 3;
+  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  EXPECT_EQ(bytes_of(shares[1].gathered), kLayer);
+  EXPECT_EQ(bytes_of(shares[1].reduced), kLayer + kLayer / 2);
+  EXPECT_EQ(bytes_of(shares[1].gradient), kLayer / 2);
+  // A third of the share from each of the two others.
+  EXPECT_EQ(bytes_of(shares[1].summed), kLayer / 2 / 3 * 2);
+  run.dp_replicate_size = 1;
+  EXPECT_EQ(bytes_of(unit_shares(architecture, run, arch::parameter_table(architecture, run))[1].summed), 0);
+}
+
 TEST(UnitShares, OfAFrozenBaseReduceAdaptersAlone) {
   const arch::Architecture architecture = llama_8b();
   config::RunConfig run = run_of(2);

@@ -238,6 +238,8 @@ const std::vector<KeyDraw>& key_draws() {
       // server.
       {"num_processes", [](Draft& draft) { return maybe(draft, 0.05, {"1"}); }},
       {"strategy", [](Draft& draft) { return maybe(draft, 0.05, {"ddp"}); }},
+      {"dp_replicate_size", [](Draft& draft) { return maybe(draft, 0.005, {"1"}); }},
+      {"dp_shard_size", [](Draft& draft) { return maybe(draft, 0.005, {"0"}); }},
       {"reshard_after_forward", [](Draft& draft) { return maybe(draft, 0.005, {"true"}); }},
       {"ddp_timeout",
        [](Draft& draft) {

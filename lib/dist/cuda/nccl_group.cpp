@@ -122,8 +122,13 @@ class NcclGroup final : public Group {
       : Group(control.rank(), control.size()),
         control_(control),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true)),
+        timeout_(timeout),
         communicator_(open(control)),
         watch_(communicator_, timeout) {}
+  // Of a part, which has its own between CPUs.
+  NcclGroup(std::unique_ptr<Group> control, Milliseconds timeout) : NcclGroup(*control, timeout) {
+    own_control_ = std::move(control);
+  }
   ~NcclGroup() override {
     if (watch_.failure().empty()) ncclCommDestroy(communicator_);
   }
@@ -182,6 +187,11 @@ class NcclGroup final : public Group {
     require_whole();
     control_.meet();
   }
+  std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
+    std::unique_ptr<Group> control = control_.part(ranks);
+    if (control->size() == 1) return control;
+    return std::make_unique<NcclGroup>(std::move(control), timeout_);
+  }
   void now(const std::string& activity) override { control_.now(activity); }
   void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
 
@@ -227,7 +237,9 @@ class NcclGroup final : public Group {
   }
 
   Group& control_;
+  std::unique_ptr<Group> own_control_;
   c10::cuda::CUDAStream stream_;
+  Milliseconds timeout_;
   ncclComm* communicator_;
   Watch watch_;
   std::deque<std::unique_ptr<Transfer>> sums_;  // that were begun, in order

@@ -1,0 +1,105 @@
+// Copies and their shares between ranks that are threads: sums over copies, and who is named where one is gone.
+#include "dist/copies.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <thread>
+
+namespace fathom::dist {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of ranks 0 to size - 1, each in a thread.
+void together(int64_t size, const std::function<void(Group&)>& what) {
+  const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(::bind(listening, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::listen(listening, SOMAXCONN), 0);
+  ASSERT_EQ(::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  std::vector<std::thread> ranks;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      launch::Processes processes;
+      processes.rank = processes.local_rank = rank;
+      processes.size = processes.local_size = size;
+      processes.port = ntohs(address.sin_port);
+      if (rank == 0) processes.listening_socket = listening;
+      what(*join(processes, std::chrono::seconds(20)));
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Copies, AreOfNeighbours) {
+  ledger::Ledger ledger;
+  const std::unique_ptr<Group> group = play(4, 6);
+  const Copies copies(*group, 2, ledger);
+  EXPECT_EQ(copies.sharers().size(), 2);
+  EXPECT_EQ(copies.sharers().rank(), 0);
+  std::vector<int64_t> contributors;
+  for (int64_t ranks = 0; ranks <= 6; ++ranks) contributors.push_back(copies.sharers_among(ranks));
+  EXPECT_THAT(contributors, ElementsAre(0, 0, 0, 0, 0, 1, 2));
+  const Copies one(*group, 6, ledger);
+  EXPECT_EQ(&one.sharers(), group.get());
+}
+
+// In the order of copies: to the first, large one each adds something below its last digit.
+TEST(Copies, AddUpInTheirOrder) {
+  together(6, [](Group& group) {
+    ledger::Ledger ledger;
+    Copies copies(group, 2, ledger);
+    const std::vector<double> of_copy = {16777216, 1, 1};
+    const auto copy = static_cast<size_t>(group.rank() / 2);
+    const at::Tensor first = at::full({5}, of_copy[copy]), second = at::full({1}, of_copy[2 - copy]);
+    copies.begin_sums({first, second}, true);
+    const at::Tensor third = at::full({3}, static_cast<double>(group.rank()));
+    copies.begin_sums({third}, true);
+    const at::Tensor waiting = at::ones({3});
+    copies.begin_sums({waiting}, false);
+    copies.end_sums();
+    EXPECT_TRUE(at::equal(waiting, at::ones({3})));
+    EXPECT_TRUE(at::equal(first, at::full({5}, 16777216.0)));
+    EXPECT_TRUE(at::equal(second, at::full({1}, 16777218.0)));
+    EXPECT_TRUE(at::equal(third, at::full({3}, group.rank() % 2 == 0 ? 6.0 : 9.0)));
+    EXPECT_THAT(copies.sharers().gather(static_cast<double>(group.rank())),
+                ElementsAre(group.rank() / 2 * 2, group.rank() / 2 * 2 + 1));
+    group.meet();
+  });
+}
+
+// Rank 3 is gone: 2 waits for it in its copy, 1 in the sum, and 0 for 1.
+TEST(Copies, NameWhoIsGoneOfAll) {
+  together(4, [](Group& group) {
+    ledger::Ledger ledger;
+    Copies copies(group, 2, ledger);
+    group.now("step 7");
+    group.meet();
+    if (group.rank() == 3) return;
+    try {
+      if (group.rank() == 1) {
+        copies.begin_sums({at::ones({3})}, true);
+        copies.end_sums();
+      }
+      copies.sharers().meet();
+      ADD_FAILURE() << group.rank() << " has not noticed";
+    } catch (const LostOthers& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 3 of 4 does not answer; it was last in step 7"),
+                                      Not(HasSubstr("rank 0")), Not(HasSubstr("rank 1")), Not(HasSubstr("rank 2"))));
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // rank 0 has the addresses
+  });
+}
+
+}  // namespace
+}  // namespace fathom::dist
