@@ -46,7 +46,6 @@ GradientBuckets::GradientBuckets(Group& group, const std::vector<at::Tensor>& pa
   for (const auto& bucket : buckets_) {
     int64_t numbers = 0;
     for (const at::Tensor& parameter : bucket->parameters) numbers += parameter.numel();
-    numbers = group.even_numbers(numbers);
     const auto options = bucket->parameters.front().options().requires_grad(false);
     bucket->sum.tensor = at::zeros({numbers}, options);
     bucket->sum.staging = at::empty({group.staging_numbers(numbers)}, options);

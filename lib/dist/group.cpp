@@ -7,7 +7,7 @@ namespace fathom::dist {
 
 // Where the other's share of this rank's piece comes to lie.
 at::Tensor Group::staged(const Sum& sum, int64_t other) const {
-  const int64_t numbers = sum.tensor.numel() / size_, place = other < rank_ ? other : other - 1;
+  const int64_t numbers = piece(sum.tensor, rank_).numel(), place = other < rank_ ? other : other - 1;
   return sum.staging.narrow(0, place * numbers, numbers);
 }
 
@@ -24,6 +24,7 @@ std::unique_ptr<Transfer> Group::begin_pieces(const Sum& sum) {
 // In the order of ranks, on the first share's place, which is its own or staged.
 void Group::add_up(const Sum& sum) const {
   at::Tensor own = piece(sum.tensor, rank_);
+  if (own.numel() == 0) return;
   at::Tensor total = rank_ == 0 ? own : staged(sum, 0);
   for (int64_t each = 1; each < size_; ++each) total.add_(each == rank_ ? own : staged(sum, each));
   if (rank_ != 0) own.copy_(total);

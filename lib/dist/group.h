@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -42,10 +43,9 @@ class Group {
   // A sum over ranks, in the order of ranks, in place: each rank adds up its piece. What it takes besides is `staging`,
   // as large as staging_numbers(tensor.numel()) says, of the tensor's type.
   struct Sum {
-    at::Tensor tensor, staging;  // [n], n a multiple of size(): even_numbers
+    at::Tensor tensor, staging;
   };
-  int64_t even_numbers(int64_t numbers) const { return round_up(numbers, size_); }
-  int64_t staging_numbers(int64_t numbers) const { return numbers / size_ * (size_ - 1); }
+  int64_t staging_numbers(int64_t numbers) const { return numbers == 0 ? 0 : (size_ - 1) * divide_up(numbers, size_); }
   // Begins to exchange: returns while that goes on.
   virtual void begin(Sum& sum) = 0;
   // Ends it. Between begin() and end() of one sum there may be begin() of others; they end in the order in which they
@@ -79,8 +79,10 @@ class Group {
 
  protected:
   Group(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
+  // Of a tensor, that which a rank adds up or has; the last ones may be smaller.
   at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {
-    return tensor.narrow(0, owner * (tensor.numel() / size_), tensor.numel() / size_);
+    const int64_t numbers = divide_up(tensor.numel(), size_), first = std::min(owner * numbers, tensor.numel());
+    return tensor.narrow(0, first, std::min(numbers, tensor.numel() - first));
   }
   // Every rank's share of this rank's piece comes to it.
   std::unique_ptr<Transfer> begin_pieces(const Sum& sum);

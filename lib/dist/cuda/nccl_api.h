@@ -24,6 +24,8 @@ int ncclGroupStart();
 int ncclGroupEnd();
 int ncclAllGather(const void* sent, void* received, size_t count, int type, ncclComm* communicator,
                   cudaStream_t stream);
+int ncclBroadcast(const void* sent, void* received, size_t count, int type, int root, ncclComm* communicator,
+                  cudaStream_t stream);
 int ncclSend(const void* sent, size_t count, int type, int peer, ncclComm* communicator, cudaStream_t stream);
 int ncclRecv(void* received, size_t count, int type, int peer, ncclComm* communicator, cudaStream_t stream);
 }

@@ -220,12 +220,23 @@ class NcclGroup final : public Group {
     return std::make_unique<NcclTransfer>(done);
   }
 
-  // In place, on the stream of exchanges.
+  // In place, on the stream of exchanges: as one gather where the pieces are equal.
   void gather_here(const at::Tensor& whole) {
-    const size_t bytes = whole.nbytes() / static_cast<size_t>(size());
-    auto* data = static_cast<char*>(whole.mutable_data_ptr());
-    check(ncclAllGather(data + bytes * static_cast<size_t>(rank()), data, bytes, ncclUint8, communicator_, stream_),
-          communicator_);
+    const at::Tensor own = piece(whole, rank());
+    if (whole.numel() % size() == 0) {
+      check(ncclAllGather(own.const_data_ptr(), whole.mutable_data_ptr(), own.nbytes(), ncclUint8, communicator_,
+                          stream_),
+            communicator_);
+      return;
+    }
+    check(ncclGroupStart(), communicator_);
+    for (int64_t owner = 0; owner < size(); ++owner) {
+      const at::Tensor theirs = piece(whole, owner);
+      check(ncclBroadcast(theirs.const_data_ptr(), theirs.mutable_data_ptr(), theirs.nbytes(), ncclUint8,
+                          static_cast<int>(owner), communicator_, stream_),
+            communicator_);
+    }
+    check(ncclGroupEnd(), communicator_);
   }
 
   // Others that do not answer are named by the group between CPUs, which waits for them.
