@@ -240,6 +240,7 @@ TEST(Load, NumbersAreDecimalAndInRange) {
   EXPECT_EQ(parse("learning_rate: 3.4e38\n").learning_rate, 3.4e38);
   EXPECT_THAT(problems("adam_epsilon: 1e-300\n"), HasSubstr("no number here but 0 is below 1.2e-38"));
   EXPECT_EQ(parse("adam_epsilon: 1.2e-38\n").adam_epsilon, 1.2e-38);
+  EXPECT_THAT(problems("adam_epsilon: 0\n"), HasSubstr("adam_epsilon: expected a number, above 0"));
   EXPECT_THAT(problems("lora_dropout: 1.0\nmethod: lora\n"), HasSubstr("at least 0 and below 1"));
   EXPECT_THAT(problems("num_train_epochs: 0\n"), HasSubstr("above 0"));
   EXPECT_EQ(parse("gradient_accumulation_steps: 100000\n").gradient_accumulation_steps, 100000);

@@ -93,7 +93,7 @@ RunConfig any_config() {
   run.weight_decay = *number(0, 1);
   run.adam_beta1 = *number(0, 0.999);
   run.adam_beta2 = *number(0, 0.999);
-  run.adam_epsilon = *number(0, 1e-6);
+  run.adam_epsilon = *number(1e-12, 1e-6);
   run.max_grad_norm = *number(0, 10);
   run.gradient_checkpointing = truth();
   run.seed = integer(0);
