@@ -173,10 +173,14 @@ void refuse_packing(const arch::Architecture& architecture, const config::RunCon
 
 void refuse_for_encoder(const arch::Architecture& architecture, const config::RunConfig& config) {
   const arch::Precision precision = arch::precision_of(architecture, config);
-  if (precision.computed == DType::kF16 || precision.stored == DType::kF16) {
-    throw UsageError("FP16: what T5's feed-forward parts make is larger than it holds",
-                     "set dtype: float32 or bfloat16, and bf16 instead of fp16");
-  }
+  if (precision.computed != DType::kF16 && precision.stored != DType::kF16) return;
+  const std::string stored = "dtype: bfloat16 or float32 in place of float16";
+  const bool stores = config.dtype == DType::kF16;
+  throw UsageError(
+      std::string(config.fp16 ? "fp16: true" : "dtype: float16") +
+          ", but T5's feed-forward parts make numbers above 65504, where FP16 ends; transformers keeps "
+          "each wo in FP32 and clamps the others, which is not done here",
+      !config.fp16 ? "set " + stored : "set bf16: true in place of fp16" + (stores ? ", and " + stored : ""));
 }
 
 }  // namespace

@@ -305,7 +305,9 @@ TEST_F(EncoderDecoder, RefusesWhatItCannotDo) {
   EXPECT_THAT(packed.errors, HasSubstr("packing: true, but an encoder and decoder"));
   const Outcome narrow = run("train run.yaml fp16=true");
   EXPECT_EQ(narrow.status, 2);
-  EXPECT_THAT(narrow.errors, HasSubstr("FP16"));
+  EXPECT_THAT(narrow.errors, AllOf(HasSubstr("fp16: true, but T5's"), HasSubstr("set bf16: true in place of fp16\n")));
+  EXPECT_THAT(run("train run.yaml method=lora fp16=true dtype=float16").errors,
+              HasSubstr("set bf16: true in place of fp16, and dtype: bfloat16 or float32 in place of float16"));
   write("text.jsonl", R"({"prompt": "translate: one", "completion": "two"})"
                       "\n");
   EXPECT_EQ(run("preview run.yaml train_file=text.jsonl").status, 0);
