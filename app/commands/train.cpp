@@ -126,12 +126,13 @@ class Recorder {
         scalars.emplace_back("train/loss_scale", *progress.loss_scale);
         scalars.emplace_back("train/skipped_steps", static_cast<double>(progress.skipped_steps));
       }
+      if (report.router_loss) scalars.emplace_back("train/router_loss", *report.router_loss);
       events().append(report.step, scalars);
     }
     metrics().append(report::StepMetrics{
         report.step, report.epoch, report.loss, report.learning_rate, report.gradient_norm, report.clipped_share,
         report.total_tokens, interval_.tokens_per_second(), interval_.seconds, report.seconds, report.live_bytes,
-        report.peak_bytes, progress.loss_scale, progress.skipped_steps});
+        report.peak_bytes, progress.loss_scale, progress.skipped_steps, report.router_loss});
     interval_ = {};
   }
 

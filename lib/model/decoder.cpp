@@ -88,11 +88,16 @@ at::Tensor Decoder::loss(const Inputs& inputs, ops::LossTargets targets, double 
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
   at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD, compute.weight(state_->head_VD), targets);
-  if (balance) loss = balance->complete(loss, router_share, targets.gradient_scale);
+  if (balance) {
+    loss = balance->complete(loss, router_share, targets.gradient_scale);
+    state_->router_loss = balance->value();
+  }
   state_->names.backward(loss, "loss");
   state_->after_unit(state_->last_unit(), loss);
   return loss;
 }
+
+at::Tensor Decoder::take_router_loss() { return std::move(state_->router_loss); }
 
 at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targets_BS, int64_t chunk_rows) {
   const HiddenStates last = hidden_states(inputs);

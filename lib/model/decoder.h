@@ -67,6 +67,8 @@ class Decoder {
   // and the backward pass finds the gradients of the head ready.
   // router_share: of what routers add to it (ops/balance.h), while training.
   at::Tensor loss(const Inputs& inputs, ops::LossTargets targets, double router_share = 1);
+  // What routers add in the pass of the last `loss`, before their share; undefined where they add nothing. Asked once.
+  at::Tensor take_router_loss();
   // What a loss over sequences is made of (ops/token_logprobs.h): for each position the log-probability of its target,
   // [B, S] in FP32, 0 where that is kIgnoredTarget. targets_BS: int64, already shifted. chunk_rows: of logits at a
   // time.

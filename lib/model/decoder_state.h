@@ -30,6 +30,7 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   std::vector<DecoderLayer> layers;
   std::optional<RelativeBias> encoder_bias, decoder_bias;  // where positions are relative
   at::Tensor anchor;
+  at::Tensor router_loss;  // of the last pass that made a loss
   std::map<at::ScalarType, footprint::AttentionKernel> kernels;
 
   bool draws() const {

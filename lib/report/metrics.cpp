@@ -71,6 +71,7 @@ void MetricsFile::append(const StepMetrics& metrics) {
     line["loss_scale"] = *metrics.loss_scale;
     line["skipped_steps"] = metrics.skipped_steps;
   }
+  if (metrics.router_loss) line["router_loss"] = *metrics.router_loss;
   append_line(line.dump());
 }
 

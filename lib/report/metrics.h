@@ -26,6 +26,8 @@ struct StepMetrics {
   // Of FP16, else not written: the loss scale after the step, and the steps of the run that were skipped.
   std::optional<double> loss_scale = std::nullopt;
   int64_t skipped_steps = 0;
+  // Where routers add to the loss, else not written: their part of it.
+  std::optional<double> router_loss = std::nullopt;
 };
 
 // Steps done since the last logged one.

@@ -59,7 +59,7 @@ class Loop {
   void save();
   void take_best();
   void require_settled() const;
-  double window_mean() const;
+  double window_mean(double sum) const;
   int64_t saves_to_come() const;
   int signal() const;
   std::function<bool()> stops_within() const;
@@ -110,15 +110,16 @@ void Loop::count_in_window(const StepResult& step) {
   counters_.window_steps += 1;
   if (!std::isfinite(step.loss)) return;  // of a step that was skipped
   counters_.window_loss += step.loss * static_cast<double>(step.target_count);
+  counters_.window_router_loss += step.router_loss * static_cast<double>(step.target_count);
   counters_.window_targets += step.target_count;
   const bool clipped = !step.skipped && config_.max_grad_norm > 0 && step.gradient_norm > config_.max_grad_norm;
   counters_.window_clipped += clipped ? 1 : 0;
 }
 
 // Not a number where every step of the window was skipped.
-double Loop::window_mean() const {
+double Loop::window_mean(double sum) const {
   if (counters_.window_targets == 0) return std::numeric_limits<double>::quiet_NaN();
-  return counters_.window_loss / static_cast<double>(counters_.window_targets);
+  return sum / static_cast<double>(counters_.window_targets);
 }
 
 void Loop::take_step() {
@@ -149,13 +150,16 @@ void Loop::take_step() {
   const bool last = counters_.step == order_.total_steps();
   const bool logged = last || counters_.step % config_.logging_steps == 0;
   if (observer_.on_step) {
-    observer_.on_step({counters_.step, order_.total_steps(), epoch(), window_mean(), rate, step.gradient_norm,
+    std::optional<double> router_loss;
+    if (inputs_.architecture.router_aux_loss_coef > 0) router_loss = window_mean(counters_.window_router_loss);
+    observer_.on_step({counters_.step, order_.total_steps(), epoch(), window_mean(counters_.window_loss), router_loss,
+                       rate, step.gradient_norm,
                        static_cast<double>(counters_.window_clipped) / static_cast<double>(counters_.window_steps),
                        trainer_.loss_scale(), step.token_count, counters_.tokens, seconds_since(start),
                        trainer_.placement().ledger->live_bytes(), counters_.peak_bytes, logged});
   }
   if (!logged) return;
-  counters_.window_loss = 0;
+  counters_.window_loss = counters_.window_router_loss = 0;
   counters_.window_targets = counters_.window_steps = counters_.window_clipped = 0;
 }
 

@@ -21,8 +21,9 @@ namespace fathom::train {
 struct StepReport {
   int64_t step = 0;  // optimizer steps done, this one included
   int64_t total_steps = 0;
-  double epoch = 0;  // passes over the data so far
-  double loss = 0;   // mean over the target tokens since the last logged step
+  double epoch = 0;                   // passes over the data so far
+  double loss = 0;                    // mean over the target tokens since the last logged step
+  std::optional<double> router_loss;  // likewise, the part that routers add to it, where they do
   double learning_rate = 0;
   double gradient_norm = 0;
   double clipped_share = 0;  // of the steps since the last logged one, those whose norm was above max_grad_norm

@@ -53,6 +53,9 @@ Counters counters_of(const Json& state) {
   counters.tokens = count_at(state, "tokens");
   counters.peak_bytes = count_or_zero(state, "peak_bytes");
   counters.window_loss = number_at(state, "window_loss");
+  if (!member(state, "window_router_loss").is_null()) {
+    counters.window_router_loss = number_at(state, "window_router_loss");
+  }
   counters.window_targets = count_at(state, "window_targets");
   counters.window_steps = count_at(state, "window_steps");
   counters.window_clipped = count_at(state, "window_clipped");
@@ -114,6 +117,7 @@ Json to_json(const RunState& state) {
           {"tokens", state.counters.tokens},
           {"peak_bytes", state.counters.peak_bytes},
           {"window_loss", state.counters.window_loss},
+          {"window_router_loss", state.counters.window_router_loss},
           {"window_targets", state.counters.window_targets},
           {"window_steps", state.counters.window_steps},
           {"window_clipped", state.counters.window_clipped},

@@ -18,9 +18,10 @@ namespace fathom::train {
 // The counters of a run beyond its tensors.
 struct Counters {
   int64_t step = 0;
-  int64_t tokens = 0;      // of the run so far
-  int64_t peak_bytes = 0;  // likewise, the largest live bytes
-  double window_loss = 0;  // sum over the target tokens since the last logged step
+  int64_t tokens = 0;             // of the run so far
+  int64_t peak_bytes = 0;         // likewise, the largest live bytes
+  double window_loss = 0;         // sum over the target tokens since the last logged step
+  double window_router_loss = 0;  // likewise, of what routers add
   int64_t window_targets = 0;
   int64_t window_steps = 0, window_clipped = 0;  // steps since the last logged one, and those that were clipped
 };

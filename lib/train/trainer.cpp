@@ -25,6 +25,7 @@
 #include "optim/gradient_norm.h"
 #include "plan/shares.h"
 #include "schedule/inputs.h"
+#include "train/loss_sum.h"
 
 namespace fathom::train {
 model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
@@ -289,18 +290,6 @@ void Trainer::count_for_all(StepResult& result, int64_t& micro_batches) const {
   for (size_t i = 0; i < numbers.size(); ++i) *counts[i] = static_cast<int64_t>(numbers[i]);
 }
 
-// own: of each micro-batch of this process. In FP32 and in the order of one process, which takes the first of each
-// rank, then the second. (Where the other ranks are only played, micro_batches are this one's.)
-double Trainer::loss_of_all(const std::vector<double>& own, int64_t micro_batches) const {
-  const auto processes = static_cast<size_t>(placement_.processes());
-  const size_t rounds = std::max((static_cast<size_t>(micro_batches) + processes - 1) / processes, own.size());
-  std::vector<double> of_all(rounds * processes);
-  for (size_t i = 0; i < own.size(); ++i) of_all[i * processes + static_cast<size_t>(placement_.rank())] = own[i];
-  placement_.group->sum(of_all);
-  return std::accumulate(of_all.begin(), of_all.end(), 0.0F,
-                         [](float sum, double loss) { return sum + static_cast<float>(loss); });
-}
-
 // Adapts the loss scale. Where that cannot help, what is not finite ends the run.
 bool Trainer::may_update(const StepResult& result) {
   const bool finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
@@ -325,9 +314,8 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     return Round{std::clamp<int64_t>(left, 0, placement_.processes()), left <= placement_.processes()};
   };
   model().set_training(true);
-  // One running sum, so that every micro-batch after the first finds the memory as the one before it did.
-  at::Tensor loss_sum;
-  std::vector<double> losses(micro_batches.size());
+  const double router_share = 1 / static_cast<double>(micro_batches_of_all);
+  LossSum losses(placement_.group), of_routers(placement_.group);
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
   if (micro_batches.empty() && buckets_) buckets_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {
@@ -335,11 +323,11 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     if (i + 1 < micro_batches.size()) next = evaluator_->put(micro_batches[i + 1]);
     if (buckets_ && i + 1 == micro_batches.size()) buckets_->expect_last();
     placement_.ledger->repeat(data::shape_hash(micro_batches[i]), [&] {
-      const at::Tensor loss =
-          accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)),
-                     1 / static_cast<double>(micro_batches_of_all), round_of(static_cast<int64_t>(i)));
-      if (!is_alone()) losses[i] = loss.item<double>();
-      loss_sum = loss_sum.defined() ? loss_sum.add_(loss) : loss;
+      losses.add(accumulate(batch, static_cast<double>(std::max<int64_t>(1, result.target_count)), router_share,
+                            round_of(static_cast<int64_t>(i))));
+      if (const at::Tensor of_router = model().take_router_loss(); of_router.defined()) {
+        of_routers.add(of_router, router_share);
+      }
     });
   }
   if (buckets_) buckets_->finish();
@@ -349,8 +337,8 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     placement_.ledger->end_phase();
   }
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
-  result.loss = is_alone() ? loss_sum.item<double>() : loss_of_all(losses, micro_batches_of_all);
-  loss_sum.reset();
+  result.loss = losses.take_total(micro_batches_of_all);
+  if (model().architecture().router_aux_loss_coef > 0) result.router_loss = of_routers.take_total(micro_batches_of_all);
   update(learning_rate, before_update, result);
   placement_.ledger->end_phase();
   result.memory = label(placement_);

@@ -35,7 +35,8 @@ struct Placement {
 };
 
 struct StepResult {
-  double loss = 0;           // mean over the step's target tokens
+  double loss = 0;           // mean over the step's target tokens, with router_loss
+  double router_loss = 0;    // mean of what routers add in each micro-batch
   double gradient_norm = 0;  // before clipping
   bool skipped = false;      // gradients overflowed: nothing was updated, and the loss scale is halved
   int64_t target_count = 0;
@@ -151,7 +152,6 @@ class Trainer {
  private:
   bool is_alone() const { return placement_.group == nullptr; }
   void count_for_all(StepResult& result, int64_t& micro_batches) const;
-  double loss_of_all(const std::vector<double>& own, int64_t micro_batches) const;
   using Round = dist::ShardedParameters::Round;
   at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round);
   void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);

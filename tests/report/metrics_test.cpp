@@ -72,6 +72,15 @@ TEST_F(MetricsTest, WritesTheFieldsInOrder) {
   EXPECT_EQ(metrics.bytes(), static_cast<int64_t>(fs::file_size(file_)));
 }
 
+TEST_F(MetricsTest, WritesWhatRoutersAddWhereTheyDo) {
+  MetricsFile metrics(file_);
+  StepMetrics step = at_step(1);
+  step.router_loss = 0.25;
+  metrics.append(step);
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_THAT(lines().front(), ::testing::EndsWith(",\"router_loss\":0.25}"));
+}
+
 TEST(Interval, IsTokensOverTheTimeOfAllItsSteps) {
   Interval interval;
   EXPECT_EQ(interval.tokens_per_second(), 0);

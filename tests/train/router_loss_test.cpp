@@ -57,6 +57,15 @@ TEST(RouterLoss, of_a_step_is_the_mean_of_its_micro_batches) {
   EXPECT_NEAR(loss_of(0.5, {batch, batch, batch}), loss_of(0.5, {batch}), 1e-5);
 }
 
+TEST(RouterLoss, is_told_beside_the_loss_that_has_it) {
+  const data::Dataset dataset = random_dataset({9, 17, 12}, 101, 3);
+  const std::vector<data::Batch> batches = {data::make_batch(dataset, {0, 1}, 0), data::make_batch(dataset, {2}, 0)};
+  const StepResult without = trainer_with(0)->step(batches, 1e-3), with = trainer_with(0.5)->step(batches, 1e-3);
+  EXPECT_EQ(without.router_loss, 0);
+  EXPECT_GT(with.router_loss, 0);
+  EXPECT_NEAR(with.router_loss, with.loss - without.loss, 1e-5);
+}
+
 TEST(RouterLoss, is_no_part_of_an_evaluation) {
   const data::Dataset dataset = random_dataset({9, 17}, 101, 3);
   const std::vector<data::Batch> batches = {data::make_batch(dataset, {0, 1}, 0)};

@@ -83,7 +83,7 @@ TEST_F(RunStateTest, AnythingElseIsRefusedByItsKey) {
 TEST_F(RunStateTest, OfEarlierVersionsIsTaken) {
   Json state = saved();
   for (const char* key : {"base", "validation", "date", "peak_bytes", "best_folder", "first_evaluation_step",
-                          "evaluation_due", "loss_scale", "observer"}) {
+                          "evaluation_due", "loss_scale", "observer", "window_router_loss"}) {
     state.erase(key);
   }
   EXPECT_EQ(refusal(state), "");

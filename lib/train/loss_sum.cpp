@@ -1,0 +1,37 @@
+// Sums in FP32, in the order of one process: the first micro-batch of each rank, then the second.
+#include "train/loss_sum.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/rounding.h"
+
+namespace fathom::train {
+
+void LossSum::add(const at::Tensor& loss, double share) {
+  if (group_ != nullptr) each_.push_back(share * loss.item<double>());
+  if (sum_.defined()) {
+    sum_.add_(loss, share);
+  } else {
+    sum_ = share == 1 ? loss : loss * share;
+  }
+}
+
+double LossSum::take_total(int64_t micro_batches) {
+  const at::Tensor sum = std::exchange(sum_, at::Tensor());
+  if (group_ == nullptr) return sum.defined() ? sum.item<double>() : 0;
+  // Where the other ranks are only played, micro_batches are this one's.
+  const int64_t rounds = std::max(divide_up(micro_batches, group_->size()), std::ssize(each_));
+  std::vector<double> of_all(static_cast<size_t>(rounds * group_->size()));
+  for (size_t i = 0; i < each_.size(); ++i) {
+    of_all[i * static_cast<size_t>(group_->size()) + static_cast<size_t>(group_->rank())] = each_[i];
+  }
+  group_->sum(of_all);
+  return std::accumulate(of_all.begin(), of_all.end(), 0.0F,
+                         [](float sum, double loss) { return sum + static_cast<float>(loss); });
+}
+
+}  // namespace fathom::train
