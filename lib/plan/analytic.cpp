@@ -85,9 +85,8 @@ class Walk {
     instant({"start", ""}, {});
     for (const std::vector<BatchOperators>& step : steps_) {
       for (size_t i = 0; i < step.size(); ++i) {
-        const size_t shares = made_.size();
+        adds_to_shares_ = i > 0;
         micro_batch(step[i], /*later=*/(i > 0 || gradients_stand_) && shares_.empty());
-        if (i > 0 && !shares_.empty()) release(made_, shares);  // they are there
       }
       instant({"optimizer step", ""}, {});
       for (const Tensors& moment : updates_) instant({"optimizer step", ""}, {&moment});
@@ -113,7 +112,7 @@ class Walk {
     release(reduced_, 0);
     hold(reduced_, shares_[static_cast<size_t>(unit)].reduced, 0);
     if (unit + 1 < std::ssize(shares_)) hold(reduced_, shares_[static_cast<size_t>(unit + 1)].summed, 0);
-    hold(made_, shares_[static_cast<size_t>(unit)].gradient, 0);
+    if (!adds_to_shares_) hold(made_, shares_[static_cast<size_t>(unit)].gradient, 0);
   }
   std::vector<Alive>& gradients() { return shares_.empty() ? made_ : of_unit_; }
   std::vector<Alive>& of_head() { return first_stays_ && !shares_.empty() ? graph_ : gradients(); }
@@ -360,8 +359,9 @@ class Walk {
 
   std::vector<Alive> kept_, made_;                   // for backward passes, the latest last; gradients
   std::vector<Alive> gathered_, of_unit_, reduced_;  // units that are there; gradients of one, and of one on its way
-  std::vector<Alive> graph_;   // for the whole backward pass, of a batch or of a layer that runs again
-  std::vector<size_t> begun_;  // where in kept_ what each operator keeps begins
+  std::vector<Alive> graph_;     // for the whole backward pass, of a batch or of a layer that runs again
+  std::vector<size_t> begun_;    // where in kept_ what each operator keeps begins
+  bool adds_to_shares_ = false;  // of gradients, which a micro-batch before has made
   memory::ComponentBytes now_;
   Analytic analytic_;
   int64_t instants_ = 0, peak_ = 0, sought_ = -1;
