@@ -9,6 +9,7 @@
 #include "app/planning.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "config/checks.h"
 #include "report/advice_table.h"
 
 namespace fathom::app {
@@ -101,6 +102,9 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
     if (gpus > 1 && planner.has_data() && planner.inputs().train.size() < gpus * rows) break;
     config::RunConfig run = gpus == 1 ? plan::with_whole_models(question.run) : question.run;
     run.num_processes = gpus;
+    config::Problems copies("");
+    config::check_copies(run, {}, copies);
+    if (!copies.empty()) continue;  // of a strategy that stays
     found.push_back({gpus, search(planner, run, keep).best});
   }
   const report::AdviceSubject subject = subject_of(planner, question);

@@ -18,6 +18,7 @@
 #include "app/session.h"
 #include "app/step_profile.h"
 #include "app/step_times.h"
+#include "app/together.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -276,6 +277,7 @@ int train(const Train& invocation, const Session& session) {
   const schedule::RunInputs inputs = train::open_inputs(config);
   const auto resume = invocation.own_accumulation ? train::find_resume(config, inputs, session.phantom)
                                                   : train::find_resume_of_any_number(config, inputs, session.phantom);
+  if (group != nullptr) require_same_run(*group, config, inputs, resume);
   if (resume) log_info("resuming from " + resume->folder().string());
   const int64_t resident_before = resident_bytes();
   const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
@@ -348,17 +350,6 @@ int train(const Train& invocation, const Session& session) {
   return 1;
 }
 
-// Refuses processes of which some have a GPU and others not.
-void require_alike(dist::Group& group, const Session& session) {
-  const std::string device = session.placement.cuda != nullptr ? "a GPU" : "no GPU";
-  const std::vector<std::string> devices = group.gather(device);
-  for (size_t rank = 0; rank < devices.size(); ++rank) {
-    if (devices[rank] == devices.front()) continue;
-    throw UsageError("rank 0 has " + devices.front() + ", and rank " + std::to_string(rank) + " has " + devices[rank],
-                     "start one process for each GPU, or set device: cpu");
-  }
-}
-
 // One of several processes: its others hear why it ends, and nothing waits for them then.
 int train_together(const Train& invocation, Session session) {
   const config::RunConfig& config = invocation.config;
@@ -366,7 +357,7 @@ int train_together(const Train& invocation, Session session) {
   const std::chrono::milliseconds timeout = std::chrono::seconds(config.ddp_timeout);
   session.group = dist::join(*invocation.processes, timeout);
   try {
-    require_alike(*session.group, session);
+    require_same_devices(session);
     session.placement.group = session.group.get();
     if (session.placement.cuda != nullptr) exchange_over_nccl(session, timeout);
     const int status = train(invocation, session);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/keys.h"
+#include "config/shards.h"
 #include "config/names.h"
 
 namespace fathom::config {
@@ -37,9 +38,6 @@ constexpr auto kSavesBySteps = [](const RunConfig& run) { return run.save_strate
 constexpr auto kSaves = [](const RunConfig& run) {
   return run.save_strategy != Cadence::kNo || run.load_best_model_at_end;
 };
-
-// Between elements, or between the blocks of moments in 8 bits.
-constexpr bool can_be_divided(const OptimizerRow& row) { return row.by_elements || row.is_adamw; }
 
 // "optim: adamw, adamw_8bit or adamw_bf16", where the trait is so.
 template <typename Trait>

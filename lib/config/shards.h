@@ -1,9 +1,13 @@
 // How the processes of a run divide a model: in how many shares one copy of it lies, and how many copies there are.
 #pragma once
 
+#include "config/optimizers.h"
 #include "config/run_config.h"
 
 namespace fathom::config {
+
+// Whether processes may divide what it updates: between elements, or between the blocks of moments in 8 bits.
+constexpr bool can_be_divided(const OptimizerRow& row) { return row.by_elements || row.is_adamw; }
 
 // Processes that hold one copy of the model together: 1 where each has all of it.
 inline int64_t shard_size(const RunConfig& run) {

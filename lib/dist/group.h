@@ -72,6 +72,10 @@ class Group {
   // are told of ranks of the whole. It ends before this one.
   virtual std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) = 0;
 
+  // Throws LostOthers where an exchange between devices has failed that one there has waited for: before anything is
+  // made of its numbers.
+  virtual void check() {}
+
   // What this rank does from now on, "step 12", for the messages of others.
   virtual void now(const std::string& activity) = 0;
   // Tells the others why this rank ends, before it does.

@@ -2,6 +2,8 @@
 #include "launch/processes.h"
 
 #include <charconv>
+#include <cstdlib>
+#include <sstream>
 #include <string_view>
 
 #include "base/error.h"
@@ -82,6 +84,34 @@ void find_store(const Variables& variables, const Launcher& launcher, Processes&
   }
 }
 
+// "4(x2),3": two nodes of four, one of three. 0 where the node is none of them.
+int64_t tasks_of_node(const std::string& list, int64_t node) {
+  std::istringstream groups(list);
+  for (std::string group; std::getline(groups, group, ',');) {
+    const size_t times = group.find("(x");
+    const int64_t nodes = times == std::string::npos ? 1 : std::strtoll(group.c_str() + times + 2, nullptr, 10);
+    if (node < nodes) return std::strtoll(group.c_str(), nullptr, 10);
+    node -= nodes;
+  }
+  return 0;
+}
+
+// Of a step of Slurm, on this node.
+int64_t tasks_here(const Variables& variables, const Launcher& launcher, int64_t size) {
+  constexpr const char* kTasks = "SLURM_STEP_TASKS_PER_NODE";
+  const auto tasks = variables.text(kTasks);
+  const auto node = variables.number("SLURM_NODEID", 0, kMostProcesses);
+  if (tasks && node) {
+    const int64_t here = tasks_of_node(*tasks, *node);
+    if (here >= 1 && here <= size) return here;
+    throw UsageError(std::string(kTasks) + " is '" + *tasks + "', which says nothing of node " + std::to_string(*node),
+                     "start fathom by srun");
+  }
+  const std::string hosts = variables.text("SLURM_STEP_NODELIST").value_or("");
+  if (hosts.find_first_of(",[") != std::string::npos) throw_missing(launcher.name, launcher.size, kTasks);
+  return size;
+}
+
 }  // namespace
 
 std::string first_host(const std::string& list) {
@@ -105,8 +135,14 @@ std::optional<Processes> processes_of(const Environment& environment) {
     processes.launcher = launcher.name;
     processes.rank = *rank;
     processes.size = *size;
-    processes.local_rank = variables.number(launcher.local_rank, 0, *size - 1).value_or(*rank);
     processes.local_size = variables.number(launcher.local_size, 1, *size).value_or(*size);
+    if (processes.launcher == "Slurm") processes.local_size = tasks_here(variables, launcher, *size);
+    processes.local_rank = variables.number(launcher.local_rank, 0, *size - 1).value_or(*rank % processes.local_size);
+    if (processes.local_rank >= processes.local_size) {
+      throw UsageError(std::string(launcher.local_rank) + " is " + std::to_string(processes.local_rank) + ", of " +
+                           std::to_string(processes.local_size) + " processes on this machine",
+                       "start fathom by a launcher that sets both");
+    }
     find_store(variables, launcher, processes);
     processes.agent_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
     processes.generation = variables.text("SLURM_RESTART_COUNT").value_or("0");

@@ -131,6 +131,10 @@ at::Tensor bmm_on_meta(const at::Tensor& x, const at::Tensor& y) {
   return at::_ops::bmm::redispatch(c10::DispatchKeySet{c10::DispatchKey::Meta}, x, y);
 }
 
+at::Tensor& bmm_out_on_meta(const at::Tensor& x, const at::Tensor& y, at::Tensor& out) {
+  return at::_ops::bmm_out::redispatch(c10::DispatchKeySet{c10::DispatchKey::Meta}, x, y, out);
+}
+
 bool is_widened_sum(const at::Tensor& sum, const at::Tensor& x, const at::Tensor& y) {
   return are_factors(x, y) && sum.scalar_type() == x.scalar_type() && is_widened(x, y);
 }
@@ -199,6 +203,7 @@ TORCH_LIBRARY_IMPL(fathom, CUDA, library) { register_elsewhere<c10::DispatchKey:
 TORCH_LIBRARY_IMPL(fathom, Meta, library) {
   register_elsewhere<c10::DispatchKey::Meta>(library);
   library.impl("bmm", bmm_on_meta);
+  library.impl("bmm.out", bmm_out_on_meta);
 }
 
 TORCH_LIBRARY_IMPL(fathom, Autograd, library) {

@@ -49,7 +49,12 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::funct
   const bool by_kernel = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
     return ops::has_kernel(gradient) && gradient.is_contiguous();
   });
-  if (!by_kernel) return at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
+  if (!by_kernel) {
+    const at::Tensor total = at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
+    if (!of_all) return total;
+    const double own = total.item<double>();
+    return total.fill_(std::sqrt(of_all(own * own)));
+  }
   const at::TensorOptions options = gradients.empty() ? at::TensorOptions() : gradients.front().options();
   at::Tensor total = at::empty({}, options.dtype(at::kFloat));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));

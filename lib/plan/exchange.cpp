@@ -75,7 +75,7 @@ schedule::Schedule schedule_from_json(const Json& value) {
   schedule.events = value.at("events").get<std::vector<int32_t>>();
   schedule.all_events = value.at("all_events").get<bool>();
   schedule.all_shapes = value.at("all_shapes").get<bool>();
-  schedule.rank = value.at("rank").get<int64_t>();
+  schedule.rank = value.value("rank", int64_t{0});
   for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
   for (const int32_t event : schedule.events) {
     check_index(event, schedule::Schedule::kEvaluation, schedule.steps.size());

@@ -43,6 +43,7 @@ struct Workload {
   std::vector<schedule::BatchShape> evaluations;  // likewise for evaluation; empty: none
   // Of one slot of the ring of batches: rows x length of the largest batch of all, and of the largest source.
   int64_t capacity_tokens = 0, capacity_source_tokens = 0;
+  int64_t shares = 1;                 // of processes that share the model, of which the plan is of one
   int64_t parameters = 0;             // elements of all weights, adapters included
   int64_t trained_parameters = 0;     // of those, the ones with a gradient
   std::optional<quant::Scheme> base;  // how the frozen projections are stored; unset: as dtype says

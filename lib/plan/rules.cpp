@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/bytes.h"
+#include "base/rounding.h"
 
 namespace fathom::plan {
 namespace {
@@ -68,10 +69,11 @@ class Comparer {
  public:
   explicit Comparer(const Comparison& comparison)
       : workload_(comparison.plan.workload),
+        parameters_(divide_up(workload_.parameters, workload_.shares)),
         memory_(comparison.measured ? comparison.measured->memory : comparison.plan.dry_run),
         weights_(memory_.at_peak[Component::kWeights]),
         lora_(workload_.trained_parameters < workload_.parameters),
-        known_(memory_.peak > 0 && workload_.parameters > 0),
+        known_(memory_.peak > 0 && parameters_ > 0),
         in_16_bits_(known_ && each(weights_) < 3) {}
 
   void add_loading(const Rule& rule) {
@@ -112,13 +114,11 @@ class Comparer {
   // Two bytes a trained parameter and a little, where FP32 moments have eight.
   bool has_8_bit_states() const {
     const double states = static_cast<double>(memory_.at_peak[Component::kOptimizerStates]);
-    const auto trained = static_cast<double>(workload_.trained_parameters);
+    const double trained = static_cast<double>(workload_.trained_parameters) / static_cast<double>(workload_.shares);
     return states > 1.9 * trained && states < 2.5 * trained;
   }
-  int64_t bytes_of(const Rule& rule) const {
-    return checked_multiply(workload_.parameters, rule.quarters, rule.name) / 4;
-  }
-  double each(int64_t bytes) const { return static_cast<double>(bytes) / static_cast<double>(workload_.parameters); }
+  int64_t bytes_of(const Rule& rule) const { return checked_multiply(parameters_, rule.quarters, rule.name) / 4; }
+  double each(int64_t bytes) const { return static_cast<double>(bytes) / static_cast<double>(parameters_); }
 
   // What this run takes, in the rules' own unit.
   std::string here() const {
@@ -128,12 +128,14 @@ class Comparer {
     std::string text = decimal(each(memory_.peak)) + " bytes a parameter at the peak, " + decimal(each(standing)) +
                        " of them weights, gradients and moments";
     if (lora_) {
-      text += " (only " + decimal(100 * each(workload_.trained_parameters)) + " % of the parameters are trained)";
+      text += " (only " + decimal(100 * each(workload_.trained_parameters / workload_.shares)) +
+              " % of the parameters are trained)";
     }
     return text + ", the rest goes with the batch";
   }
 
   const Workload& workload_;
+  const int64_t parameters_;  // of one share
   const memory::Memory& memory_;
   const int64_t weights_;
   const bool lora_, known_, in_16_bits_;

@@ -11,7 +11,7 @@ namespace fathom::plan {
 
 struct RuleOfThumb {
   std::string name;   // "training takes 16 bytes per parameter"
-  int64_t bytes = 0;  // what the rule says of this model
+  int64_t bytes = 0;  // what the rule says of this model, or of one share of it
   // (rule - figure) / figure; the figure is measured where there is a measurement, else dry run. 0 without a figure.
   double relative_error = 0;
   std::string against;  // the figure: "weights" or "peak"

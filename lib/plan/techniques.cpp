@@ -8,6 +8,7 @@
 #include "config/checks.h"
 #include "config/devices.h"
 #include "config/keys.h"
+#include "config/shards.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {
@@ -106,7 +107,7 @@ void add_strategies(std::vector<Technique>& rows, const RunConfig& run, int64_t 
   const auto add = [&](const char* name, const char* note, bool reshards, int64_t copies) {
     rows.push_back({"strategy", name, note, [=](const RunConfig& whole) -> std::optional<RunConfig> {
                       std::optional<RunConfig> shared = with_shares(whole, processes);
-                      if (!shared || shared->master_weights != whole.master_weights) return std::nullopt;
+                      if (!shared) return std::nullopt;
                       shared->reshard_after_forward = reshards;
                       shared->dp_replicate_size = copies;
                       return shared;
@@ -183,11 +184,10 @@ RunConfig with_whole_models(RunConfig run) {
 }
 
 std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
-  if (!config::row_of(run.optim).by_elements) return std::nullopt;
+  if (!config::can_be_divided(config::row_of(run.optim))) return std::nullopt;
   run = with_whole_models(std::move(run));
   run.num_processes = processes;
   run.strategy = config::Strategy::kFsdp;
-  if (run.master_weights == config::MasterWeights::kStochastic) run.master_weights = config::MasterWeights::kFp32;
   return run;
 }
 

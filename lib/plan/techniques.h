@@ -42,8 +42,7 @@ std::vector<Technique> techniques(const config::RunConfig& run, const arch::Arch
 
 // The run with the whole model in each of its processes.
 config::RunConfig with_whole_models(config::RunConfig run);
-// The run in so many processes that share its model, where that can be: its optimizer updates elements by themselves.
-// Masters that are rounded stochastically become FP32.
+// The run in so many processes that share its model, where that can be: its optimizer's states can be divided.
 std::optional<config::RunConfig> with_shares(config::RunConfig run, int64_t processes);
 
 // The settings that make `from` into `to`, as the command line takes them: {"method=lora", "bf16=true"}. Keys that mean

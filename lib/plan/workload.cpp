@@ -7,6 +7,7 @@
 #include "arch/parameter_table.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
+#include "config/shards.h"
 #include "plan/analytic.h"
 #include "schedule/inputs.h"
 
@@ -34,6 +35,7 @@ Workload make_workload(const config::RunConfig& config, const arch::Architecture
   };
   for (const schedule::StepShape& step : workload.steps) std::for_each(step.begin(), step.end(), widen);
   std::for_each(workload.evaluations.begin(), workload.evaluations.end(), widen);
+  workload.shares = config::shard_size(config);
   workload.parameters = parameters.count();
   workload.trained_parameters = parameters.trained_count();
   workload.base = arch::base_scheme(architecture, config);

@@ -81,7 +81,9 @@ std::string format_derivation(const plan::Analytic& analytic) {
 }
 
 std::string format_rules(const plan::Comparison& comparison, bool all) {
-  Table table({{.title = "rule of thumb", .align = Align::kLeft, .folds = true},
+  const int64_t shares = comparison.plan.workload.shares;
+  const std::string of_a_share = shares > 1 ? ", of one of " + std::to_string(shares) + " shares" : "";
+  Table table({{.title = "rule of thumb" + of_a_share, .align = Align::kLeft, .folds = true},
                {"it says"},
                {.title = "", .gives_way = 1},
                {"held against", Align::kLeft},

@@ -12,12 +12,9 @@
 namespace fathom::train {
 
 void LossSum::add(const at::Tensor& loss, double share) {
-  if (group_ != nullptr) each_.push_back(share * loss.item<double>());
-  if (sum_.defined()) {
-    sum_.add_(loss, share);
-  } else {
-    sum_ = share == 1 ? loss : loss * share;
-  }
+  const at::Tensor part = share == 1 ? loss : loss * share;
+  if (group_ != nullptr) each_.push_back(part.item<double>());
+  sum_ = sum_.defined() ? sum_.add_(part) : part;
 }
 
 double LossSum::take_total(int64_t micro_batches) {

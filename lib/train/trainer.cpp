@@ -270,6 +270,7 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
   const optim::GradientNorm gradient_norm = optim::gradient_norm(
       gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt, of_all);
   result.gradient_norm = gradient_norm.total.item<double>();
+  if (!is_alone()) placement_.group->check();
   result.skipped = !may_update(result);
   if (!result.skipped) {
     if (before_update) before_update();
@@ -374,12 +375,12 @@ void Trainer::require_finite_weights(const std::string& when) const {
 void Trainer::fail_not_finite(double loss) const {
   require_finite_weights();
   const std::string remedy = remedy_for_not_finite();
-  if (!std::isfinite(loss)) throw Error("the loss is not finite although all weights are", remedy);
+  if (!std::isfinite(loss)) throw Error("the loss is not finite although all weights here are", remedy);
   for (const model::Parameter& parameter : trained_) {
     if (!is_finite(parameter.tensor.grad()))
       throw Error("the gradient of " + parameter.name + " is not finite", remedy);
   }
-  throw Error("the gradient norm is not finite although all gradients are", remedy);
+  throw Error("the gradient norm is not finite although all gradients here are", remedy);
 }
 
 }  // namespace fathom::train

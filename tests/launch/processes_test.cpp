@@ -52,14 +52,34 @@ TEST(Processes, Slurm) {
                                {"SLURM_STEP_NUM_TASKS", "4"},
                                {"SLURM_LOCALID", "1"},
                                {"SLURM_JOB_ID", "123456"},
-                               {"SLURM_STEP_NODELIST", "gpu[08-09]"}});
-  EXPECT_EQ(told, (Processes{"Slurm", 3, 4, 1, 4, "gpu08", 20000 + 123456 % 20000, false, "0", -1}));
+                               {"SLURM_STEP_NODELIST", "gpu[08-09]"},
+                               {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                               {"SLURM_NODEID", "1"}});
+  EXPECT_EQ(told, (Processes{"Slurm", 3, 4, 1, 2, "gpu08", 20000 + 123456 % 20000, false, "0", -1}));
+}
+
+TEST(Processes, OfSlurmAreCountedNodeByNode) {
+  std::map<std::string, std::string> variables = {{"SLURM_PROCID", "10"},
+                                                  {"SLURM_STEP_NUM_TASKS", "11"},
+                                                  {"SLURM_LOCALID", "2"},
+                                                  {"SLURM_STEP_NODELIST", "gpu[1-3]"},
+                                                  {"SLURM_STEP_TASKS_PER_NODE", "4(x2),3"},
+                                                  {"SLURM_NODEID", "2"}};
+  EXPECT_EQ(processes(variables)->local_size, 3);
+  variables["SLURM_NODEID"] = "1";
+  EXPECT_EQ(processes(variables)->local_size, 4);
+  variables["SLURM_NODEID"] = "3";
+  EXPECT_THROW(processes(variables), UsageError);
+  variables.erase("SLURM_NODEID");  // several nodes, and nothing says how many each has
+  EXPECT_THROW(processes(variables), UsageError);
+  variables["SLURM_STEP_NODELIST"] = "gpu1";
+  EXPECT_EQ(processes(variables)->local_size, 11);
 }
 
 // A requeued job is another start: what is left of the one before does not meet it.
 TEST(Processes, SlurmsRequeuedJob) {
   const std::map<std::string, std::string> first = {
-      {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_NODELIST", "a,b"}};
+      {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_NODELIST", "a"}};
   std::map<std::string, std::string> again = first;
   again["SLURM_RESTART_COUNT"] = "1";
   EXPECT_EQ(processes(first)->generation, "0");

@@ -23,6 +23,14 @@ TEST(GradientNorm, GivesTheNormAndTheFactorThatBringsItToTheLimit) {
   EXPECT_TRUE(gradients[0].eq(3).all().item<bool>()) << "who reads the gradients applies the factor";
 }
 
+// By the kernel for what lies in one piece, and by LibTorch's operators for all else, GPUs included.
+TEST(GradientNorm, IsOfAllProcesses) {
+  for (const at::Tensor& gradient : {at::full({2, 8}, 3.0), at::full({8, 2}, 3.0).t()}) {
+    const auto of_four = [](double own) { return 4 * own; };
+    EXPECT_NEAR(gradient_norm({gradient}, 0, std::nullopt, of_four).total.item<double>(), 2 * 4 * 3, 1e-5);
+  }
+}
+
 TEST(GradientNorm, LeavesSmallGradientsAlone) {
   const std::vector<at::Tensor> gradients = {at::full({4}, 0.125)};
   EXPECT_EQ(gradient_norm(gradients, 1).factor.item<double>(), 1);

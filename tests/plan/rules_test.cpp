@@ -88,6 +88,17 @@ TEST(RulesOfThumb, AreHeldAgainstTheWeightsAndThePeak) {
   EXPECT_THAT(find(rules, "takes 16 bytes").here, HasSubstr("20.0 bytes a parameter at the peak, 16.0 of them"));
 }
 
+// Of four processes that share the model, each stands for a quarter of it.
+TEST(RulesOfThumb, AreOfOneShareWhereProcessesShareTheModel) {
+  Comparison comparison = trained(kBillion, 0);
+  comparison.plan.workload.parameters = comparison.plan.workload.trained_parameters = 4 * kBillion;
+  comparison.plan.workload.shares = 4;
+  const RuleOfThumb rule = find(rules_of_thumb(comparison), "takes 16 bytes");
+  EXPECT_EQ(rule.bytes, 16 * kBillion);
+  EXPECT_EQ(rule.relative_error, 0);
+  EXPECT_TRUE(rule.meant);
+}
+
 TEST(RulesOfThumb, AMeasurementGoesBeforeTheDryRun) {
   Comparison comparison = trained(1000, 4000);
   comparison.measured = Measured();

@@ -114,7 +114,9 @@ TEST(Techniques, OfSeveralProcessesAreWhatEachHolds) {
   EXPECT_EQ(names_for(run_of(12)).size(), 3U) << "nodes that are not full hold no copies alike";
   RunConfig run = run_of(16);
   run.optim = config::Optimizer::kAdamW8bit;
-  EXPECT_EQ(names_for(run), Names{"DDP"}) << "which quantizes blocks of whole matrices";
+  EXPECT_EQ(names_for(run).size(), 4U);
+  run.optim = config::Optimizer::kAdafactor;
+  EXPECT_EQ(names_for(run), Names{"DDP"}) << "whose means are of whole rows and columns";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Of nccl.h, which comes with NCCL alone, what is needed here: its interface has been this one since NCCL 2.7.
+// Of nccl.h, which comes with NCCL alone, what is needed here: its interface has been this one since NCCL 2.14.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -31,7 +31,7 @@ using Event = std::shared_ptr<at::cuda::CUDAEvent>;
 
 constexpr Milliseconds kBetweenLooks{200};
 
-void check(int result, ncclComm* communicator) {
+void require_success(int result, ncclComm* communicator) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   const char* detail = ncclGetLastError(communicator);
   throw LostOthers(std::string("NCCL: ") + ncclGetErrorString(result) +
@@ -39,11 +39,28 @@ void check(int result, ncclComm* communicator) {
                    "NCCL_DEBUG=WARN says more");
 }
 
-// Ends exchanges that take too long or fail, as the process would wait for its GPU forever then.
+// Why exchanges of a group or of its parts have failed: the first reason.
+class Failure {
+ public:
+  void set(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (why_.empty()) why_ = why;
+  }
+  std::string why() const {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string why_;
+};
+
+// Has a communicator. Ends exchanges that take too long or fail, as the process would wait for its GPU forever then.
 class Watch {
  public:
-  Watch(ncclComm* communicator, Milliseconds timeout)
-      : communicator_(communicator), timeout_(timeout), thread_([this] { look(); }) {}
+  Watch(ncclComm* communicator, Milliseconds timeout, Failure& failure)
+      : communicator_(communicator), timeout_(timeout), failure_(failure), thread_([this] { look(); }) {}
   ~Watch() {
     {
       const std::lock_guard lock(mutex_);
@@ -51,6 +68,7 @@ class Watch {
     }
     changed_.notify_one();
     thread_.join();
+    if (!aborted_) ncclCommDestroy(communicator_);
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -59,10 +77,6 @@ class Watch {
   void add(Event ready, Event done) {
     const std::lock_guard lock(mutex_);
     exchanges_.push_back({std::move(ready), std::move(done), std::nullopt});
-  }
-  std::string failure() {
-    const std::lock_guard lock(mutex_);
-    return failure_;
   }
 
  private:
@@ -74,25 +88,32 @@ class Watch {
   void look() {
     const c10::cuda::CUDAGuard device(0);
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kBetweenLooks, [&] { return ends_; }) && failure_.empty()) {
-      while (!exchanges_.empty() && exchanges_.front().done->query()) exchanges_.pop_front();
-      int error = ncclSuccess;
-      ncclCommGetAsyncError(communicator_, &error);
-      if (error != ncclSuccess && error != ncclInProgress) {
-        fail(std::string("NCCL: ") + ncclGetErrorString(error));
-      } else if (!exchanges_.empty()) {
-        Exchange& first = exchanges_.front();
-        if (!first.since && first.ready->query()) first.since = Clock::now();
-        if (first.since && Clock::now() - *first.since > timeout_) {
-          fail("an exchange between GPUs has not ended within " + std::to_string(timeout_.count() / 1000) + " s");
-        }
+    while (!changed_.wait_for(lock, kBetweenLooks, [&] { return ends_; }) && !aborted_) {
+      try {
+        look_once();
+      } catch (const std::exception& error) {  // of an event, where the GPU has failed
+        fail(std::string(error.what(), std::strcspn(error.what(), "\n")));
       }
     }
   }
 
-  // What waits on this GPU goes on, with numbers that are none: failure() is asked before anything is made of them.
-  void fail(std::string why) {
-    failure_ = std::move(why);
+  void look_once() {
+    while (!exchanges_.empty() && exchanges_.front().done->query()) exchanges_.pop_front();
+    int error = ncclSuccess;
+    ncclCommGetAsyncError(communicator_, &error);
+    if (error != ncclSuccess && error != ncclInProgress) return fail(std::string("NCCL: ") + ncclGetErrorString(error));
+    if (exchanges_.empty()) return;
+    Exchange& first = exchanges_.front();
+    if (!first.since && first.ready->query()) first.since = Clock::now();
+    if (first.since && Clock::now() - *first.since > timeout_) {
+      fail("an exchange between GPUs has not ended within " + std::to_string(timeout_.count() / 1000) + " s");
+    }
+  }
+
+  // What waits on this GPU goes on, with numbers that are none: Group::check() comes before anything is made of them.
+  void fail(const std::string& why) {
+    failure_.set(why);
+    aborted_ = true;
     ncclCommAbort(communicator_);
   }
 
@@ -101,8 +122,8 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Exchange> exchanges_;  // in order
-  std::string failure_;
-  bool ends_ = false;
+  Failure& failure_;
+  bool ends_ = false, aborted_ = false;
   std::thread thread_;
 };
 
@@ -118,19 +139,18 @@ class NcclTransfer final : public Transfer {
 
 class NcclGroup final : public Group {
  public:
-  NcclGroup(Group& control, Milliseconds timeout)
+  NcclGroup(Group& control, Milliseconds timeout, std::shared_ptr<Failure> failure)
       : Group(control.rank(), control.size()),
         control_(control),
+        failure_(std::move(failure)),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true)),
         timeout_(timeout),
         communicator_(open(control)),
-        watch_(communicator_, timeout) {}
+        watch_(communicator_, timeout, *failure_) {}
   // Of a part, which has its own between CPUs.
-  NcclGroup(std::unique_ptr<Group> control, Milliseconds timeout) : NcclGroup(*control, timeout) {
+  NcclGroup(std::unique_ptr<Group> control, Milliseconds timeout, std::shared_ptr<Failure> failure)
+      : NcclGroup(*control, timeout, std::move(failure)) {
     own_control_ = std::move(control);
-  }
-  ~NcclGroup() override {
-    if (watch_.failure().empty()) ncclCommDestroy(communicator_);
   }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -155,42 +175,42 @@ class NcclGroup final : public Group {
   std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
                                            const std::vector<std::vector<at::Tensor>>& received) override {
     return exchange([&] {
-      check(ncclGroupStart(), communicator_);
+      require_success(ncclGroupStart(), communicator_);
       for (int64_t other = 0; other < size(); ++other) {
         const int peer = static_cast<int>(other);
         for (const at::Tensor& tensor : received[static_cast<size_t>(other)]) {
-          check(ncclRecv(tensor.mutable_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
-                communicator_);
+          require_success(ncclRecv(tensor.mutable_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
+                          communicator_);
         }
         for (const at::Tensor& tensor : sent[static_cast<size_t>(other)]) {
-          check(ncclSend(tensor.const_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
-                communicator_);
+          require_success(ncclSend(tensor.const_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
+                          communicator_);
         }
       }
-      check(ncclGroupEnd(), communicator_);
+      require_success(ncclGroupEnd(), communicator_);
     });
   }
 
   std::vector<double> gather(double number) override {
-    require_whole();
+    check();
     return control_.gather(number);
   }
   std::vector<std::string> gather(const std::string& text) override {
-    require_whole();
+    check();
     return control_.gather(text);
   }
   void sum(std::vector<double>& numbers) override {
-    require_whole();
+    check();
     control_.sum(numbers);
   }
   void meet() override {
-    require_whole();
+    check();
     control_.meet();
   }
   std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
     std::unique_ptr<Group> control = control_.part(ranks);
     if (control->size() == 1) return control;
-    return std::make_unique<NcclGroup>(std::move(control), timeout_);
+    return std::make_unique<NcclGroup>(std::move(control), timeout_, failure_);
   }
   void now(const std::string& activity) override { control_.now(activity); }
   void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
@@ -198,19 +218,20 @@ class NcclGroup final : public Group {
  private:
   static ncclComm* open(Group& control) {
     ncclUniqueId id{};
-    if (control.is_first()) check(ncclGetUniqueId(&id), nullptr);
+    if (control.is_first()) require_success(ncclGetUniqueId(&id), nullptr);
     const std::string told = control.gather(std::string(id.internal, sizeof id.internal)).front();
     std::memcpy(id.internal, told.data(), sizeof id.internal);
     ncclComm* communicator = nullptr;
-    check(ncclCommInitRank(&communicator, static_cast<int>(control.size()), id, static_cast<int>(control.rank())),
-          nullptr);
+    require_success(
+        ncclCommInitRank(&communicator, static_cast<int>(control.size()), id, static_cast<int>(control.rank())),
+        nullptr);
     return communicator;
   }
 
   // What `work` launches on the stream of exchanges begins after what was launched on the caller's.
   template <typename Work>
   std::unique_ptr<Transfer> exchange(const Work& work) {
-    require_whole();
+    check();
     const auto ready = std::make_shared<at::cuda::CUDAEvent>(), done = std::make_shared<at::cuda::CUDAEvent>();
     ready->record(c10::cuda::getCurrentCUDAStream());
     ready->block(stream_);
@@ -224,24 +245,24 @@ class NcclGroup final : public Group {
   void gather_here(const at::Tensor& whole) {
     const at::Tensor own = piece(whole, rank());
     if (whole.numel() % size() == 0) {
-      check(ncclAllGather(own.const_data_ptr(), whole.mutable_data_ptr(), own.nbytes(), ncclUint8, communicator_,
-                          stream_),
-            communicator_);
+      require_success(ncclAllGather(own.const_data_ptr(), whole.mutable_data_ptr(), own.nbytes(), ncclUint8,
+                                    communicator_, stream_),
+                      communicator_);
       return;
     }
-    check(ncclGroupStart(), communicator_);
+    require_success(ncclGroupStart(), communicator_);
     for (int64_t owner = 0; owner < size(); ++owner) {
       const at::Tensor theirs = piece(whole, owner);
-      check(ncclBroadcast(theirs.const_data_ptr(), theirs.mutable_data_ptr(), theirs.nbytes(), ncclUint8,
-                          static_cast<int>(owner), communicator_, stream_),
-            communicator_);
+      require_success(ncclBroadcast(theirs.const_data_ptr(), theirs.mutable_data_ptr(), theirs.nbytes(), ncclUint8,
+                                    static_cast<int>(owner), communicator_, stream_),
+                      communicator_);
     }
-    check(ncclGroupEnd(), communicator_);
+    require_success(ncclGroupEnd(), communicator_);
   }
 
   // Others that do not answer are named by the group between CPUs, which waits for them.
-  void require_whole() {
-    const std::string failure = watch_.failure();
+  void check() override {
+    const std::string failure = failure_->why();
     if (failure.empty()) return;
     control_.meet();
     throw LostOthers(failure, "NCCL_DEBUG=WARN says more; resume_from_checkpoint=auto goes on");
@@ -249,6 +270,7 @@ class NcclGroup final : public Group {
 
   Group& control_;
   std::unique_ptr<Group> own_control_;
+  std::shared_ptr<Failure> failure_;  // of the whole group and all its parts
   c10::cuda::CUDAStream stream_;
   Milliseconds timeout_;
   ncclComm* communicator_;
@@ -260,5 +282,6 @@ class NcclGroup final : public Group {
 }  // namespace fathom::dist
 
 fathom::dist::Group* fathom_nccl_group(fathom::dist::Group* control, int64_t timeout) {
-  return new fathom::dist::NcclGroup(*control, std::chrono::milliseconds(timeout));
+  return new fathom::dist::NcclGroup(*control, std::chrono::milliseconds(timeout),
+                                     std::make_shared<fathom::dist::Failure>());
 }

@@ -1,0 +1,20 @@
+// What the processes of one run compare before they train together.
+#pragma once
+
+#include <optional>
+
+#include "app/session.h"
+#include "checkpoint/checkpoint.h"
+#include "config/run_config.h"
+#include "schedule/inputs.h"
+
+namespace fathom::app {
+
+// Throws UsageError where some have a GPU and others not. Every process calls it.
+void require_same_devices(const Session& session);
+// Throws Error where one has another config, other training data or another checkpoint to go on from than the first:
+// their sums would be of nothing. Every process calls it.
+void require_same_run(dist::Group& group, const config::RunConfig& config, const schedule::RunInputs& inputs,
+                      const std::optional<checkpoint::Checkpoint>& resume);
+
+}  // namespace fathom::app
