@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "config/keys.h"
-#include "config/shards.h"
 #include "config/names.h"
+#include "config/shards.h"
 
 namespace fathom::config {
 namespace {

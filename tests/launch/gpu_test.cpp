@@ -8,7 +8,8 @@ namespace fathom::launch {
 namespace {
 
 Processes place(int64_t local_rank, int64_t local_size) {
-  return {.launcher = "torchrun", .rank = 8 + local_rank, .size = 16, .local_rank = local_rank, .local_size = local_size};
+  return {
+      .launcher = "torchrun", .rank = 8 + local_rank, .size = 16, .local_rank = local_rank, .local_size = local_size};
 }
 
 TEST(GpuOf, IsThatOfThePlaceAmongTheProcessesOfTheMachine) {
