@@ -50,7 +50,7 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::funct
     return ops::has_kernel(gradient) && gradient.is_contiguous();
   });
   if (!by_kernel) {
-    const at::Tensor total = at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
+    at::Tensor total = at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
     if (!of_all) return total;
     const double own = total.item<double>();
     return total.fill_(std::sqrt(of_all(own * own)));
