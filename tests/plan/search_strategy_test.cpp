@@ -7,6 +7,7 @@
 #include "plan/communication.h"
 #include "plan/remedies.h"
 #include "plan/search.h"
+#include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"
 
 namespace fathom::plan {
@@ -14,6 +15,7 @@ namespace {
 
 using config::RunConfig;
 using ::testing::Contains;
+using testing::full_batches;
 using testing::llama_8b;
 using ::testing::Not;
 
@@ -38,14 +40,6 @@ config::GpuSpec listed(double network) {
   gpu.network_bytes_per_second = network;
   gpu.gpus_per_node = kGpusPerNode;
   return gpu;
-}
-
-Workload full_batches(const RunConfig& run) {
-  Workload workload;
-  const schedule::BatchShape batch = schedule::whole_batch(run.per_device_train_batch_size, run.max_length);
-  workload.steps = {schedule::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
-  workload.capacity_tokens = batch.rows * batch.length;
-  return workload;
 }
 
 RunConfig run_of(int64_t gpus) {

@@ -19,6 +19,7 @@
 #include "plan/remedies.h"
 #include "plan/techniques.h"
 #include "schedule/inputs.h"
+#include "tests/plan/full_batches.h"
 #include "tests/plan/llama_8b.h"
 #include "tests/plan/memory_matrix.h"
 
@@ -27,6 +28,7 @@ namespace {
 
 using config::RunConfig;
 using ::testing::Contains;
+using testing::full_batches;
 using testing::llama_8b;
 
 Target target_with(config::Device device, int64_t capacity) {
@@ -43,14 +45,6 @@ std::vector<testing::MatrixRun> of_fused_attention(std::vector<testing::MatrixRu
   std::erase_if(
       runs, [](const testing::MatrixRun& run) { return arch::attends_by_scores(run.architecture, /*training=*/true); });
   return runs;
-}
-
-Workload full_batches(const RunConfig& run) {
-  Workload workload;
-  const schedule::BatchShape batch = schedule::whole_batch(run.per_device_train_batch_size, run.max_length);
-  workload.steps = {schedule::StepShape(std::min<int64_t>(2, run.gradient_accumulation_steps), batch)};
-  workload.capacity_tokens = batch.rows * batch.length;
-  return workload;
 }
 
 int64_t formula(const arch::Architecture& architecture, const RunConfig& run, const Target& target) {
