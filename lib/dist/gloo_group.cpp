@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -28,7 +29,7 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-constexpr Milliseconds kForReasons{2000};  // that a rank may take to tell why it ends, after the others notice
+constexpr Milliseconds kForReasons{2000};  // that a rank may take to tell why it ends, and to hear why others do
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -88,6 +89,8 @@ class Notices {
   void tell_failure(const std::string& message) noexcept {
     try {
       set("failed/", message);
+      close();
+      let_hear(ranks());
     } catch (const std::exception&) {  // the store is gone with the rank that had it
     }
   }
@@ -96,24 +99,23 @@ class Notices {
   LostOthers explained(const std::string& reason) {
     try {
       set("noticed/", reason);
-      for (Gloo* gloo : gloos_) gloo->close();
-      const auto until = std::chrono::steady_clock::now() + kForReasons;
-      std::vector<int64_t> silent;
-      do {
-        std::this_thread::sleep_for(Milliseconds(50));
-        silent.clear();
-        for (int64_t each = 0; each < size_; ++each) {
-          if (const auto failure = find("failed/", each)) {
-            return LostOthers("rank " + std::to_string(each) + " failed: " + *failure);
-          }
-          if (!find("noticed/", each)) silent.push_back(each);
-        }
-      } while (!silent.empty() && std::chrono::steady_clock::now() < until);
+      close();
+      std::optional<LostOthers> failure;
+      const std::vector<int64_t> silent = wait_for(ranks(), [&](int64_t each) {
+        const auto told = failure ? std::nullopt : find("failed/", each);
+        if (told) failure.emplace("rank " + std::to_string(each) + " failed: " + *told);
+        return failure || find("noticed/", each);
+      });
       std::string whom;
       for (const int64_t each : silent) {
         whom += "rank " + std::to_string(each) + " of " + std::to_string(size_) + " does not answer; it was last in " +
                 find("now/", each).value_or("its start") + "; ";
       }
+      set("heard/", "");
+      std::vector<int64_t> hearers = ranks();
+      std::erase_if(hearers, [&](int64_t each) { return std::count(silent.begin(), silent.end(), each) > 0; });
+      let_hear(std::move(hearers));
+      if (failure) return *failure;
       return LostOthers(whom.empty() ? "the processes of the run have lost each other: " + reason : whom + reason,
                         "see what it has said, and its machine's memory; resume_from_checkpoint=auto goes on");
     } catch (const std::exception&) {
@@ -123,6 +125,33 @@ class Notices {
   }
 
  private:
+  std::vector<int64_t> ranks() const {
+    std::vector<int64_t> all(static_cast<size_t>(size_));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  void close() {
+    for (Gloo* gloo : gloos_) gloo->close();
+  }
+
+  // Returns those of which `has_told` has not become true in time.
+  template <typename Predicate>
+  static std::vector<int64_t> wait_for(std::vector<int64_t> ranks, const Predicate& has_told) {
+    const auto until = std::chrono::steady_clock::now() + kForReasons;
+    while (true) {
+      std::erase_if(ranks, has_told);
+      if (ranks.empty() || std::chrono::steady_clock::now() >= until) return ranks;
+      std::this_thread::sleep_for(Milliseconds(50));
+    }
+  }
+
+  // The store goes with rank 0, which therefore ends after those that still ask it.
+  void let_hear(std::vector<int64_t> others) {
+    if (rank_ != 0) return;
+    wait_for(std::move(others), [&](int64_t each) { return find("heard/", each) || find("failed/", each); });
+  }
+
   void set(const std::string& what, const std::string& text) {
     store_->set(what + std::to_string(rank_), std::vector<uint8_t>(text.begin(), text.end()));
   }
