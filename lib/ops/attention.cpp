@@ -35,8 +35,9 @@ at::Tensor cuda_flash_attention(const at::Tensor& q_BHSE, const at::Tensor& k_BK
   return at::scaled_dot_product_attention(q_BHSE, k_BKSE, v_BKSE, {}, 0, true, {}, q_BHSE.size(1) != k_BKSE.size(1));
 }
 
-at::Tensor joined_heads(const at::Tensor& out_BHSE) {
-  return out_BHSE.transpose(1, 2).reshape({out_BHSE.size(0), out_BHSE.size(2), out_BHSE.size(1) * out_BHSE.size(3)});
+// [B, S, H * E], contiguous, of [B, S, H, E] or [B * S, H, E]: with E = 1 a reshape could stay a view of any strides.
+at::Tensor joined_heads(const at::Tensor& out, int64_t rows, int64_t length) {
+  return out.contiguous().view({rows, length, -1});
 }
 
 at::Tensor attend(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE,
@@ -83,7 +84,7 @@ at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, con
   const at::Tensor out_BKNE = kernel == footprint::AttentionKernel::kMath
                                   ? std::get<0>(at::_scaled_dot_product_attention_math(q_BKNE, k_BKCE, v_BKCE, mask_NC))
                                   : at::scaled_dot_product_attention(q_BKNE, k_BKCE, v_BKCE, mask_NC);
-  return joined_heads(out_BKNE.reshape({rows, heads, length, size}));
+  return joined_heads(out_BKNE.reshape({rows, heads, length, size}).transpose(1, 2), rows, length);
 }
 
 }  // namespace
@@ -115,10 +116,11 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
         .view({rows, length, -1});
   }
   if (documents == nullptr && window == 0 && kernel != footprint::AttentionKernel::kMemoryEfficient) {
-    return joined_heads(
-        attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel));
+    const at::Tensor out_BHSE =
+        attend(queries_BSHE.transpose(1, 2), keys_BSKE.transpose(1, 2), values_BSKE.transpose(1, 2), kernel);
+    return joined_heads(out_BHSE.transpose(1, 2), rows, length);
   }
-  return limited_attention(queries_BSHE, keys_BSKE, values_BSKE, kernel, documents, window).reshape({rows, length, -1});
+  return joined_heads(limited_attention(queries_BSHE, keys_BSKE, values_BSKE, kernel, documents, window), rows, length);
 }
 
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,

@@ -36,6 +36,7 @@ TEST_P(Attention, equals_the_formula) {
   const at::Tensor v = draw({shape.rows, shape.length, shape.key_heads, shape.size}, type);
   expect_equal([kernel = kernel](const auto& in) { return causal_attention(in[0], in[1], in[2], kernel); }, formula,
                {q, k, v});
+  EXPECT_TRUE(causal_attention(q, k, v, kernel).is_contiguous());  // as readers of tokens view it
 }
 
 TEST_P(Attention, with_a_cache_equals_the_formula) {
@@ -52,11 +53,9 @@ TEST_P(Attention, with_a_cache_equals_the_formula) {
   }
 }
 
-constexpr Shape kShapes[] = {{"one_row", 1, 37, 6, 2, 10},
-                             {"rows", 3, 21, 6, 2, 18},
-                             {"ungrouped", 2, 300, 3, 3, 8},
-                             {"multi_query", 2, 15, 5, 1, 14},
-                             {"long_row", 1, 210, 4, 2, 16}};
+constexpr Shape kShapes[] = {{"one_row", 1, 37, 6, 2, 10},   {"rows", 3, 21, 6, 2, 18},
+                             {"ungrouped", 2, 300, 3, 3, 8}, {"multi_query", 2, 15, 5, 1, 14},
+                             {"long_row", 1, 210, 4, 2, 16}, {"heads_of_one", 3, 21, 4, 2, 1}};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Attention,
                          testing::Combine(testing::ValuesIn(kShapes),
