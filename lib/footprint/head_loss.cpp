@@ -40,9 +40,8 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   if (step.cuda && !step.own_kernels && bytes == 2) {
     loss.push_back({"scores in FP32", kLogits, {{chunk, "rows"}, {all, ""}, {4, "bytes"}}});
   } else if (!step.cuda && sizes.trained && sums_wider && chunk > 0) {
-    const int64_t columns = std::min(kPartColumns, sizes.width);
-    loss.push_back(
-        {"columns of the head's gradient", kLoss, {{all + chunk, ""}, {columns, "columns"}, {bytes, "bytes"}}});
+    const int64_t rows = head_gradient_rows(all, sizes.width, bytes);
+    loss.push_back({"rows of the head's gradient", kLoss, {{rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}});
   }
   Footprint footprint;
   if (sizes.gradients) footprint.kept = {input};

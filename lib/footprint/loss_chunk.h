@@ -14,8 +14,12 @@ inline constexpr int64_t kColumnBytes = 512;
 inline constexpr int64_t kCudaChunkBytes = int64_t{64} << 20;
 inline constexpr int64_t kCudaRows = 256;
 
-// Columns of the gradient that a CPU multiplies at a time: enough for full speed, few beside most hidden sizes.
-inline constexpr int64_t kPartColumns = 512;
+// Rows of a trained head's gradient that a CPU multiplies at a time in 16 bits, before they widen the sum: enough for
+// full speed, few beside the logits.
+inline int64_t head_gradient_rows(int64_t vocabulary, int64_t width, int64_t element_bytes) {
+  constexpr int64_t kTileRows = 64;
+  return std::min(vocabulary, std::max(kTileRows, kChunkBytes / (width * element_bytes) / kTileRows * kTileRows));
+}
 
 // largest: loss_chunk_size; 0: all rows, always.
 inline int64_t loss_chunk_rows(int64_t rows, int64_t largest, int64_t vocabulary, int64_t element_bytes,

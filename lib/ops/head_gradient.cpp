@@ -1,4 +1,4 @@
-// Sums of products: in place where the hardware multiplies into a wider sum, else by parts of the columns.
+// Sums of products: in place where the hardware multiplies into a wider sum, else by parts of the rows.
 #include "ops/head_gradient.h"
 
 #include <ATen/ATen.h>
@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "base/rounding.h"
 #include "cpu/row_blocks.h"
 #include "footprint/loss_chunk.h"
 #include "ledger/ledger.h"
@@ -20,31 +21,30 @@ namespace {
 
 bool is_narrow(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
 
-// Columns [first, first + width of the part) of the sum are the part, or grow by it.
-void widen_into(const at::Tensor& sum_VD, int64_t first, const at::Tensor& part_VC, bool adds) {
-  if (!has_kernel(part_VC)) {
-    at::Tensor columns_VC = sum_VD.narrow(1, first, part_VC.size(1));
-    if (adds) {
-      columns_VC.add_(part_VC);
-    } else {
-      columns_VC.copy_(part_VC);
-    }
+// Rows [first, first + rows of the part) of the sum are the part, or grow by it.
+void widen_into(const at::Tensor& sum_VD, int64_t first, const at::Tensor& part_CD, bool adds) {
+  const at::Tensor written_CD = sum_VD.narrow(0, first, part_CD.size(0));
+  if (!has_kernel(part_CD)) {
+    adds ? written_CD.add_(part_CD) : written_CD.copy_(part_CD);
     return;
   }
-  const int64_t vocabulary = part_VC.size(0), width = sum_VD.size(1), columns = part_VC.size(1);
-  const at::Tensor written_VC = sum_VD.narrow(1, first, columns);
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::widen_into",
-                                adds ? traffic(part_VC, written_VC, written_VC) : traffic(part_VC, written_VC));
-  if (!part_VC.is_cpu()) return;
-  float* sum = sum_VD.data_ptr<float>() + first;
-  at::parallel_for(0, vocabulary, std::max<int64_t>(1, kElementsPerTask / columns), [&](int64_t begin, int64_t end) {
-    std::array<float, footprint::kPartColumns> buffer{};
-    for (int64_t row = begin; row < end; ++row) {
-      const float* part = cpu::read(rows(part_VC), row * columns, columns, buffer.data());
-      float* into = sum + row * width;
-      for (int64_t i = 0; i < columns; ++i) into[i] = adds ? into[i] + part[i] : part[i];
-    }
-  });
+                                adds ? traffic(part_CD, written_CD, written_CD) : traffic(part_CD, written_CD));
+  if (!part_CD.is_cpu()) return;
+  float* sum = written_CD.data_ptr<float>();
+  at::parallel_for(0, divide_up(part_CD.numel(), cpu::kBlock), kElementsPerTask / cpu::kBlock,
+                   [&](int64_t begin, int64_t end) {
+                     std::array<float, cpu::kBlock> buffer{};
+                     for (int64_t block = begin; block < end; ++block) {
+                       const int64_t at = block * cpu::kBlock, count = std::min(cpu::kBlock, part_CD.numel() - at);
+                       const float* part = cpu::read(rows(part_CD), at, count, buffer.data());
+                       if (adds) {
+                         cpu::accumulate(part, sum + at, count);
+                       } else {
+                         std::copy_n(part, count, sum + at);
+                       }
+                     }
+                   });
 }
 
 }  // namespace
@@ -69,10 +69,11 @@ void HeadGradient::add(const at::Tensor& gradient_CV, const at::Tensor& x_CD) {
     adds ? at::addmm_out(sum_VD_, sum_VD_, gradient_VC, x_CD, sum_VD_.scalar_type())
          : at::mm_out(sum_VD_, gradient_VC, x_CD, sum_VD_.scalar_type());
   } else {
-    const int64_t width = x_CD.size(1);
-    for (int64_t first = 0; first < width; first += footprint::kPartColumns) {
-      const int64_t columns = std::min(footprint::kPartColumns, width - first);
-      widen_into(sum_VD_, first, ops::mm(gradient_VC, x_CD.narrow(1, first, columns).contiguous()), adds);
+    const int64_t all = gradient_VC.size(0);
+    const int64_t most = footprint::head_gradient_rows(all, x_CD.size(1), x_CD.element_size());
+    for (int64_t first = 0; first < all; first += most) {
+      const int64_t count = std::min(most, all - first);
+      widen_into(sum_VD_, first, ops::mm(gradient_VC.narrow(0, first, count), x_CD), adds);
     }
   }
 }

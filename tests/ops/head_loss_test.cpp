@@ -4,7 +4,9 @@
 
 #include <optional>
 
+#include "footprint/loss_chunk.h"
 #include "ops/cross_entropy.h"
+#include "ops/head_gradient.h"
 #include "tests/ops/compare.h"
 
 namespace fathom::ops {
@@ -139,6 +141,20 @@ TEST(HeadLoss, adds_narrow_products_up_in_full_precision) {
       EXPECT_LE(relative_difference(chunked.loss, expected.loss), 1e-3);
     }
   }
+}
+
+TEST(HeadGradient, is_added_up_part_by_part) {
+  constexpr int64_t kWidth = 50'000;
+  ASSERT_LT(footprint::head_gradient_rows(kVocabulary, kWidth, 2), kVocabulary);
+  HeadGradient gradient(at::empty({kVocabulary, kWidth}), at::kBFloat16, /*in_one=*/false);
+  const at::Tensor expected_VD = at::zeros({kVocabulary, kWidth});
+  for (const int64_t rows : {3, 1}) {
+    const at::Tensor made_CV = at::randint(-4, 5, {rows, kVocabulary}, at::kFloat),
+                     x_CD = at::randint(-4, 5, {rows, kWidth}, at::kFloat);
+    gradient.add(made_CV.to(at::kBFloat16), x_CD.to(at::kBFloat16));
+    expected_VD.addmm_(made_CV.t(), x_CD);
+  }
+  EXPECT_TRUE(at::equal(gradient.take(), expected_VD));
 }
 
 TEST(HeadLoss, scales_with_the_upstream_gradient) {

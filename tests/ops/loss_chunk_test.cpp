@@ -37,6 +37,12 @@ TEST(LossChunk, is_larger_on_a_gpu) {
   EXPECT_EQ(footprint::loss_chunk_rows(4096, 64, 128'256, 4, kFrozen, kCuda), 64);
 }
 
+TEST(HeadGradientRows, are_few_beside_the_logits_and_enough_for_products) {
+  EXPECT_EQ(footprint::head_gradient_rows(262'144, 640, 2), 13'056);
+  EXPECT_EQ(footprint::head_gradient_rows(300, 640, 2), 300);
+  EXPECT_EQ(footprint::head_gradient_rows(128'256, 1'000'000, 2), 64);
+}
+
 // 5,000 rows of 1,000 numbers: 20 MB in FP32, of which at most 16 MiB are there at a time.
 TEST(LossChunk, with_a_frozen_head_the_loss_takes_no_more) {
   ledger::Ledger& ledger = ledger::install_cpu();
