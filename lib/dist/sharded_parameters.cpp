@@ -149,8 +149,8 @@ void ShardedParameters::after(int64_t unit, const at::Tensor& made) {
   if (made.defined() && unit < last_unit() && made.requires_grad()) {
     made.register_hook([this, unit](const at::Tensor& /*gradient*/) { reach_backward(unit); });
   }
-  // The last layer's weights, and the head's, are the first that the backward pass reads.
-  const bool stays = (unit == 0 && first_stays_) || (trains && (!reshards_ || unit + 1 >= last_unit()));
+  // The last layer's weights, and the head's, are the first that the backward pass reads; embeddings it does not read.
+  const bool stays = unit == 0 ? first_stays_ : trains && (!reshards_ || unit + 1 >= last_unit());
   if (!stays) let_go(unit);
   if (unit == last_unit() && !trains) let_go(0);
 }

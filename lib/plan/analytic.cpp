@@ -104,18 +104,28 @@ class Walk {
       if (stays || computes) hold(gathered_, shares_[static_cast<size_t>(each)].gathered, 0);
     }
   }
-  // The unit's gradients are there, and go to where they are kept; those of the unit before have gone there, and
-  // are added up over copies.
+  // The unit's gradients are there, and go to where they are kept while the next unit computes; those of the unit
+  // before have gone there, and are added up over copies.
   void reduce(int64_t unit) {
     if (shares_.empty()) return;
+    end_reduction();
     release(of_unit_, 0);
-    release(reduced_, 0);
     hold(reduced_, shares_[static_cast<size_t>(unit)].reduced, 0);
     if (unit + 1 < std::ssize(shares_)) hold(reduced_, shares_[static_cast<size_t>(unit + 1)].summed, 0);
-    if (!adds_to_shares_) hold(made_, shares_[static_cast<size_t>(unit)].gradient, 0);
+    reduces_ = unit;
+  }
+  // What stays of gradients is added up beside what came of them.
+  void end_reduction() {
+    if (reduces_ >= 0 && !adds_to_shares_) hold(made_, shares_[static_cast<size_t>(reduces_)].gradient, 0);
+    if (reduces_ >= 0) instant({"backward pass", "what others read"}, {});
+    release(reduced_, 0);
+    reduces_ = -1;
   }
   std::vector<Alive>& gradients() { return shares_.empty() ? made_ : of_unit_; }
-  std::vector<Alive>& of_head() { return first_stays_ && !shares_.empty() ? graph_ : gradients(); }
+  // A tied head's waits for that of the embedding.
+  std::vector<Alive>& of_head(const BatchOperators& batch) {
+    return batch.head_waits && !shares_.empty() ? graph_ : gradients();
+  }
 
   // later: the gradients are there, and what is made is added to them.
   void micro_batch(const BatchOperators& batch, bool later) {
@@ -147,7 +157,7 @@ class Walk {
     }
     const size_t made = made_.size();
     for (const Tensors& moment : batch.head.footprint.forward) {
-      if (&moment == &batch.head.footprint.forward.back()) hold(of_head(), batch.head.gradients, 0);
+      if (&moment == &batch.head.footprint.forward.back()) hold(of_head(batch), batch.head.gradients, 0);
       instant({"forward pass", "the loss"}, {&moment});
     }
     if (later && !batch.head_waits) release(made_, made);
@@ -195,7 +205,7 @@ class Walk {
     }
     if (batch.trains_embedding) reduce(0);
     release(gathered_, 0);
-    release(reduced_, 0);
+    end_reduction();
     end();  // of the loss
     if (later) release(made_, made);
   }
@@ -362,6 +372,7 @@ class Walk {
   std::vector<Alive> graph_;     // for the whole backward pass, of a batch or of a layer that runs again
   std::vector<size_t> begun_;    // where in kept_ what each operator keeps begins
   bool adds_to_shares_ = false;  // of gradients, which a micro-batch before has made
+  int64_t reduces_ = -1;         // the unit whose gradients are on their way; -1: none
   memory::ComponentBytes now_;
   Analytic analytic_;
   int64_t instants_ = 0, peak_ = 0, sought_ = -1;
