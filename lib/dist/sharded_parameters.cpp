@@ -8,11 +8,18 @@
 #include <tuple>
 
 namespace fathom::dist {
+namespace {
 
-// Trained parameters of one type and block, frozen ones of any types, and what goes with them.
+constexpr int64_t kNumbersOfCasts = 32;  // in 64 bytes
+
+}  // namespace
+
+// Trained parameters of one type and block that passes read alike, frozen ones of any types, and what goes with them.
 struct ShardedParameters::Run : ShardedRun {
   using ShardedRun::ShardedRun;
   bool trained = false;
+  std::unique_ptr<ShardedRun> casts;  // set: what passes read instead
+  ShardedRun& in_passes() { return casts ? *casts : *this; }
   std::vector<Part> shares;  // of its parameters, where they are trained
   at::Tensor gradient;       // [piece], likewise, from the first round of a step on
 };
@@ -52,6 +59,7 @@ void ShardedParameters::add_shares(Run& run, std::vector<Share> shares) {
       run.shares.push_back({first, numbers});
     }
     share.tensor = run.trained ? numbers : numbers.view(share.tensor.scalar_type());
+    share.cast.reset();
     shares_.push_back(std::move(share));
   }
   run.add_part({0, std::move(piece)});
@@ -72,23 +80,31 @@ void ShardedParameters::adopt(const std::vector<model::Parameter>& parameters, b
   lowest_trained_ = units;
   for (int64_t number = 0; number < units; ++number) {
     Unit& unit = *units_.emplace_back(std::make_unique<Unit>());
-    // Frozen ones first, then type by type and block by block.
-    std::map<std::tuple<bool, at::ScalarType, int64_t>, std::vector<Share>> of_runs;
+    // Frozen ones first, then type by type, block by block, and as passes read them.
+    std::map<std::tuple<bool, at::ScalarType, int64_t, bool>, std::vector<Share>> of_runs;
     for (const Share& parameter : of_units[static_cast<size_t>(number)]) {
       const at::ScalarType type = parameter.trained ? parameter.tensor.scalar_type() : at::kByte;
       const int64_t block = parameter.trained ? block_of(parameter.whole) : 1;
-      of_runs[{parameter.trained, type, block}].push_back(parameter);
+      of_runs[{parameter.trained, type, block, parameter.cast.defined()}].push_back(parameter);
       if (parameter.trained) lowest_trained_ = std::min(lowest_trained_, number);
     }
     for (const auto& [kind, its] : of_runs) {
-      const auto& [is_trained, type, block] = kind;
+      const auto& [is_trained, type, block, has_casts] = kind;
       const at::TensorOptions options = its.front().tensor.options();
       Run& run = *unit.runs.emplace_back(std::make_unique<Run>(group_, ledger_, number, options, type));
       run.trained = is_trained;
       std::vector<std::pair<std::string, at::Tensor>> tensors;
-      for (const Share& parameter : its) tensors.emplace_back(parameter.name, parameter.tensor);
-      run.lay_out(tensors, block);
+      std::vector<at::Tensor> casts;
+      for (const Share& parameter : its) {
+        tensors.emplace_back(parameter.name, parameter.tensor);
+        casts.push_back(parameter.cast);
+      }
+      // Casts begin where cache lines do, too.
+      run.lay_out(tensors, has_casts ? std::max(block, kNumbersOfCasts) : block);
       add_shares(run, its);
+      if (!has_casts) continue;
+      run.casts = std::make_unique<ShardedRun>(group_, ledger_, number, run.options(), casts.front().scalar_type());
+      run.casts->lay_out_as_casts(run, casts);
     }
   }
   behind_ = last_unit();
@@ -122,15 +138,15 @@ void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
 // ---- units, forwards
 
 void ShardedParameters::fetch(int64_t unit) {
-  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->begin_gather();
+  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->in_passes().begin_gather();
 }
 
 void ShardedParameters::finish_fetch(int64_t unit) {
-  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->finish_gather();
+  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->in_passes().finish_gather();
 }
 
 void ShardedParameters::let_go(int64_t unit) {
-  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->let_go();
+  for (const auto& run : units_[static_cast<size_t>(unit)]->runs) run->in_passes().let_go();
 }
 
 void ShardedParameters::before(int64_t unit) {

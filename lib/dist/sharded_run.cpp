@@ -60,6 +60,15 @@ void ShardedRun::lay_out_as(const ShardedRun& other, const std::string& kind, in
   make_whole();
 }
 
+void ShardedRun::lay_out_as_casts(const ShardedRun& other, const std::vector<at::Tensor>& tensors) {
+  piece_ = other.piece_;
+  parts_ = other.parts_;
+  for (size_t index = 0; index < tensors.size(); ++index) {
+    items_.push_back({other.items_[index].name, tensors[index], other.items_[index].range});
+  }
+  make_whole();
+}
+
 void ShardedRun::take() {
   const at::Tensor fresh = at::empty(whole_.sizes(), options_);
   ledger_.claim(fresh, memory::Component::kFunctionality, "unit " + std::to_string(unit_) + ", gathered");

@@ -48,6 +48,9 @@ class ShardedRun {
   // Tensors of their own, which lie as those of `other` do and are called "<kind>.<name>". block: of how many numbers
   // of those each number is; as there, or 1.
   void lay_out_as(const ShardedRun& other, const std::string& kind, int64_t block);
+  // The given tensors lie as the items of `other` do, of which each is a cast: this rank's piece is that one's, cast
+  // when it is gathered.
+  void lay_out_as_casts(const ShardedRun& other, const std::vector<at::Tensor>& tensors);
   // What this rank's piece is made of.
   void add_part(Part part) { parts_.push_back(std::move(part)); }
 

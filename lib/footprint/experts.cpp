@@ -37,7 +37,7 @@ class Experts {
       moment.push_back({"codes as indices, and what they stand for", kOne, {{numbers / 2, "pairs"}, {4 + 8, "bytes"}}});
     }
     if (stack.codes) moment.push_back({"dequantized matrix of an expert", kOne, copy});
-    if (!stack.codes && step_.casts()) moment.push_back({"autocast's copy of an expert's matrix", kOne, copy, kCopy});
+    if (casts(stack)) moment.push_back({"autocast's copy of an expert's matrix", kOne, copy, kCopy});
   }
   void add_cast(Tensors& moment, const StackSizes& stack, int64_t out, int64_t in) const {
     if (!stack.trained || !step_.casts()) return;
@@ -70,7 +70,7 @@ class Experts {
     const int64_t read = stack.codes ? quant::layout_of(*stack.codes, out, in).bytes()
                                      : value_of({{weights, ""}, {step_.stored_bytes, ""}});
     const int64_t copies =
-        stack.codes || step_.casts() ? value_of({{sizes_.count, ""}, {weights * step_.compute_bytes + read, ""}}) : 0;
+        stack.codes || casts(stack) ? value_of({{sizes_.count, ""}, {weights * step_.compute_bytes + read, ""}}) : 0;
     footprint.forward_work.bytes += copies;
     if (through) footprint.backward_work.bytes += copies;
     if (stack.trained && step_.casts()) footprint.backward_work.bytes += copies;
@@ -78,6 +78,8 @@ class Experts {
   int64_t bytes(const Bytes& each) const { return bytes_of({each}); }
 
  private:
+  bool casts(const StackSizes& stack) const { return step_.casts() && !stack.codes && !stack.comes_cast; }
+
   const StepSizes& step_;
   const ExpertSizes& sizes_;
 };

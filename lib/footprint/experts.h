@@ -14,6 +14,7 @@ struct StackSizes {
   bool trained = false;
   int64_t rank = 0;  // of its adapter, for each expert; 0: it has none
   std::optional<quant::Scheme> codes = std::nullopt;
+  bool comes_cast = false;  // no copies are made of its matrices
   bool keeps_input() const { return trained || rank > 0; }
 };
 

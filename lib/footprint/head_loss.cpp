@@ -15,6 +15,7 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   constexpr const char* kLoss =
       "gradients of head and input are ready when the forward pass ends; lib/ops/head_loss.cpp";
   const int64_t bytes = step.compute_bytes, all = sizes.vocabulary;
+  const bool casts = step.casts() && !sizes.comes_cast;
   const int64_t chunk = loss_chunk_rows(sizes.rows, sizes.largest_chunk, all, bytes, !sizes.trained, step.cuda);
   const Bytes input = {"input of the head, which becomes its gradient",
                        kLoss,
@@ -24,7 +25,7 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
     loss.push_back({"tanh of logits", kLogits, {{chunk, "rows"}, {all, ""}, {bytes, "bytes"}}});
   }
   if (!sizes.gradients) loss.push_back(input);
-  if (step.casts()) {
+  if (casts) {
     loss.push_back({"autocast's copy of the head",
                     kAutocastSource,
                     {{all, "tokens of the vocabulary"}, {sizes.width, ""}, {bytes, "bytes"}},
@@ -52,7 +53,7 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
   const int64_t products = 1 + (sizes.trained ? 1 : 0) + (sizes.input_needs_gradient ? 1 : 0);
   footprint.forward_work = {value_of({{2 * products, ""}, {sizes.rows, ""}, {weights, ""}}),
                             (products > 1 ? 2 : 1) * scores};
-  if (step.casts()) footprint.forward_work.bytes += weights * (step.stored_bytes + bytes);
+  if (casts) footprint.forward_work.bytes += weights * (step.stored_bytes + bytes);
   if (sizes.trained && sums_wider) {
     const int64_t chunks = chunk == 0 ? 0 : divide_up(sizes.rows, chunk);
     footprint.forward_work.bytes += chunks * weights * 2 * (bytes + 4);

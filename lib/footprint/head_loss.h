@@ -13,6 +13,7 @@ struct HeadSizes {
   int64_t rows = 0;           // that the head reads
   int64_t largest_chunk = 0;  // as LossTargets::chunk_rows
   bool trained = false;       // the gradient is not in the footprint
+  bool comes_cast = false;    // the matrix: no copy is made of it
   bool input_needs_gradient = true;
   bool gradients = true;  // of either; false in an evaluation
   bool capped = false;    // logits are (ops/softcap.h)

@@ -22,8 +22,10 @@ Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
 // on a GPU tables through which 4-bit codes are looked up a part at a time.
 Tensors made_for_product(const StepSizes& step, const LinearSizes& sizes) {
   const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
-  if (!sizes.codes)
-    return step.casts() ? Tensors{{"autocast's copy of a weight", kAutocastSource, copy, kCopy}} : Tensors{};
+  if (!sizes.codes) {
+    const bool casts = step.casts() && !sizes.comes_cast;
+    return casts ? Tensors{{"autocast's copy of a weight", kAutocastSource, copy, kCopy}} : Tensors{};
+  }
   Tensors made = {{"dequantized weight", kDequantized, copy}};
   if (step.cuda && !step.own_kernels && quant::is_in_4_bits(*sizes.codes)) {
     const int64_t numbers = std::min(kDequantizedPart, sizes.in * sizes.out);
@@ -81,7 +83,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   append(footprint.forward.front(), made);
   if (sizes.trained && step.casts()) {
     const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
-    footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
+    if (!sizes.comes_cast) footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
     of_weight.push_back({"gradient of a weight, before its cast", kGradientSource, copy});
   }
   if (sizes.adapted) {

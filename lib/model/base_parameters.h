@@ -18,6 +18,7 @@ namespace fathom::model {
 struct BaseParameter {
   arch::ParameterSpec spec;
   at::Tensor tensor = {};                              // undefined where it is quantized
+  at::Tensor cast = {};                                // Parameter::cast
   std::optional<ops::QuantizedMatrix> quantized = {};  // frozen
   std::optional<ops::FakeQuantizer> quantizer = {};    // its step sizes are trained
   std::string name_of_step_sizes = {};                 // as the folder has them

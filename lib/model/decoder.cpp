@@ -87,7 +87,8 @@ at::Tensor Decoder::loss(const Inputs& inputs, ops::LossTargets targets, double 
   HiddenStates last = hidden_states(inputs, balance);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
-  at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD, compute.weight(state_->head_VD), targets);
+  at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD,
+                                   compute.weight(state_->head_VD, state_->head_cast_VD), targets);
   if (balance) {
     loss = balance->complete(loss, router_share, targets.gradient_scale);
     state_->router_loss = balance->value();
@@ -103,8 +104,9 @@ at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targe
   const HiddenStates last = hidden_states(inputs);
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
-  at::Tensor logprobs_T = ops::token_logprobs(last.x_TD, last.head_VD, compute.weight(state_->head_VD),
-                                              targets_BS.reshape({-1}), chunk_rows, state_->architecture.head_softcap);
+  at::Tensor logprobs_T =
+      ops::token_logprobs(last.x_TD, last.head_VD, compute.weight(state_->head_VD, state_->head_cast_VD),
+                          targets_BS.reshape({-1}), chunk_rows, state_->architecture.head_softcap);
   state_->names.backward(logprobs_T, "loss");
   state_->after_unit(state_->last_unit(), logprobs_T);
   return logprobs_T.view(targets_BS.sizes());

@@ -66,6 +66,7 @@ Decoder::State::State(const arch::Architecture& architecture_in, const ModelOpti
   if (architecture.learned_positions) positions_PD = weight(modules.positions);
   last_norm_weights = parameters.norm(modules.norm);
   head_VD = architecture.tie_word_embeddings ? embedding_VD : weight(modules.head);
+  if (!architecture.tie_word_embeddings) head_cast_VD = parameters.cast(modules.head + std::string(".weight"));
   const std::vector<arch::Rotary> rotaries = architecture.rotaries();
   for (int64_t number = 0; number < architecture.num_hidden_layers(); ++number) {
     DecoderLayer& layer = layers.emplace_back(parameters.layer(architecture, number));
@@ -182,7 +183,9 @@ at::Tensor Decoder::State::last_norm(const at::Tensor& stream_TD) const {
 at::Tensor Decoder::State::head(const at::Tensor& x_TD) const {
   const ops::ComputeScope compute(options.device, head_VD.scalar_type());
   names.forward(module_names.head);
-  const at::Tensor made_TV = ops::linear(ops::LinearInput(x_TD), {head_VD, {}, {}}, compute, /*training=*/false);
+  ops::Linear layer{head_VD, {}, {}};
+  layer.cast_ND = head_cast_VD;
+  const at::Tensor made_TV = ops::linear(ops::LinearInput(x_TD), layer, compute, /*training=*/false);
   at::Tensor logits_TV = ops::softcapped(made_TV, architecture.head_softcap);
   names.backward(logits_TV, module_names.head);
   return logits_TV;

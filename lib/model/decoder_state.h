@@ -25,6 +25,7 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   ModelParameters parameters;
   bool training = false;
   at::Tensor embedding_VD, positions_PD, head_VD;
+  at::Tensor head_cast_VD;  // ops/autocast.h
   ops::NormWeights encoder_norm, last_norm_weights;
   double embedding_scale = 1;  // as the embedding's type holds it
   std::vector<DecoderLayer> layers;

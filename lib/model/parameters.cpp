@@ -45,6 +45,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
         add_quantized(parameter, *row.codes, tables, unit);
       } else {
         parameter.tensor = add(row, unit);
+        parameter.cast = all_.back().cast;
       }
     }
   }
@@ -64,6 +65,10 @@ at::Tensor ModelParameters::add(const arch::ParameterRow& row, int64_t unit) {
       at::empty(row.spec.shape, at::TensorOptions().device(options_.device).dtype(ops::scalar_type(row.dtype)));
   tensor.set_requires_grad(row.trained);
   add({row.spec.name, tensor, row.trained, row.decays(), unit});
+  if (options_.casts.have(row)) {
+    all_.back().cast = at::empty(row.spec.shape, tensor.options().dtype(ops::scalar_type(*options_.casts.type)));
+    let_go(all_.back().cast);
+  }
   return tensor;
 }
 
@@ -85,6 +90,7 @@ ops::Linear ModelParameters::linear(const std::string& module) const {
   const bool biased = places_.contains(module + ".bias");
   ops::Linear linear{weight.tensor, biased ? tensor(module + ".bias") : at::Tensor(), std::nullopt, weight.quantized};
   linear.quantizer = weight.quantizer;
+  linear.cast_ND = weight.cast;
   linear.int8_activations = options_.int8_activations && weight.quantized;
   linear.adapter = adapter(module + ".weight");
   return linear;
@@ -107,7 +113,7 @@ ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::Fe
   const auto stack = [&](const char* which) {
     const std::string name = prefix + names.experts + which;
     const BaseParameter& matrices = base_[places_.at(name)];
-    return ops::ExpertStack{matrices.tensor, matrices.quantized, adapter(name)};
+    return ops::ExpertStack{matrices.tensor, matrices.quantized, adapter(name), matrices.cast};
   };
   return {spec, linear(prefix + names.router), {spec.count, stack(".gate_up_proj"), stack(".down_proj")}};
 }

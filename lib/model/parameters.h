@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arch/architecture.h"
+#include "arch/casts.h"
 #include "arch/parameter_table.h"
 #include "config/run_config.h"
 #include "ledger/ledger.h"
@@ -28,6 +29,7 @@ struct ModelOptions {
   bool gradient_checkpointing = false;
   ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
   UnitKeeper* units = nullptr;       // set: parameters are made without memory, which it gives them
+  arch::Casts casts = {};            // in a pass it gives memory to these instead of the parameters that have them
 };
 
 struct Parameter {
@@ -36,8 +38,9 @@ struct Parameter {
                       // arch/parameter_table.h names them
   at::Tensor tensor;  // a leaf; requires_grad as `trained`
   bool trained = true;
-  bool decays = false;  // matrices decay, norms, biases and steps do not
-  int64_t unit = 0;     // model/units.h
+  bool decays = false;   // matrices decay, norms, biases and steps do not
+  int64_t unit = 0;      // model/units.h
+  at::Tensor cast = {};  // of ModelOptions::casts, without memory; undefined: none
 };
 
 class ModelParameters {
@@ -49,7 +52,8 @@ class ModelParameters {
   const std::vector<Parameter>& all() const { return all_; }  // in the order of arch::ParameterTable
   // Of the base. Throws std::out_of_range for a name that it does not have.
   const at::Tensor& tensor(const std::string& name) const { return base_[places_.at(name)].tensor; }
-  ops::NormWeights norm(const std::string& module) const;  // likewise
+  const at::Tensor& cast(const std::string& name) const { return base_[places_.at(name)].cast; }  // or undefined
+  ops::NormWeights norm(const std::string& module) const;                                         // likewise
   // Its tensors are those that are here.
   DecoderLayer layer(const arch::Architecture& architecture, int64_t number) const;
   bool trains(int64_t layer) const { return layer_trains_[static_cast<size_t>(layer)]; }  // anything of it

@@ -57,7 +57,11 @@ ComputeScope::~ComputeScope() {
   if (autocast_) at::autocast::set_autocast_enabled(device_, true);
 }
 
-at::Tensor ComputeScope::weight(const at::Tensor& stored) const {
+at::Tensor ComputeScope::weight(const at::Tensor& stored, const at::Tensor& cast) const {
+  if (cast.defined()) {
+    TORCH_INTERNAL_ASSERT(cast.scalar_type() == dtype_, "a weight is there as ", cast.scalar_type(), " alone");
+    return cast;
+  }
   if (!autocast_ || stored.scalar_type() == dtype_) return stored;
   const ledger::ClaimScope copies_of_weights(memory::Component::kFunctionality);
   if (!keeps_casts()) return stored.to(dtype_);

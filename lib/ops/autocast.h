@@ -45,8 +45,8 @@ class ComputeScope {
   at::ScalarType dtype() const { return dtype_; }
   // A weight as matrix products take it: under autocast its copy, which belongs to Component::kFunctionality. Like
   // LibTorch, keeps the copies of trained FP32 leaves until the autocast scope ends and casts frozen weights at every
-  // use.
-  at::Tensor weight(const at::Tensor& stored) const;
+  // use. cast: set, the copy, which somebody else keeps (model/units.h); the weight itself has no memory then.
+  at::Tensor weight(const at::Tensor& stored, const at::Tensor& cast = {}) const;
 
  private:
   c10::DeviceType device_;

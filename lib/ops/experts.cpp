@@ -23,6 +23,7 @@ struct Matrix {
   MatrixStack stack;
   std::optional<LoraAdapter> adapter;
   at::Tensor hidden_RR, grad_hidden_RR;  // x A^T, and in the backward pass its gradient
+  at::ScalarType stored_dtype{};         // of the gradient of the stack
   bool needs_weight = false, needs_adapter = false;
 
   bool needs_input() const { return needs_weight || needs_adapter; }
@@ -64,7 +65,7 @@ struct Matrix {
   };
   Gradients gradients(const Routes& routes, const std::vector<at::Tensor>& gs, const at::Tensor& x_RI) const {
     Gradients made;
-    if (needs_weight) made.stored = gradient_of_stack(stack, routes, gs, x_RI, stack.stored.scalar_type());
+    if (needs_weight) made.stored = gradient_of_stack(stack, routes, gs, x_RI, stored_dtype);
     if (!needs_adapter) return made;
     const at::ScalarType type = adapter->a_RD.scalar_type();
     const MatrixStack b_shape{stack.count, stack.out, rank()}, a_shape{stack.count, rank(), stack.in};
@@ -165,9 +166,10 @@ at::Tensor experts(const LinearInput& input, const Routes& routes, const ExpertM
   const auto matrix = [&](const ExpertStack& stack) {
     Matrix made;
     const int64_t rows = stack.quantized ? stack.quantized->rows : stack.stored.size(0);
-    made.stack = {
-        matrices.count, rows / matrices.count, stack.quantized ? stack.quantized->columns : stack.stored.size(1),
-        stack.stored,   stack.quantized,       compute.dtype()};
+    const int64_t columns = stack.quantized ? stack.quantized->columns : stack.stored.size(1);
+    made.stack = {matrices.count,  rows / matrices.count, columns, stack.cast.defined() ? stack.cast : stack.stored,
+                  stack.quantized, compute.dtype()};
+    if (stack.stored.defined()) made.stored_dtype = stack.stored.scalar_type();
     made.adapter = stack.adapter;
     made.needs_weight = needs(stack.stored);
     made.needs_adapter = stack.adapter && (needs(stack.adapter->a_RD) || needs(stack.adapter->b_NR));

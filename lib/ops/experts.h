@@ -19,6 +19,7 @@ struct ExpertStack {
   // As PEFT stacks those of the experts: A is [R * N, I], an expert's R rows together; B is [O, R * N], in whose
   // columns the experts take turns. Multiplied in the type of the other products, as PEFT does it.
   std::optional<LoraAdapter> adapter = std::nullopt;
+  at::Tensor cast = {};  // ComputeScope::weight
 };
 
 struct ExpertMatrices {

@@ -91,11 +91,12 @@ at::Tensor multiply_codes(const LinearInput& input, const Linear& layer, const C
 // x W^T + bias.
 at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
   if (layer.int8_activations) return multiply_codes(input, layer, compute);
-  const at::Tensor copy_ND =
-      layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype()) : compute.weight(layer.weight_ND);
+  const at::Tensor copy_ND = layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype())
+                                                : compute.weight(layer.weight_ND, layer.cast_ND);
   const at::Tensor bias_N = layer.bias_N.defined() ? compute.weight(layer.bias_N) : at::Tensor();
   if (kept.needs_x) {
-    kept.weight_ND = kept.needs_weight && keeps_casts() ? copy_ND : layer.weight_ND;
+    const bool keeps_copy = layer.cast_ND.defined() || (kept.needs_weight && keeps_casts());
+    kept.weight_ND = keeps_copy ? copy_ND : layer.weight_ND;
     kept.quantized_ND = layer.quantized_ND;
   }
   if (layer.weight_ND.defined()) kept.stored_dtype = layer.weight_ND.scalar_type();

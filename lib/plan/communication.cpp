@@ -141,7 +141,9 @@ class Streams {
     result_.seconds += sent.seconds;
     return sent.seconds;
   }
-  double gather(size_t unit) { return count(result_.traffic.gathered, wires_.around_ring(units_[unit].all, copy_)); }
+  double gather(size_t unit) {
+    return count(result_.traffic.gathered, wires_.around_ring(units_[unit].gathered, copy_));
+  }
   double reduce(size_t unit) { return count(result_.traffic.reduced, wires_.straight(units_[unit].trained, copy_)); }
   // Of a share of a unit's gradients over copies of the model: to the rank that adds them up, and back.
   double sum(size_t unit) {

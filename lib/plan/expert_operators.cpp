@@ -8,7 +8,7 @@ namespace fathom::plan {
 using arch::ParameterRow;
 
 footprint::ExpertSizes expert_sizes(const arch::FeedForward& feed_forward, int64_t width,
-                                    const std::vector<const ParameterRow*>& rows) {
+                                    const std::vector<const ParameterRow*>& rows, const arch::Casts& casts) {
   footprint::ExpertSizes sizes;
   sizes.count = feed_forward.experts->count;
   sizes.per_token = feed_forward.experts->per_token;
@@ -17,7 +17,7 @@ footprint::ExpertSizes expert_sizes(const arch::FeedForward& feed_forward, int64
   for (const ParameterRow* row : rows) {
     if (row->spec.role != arch::Role::kExperts) continue;
     footprint::StackSizes& stack = row->spec.name.ends_with(".down_proj") ? sizes.down : sizes.gate_up;
-    stack = {row->trained, row->adapter_rank, row->codes};
+    stack = {row->trained, row->adapter_rank, row->codes, casts.have(*row)};
   }
   return sizes;
 }

@@ -14,6 +14,7 @@
 #include "plan/attention_operators.h"
 #include "plan/expert_operators.h"
 #include "plan/parameter_gradients.h"
+#include "plan/shares.h"
 
 namespace fathom::plan {
 namespace {
@@ -37,6 +38,7 @@ class LayerOperators {
         drops_(subject.gradients && subject.architecture.dropout > 0),
         drops_inside_(subject.gradients && subject.architecture.inner_dropout > 0),
         fake_codes_(arch::fake_scheme(subject.architecture, subject.run)),
+        casts_(gathered_casts(subject.architecture, subject.run)),
         stream_needs_(subject.input_needs_gradient) {}
 
   Operators take() {
@@ -153,7 +155,7 @@ class LayerOperators {
     constexpr const char *kRouting = "the router", *kExperts = "the experts";
     begin_branch(kRouting, names.norm_before, {names.router, names.experts});
     reader(kRouting, names.router).waiting = of_input();
-    footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows);
+    footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows, casts_);
     sizes.makes_input_again = before_;
     sizes.input_needs_gradient = branch_needs_;
     const bool differentiated = made_needs_ || sizes.gate_up.keeps_input() || sizes.down.keeps_input();
@@ -347,6 +349,7 @@ class LayerOperators {
       sizes.in = row->spec.shape[1];
       sizes.trained = row->trained;
       sizes.adapted = row->adapted();
+      sizes.comes_cast = casts_.have(*row);
       sizes.codes = row->codes;
       sizes.fake_codes = fake_codes_;
     }
@@ -367,6 +370,7 @@ class LayerOperators {
   const int64_t width_;
   const bool before_, by_scores_, drops_, drops_inside_;
   const std::optional<quant::Scheme> fake_codes_;
+  const arch::Casts casts_;  // that come as such
   // Whether the stream, what linear layers read of it, and what they make of that need gradients.
   bool stream_needs_, branch_needs_ = false, made_needs_ = false, shared_needs_ = false;
   // Of a branch: its norm keeps the stream, or what its linear layers read is kept itself; it was cast for adapters.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/rounding.h"
+#include "config/precision.h"
 #include "config/shards.h"
 #include "footprint/moment_storage.h"
 
@@ -23,6 +25,11 @@ footprint::Tensors bytes_of(const char* what, int64_t bytes, Component component
 
 }  // namespace
 
+arch::Casts gathered_casts(const arch::Architecture& architecture, const config::RunConfig& run) {
+  if (!is_shared(run)) return {};
+  return {config::autocast_dtype(run), !arch::fake_scheme(architecture, run)};
+}
+
 // Every parameter with blocks begins with one, and so does every piece of these.
 std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,
                                   const arch::ParameterTable& parameters) {
@@ -31,26 +38,31 @@ std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const 
     int64_t bytes = 0, filled = 0, block = 0;
   };
   std::vector<UnitBytes> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
-  std::vector<Blocks> in_blocks(units.size());
+  std::vector<Blocks> in_blocks(2 * units.size());  // of each unit those without casts, and those with them
+  const arch::Casts casts = gathered_casts(architecture, run);
   for (const arch::ParameterRow& row : parameters.rows) {
     const int64_t bytes = row.codes ? row.code_bytes() : row.value_bytes();
     const auto number = static_cast<size_t>(arch::unit_of(row.spec, architecture));
-    units[number].all = checked_add(units[number].all, bytes, "parameters of a unit");
+    const bool as_cast = casts.have(row);
+    const int64_t gathered = as_cast ? bytes / size_of(row.dtype) * size_of(*casts.type) : bytes;
+    units[number].gathered = checked_add(units[number].gathered, gathered, "parameters of a unit");
     if (!row.trained) continue;
     units[number].trained += bytes;
     if (!is_shared(run)) continue;
     const int64_t block = footprint::block_of_moments(run, row.spec.elements()) * size_of(row.dtype);
     if (block == size_of(row.dtype)) continue;
-    Blocks& blocks = in_blocks[number];
+    Blocks& blocks = in_blocks[2 * number + (as_cast ? 1 : 0)];
     blocks = {blocks.bytes + bytes, blocks.filled + round_up(bytes, block), std::max(blocks.block, block)};
   }
-  for (size_t number = 0; number < units.size(); ++number) {
-    const auto& [bytes, filled, block] = in_blocks[number];
+  for (size_t i = 0; i < in_blocks.size(); ++i) {
+    const auto& [bytes, filled, block] = in_blocks[i];
     if (block == 0) continue;
-    UnitBytes& unit = units[number];
-    unit.filling = round_up(divide_up(filled, processes), block) * processes - bytes;
-    unit.all = checked_add(unit.all, unit.filling, "parameters of a unit");
-    unit.trained += unit.filling;
+    UnitBytes& unit = units[i / 2];
+    const int64_t filling = round_up(divide_up(filled, processes), block) * processes - bytes;
+    const int64_t gathered = i % 2 == 1 ? filling / size_of(DType::kF32) * size_of(*casts.type) : filling;
+    unit.filling += filling;
+    unit.gathered = checked_add(unit.gathered, gathered, "parameters of a unit");
+    unit.trained += filling;
   }
   return units;
 }
@@ -60,9 +72,9 @@ std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const
   if (!is_shared(run)) return {};
   const int64_t sharers = config::shard_size(run), replicas = config::replicas(run);
   std::vector<UnitShare> shares;
-  for (const auto& [all, trained, filling] : unit_bytes(architecture, run, parameters)) {
+  for (const auto& [gathered, trained, filling] : unit_bytes(architecture, run, parameters)) {
     UnitShare& share = shares.emplace_back();
-    share.gathered = bytes_of("parameters of a unit, gathered", all, Component::kFunctionality);
+    share.gathered = bytes_of("parameters of a unit, gathered", gathered, Component::kFunctionality);
     share.reduced = bytes_of("gradients of a unit", trained, Component::kGradients);
     const int64_t own = divide_up(trained, sharers);
     const footprint::Tensors others =

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "arch/casts.h"
 #include "arch/parameter_table.h"
 #include "config/run_config.h"
 #include "footprint/footprint.h"
@@ -18,10 +19,14 @@ struct UnitShare {
   footprint::Tensors summed;    // what comes of other copies', while a unit more computes
 };
 
-// Bytes of a unit's parameters, frozen codes among them, and of its trained ones, which its gradients take too.
+// Of which parameters their casts are gathered in their place; none where a process has the whole model.
+arch::Casts gathered_casts(const arch::Architecture& architecture, const config::RunConfig& run);
+
+// Bytes of a unit's parameters as they are gathered, frozen codes among them, and of its trained ones, which its
+// gradients take too.
 struct UnitBytes {
-  int64_t all = 0, trained = 0;
-  int64_t filling = 0;  // of both: where a share's pieces end with blocks of moments
+  int64_t gathered = 0, trained = 0;
+  int64_t filling = 0;  // of the trained ones: where a share's pieces end with blocks of moments
 };
 // Of every unit, in order.
 std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,

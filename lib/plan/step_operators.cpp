@@ -13,6 +13,7 @@
 #include "footprint/head_loss.h"
 #include "plan/layer_operators.h"
 #include "plan/parameter_gradients.h"
+#include "plan/shares.h"
 
 namespace fathom::plan {
 
@@ -75,6 +76,11 @@ footprint::StepSizes StepOperators::sizes_of(int64_t tokens, bool gradients) con
   step.cuda = target_.device == config::Device::kCuda;
   step.own_kernels = step.cuda && run_.cuda_kernels && precision.computed != DType::kF16;
   return step;
+}
+
+bool StepOperators::head_comes_cast() const {
+  const arch::Casts casts = gathered_casts(architecture_, run_);
+  return std::any_of(others_.begin(), others_.end(), [&](const ParameterRow* row) { return casts.have(*row); });
 }
 
 Operator StepOperators::norm(const footprint::StepSizes& step, const char* part, const char* name) const {
@@ -204,6 +210,7 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
   head.trained = gradients && parameters_.trains_head();
+  head.comes_cast = head_comes_cast();
   result.last_norm = norm(step, "the last norm", architecture_.names().norm);
   result.last_norm.takes_stream_gradient = true;
   if (gradients && architecture_.dropout > 0) add_masks(step, source, result);
@@ -241,7 +248,7 @@ BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) con
   result.embedded_targets.clear();  // which come after the encoder
   const footprint::StepSizes last = sizes_of(shape.rows, false);
   const footprint::HeadSizes head = {
-      architecture_.vocab_size, architecture_.hidden_size, shape.rows, 0, false, false, false};
+      architecture_.vocab_size, architecture_.hidden_size, shape.rows, 0, false, head_comes_cast(), false, false};
   result.head = {"the head", footprint::head_loss_footprint(last, head), {}, {}};
   result.answers = {{"ids", kIds, {{shape.rows, "rows"}, {shape.first, "tokens"}, {8, "bytes"}}, kOfAnswers},
                     {"ids of sources and their padding",

@@ -86,6 +86,7 @@ class StepOperators {
     bool operator==(const Kind& other) const;
   };
   footprint::StepSizes sizes_of(int64_t tokens, bool gradients) const;
+  bool head_comes_cast() const;
   Operator norm(const footprint::StepSizes& step, const char* part, const char* name) const;
   footprint::Tensors read_by_layers(const schedule::BatchShape& shape, int64_t length) const;
   bool keeps_what_layers_read(const BatchOperators& batch) const;

@@ -183,6 +183,7 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     sharded_ = std::make_unique<dist::ShardedParameters>(*placement_.group, config::shard_size(config),
                                                          *placement_.ledger, config.reshard_after_forward);
     options.units = sharded_.get();
+    options.casts = plan::gathered_casts(architecture, config);
   }
   ops::keep_casts(!holds_shares());  // they would be all weights again
   evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);

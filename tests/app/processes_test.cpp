@@ -88,6 +88,9 @@ TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
         Case{"method=full bf16=true gradient_checkpointing=true", 3, " strategy=fsdp"},
         Case{"method=full dtype=bfloat16 master_weights=fp32 packing=true", 2,
              " strategy=fsdp reshard_after_forward=false"},
+        Case{"method=full bf16=true packing=true optim=adamw_8bit save_steps=4", 4,
+             " strategy=fsdp reshard_after_forward=false"},
+        Case{"bf16=true dtype=float32 modules_to_save=[norm,o_proj,down_proj]", 2, " strategy=fsdp", 2},
         Case{"load_in_8bit=true modules_to_save=[norm,embed_tokens]", 4, " strategy=fsdp"},
         Case{"load_in_4bit=true", 2, " strategy=fsdp", 3},
         Case{"method=full dtype=bfloat16 master_weights=stochastic optim=adamw_8bit", 3, " strategy=fsdp"},
@@ -456,9 +459,10 @@ TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
 
 // Over a stub of NCCL: what each takes, not what it computes.
 TEST_F(SeveralProcesses, TakeOnPhantomGpusWhatWasPlannedForEach) {
-  for (const char* with : {"strategy=ddp", "strategy=fsdp packing=true gradient_accumulation_steps=2",
-                           "strategy=fsdp load_in_4bit=true", "strategy=fsdp method=full gradient_checkpointing=true",
-                           "strategy=fsdp dp_replicate_size=3 method=full optim=adamw_8bit"}) {
+  for (const char* with :
+       {"strategy=ddp", "strategy=fsdp packing=true gradient_accumulation_steps=2", "strategy=fsdp load_in_4bit=true",
+        "strategy=fsdp method=full bf16=true gradient_checkpointing=true",
+        "strategy=fsdp dp_replicate_size=3 method=full optim=adamw_8bit"}) {
     SCOPED_TRACE(with);
     fs::remove_all(folder_ / "played");
     const Outcome played = run(

@@ -206,6 +206,43 @@ TEST_F(AloneInItsGroup, FillsWhatIsOpenAndWhatIsNot) {
   sharded_.close();
 }
 
+// The numbers of a pass; the weight stays what is opened, filled and trained.
+TEST(ShardedParameters, GatherCastsInTheirPlace) {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor numbers = at::arange(150).div(7).view({5, 30});
+  for (const int64_t size : {1, 3}) {
+    const std::unique_ptr<Group> group = play(size - 1, size);
+    ledger::Ledger ledger;
+    ShardedParameters sharded(*group, size, ledger, true);
+    const at::Tensor weight = at::empty({5, 30}).set_requires_grad(true), cast = at::empty({5, 30}, at::kBFloat16);
+    const at::Tensor norm = at::empty({30}).set_requires_grad(true);
+    for (const at::Tensor& tensor : {weight, cast, norm}) model::let_go(tensor);
+    sharded.adopt({{"weight", weight, true, true, 0, cast}, {"norm", norm, true, false, 0}}, false, kAnywhere);
+    sharded.open(weight);
+    weight.copy_(numbers);
+    sharded.open(norm);
+    norm.fill_(1);
+    sharded.close();
+    // Pieces end where casts' cache lines do.
+    const auto own = [&](const at::Tensor& whole) {
+      return whole.detach().view({-1}).narrow(0, (size - 1) * 64, size == 1 ? 150 : 22);
+    };
+    EXPECT_TRUE(sharded.shares().back().tensor.equal(own(numbers)));
+    for (const ShardedParameters::Share& share : sharded.shares()) EXPECT_FALSE(share.cast.defined());
+    sharded.before(0);
+    EXPECT_TRUE(own(cast).equal(own(numbers).to(at::kBFloat16)));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(cast.data_ptr()) % 64, 0U);
+    EXPECT_EQ(weight.storage().nbytes(), 0U);
+    EXPECT_GT(norm.storage().nbytes(), 0U);
+    sharded.after(0, {});
+    EXPECT_EQ(cast.storage().nbytes(), 0U);
+    sharded.open(weight);
+    EXPECT_TRUE(own(weight).equal(own(numbers)));
+    EXPECT_EQ(cast.storage().nbytes(), 0U);
+    sharded.close();
+  }
+}
+
 TEST_F(AloneInItsGroup, OpensAndFillsStatesAsItsParameters) {
   std::vector<std::pair<std::string, at::Tensor>> states;
   for (const model::Parameter& share : sharded_.shares()) {

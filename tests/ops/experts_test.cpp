@@ -1,6 +1,8 @@
 // Experts and their router against a sum over all experts by LibTorch's own operators.
 #include "ops/experts.h"
 
+#include <limits>
+
 #include "ops/activation.h"
 #include "ops/routing.h"
 #include "tests/ops/compare.h"
@@ -133,6 +135,34 @@ TEST(Experts, in_codes_are_those_that_the_codes_stand_for) {
     EXPECT_TRUE(at::equal(y, expected)) << quant::name_of(scheme);
     EXPECT_TRUE(at::equal(grad, expected_grad)) << quant::name_of(scheme);
   }
+}
+
+TEST(Experts, take_casts_that_are_there) {
+  at::manual_seed(12);
+  const at::Tensor x = draw({kTokens, kWidth}, at::kBFloat16), logits = draw({kTokens, kExperts}, at::kFloat),
+                   gate_up = draw({kExperts * 2 * kInner, kWidth}, at::kFloat),
+                   down = draw({kExperts * kWidth, kInner}, at::kFloat);
+  std::vector<at::Tensor> results[2];
+  for (const bool are_there : {false, true}) {
+    const auto stack = [&](const at::Tensor& matrices) {
+      ExpertStack made{matrices.clone()};
+      if (are_there) {
+        made.cast = matrices.to(at::kBFloat16);
+        made.stored.fill_(std::numeric_limits<float>::quiet_NaN());
+      }
+      made.stored.set_requires_grad(true);
+      return made;
+    };
+    const ExpertMatrices matrices{kExperts, stack(gate_up), stack(down)};
+    const at::Tensor leaf = x.clone().set_requires_grad(true);
+    const AutocastScope autocast(at::kCPU, true);
+    const at::Tensor y = experts(LinearInput(leaf), route(logits, {kExperts, 2, true}, nullptr), matrices,
+                                 ComputeScope(at::kCPU, at::kFloat));
+    torch::autograd::backward({y.to(at::kFloat).square().sum()}, {});
+    results[are_there] = {y, leaf.grad(), matrices.gate_up.stored.grad(), matrices.down.stored.grad()};
+  }
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(results[1][i].equal(results[0][i])) << i;
+  EXPECT_EQ(results[1][3].scalar_type(), at::kFloat);
 }
 
 TEST(Experts, in_bf16_are_near_those_in_fp32) {

@@ -1,6 +1,8 @@
 // Linear layers: LoRA's formula in every combination of types, dropout, and casts of weights under autocast.
 #include "ops/linear.h"
 
+#include <limits>
+
 #include "ops/dropout.h"
 #include "tests/ops/compare.h"
 
@@ -86,6 +88,32 @@ TEST(Linear, gives_the_same_gradients_whoever_needs_one) {
 }
 
 // The same draw over ones tells what was left out.
+// Nobody reads the weight itself, whether its casts are kept or not.
+TEST(Linear, takes_a_cast_that_is_there) {
+  at::manual_seed(5);
+  const at::Tensor x_TD = draw({13, 20}, at::kBFloat16), weight_ND = draw({7, 20}, at::kFloat);
+  for (const bool keeps : {true, false}) {
+    keep_casts(keeps);
+    std::vector<at::Tensor> results[2];
+    for (const bool is_there : {false, true}) {
+      Linear layer{weight_ND.clone(), {}, {}};
+      if (is_there) {
+        layer.cast_ND = weight_ND.to(at::kBFloat16);
+        layer.weight_ND.fill_(std::numeric_limits<float>::quiet_NaN());
+      }
+      layer.weight_ND.set_requires_grad(true);
+      const at::Tensor leaf_TD = x_TD.clone().set_requires_grad(true);
+      const AutocastScope autocast(at::kCPU, true);
+      const at::Tensor y_TN = linear(LinearInput(leaf_TD), layer, ComputeScope(at::kCPU, at::kFloat), true);
+      torch::autograd::backward({y_TN.to(at::kFloat).square().sum()}, {});
+      results[is_there] = {y_TN, leaf_TD.grad(), layer.weight_ND.grad()};
+    }
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(results[1][i].equal(results[0][i])) << i;
+    EXPECT_EQ(results[1][2].scalar_type(), at::kFloat);
+  }
+  keep_casts(true);
+}
+
 TEST(Lora, drops_the_same_elements_backward) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     const auto with_seed = [&](const std::vector<at::Tensor>& in, double p) {

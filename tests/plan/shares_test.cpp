@@ -35,6 +35,37 @@ TEST(UnitShares, AreOfEmbeddingLayersAndHead) {
   EXPECT_EQ(bytes_of(shares[1].gradient), kLayer / 4);
 }
 
+// The embedding and norms are read in FP32.
+TEST(UnitShares, GatherCastsOfMatrices) {
+  const arch::Architecture architecture = llama_8b();
+  config::RunConfig run = run_of(4);
+  run.dtype = DType::kF32;
+  run.bf16 = true;
+  const auto shares = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  EXPECT_EQ(bytes_of(shares[0].gathered), 2 * kTable);
+  EXPECT_EQ(bytes_of(shares[1].gathered), kLayer + 2 * kNorm);
+  EXPECT_EQ(bytes_of(shares[1].gradient), 2 * kLayer / 4);
+  EXPECT_EQ(bytes_of(shares[33].gathered), kTable + 2 * kNorm);
+  run.qat = config::Qat::kInt8;  // rounds projections as they are stored
+  const auto rounded = unit_shares(architecture, run, arch::parameter_table(architecture, run));
+  EXPECT_GT(bytes_of(rounded[1].gathered), 2 * kLayer);
+  EXPECT_EQ(bytes_of(rounded[33].gathered), kTable + 2 * kNorm);
+}
+
+// All of a layer but two norms is in blocks, and half of it is gathered.
+TEST(UnitShares, GatherCastsThatEndWithBlocksOfMoments) {
+  const arch::Architecture architecture = llama_8b();
+  config::RunConfig run = run_of(7);
+  run.dtype = DType::kF32;
+  run.bf16 = true;
+  run.optim = config::Optimizer::kAdamW8bit;
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
+  const int64_t in_blocks = bytes_of(unit_shares(architecture, run, parameters)[1].gathered);
+  run.bf16 = false;
+  EXPECT_LT(in_blocks, bytes_of(unit_shares(architecture, run, parameters)[1].gathered) / 2 + 4 * kNorm);
+  EXPECT_GT(in_blocks, kLayer);
+}
+
 // A layer has 852,000 blocks of 256: of seven processes each has 121,715.
 TEST(UnitShares, EndWithBlocksOfMoments) {
   const arch::Architecture architecture = llama_8b();
