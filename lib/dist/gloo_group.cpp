@@ -201,21 +201,20 @@ class GlooGroup final : public Group {
     return std::make_unique<GlooTransfer>(*this, std::move(works));
   }
 
-  // A message for each tensor; the n-th from a rank is the n-th that it sends here.
-  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
-                                           const std::vector<std::vector<at::Tensor>>& received) override {
+  // A message for each span; the n-th from a rank is the n-th that it sends here.
+  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<Span>>& sent,
+                                           const std::vector<std::vector<Span>>& received) override {
     std::vector<Work> works;
     run([&] {
       for (int64_t other = 0; other < size(); ++other) {
         const auto place = static_cast<size_t>(other);
-        for (const at::Tensor& tensor : received[place]) {
-          std::vector<at::Tensor> tensors{tensor};
-          if (tensor.numel() > 0)
-            works.push_back(gloo_->recv(tensors, static_cast<int>(other), next(received_[place])));
+        for (const Span& span : received[place]) {
+          std::vector<at::Tensor> tensors{numbers_of(span)};
+          if (span.count > 0) works.push_back(gloo_->recv(tensors, static_cast<int>(other), next(received_[place])));
         }
-        for (const at::Tensor& tensor : sent[place]) {
-          std::vector<at::Tensor> tensors{tensor};
-          if (tensor.numel() > 0) works.push_back(gloo_->send(tensors, static_cast<int>(other), next(sent_[place])));
+        for (const Span& span : sent[place]) {
+          std::vector<at::Tensor> tensors{numbers_of(span)};
+          if (span.count > 0) works.push_back(gloo_->send(tensors, static_cast<int>(other), next(sent_[place])));
         }
       }
     });

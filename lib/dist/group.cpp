@@ -6,16 +6,16 @@
 namespace fathom::dist {
 
 // Where the other's share of this rank's piece comes to lie.
-at::Tensor Group::staged(const Sum& sum, int64_t other) const {
-  const int64_t numbers = piece(sum.tensor, rank_).numel(), place = other < rank_ ? other : other - 1;
-  return sum.staging.narrow(0, place * numbers, numbers);
+Group::Span Group::staged(const Sum& sum, int64_t other) const {
+  const int64_t numbers = span(sum.tensor, rank_).count, place = other < rank_ ? other : other - 1;
+  return {sum.staging, place * numbers, numbers};
 }
 
 std::unique_ptr<Transfer> Group::begin_pieces(const Sum& sum) {
-  std::vector<std::vector<at::Tensor>> sent(static_cast<size_t>(size_)), received(sent.size());
+  std::vector<std::vector<Span>> sent(static_cast<size_t>(size_)), received(sent.size());
   for (int64_t other = 0; other < size_; ++other) {
     if (other == rank_) continue;
-    sent[static_cast<size_t>(other)].push_back(piece(sum.tensor, other));
+    sent[static_cast<size_t>(other)].push_back(span(sum.tensor, other));
     received[static_cast<size_t>(other)].push_back(staged(sum, other));
   }
   return begin_exchange(sent, received);
@@ -25,8 +25,8 @@ std::unique_ptr<Transfer> Group::begin_pieces(const Sum& sum) {
 void Group::add_up(const Sum& sum) const {
   at::Tensor own = piece(sum.tensor, rank_);
   if (own.numel() == 0) return;
-  at::Tensor total = rank_ == 0 ? own : staged(sum, 0);
-  for (int64_t each = 1; each < size_; ++each) total.add_(each == rank_ ? own : staged(sum, each));
+  at::Tensor total = rank_ == 0 ? own : numbers_of(staged(sum, 0));
+  for (int64_t each = 1; each < size_; ++each) total.add_(each == rank_ ? own : numbers_of(staged(sum, each)));
   if (rank_ != 0) own.copy_(total);
 }
 

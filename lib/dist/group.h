@@ -55,9 +55,14 @@ class Group {
   // whole: [n], n a multiple of size(), of which this rank's piece is there; those of the others come. Transfers end in
   // the order in which they began.
   virtual std::unique_ptr<Transfer> begin_gather(const at::Tensor& whole) = 0;
-  // By ranks, this one's left empty: what each is sent, contiguous, and where what it sends comes to lie, in its order.
-  virtual std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
-                                                   const std::vector<std::vector<at::Tensor>>& received) = 0;
+  // Numbers of a contiguous [n].
+  struct Span {
+    at::Tensor of;
+    int64_t first = 0, count = 0;
+  };
+  // By ranks, this one's left empty: what each is sent, and where what it sends comes to lie, in its order.
+  virtual std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<Span>>& sent,
+                                                   const std::vector<std::vector<Span>>& received) = 0;
 
   // One number of every rank, by ranks.
   virtual std::vector<double> gather(double number) = 0;
@@ -84,17 +89,19 @@ class Group {
  protected:
   Group(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
   // Of a tensor, that which a rank adds up or has; the last ones may be smaller.
-  at::Tensor piece(const at::Tensor& tensor, int64_t owner) const {
+  Span span(const at::Tensor& tensor, int64_t owner) const {
     const int64_t numbers = divide_up(tensor.numel(), size_), first = std::min(owner * numbers, tensor.numel());
-    return tensor.narrow(0, first, std::min(numbers, tensor.numel() - first));
+    return {tensor, first, std::min(numbers, tensor.numel() - first)};
   }
+  at::Tensor piece(const at::Tensor& tensor, int64_t owner) const { return numbers_of(span(tensor, owner)); }
+  static at::Tensor numbers_of(const Span& span) { return span.of.narrow(0, span.first, span.count); }
   // Every rank's share of this rank's piece comes to it.
   std::unique_ptr<Transfer> begin_pieces(const Sum& sum);
   // This rank's piece becomes the sum.
   void add_up(const Sum& sum) const;
 
  private:
-  at::Tensor staged(const Sum& sum, int64_t other) const;
+  Span staged(const Sum& sum, int64_t other) const;
 
   int64_t rank_, size_;
 };

@@ -19,8 +19,8 @@ class PlayedGroup final : public Group {
   std::unique_ptr<Transfer> begin_gather(const at::Tensor& /*whole*/) override {
     return std::make_unique<PlayedTransfer>();
   }
-  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& /*sent*/,
-                                           const std::vector<std::vector<at::Tensor>>& /*received*/) override {
+  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<Span>>& /*sent*/,
+                                           const std::vector<std::vector<Span>>& /*received*/) override {
     return std::make_unique<PlayedTransfer>();
   }
   std::vector<double> gather(double number) override {

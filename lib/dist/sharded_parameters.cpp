@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/split_mix.h"
+#include "ledger/operator_repeats.h"
+
 namespace fathom::dist {
 namespace {
 
@@ -32,8 +35,8 @@ struct ShardedParameters::Unit {
 struct ShardedParameters::Reduction {
   struct OfRun {
     Run* run = nullptr;
-    std::vector<at::Tensor> own;     // of each item, [n]; none where this rank does not contribute
-    std::vector<at::Tensor> others;  // by ranks, [piece], contributors or not; undefined: this rank's
+    std::vector<at::Tensor> own;  // of each item, [n]; none where this rank does not contribute
+    at::Tensor others;            // a piece of each other rank, by ranks, contributors or not
   };
   std::vector<OfRun> runs;
   std::unique_ptr<Transfer> transfer;
@@ -230,7 +233,7 @@ void ShardedParameters::begin_reduction(Unit& unit) {
   auto reduction = std::make_unique<Reduction>();
   const int64_t rank = group_.rank();
   const auto ranks = static_cast<size_t>(group_.size());
-  std::vector<std::vector<at::Tensor>> sent(ranks), received(ranks);
+  std::vector<std::vector<Group::Span>> sent(ranks), received(ranks);
   for (const auto& run : unit.runs) {
     if (!run->trained) continue;
     Reduction::OfRun& of_run = reduction->runs.emplace_back();
@@ -243,12 +246,8 @@ void ShardedParameters::begin_reduction(Unit& unit) {
       of_run.own.push_back(gradient.contiguous().view({-1}));
       gradient.reset();
     }
-    for (int64_t other = 0; other < group_.size(); ++other) {
-      at::Tensor& others = of_run.others.emplace_back();
-      if (other == rank) continue;
-      others = at::empty({run->piece()}, run->options());
-      ledger_.claim(others, memory::Component::kFunctionality, "gradients of another process");
-    }
+    of_run.others = at::empty({(group_.size() - 1) * run->piece()}, run->options());
+    ledger_.claim(of_run.others, memory::Component::kFunctionality, "gradients of other processes");
     for (size_t index = 0; index < run->items().size(); ++index) {
       const Range range = run->items()[index].range;
       for (int64_t other = 0; other < group_.size(); ++other) {
@@ -256,10 +255,11 @@ void ShardedParameters::begin_reduction(Unit& unit) {
         const auto to = static_cast<size_t>(other);
         const Range theirs = overlap(range, run->piece_of(other)), own = overlap(range, run->own());
         if (rank < contributors_ && theirs.count > 0) {
-          sent[to].push_back(of_run.own[index].narrow(0, theirs.first - range.first, theirs.count));
+          sent[to].push_back({of_run.own[index], theirs.first - range.first, theirs.count});
         }
         if (other < contributors_ && own.count > 0) {
-          received[to].push_back(of_run.others[to].narrow(0, own.first - run->own().first, own.count));
+          const int64_t piece = place_among_others(other) * run->piece();
+          received[to].push_back({of_run.others, piece + own.first - run->own().first, own.count});
         }
       }
     }
@@ -290,10 +290,16 @@ void ShardedParameters::finish_reduction() {
       const at::Tensor sum = run.gradient.narrow(0, range.first, range.count);
       copies ? sum.copy_(numbers) : sum.add_(numbers);
     };
+    NumberHash kind;
+    kind.add(static_cast<uint64_t>(run.piece()));
+    kind.add(static_cast<uint64_t>(run.type()));
     for (int64_t rank = 0; rank < contributors_; ++rank) {
       const bool copies = is_first && rank == 0;
-      if (const at::Tensor& others = of_run.others[static_cast<size_t>(rank)]; others.defined()) {
-        add({0, run.piece()}, others, copies);
+      if (rank != group_.rank()) {
+        const auto add_others = [&] {
+          add({0, run.piece()}, of_run.others.narrow(0, place_among_others(rank) * run.piece(), run.piece()), copies);
+        };
+        copies ? add_others() : ledger::repeat_in_operator(kind.value(), add_others);
         continue;
       }
       for (size_t index = 0; index < run.items().size(); ++index) {

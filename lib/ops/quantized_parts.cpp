@@ -5,9 +5,14 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/rounding.h"
+#include "base/split_mix.h"
 #include "footprint/quantized_part_size.h"
+#include "ledger/operator_repeats.h"
 #include "quant/fp8.h"
 #include "quant/int4.h"
 #include "quant/int8.h"
@@ -83,21 +88,61 @@ void quantize_int4_groups(const QuantizedMatrix& matrix, const at::Tensor& scale
   matrix.codes.narrow(0, start / 2, n / 2).copy_(codes.select(1, 1).mul(16).add_(codes.select(1, 0)));
 }
 
-// FP32, of the blocks [first, first + count).
-at::Tensor block_scales(const QuantizedMatrix& matrix, int64_t first, int64_t count) {
-  at::Tensor stored = part_of(matrix.scales, first, count);
-  if (!matrix.outer_scales.defined()) return stored;
-  const int64_t outer = matrix.outer_scales.size(0) - 1;
-  const at::Tensor scales = at::index_select(matrix.tables.dynamic_256, 0, stored.to(at::kInt));
-  const int64_t begin = first / quant::kScaleBlock;
-  scale_blocks(scales, quant::kScaleBlock, matrix.outer_scales.narrow(0, begin, outer - begin));
-  return scales.add_(matrix.outer_scales.narrow(0, outer, 1));
+// What stands for codes, looked up part by part in memory that is taken once.
+class Lookup {
+ public:
+  // table: what stands for each byte, [256, ...]; the most bytes of a part.
+  Lookup(at::Tensor table, int64_t most, const at::TensorOptions& options)
+      : table_(std::move(table)), indices_(at::empty({most}, options.dtype(at::kInt))) {
+    std::vector<int64_t> sizes = table_.sizes().vec();
+    sizes.front() = most;
+    found_ = at::empty(sizes, options.dtype(at::kFloat));
+  }
+  // Until the next part.
+  at::Tensor of(const at::Tensor& bytes) {
+    const int64_t n = bytes.size(0);
+    const at::Tensor indices = part_of(indices_, 0, n);
+    at::Tensor found = part_of(found_, 0, n);
+    indices.copy_(bytes);
+    return at::index_select_out(found, table_, 0, indices);
+  }
+
+ private:
+  at::Tensor table_, indices_, found_;
+};
+
+// Of blocks in FP32.
+class BlockScales {
+ public:
+  BlockScales(const QuantizedMatrix& matrix, int64_t most) : matrix_(matrix) {
+    if (matrix.outer_scales.defined()) lookup_.emplace(matrix.tables.dynamic_256, most, matrix.scales.options());
+  }
+  // [first, first + count), until the next ones.
+  at::Tensor of(int64_t first, int64_t count) {
+    const at::Tensor stored = part_of(matrix_.scales, first, count);
+    if (!lookup_) return stored;
+    const at::Tensor scales = lookup_->of(stored);
+    const int64_t outer = matrix_.outer_scales.size(0) - 1, begin = first / quant::kScaleBlock;
+    scale_blocks(scales, quant::kScaleBlock, matrix_.outer_scales.narrow(0, begin, outer - begin));
+    return scales.add_(matrix_.outer_scales.narrow(0, outer, 1));
+  }
+
+ private:
+  const QuantizedMatrix& matrix_;
+  std::optional<Lookup> lookup_;
+};
+
+uint64_t kind_of_part(const char* what, const QuantizedMatrix& matrix, int64_t values) {
+  NumberHash hash;
+  for (; *what != '\0'; ++what) hash.add(static_cast<uint64_t>(*what));
+  for (const int64_t number : {static_cast<int64_t>(matrix.scheme), matrix.columns, values}) {
+    hash.add(static_cast<uint64_t>(number));
+  }
+  return hash.value();
 }
 
-}  // namespace
-
-void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
-  const at::AutoDispatchBelowADInplaceOrView below;  // nothing of it is differentiated
+// Codes and scales of a part.
+void quantize_one(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
   switch (quant::row_of(matrix.scheme).codes) {
     case quant::Codes::kInt8:
     case quant::Codes::kFp8:
@@ -107,6 +152,14 @@ void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int6
     case quant::Codes::kInt4:
       return quantize_int4_groups(matrix, scales, first, part_RD);
   }
+}
+
+}  // namespace
+
+void quantize_part(const QuantizedMatrix& matrix, const at::Tensor& scales, int64_t first, const at::Tensor& part_RD) {
+  const at::AutoDispatchBelowADInplaceOrView below;  // nothing of it is differentiated
+  ledger::repeat_in_operator(kind_of_part("quantize", matrix, part_RD.numel()),
+                             [&] { quantize_one(matrix, scales, first, part_RD); });
 }
 
 void quantize_all_scales(const QuantizedMatrix& matrix, const at::Tensor& scales) {
@@ -126,20 +179,21 @@ at::Tensor dequantize_in_parts(const QuantizedMatrix& matrix, at::ScalarType dty
   const at::AutoDispatchBelowADInplaceOrView below;  // frozen weights: nothing of them is differentiated
   at::Tensor out_ND = at::empty({matrix.rows, matrix.columns}, matrix.codes.options().dtype(dtype));
   const at::Tensor out_n = out_ND.view({-1});
-  const int64_t whole = values / block;
-  const at::Tensor out_BK = part_of(out_n, 0, whole * block).view({whole, block});
-  const at::Tensor scales_B1 = matrix.outer_scales.defined() ? at::Tensor() : matrix.scales.unsqueeze(1);
-  for (int64_t first = 0; first < whole; first += footprint::kDequantizedPart / block) {
-    const int64_t n = std::min(footprint::kDequantizedPart / block, whole - first);
-    const at::Tensor bytes = part_of(matrix.codes, first * block / 2, n * block / 2).to(at::kInt);
-    const at::Tensor part_BK = at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({n, block});
-    part_BK.mul_(scales_B1.defined() ? part_of(scales_B1, first, n) : block_scales(matrix, first, n).unsqueeze(1));
-    part_of(out_BK, first, n).copy_(part_BK);
-  }
-  if (const int64_t rest = values - whole * block; rest > 0) {  // a short block
-    const at::Tensor bytes = part_of(matrix.codes, whole * block / 2, divide_up(rest, 2)).to(at::kInt);
-    const at::Tensor part = part_of(at::index_select(matrix.tables.pairs_256x2, 0, bytes).view({-1}), 0, rest);
-    part_of(out_n, whole * block, rest).copy_(part.mul_(block_scales(matrix, whole, 1)));
+  const int64_t most = std::min(footprint::kDequantizedPart, values);
+  Lookup numbers(matrix.tables.pairs_256x2, divide_up(most, 2), matrix.codes.options());
+  BlockScales scales(matrix, divide_up(most, block));
+  // Whole blocks, or less than one.
+  const auto dequantize_part = [&](int64_t first, int64_t n) {
+    const int64_t size = std::min(block, n), blocks = n / size;
+    const at::Tensor found = part_of(numbers.of(part_of(matrix.codes, first / 2, divide_up(n, 2))).view({-1}), 0, n);
+    found.view({blocks, size}).mul_(scales.of(first / block, blocks).unsqueeze(1));
+    part_of(out_n, first, n).copy_(found);
+  };
+  const int64_t whole = values / block * block;
+  for (int64_t first = 0; first < values;) {
+    const int64_t n = first < whole ? std::min(footprint::kDequantizedPart, whole - first) : values - first;
+    ledger::repeat_in_operator(kind_of_part("dequantize", matrix, n), [&] { dequantize_part(first, n); });
+    first += n;
   }
   return out_ND;
 }

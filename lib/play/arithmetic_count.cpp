@@ -111,7 +111,7 @@ int64_t traffic_of_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<co
     const c10::Argument& each = schema.arguments()[i];
     const bool written = each.alias_info() != nullptr && each.alias_info()->isWrite();
     const bool read = !each.is_out() && !(i == 0 && (overwrites || gathers));
-    bytes += bytes_of(inputs[i]) * ((read ? 1 : 0) + (written ? 1 : 0));
+    bytes += bytes_of(inputs[i]) * ((read ? 1 : 0) + (written ? (gathers ? 2 : 1) : 0));
   }
   return bytes;
 }

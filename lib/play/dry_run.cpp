@@ -35,19 +35,19 @@ std::vector<data::Batch> batches_of(const std::vector<schedule::BatchShape>& sha
   return batches;
 }
 
-// Counts what steps compute while they are played; what repeats itself within a step is left out where `leaves_out`.
+// Counts what steps compute while they are played, without what repeats itself and is left out.
 class Counter {
  public:
-  Counter(const train::Placement& placement, bool counts, bool leaves_out) {
+  Counter(const train::Placement& placement, bool counts, Repeats::LeavesOut leaves_out) {
     if (counts) count_.emplace(placement.device.type());
-    if (leaves_out) repeats_.emplace(placement, count_ ? &*count_ : nullptr);
+    repeats_.emplace(placement, count_ ? &*count_ : nullptr, leaves_out);
   }
   bool counts() const { return count_.has_value(); }
-  plan::Arithmetic sum() const { return count_->sum() + (repeats_ ? repeats_->left_out() : plan::Arithmetic()); }
+  plan::Arithmetic sum() const { return count_->sum() + repeats_->left_out(); }
 
  private:
   std::optional<ArithmeticCount> count_;
-  std::optional<Repeats> repeats_;
+  std::optional<Repeats> repeats_;  // knows of the count
 };
 
 // Goes through a schedule, and plays of it what may be new.
@@ -164,17 +164,21 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   DryRun result;
   train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
   trainer.model().reserve_positions(plan::longest_sequence(workload));
-  if (folder != nullptr && folder->has_weights() && !config.random_init) {
-    trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
-  } else {
-    trainer.model().initialise(static_cast<uint64_t>(config.seed));
+  {
+    const Repeats repeats(placement);  // timelines are of steps
+    if (folder != nullptr && folder->has_weights() && !config.random_init) {
+      trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
+    } else {
+      trainer.model().initialise(static_cast<uint64_t>(config.seed));
+    }
   }
   result.memory.merge(trainer.loaded());
   const bool counts = detail >= plan::Detail::kArithmetic && !workload.steps.empty();
   const schedule::StepShape longest =
       counts ? plan::longest_step(architecture, config, workload.steps) : schedule::StepShape();
   {
-    const Counter counter(placement, counts, /*leaves_out=*/detail < plan::Detail::kTimeline);
+    const auto leaves_out = detail < plan::Detail::kTimeline ? Repeats::LeavesOut::kSteady : Repeats::LeavesOut::kQuiet;
+    const Counter counter(placement, counts, leaves_out);
     Player(workload.schedule, config.learning_rate, trainer, counter, longest, result).play();
   }
   result.memory.merge(trainer.saving([&] {
@@ -187,7 +191,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   if (played) played();
   if (!counts || result.arithmetic != plan::Arithmetic()) return result;
   try {
-    const Counter counter(placement, true, true);
+    const Counter counter(placement, true, Repeats::LeavesOut::kSteady);
     trainer.step(batches_of(longest), config.learning_rate);
     result.arithmetic = counter.sum();
   } catch (const c10::OutOfMemoryError&) {  // by its one play more than the run has

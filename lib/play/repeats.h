@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "ledger/ledger.h"
@@ -17,11 +18,15 @@ namespace fathom::play {
 // bytes, which are all that its allocator tells.
 uint64_t memory_state(const train::Placement& placement);
 
-// While alive, decides which of the work that a step repeats (ledger::Ledger::repeat) is done.
+// While alive, decides which of the work that is repeated (ledger::Ledger::repeat) is done, and on a GPU, of which a
+// process plays one at a time, which of that within operators.
 class Repeats {
  public:
+  // What is left out where it is known: work within operators that asks for no memory, or any that changes no state.
+  enum class LeavesOut { kQuiet, kSteady };
   // count: what it counts of work is known of its repetitions too; null: nothing is counted.
-  explicit Repeats(const train::Placement& placement, const ArithmeticCount* count = nullptr);
+  explicit Repeats(const train::Placement& placement, const ArithmeticCount* count = nullptr,
+                   LeavesOut leaves_out = LeavesOut::kSteady);
   ~Repeats();
   Repeats(const Repeats&) = delete;
   Repeats& operator=(const Repeats&) = delete;
@@ -31,11 +36,17 @@ class Repeats {
 
  private:
   void play(uint64_t kind, const ledger::Ledger::Work& work);
+  void play_in_operator(uint64_t kind, const ledger::Ledger::Work& work);
+  plan::Arithmetic counted() const;
   uint64_t state();
 
   const train::Placement& placement_;
   const ArithmeticCount* count_;
+  LeavesOut leaves_out_;
   std::map<std::pair<uint64_t, uint64_t>, plan::Arithmetic> steady_;  // by state and kind, what changes no state
+  std::map<uint64_t, plan::Arithmetic> quiet_;  // by kind, what asked for nothing since the ledger's last change
+  int64_t quiet_since_ = -1;                    // changes of the ledger
+  std::set<uint64_t> asking_;                   // kinds in operators that asked for memory
   plan::Arithmetic left_out_;
   uint64_t state_ = 0;    // as observed
   int64_t changes_ = -1;  // of the ledger, then

@@ -21,8 +21,8 @@ class Recorded final : public Group {
     sum.tensor.mul_(size());
   }
   std::unique_ptr<Transfer> begin_gather(const at::Tensor&) override { return nullptr; }
-  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>&,
-                                           const std::vector<std::vector<at::Tensor>>&) override {
+  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<Span>>&,
+                                           const std::vector<std::vector<Span>>&) override {
     return nullptr;
   }
   std::vector<double> gather(double number) override { return {number}; }

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ledger/cuda.h"
+#include "ledger/operator_repeats.h"
 #include "phantom/device.h"
 #include "play/dry_run.h"
 #include "tests/train/tiny.h"
@@ -58,6 +60,90 @@ TEST_F(RepeatsTest, CountsWhatIsLeftOut) {
   for (int i = 0; i < 4; ++i) ledger_.repeat(9, [&] { at::mm(a, b); });
   EXPECT_EQ(count.sum().matrix_flops, kFlops);
   EXPECT_EQ(repeats.left_out().matrix_flops, 3 * kFlops);
+}
+
+// A GPU of which only the layout of memory is asked.
+class Gpu final : public ledger::CudaDevice {
+ public:
+  explicit Gpu(ledger::Ledger& ledger) : ledger_(ledger) {}
+  ledger::Ledger& ledger() override { return ledger_; }
+  Statistics statistics() const override { return {}; }
+  void reset_peaks() override {}
+  uint64_t layout() const override {
+    ++looks;
+    return static_cast<uint64_t>(ledger_.live_bytes());
+  }
+  void claim_workspaces() override {}
+  void clear_workspaces() override {}
+  void limit(int64_t /*bytes*/) override {}
+  void synchronize() override {}
+  void start_over() override {}
+  void trace_to(const std::filesystem::path& /*file*/) override {}
+  std::string name() const override { return ""; }
+  std::string compute_capability() const override { return ""; }
+  int64_t multiprocessors() const override { return 0; }
+  int64_t total_bytes() const override { return 0; }
+  int64_t free_bytes() const override { return 0; }
+  mutable int looks = 0;
+
+ private:
+  ledger::Ledger& ledger_;
+};
+
+class OperatorRepeatsTest : public RepeatsTest {
+ protected:
+  void repeat_quietly(uint64_t kind) {
+    ledger::repeat_in_operator(kind, [&] { done_ += 1; });
+  }
+  void repeat_asking(uint64_t kind) {
+    ledger::repeat_in_operator(kind, [&] {
+      done_ += 1;
+      ledger_.on_allocate(keys_.data(), 100);
+      ledger_.on_free(keys_.data());
+    });
+  }
+  Gpu gpu_{ledger_};
+  train::Placement on_gpu_{phantom::device(), &ledger_, &gpu_};
+};
+
+TEST_F(OperatorRepeatsTest, LeaveOutWhatAsksForNothingWithoutALook) {
+  const Repeats repeats(on_gpu_, nullptr, Repeats::LeavesOut::kQuiet);
+  for (int i = 0; i < 5; ++i) repeat_quietly(1);
+  EXPECT_EQ(done_, 1);
+  ledger_.on_allocate(&keys_[1], 10);
+  for (int i = 0; i < 5; ++i) repeat_quietly(1);
+  EXPECT_EQ(done_, 2) << "after a change of the memory";
+  EXPECT_EQ(gpu_.looks, 0);
+  for (int i = 0; i < 5; ++i) repeat_asking(2);
+  EXPECT_EQ(done_, 7) << "a timeline has it";
+}
+
+TEST_F(OperatorRepeatsTest, LeaveOutWhatChangesNoState) {
+  const Repeats repeats(on_gpu_);
+  for (int i = 0; i < 5; ++i) repeat_asking(2);
+  EXPECT_EQ(done_, 2);
+  for (int i = 0; i < 5; ++i) repeat(3, 100);
+  EXPECT_EQ(done_, 3);
+}
+
+TEST_F(OperatorRepeatsTest, AreCountedWithTheWorkThatTheyAreIn) {
+  const ArithmeticCount count(c10::DeviceType::CPU);
+  const Repeats repeats(on_gpu_, &count);
+  const at::Tensor a = at::ones({3, 5}), b = at::ones({5, 7});
+  constexpr int64_t kFlops = 2 * 3 * 5 * 7;
+  for (int i = 0; i < 2; ++i) {
+    ledger_.repeat(9, [&] {
+      for (int part = 0; part < 4; ++part) ledger::repeat_in_operator(8, [&] { at::mm(a, b); });
+    });
+  }
+  EXPECT_EQ(count.sum().matrix_flops, kFlops);
+  EXPECT_EQ(repeats.left_out().matrix_flops, 7 * kFlops);
+}
+
+TEST_F(OperatorRepeatsTest, WithoutADryRunAllIsDone) {
+  { const Repeats repeats(on_gpu_); }
+  for (int i = 0; i < 5; ++i) repeat_quietly(1);
+  EXPECT_EQ(done_, 5);
 }
 
 // Six micro-batches of two shapes: bytes are those of a run of all of them, and so is the arithmetic of the longest

@@ -172,19 +172,19 @@ class NcclGroup final : public Group {
     return exchange([&] { gather_here(whole); });
   }
 
-  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<at::Tensor>>& sent,
-                                           const std::vector<std::vector<at::Tensor>>& received) override {
+  std::unique_ptr<Transfer> begin_exchange(const std::vector<std::vector<Span>>& sent,
+                                           const std::vector<std::vector<Span>>& received) override {
     return exchange([&] {
       require_success(ncclGroupStart(), communicator_);
       for (int64_t other = 0; other < size(); ++other) {
         const int peer = static_cast<int>(other);
-        for (const at::Tensor& tensor : received[static_cast<size_t>(other)]) {
-          require_success(ncclRecv(tensor.mutable_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
-                          communicator_);
+        for (const Span& span : received[static_cast<size_t>(other)]) {
+          auto* to = static_cast<char*>(span.of.mutable_data_ptr()) + first_byte(span);
+          require_success(ncclRecv(to, bytes_of(span), ncclUint8, peer, communicator_, stream_), communicator_);
         }
-        for (const at::Tensor& tensor : sent[static_cast<size_t>(other)]) {
-          require_success(ncclSend(tensor.const_data_ptr(), tensor.nbytes(), ncclUint8, peer, communicator_, stream_),
-                          communicator_);
+        for (const Span& span : sent[static_cast<size_t>(other)]) {
+          const auto* from = static_cast<const char*>(span.of.const_data_ptr()) + first_byte(span);
+          require_success(ncclSend(from, bytes_of(span), ncclUint8, peer, communicator_, stream_), communicator_);
         }
       }
       require_success(ncclGroupEnd(), communicator_);
@@ -216,6 +216,9 @@ class NcclGroup final : public Group {
   void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
 
  private:
+  static int64_t first_byte(const Span& span) { return span.first * static_cast<int64_t>(span.of.itemsize()); }
+  static size_t bytes_of(const Span& span) { return static_cast<size_t>(span.count) * span.of.itemsize(); }
+
   static ncclComm* open(Group& control) {
     ncclUniqueId id{};
     if (control.is_first()) require_success(ncclGetUniqueId(&id), nullptr);
