@@ -54,7 +54,8 @@ Json to_json(const schedule::Schedule& schedule) {
           {"events", schedule.events},
           {"all_events", schedule.all_events},
           {"all_shapes", schedule.all_shapes},
-          {"rank", schedule.rank}};
+          {"rank", schedule.rank},
+          {"others", schedule.others}};
 }
 
 // Throws Error for an event that is none.
@@ -76,6 +77,7 @@ schedule::Schedule schedule_from_json(const Json& value) {
   schedule.all_events = value.at("all_events").get<bool>();
   schedule.all_shapes = value.at("all_shapes").get<bool>();
   schedule.rank = value.value("rank", int64_t{0});
+  schedule.others = value.value("others", int64_t{0});
   for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
   for (const int32_t event : schedule.events) {
     check_index(event, schedule::Schedule::kEvaluation, schedule.steps.size());

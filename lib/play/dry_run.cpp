@@ -125,7 +125,7 @@ class Player {
   void play_step(const schedule::StepShape& step) {
     const bool counts = counter_.counts() && result_.steps_played > 0 && step == longest_;
     const plan::Arithmetic before = counts ? counter_.sum() : plan::Arithmetic();
-    result_.memory.merge(trainer_.step(batches_of(step), learning_rate_).memory);
+    result_.memory.merge(trainer_.step(batches_of(step), learning_rate_, nullptr, schedule_.others).memory);
     if (counts) result_.arithmetic = counter_.sum() - before;
     result_.steps_played += 1;
   }

@@ -65,6 +65,7 @@ std::vector<Frontier::Member> Frontier::members() const {
 }
 
 void StepFrontier::add(const StepShape& step, int64_t event) {
+  if (step.empty()) return;
   first_.add(step.front(), event);
   for (size_t i = 1; i < step.size(); ++i) later_.add(step[i], event);
 }

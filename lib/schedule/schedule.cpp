@@ -185,13 +185,17 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   scheduler.set_evaluation(evaluation_shapes(config, validation, rank));
   scheduler.set_answers(answer_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
+  int64_t others = 0;
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
-    // The last step of a pass may have none for this process: it then takes no more than it has.
-    if (const StepShape shape = next_shape(config, order, train, rank); !shape.empty()) scheduler.step(shape);
+    const StepOrder before = order;
+    const StepShape shape = next_shape(config, order, train, rank);
+    scheduler.step(shape);
+    if (shape.empty()) others = std::ssize(StepOrder(before).next());
     if (evaluates_after(config, order, step)) scheduler.evaluate();
   }
   Schedule schedule = scheduler.schedule();
   schedule.rank = rank;
+  schedule.others = others;
   return schedule;
 }
 

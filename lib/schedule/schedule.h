@@ -28,7 +28,7 @@ struct Start {
 // What happens after loading. Saves are not in it: they read tensors and take no memory of the device.
 struct Schedule {
   static constexpr int32_t kEvaluation = -1;
-  std::vector<StepShape> steps;           // the different ones
+  std::vector<StepShape> steps;           // the different ones; without a batch: other processes alone have some
   std::vector<BatchShape> evaluation;     // the different batches of an evaluation pass
   std::vector<int32_t> evaluation_order;  // of every pass, as indices into `evaluation`
   std::vector<AnswerShape> answers;       // behind these in every pass, whose number of passes is the model's to say
@@ -37,7 +37,8 @@ struct Schedule {
   // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of
   // live bytes, of each size of batches, and `events` is the order in which the run meets them first.
   bool all_shapes = true;
-  int64_t rank = 0;  // of the process whose share it is
+  int64_t rank = 0;    // of the process whose share it is
+  int64_t others = 0;  // batches of the others in a step in which it has none: in the last one of a pass
   bool operator==(const Schedule&) const = default;
 };
 

@@ -225,6 +225,27 @@ TEST_F(SeveralCopies, GoOnAsOneCopyAndAsNone) {
   }
 }
 
+// Some have no batch in all that is left, and gather and add up with those that have one.
+TEST_F(SeveralCopies, PlanARaggedStepThatIsTheLast) {
+  const std::string words =
+      "train run.yaml max_length=48 dataset_format=input_ids train_file=ids.jsonl validation_file=null "
+      "eval_strategy=no "
+      "max_steps=2 save_steps=1 strategy=fsdp ";
+  for (const auto& [batches, processes, keys] :
+       {std::tuple{4, 3, ""}, {5, 4, " dp_replicate_size=2"}, {7, 4, " dp_replicate_size=2 method=full"}}) {
+    std::vector<int> order(static_cast<size_t>(batches));
+    std::iota(order.begin(), order.end(), 0);
+    write_batches("ids.jsonl", order);
+    const std::string folder = "run" + std::to_string(batches);
+    const std::string all = words + "output_dir=" + folder + " num_processes=" + std::to_string(processes) + keys;
+    const Outcome whole = run(all);
+    ASSERT_EQ(whole.status, 0) << whole.errors;
+    const Outcome rest = run(all + " resume_from_checkpoint=" + folder + "/checkpoint-1");
+    ASSERT_EQ(rest.status, 0) << rest.errors;
+    expect_planned(rest, processes);
+  }
+}
+
 // Each draws its own dropout, and a resumed run the same again; what one number of processes saved another goes on
 // from, where steps stay as large.
 TEST_F(SeveralProcesses, AreResumed) {

@@ -72,6 +72,21 @@ TEST(Schedule, BeginsWhereACheckpointLeftTheRun) {
   EXPECT_THAT(rest.events, ElementsAre(0, 1));
 }
 
+// Of four batches the second step of three processes has one.
+TEST(Schedule, KeepsAStepThatOthersAloneHaveBatchesOf) {
+  config::RunConfig config = in_order(1, 1);
+  config.num_processes = 3;
+  const data::Dataset data = dataset_of({3, 4, 5, 6});
+  const auto of_rank = [&](int64_t rank) {
+    return make_schedule(config, architecture_with(0), data, {}, {.step = 1, .position = {.index = 3}}, kAll, rank);
+  };
+  EXPECT_EQ(of_rank(0).steps, (std::vector<StepShape>{{{1, 6, 5}}}));
+  EXPECT_EQ(of_rank(0).others, 0);
+  EXPECT_EQ(of_rank(1).steps, (std::vector<StepShape>{{}}));
+  EXPECT_THAT(of_rank(1).events, ElementsAre(0));
+  EXPECT_EQ(of_rank(2).others, 1);
+}
+
 TEST(Schedule, OfEqualStepsIsShortHoweverLongTheRun) {
   config::RunConfig config = in_order(1, 1);
   config.max_steps = 50'000;
