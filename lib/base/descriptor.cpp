@@ -31,4 +31,17 @@ bool write_whole(const Descriptor& file, const void* data, size_t bytes) {
   return true;
 }
 
+bool write_whole_at(const Descriptor& file, int64_t offset, const void* data, size_t bytes) {
+  const auto* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::pwrite(file.get(), next, bytes, offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    next += written;
+    offset += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
 }  // namespace fathom

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace fathom {
 
@@ -23,5 +24,7 @@ class Descriptor {
 
 // Writes all bytes, however many calls that takes and whatever interrupts them. False: errno says why not.
 bool write_whole(const Descriptor& file, const void* data, size_t bytes);
+// The same from byte `offset` of the file on.
+bool write_whole_at(const Descriptor& file, int64_t offset, const void* data, size_t bytes);
 
 }  // namespace fathom

@@ -97,6 +97,14 @@ Descriptor open_to_write(const fs::path& path, int flags) {
   return file;
 }
 
+Descriptor open_to_change(const fs::path& path) {
+  refuse_to_replace(path);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!file.is_open()) throw_unwritable("write", path, errno);
+  refuse_irregular(path, status_of(file, path).st_mode, kReplaced);
+  return file;
+}
+
 std::string read_file(const fs::path& path, size_t limit) {
   const Descriptor file = open_to_read(path);
   const struct stat status = status_of(file, path);

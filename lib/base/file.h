@@ -20,6 +20,9 @@ Descriptor open_to_read(const std::filesystem::path& path);
 // Opens a regular file to write into it, flags beside O_WRONLY or O_RDWR as open(2) has them, or makes it. Throws Error
 // for anything else that is there, links included.
 Descriptor open_to_write(const std::filesystem::path& path, int flags);
+// Opens a regular file that is there, to change some of its bytes and read none: of pages that other machines write too
+// a network file system then writes no more than these.
+Descriptor open_to_change(const std::filesystem::path& path);
 
 // The whole file, opened as above; throws Error if it is larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, size_t limit = kLargestFile);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <string>
 
 #include "arch/parameter_table.h"
@@ -126,6 +127,23 @@ Snapshot on_host(Snapshot snapshot) {
   return snapshot;
 }
 
+void require_shared(const fs::path& output_dir, weights::Writers& writers) {
+  const std::string name = "." + kPrefix + "shared.partial";
+  std::string token;
+  if (writers.is_first()) {
+    std::random_device random;
+    token = std::to_string(random()) + " " + std::to_string(random());
+    weights::write_new(output_dir, name, token);
+  }
+  token = writers.of_first(token);
+  const bool is_shared = fs::is_regular_file(output_dir / name) && read_file(output_dir / name) == token;
+  writers.meet();
+  if (writers.is_first()) fs::remove(output_dir / name);
+  if (is_shared) return;
+  throw Error("output_dir, " + output_dir.string() + ", is another folder here than where rank 0 runs",
+              "each process writes its part of a checkpoint: name a folder on a file system that all machines share");
+}
+
 void remove_leftovers(const fs::path& output_dir) {
   if (!fs::is_directory(output_dir)) return;
   std::vector<fs::path> leftovers;
@@ -154,22 +172,27 @@ std::vector<fs::path> set_aside_after(const fs::path& output_dir, int64_t step) 
 bool is_set_aside(const fs::path& folder) { return folder.filename().string().starts_with(kSetAside + kPrefix); }
 
 fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot, const ModelFiles& files,
-              int64_t save_total_limit, const std::function<void()>& state_was_read) {
+              int64_t save_total_limit, const std::function<void()>& state_was_read, weights::Writers* writers) {
   if (step < 0) throw Error("a checkpoint's step cannot be negative");
   if (!snapshot.state.is_object()) throw Error("a checkpoint's state must be an object");
-  fs::create_directories(output_dir);
-  remove_leftovers(output_dir);
   const fs::path staging = hidden_path(output_dir, step, ".partial");
   fs::path target = folder_of(output_dir, step);
+  const auto write_optimizer = [&] {
+    return write_tensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer), weights::Numbers::kAny, writers);
+  };
+  if (writers != nullptr && !writers->is_first()) {
+    write_model_files(staging, snapshot.parameters, files, writers);
+    write_optimizer();
+    return target;
+  }
+  fs::create_directories(output_dir);
+  remove_leftovers(output_dir);
   require_room(output_dir, target.filename().string(),
                checkpoint_bytes(snapshot.parameters, snapshot.optimizer, files));
   try {
     fs::create_directory(staging);
-    std::vector<weights::FileRecord> written = write_model_files(staging, snapshot.parameters, files);
-    weights::FileRecord optimizer{kOptimizerName, 0, ""};
-    optimizer.hash = weights::write_safetensors(staging / kOptimizerName, tensor_sources(snapshot.optimizer));
-    optimizer.bytes = static_cast<int64_t>(fs::file_size(staging / kOptimizerName));
-    written.push_back(std::move(optimizer));
+    std::vector<weights::FileRecord> written = write_model_files(staging, snapshot.parameters, files, writers);
+    written.push_back(write_optimizer());
     if (state_was_read) state_was_read();
     written.push_back(weights::write_new(staging, kStateName, format_json(snapshot.state)));
     weights::write_manifest(staging, step, written);
@@ -181,11 +204,6 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
   }
   if (save_total_limit > 0) delete_beyond(save_total_limit, output_dir, step, snapshot.state);
   return target;
-}
-
-void read_along(const Snapshot& snapshot, const ModelFiles& files) {
-  read_along(snapshot.parameters, files);
-  weights::read_in_order(tensor_sources(snapshot.optimizer));
 }
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {

@@ -32,16 +32,19 @@ Snapshot on_host(Snapshot snapshot);
 
 // Writes output_dir/checkpoint-<step> and returns its path; on return it is on the disk. Reads tensors of the CPU where
 // they lie and copies others one at a time to the host; after the last it calls state_was_read, where files that the
-// state refers to must be synced unless they are already: the tensors may change from then on. One of the same step is
-// replaced. Removes what killed saves left behind, and, once the new one is safe, the oldest checkpoints beyond
-// save_total_limit (0: keeps all). Throws Error, before anything is written, if the disk has no room for it, and before
-// anything is replaced or removed, if a weight is not finite.
+// state refers to must be synced unless they are already: the tensors may change from then on. writers: where each
+// process has a share of the tensors, all of them call it with the same snapshot, of which the state is the first's;
+// each writes its bytes, and the first does all else and ends last. One of the same step is replaced. Removes what
+// killed saves left behind, and, once the new one is safe, the oldest checkpoints beyond save_total_limit (0: keeps
+// all). Throws Error, before anything is written, if the disk has no room for it, and before anything is replaced or
+// removed, if a weight is not finite.
 std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step, const Snapshot& snapshot,
                            const ModelFiles& files, int64_t save_total_limit,
-                           const std::function<void()>& state_was_read = nullptr);
+                           const std::function<void()>& state_was_read = nullptr, weights::Writers* writers = nullptr);
 
-// What the other processes do while one saves, where each has a share of the snapshot's tensors.
-void read_along(const Snapshot& snapshot, const ModelFiles& files);
+// Every process that will save with `writers` calls it, once the first has made the folder. Throws Error where this one
+// does not see there what the first writes.
+void require_shared(const std::filesystem::path& output_dir, weights::Writers& writers);
 
 // Removes what killed saves and deletions left behind in a run's folder.
 void remove_leftovers(const std::filesystem::path& output_dir);

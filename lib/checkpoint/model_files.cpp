@@ -232,23 +232,26 @@ void require_places(const fs::path& output_dir, const ModelFiles& files) {
 }
 
 std::vector<weights::FileRecord> write_model_files(const fs::path& folder, const NamedTensors& parameters,
-                                                   const ModelFiles& files) {
-  const FileText description = description_of(parameters, files);
-  std::vector<weights::FileRecord> written = {weights::write_new(folder, description.name, description.text)};
-  for (const std::string& name : copied_files(files)) {
-    written.push_back(weights::write_new(folder, name, weights::read_companion(files.source, name)));
+                                                   const ModelFiles& files, weights::Writers* writers) {
+  std::vector<weights::FileRecord> written;
+  if (writers == nullptr || writers->is_first()) {
+    const FileText description = description_of(parameters, files);
+    written.push_back(weights::write_new(folder, description.name, description.text));
+    for (const std::string& name : copied_files(files)) {
+      written.push_back(weights::write_new(folder, name, weights::read_companion(files.source, name)));
+    }
   }
-  weights::FileRecord weights;
-  weights.name = weights_file_name(files);
-  weights.hash =
-      weights::write_safetensors(folder / weights.name, stored_tensors(parameters, files), weights::Numbers::kFinite);
-  weights.bytes = static_cast<int64_t>(fs::file_size(folder / weights.name));
-  written.push_back(std::move(weights));
+  written.push_back(write_tensors(folder / weights_file_name(files), stored_tensors(parameters, files),
+                                  weights::Numbers::kFinite, writers));
   return written;
 }
 
-void read_along(const NamedTensors& parameters, const ModelFiles& files) {
-  weights::read_in_order(stored_tensors(parameters, files));
+weights::FileRecord write_tensors(const fs::path& path, const std::vector<weights::TensorSource>& tensors,
+                                  weights::Numbers numbers, weights::Writers* writers) {
+  if (writers != nullptr) return weights::write_together(path, tensors, numbers, *writers);
+  weights::FileRecord record{path.filename().string(), 0, weights::write_safetensors(path, tensors, numbers)};
+  record.bytes = static_cast<int64_t>(fs::file_size(path));
+  return record;
 }
 
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
@@ -257,13 +260,18 @@ int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files) {
   return checked_add(bytes, weights::safetensors_bytes(stored_tensors(parameters, files)), "size of the model");
 }
 
-void write_model(const fs::path& output_dir, const NamedTensors& parameters, const ModelFiles& files) {
-  require_places(output_dir, files);
+void write_model(const fs::path& output_dir, const NamedTensors& parameters, const ModelFiles& files,
+                 weights::Writers* writers) {
   const fs::path staging = output_dir / kModelStaging;
+  if (writers != nullptr && !writers->is_first()) {
+    write_model_files(staging, parameters, files, writers);
+    return;
+  }
+  require_places(output_dir, files);
   fs::remove_all(staging);
   fs::create_directories(staging);
   try {
-    const std::vector<weights::FileRecord> written = write_model_files(staging, parameters, files);
+    const std::vector<weights::FileRecord> written = write_model_files(staging, parameters, files, writers);
     weights::sync_files(staging, written);
     for (const weights::FileRecord& file : written) {
       const fs::path target = output_dir / file.name;

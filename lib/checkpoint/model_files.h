@@ -12,6 +12,7 @@
 #include "checkpoint/named_tensors.h"
 #include "model/decoder.h"
 #include "weights/manifest.h"
+#include "weights/shared_safetensors.h"
 
 namespace fathom::checkpoint {
 
@@ -38,11 +39,13 @@ NamedTensors with_repeated_embedding(NamedTensors parameters, const weights::Saf
 
 // Writes into an existing folder, without sync, and returns what was written, the weights last: config.json (dtype as
 // stored) and generation_config.json, or adapter_config.json; the tokenizer's files; the weights in their own dtypes.
-// Throws Error for weights that are not all finite.
+// Throws Error for weights that are not all finite. writers: of parameters in shares; the first of them writes what is
+// beside the weights and alone knows all hashes.
 std::vector<weights::FileRecord> write_model_files(const std::filesystem::path& folder, const NamedTensors& parameters,
-                                                   const ModelFiles& files);
-// Opens the parameters, of which each process has a share, in the order in which another writes them.
-void read_along(const NamedTensors& parameters, const ModelFiles& files);
+                                                   const ModelFiles& files, weights::Writers* writers = nullptr);
+// Writes such tensors into a file that write_model_files or a checkpoint has, under its name.
+weights::FileRecord write_tensors(const std::filesystem::path& path, const std::vector<weights::TensorSource>& tensors,
+                                  weights::Numbers numbers, weights::Writers* writers);
 // Bytes of all that it writes.
 int64_t model_bytes(const NamedTensors& parameters, const ModelFiles& files);
 
@@ -54,6 +57,7 @@ void require_places(const std::filesystem::path& output_dir, const ModelFiles& f
 inline constexpr char kModelStaging[] = ".model.partial";
 
 // The same into output_dir, where each file appears whole or not at all, the weights last. Makes the folder if need be.
-void write_model(const std::filesystem::path& output_dir, const NamedTensors& parameters, const ModelFiles& files);
+void write_model(const std::filesystem::path& output_dir, const NamedTensors& parameters, const ModelFiles& files,
+                 weights::Writers* writers = nullptr);
 
 }  // namespace fathom::checkpoint

@@ -4,9 +4,12 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "ops/copy_turned.h"
 #include "ops/scalar_type.h"
 
@@ -18,6 +21,47 @@ at::Tensor view_bytes(const std::byte* bytes, at::IntArrayRef shape, at::ScalarT
   return at::from_blob(const_cast<std::byte*>(bytes), shape, at::TensorOptions(type).device(at::kCPU));
 }
 
+const std::byte* bytes_at(const at::Tensor& bytes) { return static_cast<const std::byte*>(bytes.const_data_ptr()); }
+
+// Of a tensor that lies as the file has it: from a GPU a piece at a time.
+void give_as_they_lie(const model::UnitKeeper::Kept& kept, const weights::TensorSource::Sink& sink) {
+  constexpr int64_t kAtOnce = int64_t{4} << 20;
+  for (int64_t done = 0; done < kept.bytes.numel(); done += kAtOnce) {
+    const int64_t bytes = std::min(kAtOnce, kept.bytes.numel() - done), first = kept.first + done;
+    if (sink.wants && !sink.wants(first, bytes)) continue;
+    const at::Tensor piece = kept.bytes.narrow(0, done, bytes).cpu();
+    sink.take(first, bytes_at(piece), bytes);
+  }
+}
+
+// Of a matrix that lies the other way round: what is kept of each row of the file, which is a column here.
+void give_turned(const at::Tensor& turned, const model::UnitKeeper::Kept& kept,
+                 const weights::TensorSource::Sink& sink) {
+  const int64_t size = turned.element_size(), rows = turned.size(0), columns = turned.size(1);
+  const at::Tensor here = kept.bytes.cpu();
+  const int64_t first = kept.first / size, end = first + here.numel() / size;
+  std::vector<std::byte> numbers;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t from = divide_up(std::max<int64_t>(0, first - row), rows);
+    const int64_t to = std::min(columns, divide_up(std::max<int64_t>(0, end - row), rows));
+    const int64_t at = (row * columns + from) * size;
+    if (from >= to || (sink.wants && !sink.wants(at, (to - from) * size))) continue;
+    numbers.resize(static_cast<size_t>((to - from) * size));
+    for (int64_t column = from; column < to; ++column) {
+      std::memcpy(numbers.data() + (column - from) * size, bytes_at(here) + (column * rows + row - first) * size,
+                  static_cast<size_t>(size));
+    }
+    sink.take(at, numbers.data(), std::ssize(numbers));
+  }
+}
+
+void give_parts(const at::Tensor& tensor, const std::vector<model::UnitKeeper::Kept>& parts,
+                const weights::TensorSource::Sink& sink) {
+  for (const model::UnitKeeper::Kept& kept : parts) {
+    tensor.is_contiguous() ? give_as_they_lie(kept, sink) : give_turned(tensor, kept, sink);
+  }
+}
+
 }  // namespace
 
 std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, const std::string& prefix) {
@@ -27,13 +71,19 @@ std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, c
     source.name = prefix + name;
     source.dtype = ops::dtype_of(tensor.scalar_type());
     source.shape = tensor.sizes().vec();
-    const bool lies_there = tensors.units == nullptr && tensor.is_cpu() && tensor.is_contiguous();
-    if (lies_there) source.data = static_cast<const std::byte*>(tensor.const_data_ptr());
-    source.read = [from = tensor, units = tensors.units](std::byte* destination, int64_t bytes) {
+    if (tensors.units != nullptr) {
+      source.parts = [from = tensor, units = tensors.units](const weights::TensorSource::Sink& sink) {
+        give_parts(from, units->kept(from), sink);
+      };
+      sources.push_back(std::move(source));
+      continue;
+    }
+    if (tensor.is_cpu() && tensor.is_contiguous()) {
+      source.data = static_cast<const std::byte*>(tensor.const_data_ptr());
+    }
+    source.read = [from = tensor](std::byte* destination, int64_t bytes) {
       const at::NoGradGuard no_grad;
-      if (units != nullptr) units->open(from);
-      if (destination != nullptr && bytes > 0)
-        ops::copy_turned(view_bytes(destination, from.sizes(), from.scalar_type()), from);
+      if (bytes > 0) ops::copy_turned(view_bytes(destination, from.sizes(), from.scalar_type()), from);
     };
     sources.push_back(std::move(source));
   }

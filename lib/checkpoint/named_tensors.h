@@ -24,8 +24,8 @@ struct NamedTensors : std::vector<std::pair<std::string, at::Tensor>> {
 };
 
 // Sources for weights::write_safetensors, named prefix + name: a contiguous tensor of the CPU is read where it lies,
-// any other is copied to the host when its turn comes; one in shares is opened then, and copied unless the destination
-// is null. The tensors live as long as the sources.
+// any other is copied to the host when its turn comes; those in shares are for weights::write_together. The tensors
+// live as long as the sources.
 std::vector<weights::TensorSource> tensor_sources(const NamedTensors& tensors, const std::string& prefix = "");
 
 // Copies every tensor of the file, named prefix + name, into the destination of that name, in place. Throws Error

@@ -228,19 +228,8 @@ class GlooGroup final : public Group {
     return numbers;
   }
 
-  std::vector<std::string> gather(const std::string& text) override {
-    const std::string key = "text/" + std::to_string(next_text_++) + "/";
-    std::vector<std::string> texts;
-    run([&] {
-      store_->set(key + std::to_string(rank()), std::vector<uint8_t>(text.begin(), text.end()));
-      for (int64_t each = 0; each < size(); ++each) texts.push_back(text_of(store_->get(key + std::to_string(each))));
-    });
-    meet();
-    if (is_first()) {
-      for (int64_t each = 0; each < size(); ++each) store_->deleteKey(key + std::to_string(each));
-    }
-    return texts;
-  }
+  std::vector<std::string> gather(const std::string& text) override { return exchange(text, true); }
+  std::vector<std::string> gather_to_first(const std::string& text) override { return exchange(text, is_first()); }
 
   void sum(std::vector<double>& numbers) override {
     if (numbers.empty()) return;
@@ -270,6 +259,23 @@ class GlooGroup final : public Group {
   void tell_failure(const std::string& message) noexcept override { notices_->tell_failure(message); }
 
  private:
+  // Texts of all, where they are to come here.
+  std::vector<std::string> exchange(const std::string& text, bool comes_here) {
+    const std::string key = "text/" + std::to_string(next_text_++) + "/";
+    std::vector<std::string> texts;
+    run([&] {
+      store_->set(key + std::to_string(rank()), std::vector<uint8_t>(text.begin(), text.end()));
+      for (int64_t each = 0; comes_here && each < size(); ++each) {
+        texts.push_back(text_of(store_->get(key + std::to_string(each))));
+      }
+    });
+    meet();
+    if (is_first()) {
+      for (int64_t each = 0; each < size(); ++each) store_->deleteKey(key + std::to_string(each));
+    }
+    return texts;
+  }
+
   GlooGroup(int64_t rank, int64_t size, Store store, Options options, std::shared_ptr<Notices> notices)
       : Group(rank, size),
         store_(std::move(store)),

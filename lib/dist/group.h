@@ -68,6 +68,8 @@ class Group {
   virtual std::vector<double> gather(double number) = 0;
   // One text of every rank, by ranks.
   virtual std::vector<std::string> gather(const std::string& text) = 0;
+  // The same at rank 0; elsewhere nothing comes.
+  virtual std::vector<std::string> gather_to_first(const std::string& text) = 0;
   // Adds up each of them over the ranks, in place: exact for whole numbers, and where one rank alone has not 0.
   virtual void sum(std::vector<double>& numbers) = 0;
   // Returns once every rank has come.

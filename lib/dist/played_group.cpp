@@ -29,6 +29,9 @@ class PlayedGroup final : public Group {
   std::vector<std::string> gather(const std::string& text) override {
     return std::vector<std::string>(static_cast<size_t>(size()), text);
   }
+  std::vector<std::string> gather_to_first(const std::string& text) override {
+    return is_first() ? gather(text) : std::vector<std::string>();
+  }
   void sum(std::vector<double>& numbers) override {
     for (double& number : numbers) number *= static_cast<double>(size());
   }

@@ -138,6 +138,10 @@ void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
   tensor.detach().copy_(from);
 }
 
+std::vector<model::UnitKeeper::Kept> ShardedParameters::kept(const at::Tensor& tensor) const {
+  return by_storage_.at(tensor.storage().unsafeGetStorageImpl())->kept(tensor);
+}
+
 // ---- units, forwards
 
 void ShardedParameters::fetch(int64_t unit) {

@@ -76,6 +76,7 @@ class ShardedParameters final : public model::UnitKeeper {
   void open(const at::Tensor& tensor) override;
   void close() override;
   void fill(const at::Tensor& tensor, const at::Tensor& from) override;
+  std::vector<Kept> kept(const at::Tensor& tensor) const override;
 
  private:
   struct Run;

@@ -129,4 +129,19 @@ bool ShardedRun::fill(const at::Tensor& tensor, const at::Tensor& from) {
   return true;
 }
 
+std::vector<model::UnitKeeper::Kept> ShardedRun::kept(const at::Tensor& tensor) const {
+  const Range wanted{tensor.storage_offset() * tensor.element_size(), static_cast<int64_t>(tensor.nbytes())};
+  const int64_t size = whole_.element_size();
+  std::vector<model::UnitKeeper::Kept> kept;
+  for (const Part& part : parts_) {
+    const Range has{(own().first + part.first) * size, part.numbers.numel() * size};
+    const Range range = overlap(wanted, has);
+    if (range.count == 0) continue;
+    kept.push_back({range.first - wanted.first,
+                    part.numbers.detach().view(at::kByte).narrow(0, range.first - has.first, range.count)});
+  }
+  return kept;
+}
+
 }  // namespace fathom::dist
+

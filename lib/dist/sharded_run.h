@@ -11,6 +11,7 @@
 
 #include "dist/group.h"
 #include "ledger/ledger.h"
+#include "model/units.h"
 
 namespace fathom::dist {
 
@@ -75,6 +76,8 @@ class ShardedRun {
   void store();  // this rank's piece of what is there
   // Takes what it keeps of the numbers of an item. False where `tensor` is none, or of mixed types.
   bool fill(const at::Tensor& tensor, const at::Tensor& from);
+  // As UnitKeeper has it.
+  std::vector<model::UnitKeeper::Kept> kept(const at::Tensor& tensor) const;
 
  private:
   void make_whole();

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace fathom::model {
 
@@ -27,6 +28,14 @@ class UnitKeeper {
   // Outside passes: of the numbers of `from`, on the host, of the shape of the parameter or a view of it, takes those
   // that are kept here.
   virtual void fill(const at::Tensor& parameter, const at::Tensor& from) = 0;
+
+  struct Kept {
+    int64_t first = 0;  // byte of the tensor's memory
+    at::Tensor bytes;   // [n], where they are kept
+  };
+  // Outside passes: what is kept here of the memory of a parameter, or of a view of it without gaps; in ascending
+  // order. Nothing is gathered for it.
+  virtual std::vector<Kept> kept(const at::Tensor& parameter) const = 0;
 };
 
 // Frees the memory of a tensor that keeps its shape. Nothing may read it until its storage is given other memory.

@@ -12,7 +12,6 @@
 #include "phantom/device.h"
 #include "play/arithmetic_count.h"
 #include "play/repeats.h"
-#include "schedule/inputs.h"
 
 namespace fathom::play {
 namespace {
@@ -181,12 +180,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
     const Counter counter(placement, counts, leaves_out);
     Player(workload.schedule, config.learning_rate, trainer, counter, longest, result).play();
   }
-  result.memory.merge(trainer.saving([&] {
-    if (!trainer.holds_shares()) return;
-    weights::read_in_order(checkpoint::tensor_sources(trainer.parameters()));
-    if (schedule::saves_checkpoints(config)) weights::read_in_order(checkpoint::tensor_sources(trainer.states()));
-    trainer.close_parameters();
-  }));
+  result.memory.merge(trainer.saving([] {}));  // what is written is written from where it lies
   if (detail >= plan::Detail::kTimeline) result.timeline = placement.ledger->peak_timeline();
   if (played) played();
   if (!counts || result.arithmetic != plan::Arithmetic()) return result;

@@ -12,8 +12,10 @@
 #include "base/system_error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/disk_room.h"
+#include "config/shards.h"
 #include "schedule/inputs.h"
 #include "weights/safetensors.h"
+#include "weights/shared_safetensors.h"
 
 namespace fathom::train {
 namespace {
@@ -21,6 +23,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Who write together where each has a share: of several copies of the model those of the first.
+class Sharers final : public weights::Writers {
+ public:
+  Sharers(dist::Group& group, int64_t sharers) : group_(group), sharers_(sharers) {}
+  bool is_first() const override { return group_.is_first(); }
+  bool has_parts() const override { return group_.rank() < sharers_; }
+  void meet() override { group_.meet(); }
+  std::vector<std::string> gather_to_first(const std::string& text) override { return group_.gather_to_first(text); }
+  std::string of_first(const std::string& text) override { return group_.gather(text).front(); }
+
+ private:
+  dist::Group& group_;
+  int64_t sharers_;
+};
 
 Error failure(const std::string& what, const std::exception& error, const std::string& remedy_for_not_finite) {
   const bool not_finite = dynamic_cast<const weights::NotFinite*>(&error) != nullptr;
@@ -31,10 +48,18 @@ Error failure(const std::string& what, const std::exception& error, const std::s
 
 RunCheckpoints::RunCheckpoints(const config::RunConfig& config, checkpoint::ModelFiles files, Trainer& trainer,
                                Listener listener)
-    : config_(config), files_(std::move(files)), trainer_(trainer), listener_(std::move(listener)) {}
+    : config_(config), files_(std::move(files)), trainer_(trainer), listener_(std::move(listener)) {
+  if (trainer.holds_shares()) {
+    writers_ = std::make_unique<Sharers>(*trainer.placement().group, config::shard_size(config));
+  }
+}
 
 void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const {
-  if (!trainer_.placement().is_first()) return;
+  if (trainer_.placement().is_first()) prepare_folder(saves_to_come, resumed_step);
+  if (writers_) checkpoint::require_shared(config_.output_dir, *writers_);
+}
+
+void RunCheckpoints::prepare_folder(int64_t saves_to_come, std::optional<int64_t> resumed_step) const {
   const std::filesystem::path folder = config_.output_dir;
   std::filesystem::create_directories(folder);
   checkpoint::require_places(folder, files_);
@@ -69,10 +94,14 @@ void RunCheckpoints::start(int64_t step, Json state) {
   writing_.start([this, step, snapshot = std::move(snapshot),
                   remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
     try {
-      return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, [&] {
+      const auto was_read = [&] {
         state_was_read();
         if (listener_.sync) listener_.sync();
-      });
+      };
+      return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, was_read,
+                              writers_.get());
+    } catch (const dist::LostOthers&) {
+      throw;
     } catch (const std::exception& error) {
       throw failure("the checkpoint of step " + std::to_string(step) + " could not be saved", error, remedy);
     }
@@ -84,13 +113,9 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
   const Clock::time_point begin = Clock::now();
   memory::Memory memory = trainer_.saving([&] {
     Json now = state();
-    if (trainer_.placement().is_first()) {
-      start(step, std::move(now));
-      if (!in_background()) writing_.wait_until_written();
-    } else if (trainer_.holds_shares()) {
-      checkpoint::read_along({trainer_.parameters(), trainer_.states(), {}}, files_);
-    }
-    trainer_.close_parameters();
+    if (!trainer_.placement().is_first() && !trainer_.holds_shares()) return;
+    start(step, std::move(now));
+    if (!in_background()) writing_.wait_until_written();
   });
   step_ = step;
   waited_seconds_ = seconds_since(begin);
@@ -121,17 +146,14 @@ void RunCheckpoints::finish() {
 memory::Memory RunCheckpoints::write_model() {
   return trainer_.saving([&] {
     try {
-      if (trainer_.placement().is_first()) {
-        checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_);
-      } else if (trainer_.holds_shares()) {
-        checkpoint::read_along(trainer_.parameters(), files_);
+      if (trainer_.placement().is_first() || trainer_.holds_shares()) {
+        checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_, writers_.get());
       }
     } catch (const dist::LostOthers&) {
       throw;
     } catch (const std::exception& error) {
       throw failure("the final model could not be written", error, trainer_.remedy_for_not_finite());
     }
-    trainer_.close_parameters();
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "base/json.h"
@@ -34,11 +35,12 @@ class RunCheckpoints {
   // Removes what killed saves left in output_dir, sets aside the checkpoints of steps after `resumed_step`, from which
   // a run goes on there, and asks for places and room: throws Error if the model's files cannot take theirs, or if
   // there is no room for the first checkpoint, or for the model where no checkpoint is to come; warns if there is not
-  // enough for all that will be kept.
+  // enough for all that will be kept. Throws Error where processes that write together do not share output_dir.
   void prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
 
   // Saves parameters, optimizer and state() as of now: in the background as the config says, after the save before. Of
-  // several processes the first alone writes; each asks for the state, for which they may exchange what they have.
+  // several processes that each have the whole model the first alone writes; each asks for the state, for which they
+  // may exchange what they have.
   memory::Memory save(int64_t step, const std::function<Json()>& state);
   int64_t newest_step() const { return step_; }  // that was given to `save`; -1 before the first
   // Returns once a save in the background has read the state, which may change from then on.
@@ -48,18 +50,20 @@ class RunCheckpoints {
   // Waits for the save in the background, and tells of it.
   void finish();
 
-  // The final model or adapter, beside the checkpoints; of several processes the first writes it.
+  // The final model or adapter, beside the checkpoints.
   memory::Memory write_model();
 
  private:
+  void prepare_folder(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
   void start(int64_t step, Json state);
-  // What the processes read together they read before they go on.
+  // What processes write together they write before they go on.
   bool in_background() const { return config_.save_in_background && !trainer_.holds_shares(); }
 
   const config::RunConfig& config_;
   const checkpoint::ModelFiles files_;
   Trainer& trainer_;
   const Listener listener_;
+  std::unique_ptr<weights::Writers> writers_;  // null: this process has all that it writes
   int64_t step_ = -1;
   double waited_seconds_ = 0;
   checkpoint::BackgroundSave writing_;  // last: it ends before what it uses

@@ -115,10 +115,7 @@ class Trainer {
   // What a checkpoint keeps: the trained parameters and the optimizer's states, whole.
   checkpoint::NamedTensors parameters() const;
   checkpoint::NamedTensors states() const;
-  bool holds_shares() const { return sharded_ != nullptr; }  // of parameters: those are opened to be read
-  void close_parameters() {
-    if (holds_shares()) sharded_->close();
-  }
+  bool holds_shares() const { return sharded_ != nullptr; }  // of parameters
   // Where products are in FP16.
   const std::optional<optim::LossScale>& loss_scale() const { return loss_scale_; }
   void set_loss_scale(const optim::LossScale& scale) { loss_scale_ = scale; }

@@ -1,4 +1,5 @@
-// manifest.json: {"format", "version", "step", "files": [{"name", "bytes", "hash"}]}.
+// manifest.json: {"format", "version", "step", "files": [{"name", "bytes", "hash"}]}. Hashes are of blocks
+// (base/block_hash.h); in version 1, which is still read, each is XXH3-128 of the file.
 #include "weights/manifest.h"
 
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <set>
 
+#include "base/block_hash.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr char kManifestName[] = "manifest.json";
 constexpr char kFormat[] = "fathom checkpoint";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2, kSequential = 1;
 constexpr size_t kVerifiedAtOnce = size_t{8} << 20;  // bytes: all that verifying keeps in memory
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& what) { throw Error(path.string() + ": " + what); }
@@ -54,20 +56,37 @@ bool lies_within(const std::string& name) {
                       [](const fs::path& part) { return part == "" || part == "." || part == ".."; });
 }
 
-void verify(const fs::path& folder, const FileRecord& record) {
-  const fs::path path = folder / record.name;
-  if (!fs::is_regular_file(path)) damaged(path, "is missing");
-  const MappedFile file(path);
-  if (static_cast<int64_t>(file.size()) != record.bytes) {
-    damaged(path, "has " + std::to_string(file.size()) + " bytes, the manifest says " + std::to_string(record.bytes));
-  }
+// Of files of version 1.
+std::string sequential_hash(const MappedFile& file) {
   Hasher hasher;
   for (size_t start = 0; start < file.size(); start += kVerifiedAtOnce) {
     const size_t size = std::min(kVerifiedAtOnce, file.size() - start);
     hasher.update(file.data() + start, size);
     file.release(start, size);
   }
-  if (hasher.digest() != record.hash) damaged(path, "differs from what was written (hash)");
+  return hasher.digest();
+}
+
+std::string block_hash(const MappedFile& file) {
+  const auto bytes = static_cast<int64_t>(file.size());
+  BlockHashes hashes;
+  for (int64_t block = 0; block < count_blocks(bytes); ++block) {
+    hashes.merge(hash_blocks(file.data(), bytes, block, 1));
+    const int64_t begin = block * kHashedBlock;
+    file.release(static_cast<size_t>(begin), static_cast<size_t>(std::min(kHashedBlock, bytes - begin)));
+  }
+  return hash_of_blocks(hashes, bytes);
+}
+
+void verify(const fs::path& folder, const FileRecord& record, int64_t version) {
+  const fs::path path = folder / record.name;
+  if (!fs::is_regular_file(path)) damaged(path, "is missing");
+  const MappedFile file(path);
+  if (static_cast<int64_t>(file.size()) != record.bytes) {
+    damaged(path, "has " + std::to_string(file.size()) + " bytes, the manifest says " + std::to_string(record.bytes));
+  }
+  const std::string hash = version == kSequential ? sequential_hash(file) : block_hash(file);
+  if (hash != record.hash) damaged(path, "differs from what was written (hash)");
 }
 
 }  // namespace
@@ -79,7 +98,9 @@ FileRecord write_new(const fs::path& folder, const std::string& name, std::strin
   if (!write_whole(file, content.data(), content.size())) {
     throw system_error("cannot write '" + path.string() + "'", errno);
   }
-  return {name, static_cast<int64_t>(content.size()), hash_bytes(content.data(), content.size())};
+  const auto bytes = static_cast<int64_t>(content.size());
+  const auto* data = reinterpret_cast<const std::byte*>(content.data());
+  return {name, bytes, hash_of_blocks(hash_blocks(data, bytes, 0, count_blocks(bytes)), bytes)};
 }
 
 void sync_files(const fs::path& folder, const std::vector<FileRecord>& files) {
@@ -114,8 +135,9 @@ Manifest read_and_verify_manifest(const fs::path& folder) {
   if (!text.ends_with('\n')) damaged(path, "was not written to its end");
   const Json json = parse_json(text, path.string());
   if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
-  if (const int64_t version = size_member(json, "version", path); version != kVersion) {
-    throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads version 1",
+  const int64_t version = size_member(json, "version", path);
+  if (version != kVersion && version != kSequential) {
+    throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads versions 1 and 2",
                 "use the version of fathom that wrote it");
   }
   Manifest manifest;
@@ -129,7 +151,7 @@ Manifest read_and_verify_manifest(const fs::path& folder) {
     if (manifest.lists(record.name)) damaged(path, "lists '" + record.name + "' twice");
     manifest.files.push_back(std::move(record));
   }
-  for (const FileRecord& record : manifest.files) verify(folder, record);
+  for (const FileRecord& record : manifest.files) verify(folder, record, version);
   return manifest;
 }
 

@@ -12,7 +12,7 @@ namespace fathom::weights {
 struct FileRecord {
   std::string name;  // within the folder; may lie in a folder of its own there
   int64_t bytes = 0;
-  std::string hash;  // XXH3-128, 32 hexadecimal digits
+  std::string hash;  // of its blocks (base/block_hash.h), 32 hexadecimal digits
 };
 
 // Writes a new file, without staging or sync: for folders that nobody reads yet.

@@ -49,11 +49,19 @@ class SafetensorsFile {
 // A tensor to write: from where it lies in host memory, or through `read`, which is called once, in file order, and
 // must fill `bytes` bytes at `destination`, so that only one tensor need be in host memory at a time.
 struct TensorSource {
+  // Of a tensor's bytes, whole numbers from byte `first` on.
+  struct Sink {
+    std::function<bool(int64_t first, int64_t bytes)> wants;  // any of them; null: all
+    std::function<void(int64_t first, const std::byte* data, int64_t bytes)> take;
+  };
+
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
-  std::function<void(std::byte* destination, int64_t bytes)> read;  // null: of read_in_order
-  const std::byte* data = nullptr;                                  // contiguous; null: `read` gives the bytes
+  std::function<void(std::byte* destination, int64_t bytes)> read = nullptr;
+  const std::byte* data = nullptr;  // contiguous; null: `read` gives the bytes
+  // Where several processes have it in shares: gives those bytes that this one has, in ascending order. No `read` then.
+  std::function<void(const Sink& sink)> parts = nullptr;
 };
 
 enum class Numbers { kAny, kFinite };
@@ -65,14 +73,11 @@ class NotFinite : public Error {
 };
 
 // Writes the file; neither syncs it nor renames it: the caller does that with the folder it stages. Tensors are ordered
-// by dtype size descending, then by name, and the file's metadata is {"format": "pt"}. Returns the XXH3-128 of the
-// file, computed while writing. kFinite: throws NotFinite at the first NaN or infinity, which is looked for in what
-// lies in the processor's cache for the hash anyway; no second pass over memory.
+// by dtype size descending, then by name, and the file's metadata is {"format": "pt"}. Returns the hash of its blocks
+// (base/block_hash.h), computed while writing. kFinite: throws NotFinite at the first NaN or infinity, which is looked
+// for in what lies in the processor's cache for the hash anyway; no second pass over memory.
 std::string write_safetensors(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                               Numbers numbers = Numbers::kAny);
-// Calls what would give the bytes, in the order of the file, without a place for them: where several processes make
-// them together, and another writes.
-void read_in_order(const std::vector<TensorSource>& tensors);
 // The size of that file.
 int64_t safetensors_bytes(const std::vector<TensorSource>& tensors);
 

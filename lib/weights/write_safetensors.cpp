@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/block_hash.h"
 #include "base/bytes.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/finite.h"
-#include "base/hash.h"
 #include "base/system_error.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_layout.h"
 #include "weights/safetensors_writer.h"
 
 namespace fathom::weights {
@@ -29,8 +29,8 @@ constexpr DType kBytes = DType::kU8;  // what is always finite
 // A new file, and the hash of all that was written into it.
 class HashedFile {
  public:
-  explicit HashedFile(const std::filesystem::path& path)
-      : path_(path), file_(open_to_write(path, O_WRONLY | O_TRUNC)) {}
+  HashedFile(const std::filesystem::path& path, int64_t bytes)
+      : path_(path), file_(open_to_write(path, O_WRONLY | O_TRUNC)), bytes_(bytes), hasher_(bytes) {}
 
   // In pieces that stay in the processor's cache between the look, the hash and the write. False: it ended before one
   // that holds a number of this type which is not finite.
@@ -42,73 +42,22 @@ class HashedFile {
     }
     return true;
   }
-  std::string hash() const { return hasher_.digest(); }
+  std::string hash() const { return hash_of_blocks(hasher_.hashes(), bytes_); }
 
  private:
   static constexpr int64_t kPiece = 1 << 20;
 
   void write_piece(const std::byte* data, size_t size) {
-    hasher_.update(data, size);
+    hasher_.add(written_, data, static_cast<int64_t>(size));
     if (!write_whole(file_, data, size)) fail(path_, "writing");
+    written_ += static_cast<int64_t>(size);
   }
 
   std::filesystem::path path_;
   Descriptor file_;
-  Hasher hasher_;
+  int64_t bytes_, written_ = 0;
+  BlockHasher hasher_;
 };
-
-struct Slot {
-  const TensorSource* source;
-  int64_t bytes;
-};
-
-std::vector<Slot> lay_out(const std::filesystem::path& path, const std::vector<TensorSource>& tensors) {
-  std::vector<Slot> slots;
-  for (const TensorSource& tensor : tensors) {
-    int64_t bytes = size_of(tensor.dtype);
-    for (int64_t size : tensor.shape) bytes = checked_multiply(bytes, size, "size of tensor " + tensor.name);
-    slots.push_back({&tensor, bytes});
-  }
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
-    int64_t size_a = size_of(a.source->dtype), size_b = size_of(b.source->dtype);
-    return size_a != size_b ? size_a > size_b : a.source->name < b.source->name;
-  });
-  for (size_t index = 0; index < slots.size(); ++index) {
-    const std::string& name = slots[index].source->name;
-    if (name == "__metadata__" || (index > 0 && slots[index - 1].source->name == name)) {
-      throw Error(path.string() + ": tensor name '" + name + "' occurs twice or is reserved");
-    }
-  }
-  return slots;
-}
-
-std::string header_text(const std::filesystem::path& path, const std::vector<Slot>& slots) {
-  std::string text = R"({"__metadata__":{"format":"pt"})";
-  int64_t offset = 0;
-  for (const Slot& slot : slots) {
-    int64_t end = checked_add(offset, slot.bytes, "size of " + path.string());
-    nlohmann::ordered_json entry = {{"dtype", safetensors_name(slot.source->dtype)},
-                                    {"shape", slot.source->shape},
-                                    {"data_offsets", {offset, end}}};
-    try {
-      text += "," + nlohmann::json(slot.source->name).dump() + ":" + entry.dump();
-    } catch (const nlohmann::json::exception&) {
-      throw Error(path.string() + ": the name of a tensor is not valid UTF-8");
-    }
-    offset = end;
-  }
-  text += "}";
-  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data starts aligned to 8 bytes
-  return text;
-}
-
-// The header with its length in front.
-std::string file_start(const std::filesystem::path& path, const std::vector<Slot>& slots) {
-  const std::string header = header_text(path, slots);
-  std::string start;
-  for (int byte = 0; byte < 8; ++byte) start += static_cast<char>(header.size() >> (8 * byte) & 0xFF);
-  return start + header;
-}
 
 }  // namespace
 
@@ -116,7 +65,7 @@ std::string write_safetensors(const std::filesystem::path& path, const std::vect
                               Numbers numbers) {
   const std::vector<Slot> slots = lay_out(path, tensors);
   const std::string start = file_start(path, slots);
-  HashedFile file(path);
+  HashedFile file(path, checked_add(std::ssize(start), data_bytes(path, slots), "size of " + path.string()));
   file.write(reinterpret_cast<const std::byte*>(start.data()), std::ssize(start), kBytes);
   int64_t largest = 0;
   for (const Slot& slot : slots) largest = std::max(largest, slot.source->data == nullptr ? slot.bytes : 0);
@@ -131,16 +80,10 @@ std::string write_safetensors(const std::filesystem::path& path, const std::vect
   return file.hash();
 }
 
-void read_in_order(const std::vector<TensorSource>& tensors) {
-  for (const Slot& slot : lay_out("a safetensors file", tensors)) slot.source->read(nullptr, slot.bytes);
-}
-
 int64_t safetensors_bytes(const std::vector<TensorSource>& tensors) {
   const std::filesystem::path none = "a safetensors file";
   const std::vector<Slot> slots = lay_out(none, tensors);
-  int64_t bytes = 8 + std::ssize(header_text(none, slots));
-  for (const Slot& slot : slots) bytes = checked_add(bytes, slot.bytes, "size of a safetensors file");
-  return bytes;
+  return checked_add(std::ssize(file_start(none, slots)), data_bytes(none, slots), "size of a safetensors file");
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSource>& tensors)

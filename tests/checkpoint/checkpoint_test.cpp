@@ -239,7 +239,7 @@ TEST_F(CheckpointTest, RefusesManifestsThatLie) {
   EXPECT_THAT(with([](Json& manifest) { manifest["files"].push_back(Json(manifest["files"][0])); }),
               HasSubstr("twice"));
   EXPECT_THAT(with([](Json& manifest) { manifest["step"] = 4; }), HasSubstr("step 4"));
-  EXPECT_THAT(with([](Json& manifest) { manifest["version"] = 2; }), HasSubstr("version 2"));
+  EXPECT_THAT(with([](Json& manifest) { manifest["version"] = 3; }), HasSubstr("version 3"));
   EXPECT_THAT(with([](Json& manifest) { manifest["format"] = "other"; }), HasSubstr("manifest of a checkpoint"));
   EXPECT_THAT(with([](Json& manifest) { manifest["files"].clear(); }), HasSubstr("does not list"));
   EXPECT_NE(with([](Json& manifest) { manifest["files"] = 5; }), "");

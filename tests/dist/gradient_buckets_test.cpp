@@ -27,6 +27,7 @@ class Recorded final : public Group {
   }
   std::vector<double> gather(double number) override { return {number}; }
   std::vector<std::string> gather(const std::string& text) override { return {text}; }
+  std::vector<std::string> gather_to_first(const std::string& text) override { return {text}; }
   void sum(std::vector<double>&) override {}
   void meet() override {}
   std::unique_ptr<Group> part(const std::vector<int64_t>&) override { return nullptr; }

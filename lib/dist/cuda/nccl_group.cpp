@@ -199,6 +199,10 @@ class NcclGroup final : public Group {
     check();
     return control_.gather(text);
   }
+  std::vector<std::string> gather_to_first(const std::string& text) override {
+    check();
+    return control_.gather_to_first(text);
+  }
   void sum(std::vector<double>& numbers) override {
     check();
     control_.sum(numbers);
