@@ -318,7 +318,8 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   };
   model().set_training(true);
   const double router_share = 1 / static_cast<double>(micro_batches_of_all);
-  LossSum losses(placement_.group), of_routers(placement_.group);
+  const int64_t most = std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches));
+  LossSum losses(placement_.group, most), of_routers(placement_.group, most);
   DeviceBatch next = micro_batches.empty() ? DeviceBatch() : evaluator_->put(micro_batches.front());
   if (micro_batches.empty() && buckets_) buckets_->expect_last();
   for (size_t i = 0; i < micro_batches.size(); ++i) {

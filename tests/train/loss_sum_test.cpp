@@ -32,5 +32,12 @@ TEST(LossSum, IsOfAllProcesses) {
   EXPECT_EQ(sum.take_total(2), 4);
 }
 
+TEST(LossSum, KeepsEachMicroBatchOfSeveralProcesses) {
+  const auto group = dist::play(0, 3);
+  LossSum sum(group.get(), 4);
+  for (const double loss : {1.0, 2.0, 4.0}) sum.add(at::scalar_tensor(loss), 0.5);
+  EXPECT_EQ(sum.take_total(9), 3 * 3.5);
+}
+
 }  // namespace
 }  // namespace fathom::train

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -145,7 +146,7 @@ class NcclGroup final : public Group {
         failure_(std::move(failure)),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true)),
         timeout_(timeout),
-        communicator_(open(control)),
+        communicator_(open(control, timeout)),
         watch_(communicator_, timeout, *failure_) {}
   // Of a part, which has its own between CPUs.
   NcclGroup(std::unique_ptr<Group> control, Milliseconds timeout, std::shared_ptr<Failure> failure)
@@ -223,16 +224,24 @@ class NcclGroup final : public Group {
   static int64_t first_byte(const Span& span) { return span.first * static_cast<int64_t>(span.of.itemsize()); }
   static size_t bytes_of(const Span& span) { return static_cast<size_t>(span.count) * span.of.itemsize(); }
 
-  static ncclComm* open(Group& control) {
+  // NCCL waits for the others without an end, on a thread that is left to itself where they do not come.
+  static ncclComm* open(Group& control, Milliseconds timeout) {
     ncclUniqueId id{};
     if (control.is_first()) require_success(ncclGetUniqueId(&id), nullptr);
     const std::string told = control.gather(std::string(id.internal, sizeof id.internal)).front();
     std::memcpy(id.internal, told.data(), sizeof id.internal);
-    ncclComm* communicator = nullptr;
-    require_success(
-        ncclCommInitRank(&communicator, static_cast<int>(control.size()), id, static_cast<int>(control.rank())),
-        nullptr);
-    return communicator;
+    std::packaged_task<ncclComm*()> join([id, size = control.size(), rank = control.rank()] {
+      const c10::cuda::CUDAGuard device(0);
+      ncclComm* communicator = nullptr;
+      require_success(ncclCommInitRank(&communicator, static_cast<int>(size), id, static_cast<int>(rank)), nullptr);
+      return communicator;
+    });
+    std::future<ncclComm*> joined = join.get_future();
+    std::thread(std::move(join)).detach();
+    if (joined.wait_for(timeout) == std::future_status::ready) return joined.get();
+    control.meet();  // names who is gone
+    throw LostOthers("the GPUs have not met over NCCL within " + std::to_string(timeout.count() / 1000) + " s",
+                     "NCCL_DEBUG=INFO says whom each waits for; ddp_timeout is how long they may take");
   }
 
   // What `work` launches on the stream of exchanges begins after what was launched on the caller's.
