@@ -1,6 +1,8 @@
 // Plans for the commands.
 #include "app/planning.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "app/calibrations.h"
@@ -71,10 +73,18 @@ std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& conf
          (config.bf16 || config.dtype == DType::kBF16 ? " in place of bf16 and dtype: bfloat16" : "");
 }
 
+plan::Communicators communicators_on(const config::GpuSpec& gpu, const config::RunConfig& config) {
+  const char* most = std::getenv("NCCL_MAX_P2P_NCHANNELS");
+  return plan::communicators_of(config, gpu, most != nullptr ? std::atoll(most) : 0);
+}
+
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
   const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
   if (!why.empty()) throw UsageError(why);
-  plan::Plan plan = play::plan_gpu(subject, room, ask);
+  play::GpuRoom left = room;
+  left.taken_bytes =
+      std::min(room.gpu.memory_bytes, room.taken_bytes + communicators_on(room.gpu, subject.config).bytes());
+  plan::Plan plan = play::plan_gpu(subject, left, ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
   }

@@ -3,6 +3,7 @@
 
 #include "app/invocation.h"
 #include "app/session.h"
+#include "plan/communicators.h"
 #include "plan/search.h"
 #include "play/make_plan.h"
 #include "schedule/inputs.h"
@@ -32,8 +33,10 @@ plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Arch
 // within the memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation);
-// The plan for a GPU that need not be there, within memory_budget if that is less than the GPU has. Throws UsageError
-// where it does not run the run (why_not_on).
+// What NCCL takes of a GPU in the run, with as many channels as the environment allows it.
+plan::Communicators communicators_on(const config::GpuSpec& gpu, const config::RunConfig& config);
+// The plan for a GPU that need not be there, within what NCCL leaves of it, or memory_budget if that is less. Throws
+// UsageError where it does not run the run (why_not_on).
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room,
                         const play::AskPhantom& ask = ask_phantom_children());
 // The plan for the CPU, within memory_budget or its share of what the machine has left for so many processes.

@@ -14,8 +14,10 @@
 #include "arch/attention_by_scores.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/output.h"
 #include "plan/bound.h"
+#include "plan/communicators.h"
 #include "plan/inference.h"
 #include "plan/outlook.h"
 #include "plan/remedies.h"
@@ -94,6 +96,20 @@ std::string describe_help(const plan::Plan& plan, const config::RunConfig& confi
   return help.empty() ? "" : report::folded("What would help most, each alone, by formula:\n" + help) + "\n";
 }
 
+std::string describe_communicators(const plan::Communicators& communicators, const config::GpuSpec& gpu) {
+  if (communicators.each.empty()) return "";
+  return report::folded("NCCL is taken to keep " + format_bytes(communicators.bytes()) + " of the GPU's " +
+                        format_bytes(gpu.memory_bytes) +
+                        " for its own buffers, and the run may have the rest: " + communicators.formula() +
+                        ". By the sizes that NCCL gives them and what others measured (NVIDIA/nccl, issues 964 and "
+                        "1685), never measured here; NCCL_MAX_P2P_NCHANNELS lowers it.\n");
+}
+
+Json to_json(const plan::Communicators& communicators) {
+  if (communicators.each.empty()) return nullptr;
+  return {{"bytes", communicators.bytes()}, {"formula", communicators.formula()}};
+}
+
 // As far as half of the memory that is free and a pass of twenty seconds go; beyond that there is the dry run.
 int print_attention(const Estimate& invocation, const Session& session, const arch::Architecture& architecture) {
   const play::AttentionLimits limits{.seconds = 20, .bytes = available_memory_bytes() / 2};
@@ -138,11 +154,14 @@ int run_estimate(const Estimate& invocation) {
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
+  const plan::Communicators communicators = gpu ? communicators_on(*gpu, planned) : plan::Communicators();
+  json["communicators"] = to_json(communicators);
   if (!invocation.page.empty()) write_plan_page(invocation.page, invocation, inputs.architecture, plan, json);
   if (invocation.json) {
     print(format_json(json));
   } else {
     print(report::format_memory({plan, std::nullopt}));
+    if (gpu) print(describe_communicators(communicators, *gpu));
     print("\n");
     print(describe_help(plan, planned, inputs.architecture));
     print(report::format_rules({plan, std::nullopt}, invocation.explain));
