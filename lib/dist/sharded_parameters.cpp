@@ -131,11 +131,36 @@ void ShardedParameters::close() {
   open_.clear();
 }
 
+namespace {
+
+// With numbers of a matrix whose rows do not lie end to end, from `first` on in the order of its rows.
+void fill_from_turned(const at::Tensor& numbers, int64_t first, const at::Tensor& matrix_ND) {
+  for (int64_t done = 0; done < numbers.numel();) {
+    const int64_t row = (first + done) / matrix_ND.size(1), column = (first + done) % matrix_ND.size(1);
+    const int64_t count = std::min(matrix_ND.size(1) - column, numbers.numel() - done);
+    numbers.narrow(0, done, count).copy_(matrix_ND.select(0, row).narrow(0, column, count));
+    done += count;
+  }
+}
+
+}  // namespace
+
 void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
-  Run& run = *by_storage_.at(tensor.storage().unsafeGetStorageImpl());
-  if (!run.is_there() && run.fill(tensor, from)) return;
-  open(tensor);
-  tensor.detach().copy_(from);
+  const Run& run = *by_storage_.at(tensor.storage().unsafeGetStorageImpl());
+  if (run.is_there()) {
+    tensor.detach().copy_(from);
+    return;
+  }
+  const at::NoGradGuard no_gradients;
+  for (const Kept& kept : run.kept(tensor)) {
+    const at::Tensor numbers = kept.bytes.view(tensor.scalar_type());
+    const int64_t first = kept.first / tensor.element_size();
+    if (tensor.is_contiguous()) {
+      numbers.copy_(from.view({-1}).narrow(0, first, numbers.numel()));
+    } else {
+      fill_from_turned(numbers, first, from.t());
+    }
+  }
 }
 
 std::vector<model::UnitKeeper::Kept> ShardedParameters::kept(const at::Tensor& tensor) const {

@@ -112,23 +112,6 @@ void ShardedRun::store() {
   is_filled_ = true;
 }
 
-bool ShardedRun::fill(const at::Tensor& tensor, const at::Tensor& from) {
-  const auto item = std::find_if(items_.begin(), items_.end(), [&](const Item& each) {
-    return each.tensor.storage_offset() == tensor.storage_offset() && each.tensor.sizes() == tensor.sizes();
-  });
-  if (item == items_.end() || !tensor.is_contiguous() || tensor.scalar_type() != type()) return false;
-  const at::NoGradGuard no_gradients;
-  const at::Tensor numbers = from.contiguous().view({-1});
-  for (const Part& part : parts_) {
-    const int64_t begin = own().first + part.first;
-    const Range range = overlap(item->range, {begin, part.numbers.numel()});
-    if (range.count == 0) continue;
-    part.numbers.narrow(0, range.first - begin, range.count)
-        .copy_(numbers.narrow(0, range.first - item->range.first, range.count));
-  }
-  return true;
-}
-
 std::vector<model::UnitKeeper::Kept> ShardedRun::kept(const at::Tensor& tensor) const {
   const Range wanted{tensor.storage_offset() * tensor.element_size(), static_cast<int64_t>(tensor.nbytes())};
   const int64_t size = whole_.element_size();
@@ -144,4 +127,3 @@ std::vector<model::UnitKeeper::Kept> ShardedRun::kept(const at::Tensor& tensor) 
 }
 
 }  // namespace fathom::dist
-

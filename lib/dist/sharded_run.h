@@ -74,8 +74,6 @@ class ShardedRun {
   void finish_gather();
   void let_go();
   void store();  // this rank's piece of what is there
-  // Takes what it keeps of the numbers of an item. False where `tensor` is none, or of mixed types.
-  bool fill(const at::Tensor& tensor, const at::Tensor& from);
   // As UnitKeeper has it.
   std::vector<model::UnitKeeper::Kept> kept(const at::Tensor& tensor) const;
 

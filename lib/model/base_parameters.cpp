@@ -10,6 +10,7 @@
 #include "arch/parameter_table.h"
 #include "arch/stored_parts.h"
 #include "base/error.h"
+#include "base/rounding.h"
 #include "model/added_rows.h"
 #include "model/stored_parameters.h"
 #include "ops/copy_turned.h"
@@ -74,17 +75,85 @@ class StoredRows {
   std::vector<weights::ModelFolder::Entry> entries_;
 };
 
+// The rows of a parameter that what is kept here of it is made of.
+class KeptRows {
+ public:
+  KeptRows(const BaseParameter& parameter, const UnitKeeper* units) {
+    if (units == nullptr || parameter.quantizer) {  // step sizes begin with what all rows are
+      ranges_.emplace_back(0, kAll);
+    } else if (parameter.quantized) {
+      add_of(*parameter.quantized, *units);
+    } else {
+      const at::Tensor& tensor = parameter.tensor;
+      const int64_t row = tensor.numel() == 0 ? 1 : tensor.numel() / tensor.size(0) * tensor.element_size();
+      for (const UnitKeeper::Kept& kept : units->kept(tensor)) add(kept, row);
+    }
+  }
+  bool any(int64_t first, int64_t count) const {
+    return std::any_of(ranges_.begin(), ranges_.end(),
+                       [&](const auto& range) { return range.first < first + count && first < range.second; });
+  }
+  // Those of the first `rows`.
+  template <typename Use>
+  void for_each(int64_t rows, const Use& use) const {
+    for (const auto& [first, end] : ranges_) {
+      if (first < rows) use(first, std::min(end, rows) - first);
+    }
+  }
+
+ private:
+  static constexpr int64_t kAll = INT64_MAX;
+
+  // bytes: of each row.
+  void add(const UnitKeeper::Kept& kept, int64_t bytes) {
+    ranges_.emplace_back(kept.first / bytes, divide_up(kept.first + kept.bytes.numel(), bytes));
+  }
+  void add_of(const ops::QuantizedMatrix& matrix, const UnitKeeper& units) {
+    const bool by_rows = quant::has_row_scales(matrix.scheme);
+    for (const UnitKeeper::Kept& kept : units.kept(matrix.codes)) {
+      by_rows ? add(kept, matrix.columns) : add_numbers(kept, matrix, 2, 1);  // in 4 bits two in a byte
+    }
+    for (const UnitKeeper::Kept& kept : units.kept(matrix.scales)) {
+      if (matrix.outer_scales.defined()) {  // the scale of scales is of all
+        ranges_.emplace_back(0, kAll);
+      } else {
+        by_rows ? add(kept, sizeof(float)) : add_numbers(kept, matrix, quant::block_of(matrix.scheme), sizeof(float));
+      }
+    }
+    if (!matrix.outer_scales.defined()) return;
+    if (!units.kept(matrix.outer_scales).empty()) ranges_.emplace_back(0, kAll);
+  }
+  // Of each element of so many bytes so many numbers.
+  void add_numbers(const UnitKeeper::Kept& kept, const ops::QuantizedMatrix& matrix, int64_t numbers, int64_t bytes) {
+    const int64_t first = kept.first / bytes * numbers, end = (kept.first + kept.bytes.numel()) / bytes * numbers;
+    ranges_.emplace_back(first / matrix.columns, divide_up(end, matrix.columns));
+  }
+
+  std::vector<std::pair<int64_t, int64_t>> ranges_;  // first and behind the last
+};
+
 // The names of the tensors that it took join `known`.
 void load_parameter(const BaseParameter& parameter, const arch::Architecture& architecture,
-                    const weights::ModelFolder& folder, const std::string& where, std::set<std::string>& known) {
+                    const weights::ModelFolder& folder, const std::string& where, const UnitKeeper* units,
+                    std::set<std::string>& known) {
   const StoredRows stored(parameter.spec, architecture, folder, where);
+  const KeptRows kept(parameter, units);
   if (parameter.quantized) {
-    ops::quantize(*parameter.quantized,
-                  [&](int64_t first, const at::Tensor& part_RD) { stored.copy(first, part_RD, /*widens=*/true); });
+    ops::quantize(*parameter.quantized, [&](int64_t first, const at::Tensor& part_RD) {
+      if (kept.any(first, part_RD.size(0))) {
+        stored.copy(first, part_RD, /*widens=*/true);
+      } else {
+        part_RD.zero_();  // its codes are another process's
+      }
+    });
   } else {
     const int64_t rows = stored.count(), added = parameter.tensor.size(0) - rows;
-    stored.copy(0, parameter.tensor.narrow(0, 0, rows), /*widens=*/false);
-    if (added > 0) fill_added_rows(parameter.tensor.narrow(0, rows, added), stored.last());
+    kept.for_each(rows, [&](int64_t first, int64_t count) {
+      stored.copy(first, parameter.tensor.narrow(0, first, count), /*widens=*/false);
+    });
+    if (added > 0 && kept.any(rows, added)) {
+      fill_added_rows(parameter.tensor.narrow(0, rows, added), stored.last());
+    }
   }
   stored.release();
   stored.name(known);
@@ -133,11 +202,11 @@ void load_base(const std::vector<BaseParameter>& base, const arch::Architecture&
     open(parameter, units);
     if (parameter.quantized && architecture.quantized) {
       const std::string& name = parameter.spec.name;
-      const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder);
+      const auto tensors = copy_stored(*parameter.quantized, name, *architecture.quantized, folder, units);
       known.insert(tensors.begin(), tensors.end());
       known.insert(name);
     } else {
-      load_parameter(parameter, architecture, folder, where, known);
+      load_parameter(parameter, architecture, folder, where, units, known);
     }
     if (!parameter.quantizer) continue;
     load_steps(parameter, folder, where);

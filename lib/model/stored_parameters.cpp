@@ -53,12 +53,21 @@ at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const w
 }
 
 std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name,
-                                     const quant::FolderFormat& format, const weights::ModelFolder& folder) {
+                                     const quant::FolderFormat& format, const weights::ModelFolder& folder,
+                                     const UnitKeeper* units) {
   const quant::StoredMatrix stored = quant::find_matrix(folder, format, name, matrix.rows, matrix.columns);
   const auto copy = [](const at::Tensor& to, const void* from) {
     to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
   };
-  copy(matrix.codes, stored.codes);
+  if (units == nullptr) {
+    copy(matrix.codes, stored.codes);
+  } else {
+    const at::Tensor to = matrix.codes.view(at::kByte).view({-1});
+    const auto* from = static_cast<const std::byte*>(stored.codes);
+    for (const UnitKeeper::Kept& kept : units->kept(matrix.codes)) {
+      copy(to.narrow(0, kept.first, kept.bytes.numel()), from + kept.first);
+    }
+  }
   if (matrix.outer_scales.defined()) {
     copy(matrix.scales, stored.scale_codes.data());
     copy(matrix.outer_scales, stored.outer_scales.data());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arch/architecture.h"
+#include "model/units.h"
 #include "ops/quantized_matrix.h"
 #include "weights/folder.h"
 
@@ -28,8 +29,10 @@ at::Tensor stored_tensor(const arch::ParameterSpec& spec, int64_t added, const w
                          const std::string& where);
 
 // Fills the matrix with what the folder has in the place of the weight `name`, and returns the names of the tensors
-// that it took, whose pages are released. Throws Error as quant::find_matrix.
+// that it took, whose pages are released. units: as load_base; only those codes are copied that are kept here. Throws
+// Error as quant::find_matrix.
 std::vector<std::string> copy_stored(const ops::QuantizedMatrix& matrix, const std::string& name,
-                                     const quant::FolderFormat& format, const weights::ModelFolder& folder);
+                                     const quant::FolderFormat& format, const weights::ModelFolder& folder,
+                                     const UnitKeeper* units = nullptr);
 
 }  // namespace fathom::model

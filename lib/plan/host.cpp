@@ -7,6 +7,7 @@
 #include "arch/precision.h"
 #include "base/bytes.h"
 #include "memory/memory_pool.h"
+#include "plan/shares.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {
@@ -28,12 +29,16 @@ int64_t largest(const arch::ParameterTable& parameters, const Counts& counts) {
   return elements;
 }
 
+// Of a share of a tensor, as lib/checkpoint copies it from a GPU.
+constexpr int64_t kShareAtOnce = 4 * kMiB;
+
 // What a save takes of the host beside the tensors: those of a CPU are written from where they lie. From a GPU all of
-// them are copied at once for a save in the background, else one by one.
+// them are copied at once for a save in the background, else one by one; shares in pieces.
 int64_t save_buffer(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan) {
   if (plan.target.device == config::Device::kCpu) return 0;
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   const int64_t stored = size_of(arch::precision_of(architecture, run).stored), adapter = size_of(DType::kF32);
+  if (is_shared(run)) return kShareAtOnce;
   if (run.save_in_background && schedule::saves_checkpoints(run)) {
     const int64_t base = parameters.trained_base_count(), adapters = plan.workload.trained_parameters - base;
     const int64_t trained = sum({checked_multiply(base, stored, "the trained parameters"),
