@@ -136,7 +136,12 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
   const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();
-  const int64_t taken_bytes = gpu.memory_bytes - session.placement.cuda->free_bytes();
+  if (!session.phantom) {
+    gpu.link_bytes_per_second = listed_spec_of(*session.placement.cuda).link_bytes_per_second;
+    gpu.gpus_per_node = static_cast<double>(session.processes_here);
+  }
+  // What NCCL has taken already is counted with the rest that it will take.
+  const int64_t taken_bytes = gpu.memory_bytes - session.placement.cuda->free_bytes() - session.taken_by_nccl;
   plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .taken_bytes = taken_bytes});
   plan.target.phantom = session.phantom;
   return plan;

@@ -62,7 +62,9 @@ Session open_session(const Invocation& invocation, int64_t processes_here) {
 
 void exchange_over_nccl(Session& session, std::chrono::milliseconds timeout) {
   const auto open = loaded<decltype(fathom_nccl_group)>("fathom_nccl_group", "libfathom_nccl.so");
+  const int64_t free = session.placement.cuda->free_bytes();
   session.gpu_group.reset(open(session.group.get(), timeout.count()));
+  session.taken_by_nccl = std::max<int64_t>(0, free - session.placement.cuda->free_bytes());
   session.placement.group = session.gpu_group.get();
 }
 

@@ -18,6 +18,7 @@ struct Session {
   std::unique_ptr<dist::Group> gpu_group = nullptr;  // placement's on GPUs
   bool phantom = false;                              // the CUDA device is a phantom
   int64_t processes_here = 1;                        // of the run, on this machine
+  int64_t taken_by_nccl = 0;                         // bytes of the GPU, when its ranks had met
 };
 
 // Installs the CPU's ledger, sets the number of threads (with a warning if they are more than the cores), and opens

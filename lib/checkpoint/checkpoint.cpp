@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "arch/parameter_table.h"
 #include "base/error.h"
@@ -127,6 +129,23 @@ Snapshot on_host(Snapshot snapshot) {
   return snapshot;
 }
 
+namespace {
+
+// A network file system may believe for half a minute that a name is not there which it was asked for before.
+bool comes_to_have(const fs::path& folder, const std::string& name, const std::string& content) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+  while (true) {
+    std::error_code ignored;
+    const bool listed = std::any_of(fs::directory_iterator(folder, ignored), fs::directory_iterator(),
+                                    [&](const fs::directory_entry& each) { return each.path().filename() == name; });
+    if (listed && read_file(folder / name) == content) return true;
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+}  // namespace
+
 void require_shared(const fs::path& output_dir, weights::Writers& writers) {
   const std::string name = "." + kPrefix + "shared.partial";
   std::string token;
@@ -136,7 +155,7 @@ void require_shared(const fs::path& output_dir, weights::Writers& writers) {
     weights::write_new(output_dir, name, token);
   }
   token = writers.of_first(token);
-  const bool is_shared = fs::is_regular_file(output_dir / name) && read_file(output_dir / name) == token;
+  const bool is_shared = comes_to_have(output_dir, name, token);
   writers.meet();
   if (writers.is_first()) fs::remove(output_dir / name);
   if (is_shared) return;
@@ -198,8 +217,9 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
     weights::write_manifest(staging, step, written);
     publish(output_dir, step, staging, target);
   } catch (...) {
+    // Others may be writing there still, and are to hear of this failure, not of a folder that is gone.
     std::error_code ignored;
-    fs::remove_all(staging, ignored);
+    if (writers == nullptr) fs::remove_all(staging, ignored);
     throw;
   }
   if (save_total_limit > 0) delete_beyond(save_total_limit, output_dir, step, snapshot.state);

@@ -280,8 +280,9 @@ void write_model(const fs::path& output_dir, const NamedTensors& parameters, con
     }
     weights::sync_files(output_dir, written);
   } catch (...) {
+    // As in checkpoint.cpp.
     std::error_code ignored;
-    fs::remove_all(staging, ignored);
+    if (writers == nullptr) fs::remove_all(staging, ignored);
     throw;
   }
   fs::remove_all(staging);

@@ -18,8 +18,7 @@ struct NamedTensors : std::vector<std::pair<std::string, at::Tensor>> {
   NamedTensors() = default;
   NamedTensors(std::vector<std::pair<std::string, at::Tensor>> tensors)  // NOLINT(google-explicit-constructor)
       : vector(std::move(tensors)) {}
-  // Who opens their storages, where processes keep shares of them; null: they lie where they are. Each process then
-  // reads and writes them in the same order, and whoever has read the last closes it.
+  // Who has them in shares; null: they lie where they are. Each process then reads and writes its own.
   model::UnitKeeper* units = nullptr;
 };
 

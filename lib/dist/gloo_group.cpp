@@ -29,6 +29,7 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
+constexpr Milliseconds kForFiles = std::chrono::minutes(30);
 constexpr Milliseconds kForReasons{2000};  // that a rank may take to tell why it ends, and to hear why others do
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -85,6 +86,13 @@ class Notices {
   void remove(Gloo& gloo) { gloos_.erase(&gloo); }
 
   void now(const std::string& activity) { set("now/", activity); }
+
+  // Throws Error where one has failed.
+  void listen() {
+    for (const int64_t each : ranks()) {
+      if (find("failed/", each)) throw Error("it has told so");
+    }
+  }
 
   void tell_failure(const std::string& message) noexcept {
     try {
@@ -243,6 +251,12 @@ class GlooGroup final : public Group {
     run([&] { gloo_->barrier({})->wait(); });
   }
 
+  void meet_after_files() override {
+    c10d::BarrierOptions options;
+    options.timeout = kForFiles;
+    run([&] { gloo_->barrier(options)->wait(); });
+  }
+
   std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
     if (ranks.size() == 1) return play(0, 1);
     std::string name = "part/" + std::to_string(next_part_++);
@@ -254,6 +268,10 @@ class GlooGroup final : public Group {
 
   void now(const std::string& activity) override {
     run([&] { notices_->now(activity); });
+  }
+
+  void listen() override {
+    run([&] { notices_->listen(); });
   }
 
   void tell_failure(const std::string& message) noexcept override { notices_->tell_failure(message); }

@@ -74,6 +74,8 @@ class Group {
   virtual void sum(std::vector<double>& numbers) = 0;
   // Returns once every rank has come.
   virtual void meet() = 0;
+  // The same after work on files, for which one may take far longer than the timeout: half an hour.
+  virtual void meet_after_files() { meet(); }
 
   // A group of these ranks of this one, ascending, with their places there as its ranks. They alone call it; failures
   // are told of ranks of the whole. It ends before this one.
@@ -82,6 +84,9 @@ class Group {
   // Throws LostOthers where an exchange between devices has failed that one there has waited for: before anything is
   // made of its numbers.
   virtual void check() {}
+
+  // Throws LostOthers where a rank has told that it fails: for those that wait for something else.
+  virtual void listen() {}
 
   // What this rank does from now on, "step 12", for the messages of others.
   virtual void now(const std::string& activity) = 0;

@@ -187,10 +187,11 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   if (start.evaluation_due) scheduler.evaluate();
   int64_t others = 0;
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
-    const StepOrder before = order;
-    const StepShape shape = next_shape(config, order, train, rank);
+    std::vector<std::vector<int64_t>> batches = order.next();
+    const int64_t of_all = std::ssize(batches);
+    const StepShape shape = shapes_of(config, train, std::move(batches), rank);
     scheduler.step(shape);
-    if (shape.empty()) others = std::ssize(StepOrder(before).next());
+    if (shape.empty()) others = of_all;
     if (evaluates_after(config, order, step)) scheduler.evaluate();
   }
   Schedule schedule = scheduler.schedule();

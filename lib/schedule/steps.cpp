@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -89,9 +90,10 @@ int64_t longest_sequence(const BatchShape& batch) {
   return *std::max_element(batch.document_lengths.begin(), batch.document_lengths.end());
 }
 
-StepShape next_shape(const config::RunConfig& config, StepOrder& order, const data::Dataset& dataset, int64_t rank) {
+StepShape shapes_of(const config::RunConfig& config, const data::Dataset& dataset,
+                    std::vector<std::vector<int64_t>> batches, int64_t rank) {
   StepShape shape;
-  for (const std::vector<int64_t>& rows : share_of(config, rank, order.next()))
+  for (const std::vector<int64_t>& rows : share_of(config, rank, std::move(batches)))
     shape.push_back(shape_of(config, dataset, rows));
   return shape;
 }
@@ -99,7 +101,7 @@ StepShape next_shape(const config::RunConfig& config, StepOrder& order, const da
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
   StepOrder order(config, dataset);
   std::vector<StepShape> shapes;
-  for (int64_t step = 0; step < order.total_steps(); ++step) shapes.push_back(next_shape(config, order, dataset));
+  for (int64_t step = 0; step < order.total_steps(); ++step) shapes.push_back(shapes_of(config, dataset, order.next()));
   return shapes;
 }
 

@@ -30,7 +30,7 @@ class Sharers final : public weights::Writers {
   Sharers(dist::Group& group, int64_t sharers) : group_(group), sharers_(sharers) {}
   bool is_first() const override { return group_.is_first(); }
   bool has_parts() const override { return group_.rank() < sharers_; }
-  void meet() override { group_.meet(); }
+  void meet() override { group_.meet_after_files(); }
   std::vector<std::string> gather_to_first(const std::string& text) override { return group_.gather_to_first(text); }
   std::string of_first(const std::string& text) override { return group_.gather(text).front(); }
 
@@ -117,6 +117,7 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
     start(step, std::move(now));
     if (!in_background()) writing_.wait_until_written();
   });
+  meet();
   step_ = step;
   waited_seconds_ = seconds_since(begin);
   report_finished();
@@ -141,10 +142,11 @@ void RunCheckpoints::finish() {
   writing_.wait_until_written();
   waited_seconds_ += seconds_since(begin);
   report_finished();
+  meet();
 }
 
 memory::Memory RunCheckpoints::write_model() {
-  return trainer_.saving([&] {
+  memory::Memory memory = trainer_.saving([&] {
     try {
       if (trainer_.placement().is_first() || trainer_.holds_shares()) {
         checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_, writers_.get());
@@ -155,6 +157,12 @@ memory::Memory RunCheckpoints::write_model() {
       throw failure("the final model could not be written", error, trainer_.remedy_for_not_finite());
     }
   });
+  meet();
+  return memory;
+}
+
+void RunCheckpoints::meet() const {
+  if (dist::Group* group = trainer_.placement().group) group->meet_after_files();
 }
 
 }  // namespace fathom::train

@@ -56,6 +56,7 @@ class RunCheckpoints {
  private:
   void prepare_folder(int64_t saves_to_come, std::optional<int64_t> resumed_step) const;
   void start(int64_t step, Json state);
+  void meet() const;  // of several processes, for as long as it takes one to write
   // What processes write together they write before they go on.
   bool in_background() const { return config_.save_in_background && !trainer_.holds_shares(); }
 

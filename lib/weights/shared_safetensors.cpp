@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <sstream>
 
 #include "base/block_hash.h"
 #include "base/bytes.h"
@@ -30,6 +32,15 @@ constexpr const char* kShared =
   throw system_error(path.string() + ": " + what + " failed", errno);
 }
 
+// Signals do not end it. False where it has failed.
+bool uninterrupted(const std::function<int()>& call) {
+  int status = 0;
+  do {
+    status = call();
+  } while (status != 0 && errno == EINTR);
+  return status == 0;
+}
+
 class Shared {
  public:
   Shared(const std::filesystem::path& path, const std::vector<TensorSource>& tensors, Numbers numbers, bool begins)
@@ -42,13 +53,14 @@ class Shared {
         hasher_(bytes_) {}
 
   int64_t bytes() const { return bytes_; }
+  int64_t written() const { return written_; }  // by this process
 
   // Asks for all of the room at once, where the file system can.
   void create() const {
     const Descriptor file = open_to_write(path_, O_WRONLY | O_TRUNC);
-    if (::fallocate(file.get(), 0, 0, bytes_) == 0) return;
+    if (uninterrupted([&] { return ::fallocate(file.get(), 0, 0, bytes_); })) return;
     if (errno != EOPNOTSUPP && errno != ENOSYS) fail(path_, "asking for room");
-    if (::ftruncate(file.get(), bytes_) != 0) fail(path_, "asking for room");
+    if (!uninterrupted([&] { return ::ftruncate(file.get(), bytes_); })) fail(path_, "asking for room");
   }
 
   void write() {
@@ -67,7 +79,7 @@ class Shared {
         write_at(file, offset + done, data + done, piece);
       }
     });
-    if (::fsync(file.get()) != 0) fail(path_, "syncing");
+    if (!uninterrupted([&] { return ::fsync(file.get()); })) fail(path_, "syncing");
   }
 
   // Once all have written. Of blocks that several have written, what was written here must be what all see.
@@ -119,6 +131,7 @@ class Shared {
 
   void write_at(const Descriptor& file, int64_t offset, const std::byte* data, int64_t bytes) {
     hasher_.add(offset, data, bytes);
+    written_ += bytes;
     if (!write_whole_at(file, offset, data, static_cast<size_t>(bytes))) fail(path_, "writing");
   }
 
@@ -127,7 +140,7 @@ class Shared {
   bool begins_;
   std::vector<Slot> slots_;
   std::string start_;
-  int64_t bytes_;
+  int64_t bytes_, written_ = 0;
   BlockHasher hasher_;
 };
 
@@ -140,12 +153,23 @@ FileRecord write_together(const std::filesystem::path& path, const std::vector<T
   writers.meet();
   if (writers.has_parts()) shared.write();
   writers.meet();
-  const std::vector<std::string> texts =
-      writers.gather_to_first(writers.has_parts() ? to_text(shared.hashes()) : std::string());
+  // "<bytes>", and behind them the hashes.
+  const std::vector<std::string> texts = writers.gather_to_first(
+      std::to_string(shared.written()) + "\n" + (writers.has_parts() ? to_text(shared.hashes()) : std::string()));
   FileRecord record{path.filename().string(), shared.bytes(), ""};
   if (!writers.is_first()) return record;
   BlockHashes all;
-  for (const std::string& text : texts) add_from_text(text, all);
+  int64_t written = 0;
+  for (const std::string& text : texts) {
+    int64_t here = 0;
+    std::istringstream(text) >> here;
+    written += here;
+    add_from_text(text.substr(text.find('\n') + 1), all);
+  }
+  if (written != shared.bytes()) {
+    throw Error(path.string() + ": the processes have written " + std::to_string(written) + " of its " +
+                std::to_string(shared.bytes()) + " bytes");
+  }
   record.hash = hash_of_blocks(all, shared.bytes());
   return record;
 }

@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Of ranks 0 to size - 1, each in a thread.
-void together(int64_t size, const std::function<void(Group&)>& what) {
+void together(int64_t size, const std::function<void(Group&)>& what,
+              std::chrono::seconds timeout = std::chrono::seconds(20)) {
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -35,7 +36,7 @@ void together(int64_t size, const std::function<void(Group&)>& what) {
       processes.size = processes.local_size = size;
       processes.port = ntohs(address.sin_port);
       if (rank == 0) processes.listening_socket = listening;
-      what(*join(processes, std::chrono::seconds(20)));
+      what(*join(processes, timeout));
     });
   }
   for (std::thread& rank : ranks) rank.join();
@@ -76,6 +77,30 @@ TEST(Copies, AddUpInTheirOrder) {
                 ElementsAre(group.rank() / 2 * 2, group.rank() / 2 * 2 + 1));
     group.meet();
   });
+}
+
+TEST(Group, WaitsLongerForFiles) {
+  const auto run = [](bool fails) {
+    together(
+        3,
+        [&](Group& group) {
+          std::string heard;
+          group.meet();
+          try {
+            if (group.is_first()) {
+              std::this_thread::sleep_for(std::chrono::seconds(4));  // it writes
+              if (fails) return group.tell_failure("no space left");
+            }
+            group.meet_after_files();
+          } catch (const LostOthers& error) {
+            heard = error.what();
+          }
+          EXPECT_EQ(heard.find("rank 0 failed: no space left") != std::string::npos, fails) << heard;
+        },
+        std::chrono::seconds(2));
+  };
+  run(false);
+  run(true);
 }
 
 // Rank 3 is gone: 2 comes to wait for it in its copy, 1 waits in the sum, and 0 for 1. 0 has the addresses and stays

@@ -87,7 +87,6 @@ TEST(Linear, gives_the_same_gradients_whoever_needs_one) {
   }
 }
 
-// The same draw over ones tells what was left out.
 // Nobody reads the weight itself, whether its casts are kept or not.
 TEST(Linear, takes_a_cast_that_is_there) {
   at::manual_seed(5);
@@ -114,6 +113,7 @@ TEST(Linear, takes_a_cast_that_is_there) {
   keep_casts(true);
 }
 
+// The same draw over ones tells what was left out.
 TEST(Lora, drops_the_same_elements_backward) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     const auto with_seed = [&](const std::vector<at::Tensor>& in, double p) {

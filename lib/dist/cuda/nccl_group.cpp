@@ -212,6 +212,10 @@ class NcclGroup final : public Group {
     check();
     control_.meet();
   }
+  void meet_after_files() override {
+    check();
+    control_.meet_after_files();
+  }
   std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
     std::unique_ptr<Group> control = control_.part(ranks);
     if (control->size() == 1) return control;
@@ -238,7 +242,11 @@ class NcclGroup final : public Group {
     });
     std::future<ncclComm*> joined = join.get_future();
     std::thread(std::move(join)).detach();
-    if (joined.wait_for(timeout) == std::future_status::ready) return joined.get();
+    const auto until = std::chrono::steady_clock::now() + timeout;
+    while (std::chrono::steady_clock::now() < until) {
+      if (joined.wait_for(std::chrono::seconds(1)) == std::future_status::ready) return joined.get();
+      control.listen();
+    }
     control.meet();  // names who is gone
     throw LostOthers("the GPUs have not met over NCCL within " + std::to_string(timeout.count() / 1000) + " s",
                      "NCCL_DEBUG=INFO says whom each waits for; ddp_timeout is how long they may take");
