@@ -33,11 +33,19 @@ Tensor& like_input_out(const Tensor& input, Tensor& out) {
   return out;
 }
 
-Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
+std::vector<int64_t> selected_sizes(const Tensor& input, int64_t dim, const Tensor& index) {
   auto size = input.sizes().vec();
   dim = at::maybe_wrap_dim(dim, input.dim());
   if (input.dim()) size[static_cast<size_t>(dim)] = index.numel();
-  return at::empty(size, input.options());
+  return size;
+}
+
+Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index) {
+  return at::empty(selected_sizes(input, dim, index), input.options());
+}
+
+Tensor& index_select_out(const Tensor& input, int64_t dim, const Tensor& index, Tensor& out) {
+  return resized(out, selected_sizes(input, dim, index));
 }
 
 Tensor embedding_dense_backward(const Tensor& gradient, const Tensor&, c10::SymInt rows, c10::SymInt, bool) {
@@ -117,6 +125,7 @@ void register_meta_rules() {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&like<1>>());
   library.impl("abs.out", like_input_out);
   library.impl("index_select", index_select);
+  library.impl("index_select.out", index_select_out);
   library.impl("embedding_dense_backward", embedding_dense_backward);
   library.impl("native_dropout", native_dropout);
   library.impl("where.self", where);

@@ -209,6 +209,8 @@ const Case kCases[] = {
     {"index, select, gather, scatter",
      [](const Maker& m) {
        Tensor x = m.real({7, 8});
+       Tensor taken = at::empty({5, x.size(1)}, x.options());
+       at::index_select_out(taken, x.detach(), 0, m.index({5}));
        Tensor y = at::index_select(x, 0, m.index({5})).sum() + at::gather(x, 1, m.index({7, 2})).sum();
        y = y + at::index(x, indices(m.index({4}))).sum() +
            at::scatter_add(x, 1, m.index({7, 2}), m.plain({7, 2})).sum();
