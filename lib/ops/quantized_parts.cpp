@@ -119,7 +119,7 @@ class BlockScales {
   }
   // [first, first + count), until the next ones.
   at::Tensor of(int64_t first, int64_t count) {
-    const at::Tensor stored = part_of(matrix_.scales, first, count);
+    at::Tensor stored = part_of(matrix_.scales, first, count);
     if (!lookup_) return stored;
     const at::Tensor scales = lookup_->of(stored);
     const int64_t outer = matrix_.outer_scales.size(0) - 1, begin = first / quant::kScaleBlock;
