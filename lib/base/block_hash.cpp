@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/rounding.h"
 
 namespace fathom {
 
@@ -20,9 +21,7 @@ void add_from_text(const std::string& text, BlockHashes& hashes) {
   for (std::string hash; lines >> place >> hash;) hashes[place] = hash;
 }
 
-int64_t count_blocks(int64_t file_bytes) {
-  return std::max<int64_t>(1, file_bytes / kHashedBlock + (file_bytes % kHashedBlock > 0 ? 1 : 0));
-}
+int64_t count_blocks(int64_t file_bytes) { return std::max<int64_t>(1, divide_up(file_bytes, kHashedBlock)); }
 
 std::string hash_of_blocks(const BlockHashes& hashes, int64_t file_bytes) {
   const bool all = static_cast<int64_t>(hashes.size()) == count_blocks(file_bytes) && hashes.begin()->first == 0 &&

@@ -116,21 +116,6 @@ void refuse_not_finite(const fs::path& weights) {
   }
 }
 
-}  // namespace
-
-Snapshot on_host(Snapshot snapshot) {
-  const at::NoGradGuard no_gradients;
-  for (NamedTensors* tensors : {&snapshot.parameters, &snapshot.optimizer}) {
-    for (auto& [name, tensor] : *tensors) {
-      if (tensor.is_cpu()) continue;
-      tensor = at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(true)).copy_(tensor.detach());
-    }
-  }
-  return snapshot;
-}
-
-namespace {
-
 // A network file system may believe for half a minute that a name is not there which it was asked for before.
 bool comes_to_have(const fs::path& folder, const std::string& name, const std::string& content) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(40);
@@ -145,6 +130,17 @@ bool comes_to_have(const fs::path& folder, const std::string& name, const std::s
 }
 
 }  // namespace
+
+Snapshot on_host(Snapshot snapshot) {
+  const at::NoGradGuard no_gradients;
+  for (NamedTensors* tensors : {&snapshot.parameters, &snapshot.optimizer}) {
+    for (auto& [name, tensor] : *tensors) {
+      if (tensor.is_cpu()) continue;
+      tensor = at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(true)).copy_(tensor.detach());
+    }
+  }
+  return snapshot;
+}
 
 void require_shared(const fs::path& output_dir, weights::Writers& writers) {
   const std::string name = "." + kPrefix + "shared.partial";

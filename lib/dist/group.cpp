@@ -7,8 +7,8 @@ namespace fathom::dist {
 
 // Where the other's share of this rank's piece comes to lie.
 Group::Span Group::staged(const Sum& sum, int64_t other) const {
-  const int64_t numbers = span(sum.tensor, rank_).count, place = other < rank_ ? other : other - 1;
-  return {sum.staging, place * numbers, numbers};
+  const int64_t numbers = span(sum.tensor, rank_).count;
+  return {sum.staging, place_among_others(other) * numbers, numbers};
 }
 
 std::unique_ptr<Transfer> Group::begin_pieces(const Sum& sum) {

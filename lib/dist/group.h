@@ -39,6 +39,8 @@ class Group {
   int64_t rank() const { return rank_; }
   int64_t size() const { return size_; }
   bool is_first() const { return rank_ == 0; }
+  // Where another rank stands among all but this one.
+  int64_t place_among_others(int64_t other) const { return other < rank_ ? other : other - 1; }
 
   // A sum over ranks, in the order of ranks, in place: each rank adds up its piece. What it takes besides is `staging`,
   // as large as staging_numbers(tensor.numel()) says, of the tensor's type.

@@ -15,6 +15,16 @@ namespace {
 
 constexpr int64_t kNumbersOfCasts = 32;  // in 64 bytes
 
+// With numbers of a matrix whose rows do not lie end to end, from `first` on in the order of its rows.
+void fill_from_turned(const at::Tensor& numbers, int64_t first, const at::Tensor& matrix_ND) {
+  for (int64_t done = 0; done < numbers.numel();) {
+    const int64_t row = (first + done) / matrix_ND.size(1), column = (first + done) % matrix_ND.size(1);
+    const int64_t count = std::min(matrix_ND.size(1) - column, numbers.numel() - done);
+    numbers.narrow(0, done, count).copy_(matrix_ND.select(0, row).narrow(0, column, count));
+    done += count;
+  }
+}
+
 }  // namespace
 
 // Trained parameters of one type and block that passes read alike, frozen ones of any types, and what goes with them.
@@ -130,20 +140,6 @@ void ShardedParameters::close() {
   }
   open_.clear();
 }
-
-namespace {
-
-// With numbers of a matrix whose rows do not lie end to end, from `first` on in the order of its rows.
-void fill_from_turned(const at::Tensor& numbers, int64_t first, const at::Tensor& matrix_ND) {
-  for (int64_t done = 0; done < numbers.numel();) {
-    const int64_t row = (first + done) / matrix_ND.size(1), column = (first + done) % matrix_ND.size(1);
-    const int64_t count = std::min(matrix_ND.size(1) - column, numbers.numel() - done);
-    numbers.narrow(0, done, count).copy_(matrix_ND.select(0, row).narrow(0, column, count));
-    done += count;
-  }
-}
-
-}  // namespace
 
 void ShardedParameters::fill(const at::Tensor& tensor, const at::Tensor& from) {
   const Run& run = *by_storage_.at(tensor.storage().unsafeGetStorageImpl());
@@ -287,7 +283,7 @@ void ShardedParameters::begin_reduction(Unit& unit) {
           sent[to].push_back({of_run.own[index], theirs.first - range.first, theirs.count});
         }
         if (other < contributors_ && own.count > 0) {
-          const int64_t piece = place_among_others(other) * run->piece();
+          const int64_t piece = group_.place_among_others(other) * run->piece();
           received[to].push_back({of_run.others, piece + own.first - run->own().first, own.count});
         }
       }
@@ -326,7 +322,8 @@ void ShardedParameters::finish_reduction() {
       const bool copies = is_first && rank == 0;
       if (rank != group_.rank()) {
         const auto add_others = [&] {
-          add({0, run.piece()}, of_run.others.narrow(0, place_among_others(rank) * run.piece(), run.piece()), copies);
+          const int64_t piece = group_.place_among_others(rank) * run.piece();
+          add({0, run.piece()}, of_run.others.narrow(0, piece, run.piece()), copies);
         };
         copies ? add_others() : ledger::repeat_in_operator(kind.value(), add_others);
         continue;

@@ -91,7 +91,6 @@ class ShardedParameters final : public model::UnitKeeper {
   void let_go(int64_t unit);
   void reach_backward(int64_t unit);
   void finish_backward(int64_t unit);
-  int64_t place_among_others(int64_t rank) const { return rank < group_.rank() ? rank : rank - 1; }
   void begin_reduction(Unit& unit);
   void finish_reduction();
   int64_t last_unit() const { return static_cast<int64_t>(units_.size()) - 1; }
