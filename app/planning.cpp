@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 
 #include "app/calibrations.h"
 #include "app/machine.h"
 #include "app/phantom_children.h"
+#include "app/traces.h"
 #include "app/waiting.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
@@ -124,15 +126,17 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
                    const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
   warn_of_lost_updates(config, inputs.architecture);
-  if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
+  const bool on_gpu = session.placement.cuda != nullptr;
+  if (!on_gpu) warn_of_widening(config, inputs.architecture);
   const config::RunConfig planned = planned_config(config, inputs.train);
+  const int64_t played = on_gpu && !invocation.trace.empty() ? std::numeric_limits<int64_t>::max()  // every event
+                                                             : schedule::played_on(on_gpu);
   const play::Subject subject{
       planned, inputs.architecture, *inputs.folder,
-      plan::make_workload(
-          planned, inputs.architecture,
-          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
-                                  schedule::played_on(session.placement.cuda != nullptr), session.placement.rank()))};
-  if (session.placement.cuda == nullptr) return plan_for_cpu(subject, session.processes_here);
+      plan::make_workload(planned, inputs.architecture,
+                          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
+                                                  played, session.placement.rank()))};
+  if (!on_gpu) return plan_for_cpu(subject, session.processes_here);
   const Waiting waiting("planning");
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();
@@ -142,7 +146,9 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
   }
   // What NCCL has taken already is counted with the rest that it will take.
   const int64_t taken_bytes = gpu.memory_bytes - session.placement.cuda->free_bytes() - session.taken_by_nccl;
-  plan::Plan plan = plan_for_gpu(subject, {.gpu = gpu, .taken_bytes = taken_bytes});
+  play::GpuRoom room{.gpu = gpu, .taken_bytes = taken_bytes};
+  if (plans_events(subject.workload, session, invocation)) room.trace = planned_trace(invocation.trace).string();
+  plan::Plan plan = plan_for_gpu(subject, room);
   plan.target.phantom = session.phantom;
   return plan;
 }

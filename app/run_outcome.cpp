@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/output.h"
+#include "report/memory_table.h"
 #include "report/table.h"
 
 namespace fathom::app {
@@ -49,15 +50,22 @@ void print_outcome(const train::RunResult& result) {
                                                    : "; load_best_model_at_end: true would have kept its weights");
 }
 
-void print_processes(const plan::Comparison& comparison, dist::Group& group) {
+void print_processes(const plan::Comparison& comparison, const std::optional<ledger::EventComparison>& events,
+                     dist::Group& group) {
+  const memory::Memory &dry_run = comparison.plan.dry_run, &measured = comparison.measured->memory;
   const auto bytes = [](double number) { return static_cast<int64_t>(number); };
-  const std::vector<double> planned = group.gather(static_cast<double>(comparison.plan.dry_run.peak));
-  const std::vector<double> measured = group.gather(static_cast<double>(comparison.measured->memory.peak));
+  const std::vector<double> planned_peaks = group.gather(static_cast<double>(dry_run.peak));
+  const std::vector<double> peaks = group.gather(static_cast<double>(measured.peak));
+  const std::vector<std::string> agreements = group.gather(report::describe_agreement(dry_run, measured));
+  const std::vector<std::string> described = group.gather(events ? describe(*events) + "\n" : std::string());
   print("\n");
-  for (size_t rank = 0; rank < planned.size(); ++rank) {
+  for (size_t rank = 0; rank < peaks.size(); ++rank) {
     print_line("rank %zu: peak of live bytes %s planned, %s measured, %ld off\n", rank,
-               format_bytes(bytes(planned[rank])).c_str(), format_bytes(bytes(measured[rank])).c_str(),
-               bytes(measured[rank]) - bytes(planned[rank]));
+               format_bytes(bytes(planned_peaks[rank])).c_str(), format_bytes(bytes(peaks[rank])).c_str(),
+               bytes(peaks[rank]) - bytes(planned_peaks[rank]));
+    const std::string who = "rank " + std::to_string(rank) + ": ";
+    if (agreements[rank] != agreements.front()) print(report::folded(who + agreements[rank]));
+    if (!described[rank].empty()) print(report::folded(who + described[rank]));
   }
 }
 

@@ -1,7 +1,10 @@
 // What a run has come to, on stdout.
 #pragma once
 
+#include <optional>
+
 #include "dist/group.h"
+#include "ledger/compare_traces.h"
 #include "plan/plan.h"
 #include "train/loop.h"
 
@@ -9,7 +12,9 @@ namespace fathom::app {
 
 void print_outcome(const train::RunResult& result);
 
-// Planned and measured bytes of each process at its peak. Every rank calls it; the first prints.
-void print_processes(const plan::Comparison& comparison, dist::Group& group);
+// Planned and measured bytes of each process at its peak, how they agree where not as the first's, and its events where
+// there are any. Every rank calls it; the first prints.
+void print_processes(const plan::Comparison& comparison, const std::optional<ledger::EventComparison>& events,
+                     dist::Group& group);
 
 }  // namespace fathom::app

@@ -19,6 +19,7 @@
 #include "app/step_profile.h"
 #include "app/step_times.h"
 #include "app/together.h"
+#include "app/traces.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -305,8 +306,10 @@ int train(const Train& invocation, const Session& session) {
     throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
+  std::optional<ledger::EventComparison> events;
+  if (plans_events(plan.workload, session, invocation)) events = compare_events(invocation, session);
   if (!writes) {
-    if (result.signal == 0) print_processes(comparison, *group);
+    if (result.signal == 0) print_processes(comparison, events, *group);
     return result.signal == 0 ? 0 : 128 + result.signal;
   }
   if (result.signal != 0) {
@@ -333,7 +336,11 @@ int train(const Train& invocation, const Session& session) {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
           report::format_rules(comparison, /*all=*/false) + "\n" + report::folded(times.comparison()));
   }
-  if (group != nullptr) print_processes(comparison, *group);
+  if (group != nullptr) {
+    print_processes(comparison, events, *group);
+  } else if (events) {
+    print(report::folded(describe(*events) + "\n"));
+  }
   if (!session.phantom) {  // a phantom's losses and times are none
     print(recorder.summary());
     print_outcome(result);

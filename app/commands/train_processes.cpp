@@ -36,6 +36,7 @@ void complete_train(Train& train) {
   const std::optional<launch::Processes>& told = train.processes;
   if (!told) train.node = launch::node_of(environment);
   if (told) speak_as(*told);
+  if (told && told->size > 1 && !train.trace.empty()) train.trace += ".rank" + std::to_string(told->rank);
   config::RunConfig& config = train.config;
   std::set<std::string> given;
   config = train.words.read(train.name, config::Purpose::kTrain, &given);
@@ -43,6 +44,10 @@ void complete_train(Train& train) {
   train.phantom_gpu = train.pretended.find();
   if (told && !train.phantom_gpu && config.device != config::Device::kCpu) take_gpu(*told);
   choose_device(train);
+  if (!train.trace.empty() && train.device == config::Device::kCpu) {
+    throw UsageError("--trace writes what a GPU's caching allocator does, and the run is on the CPU",
+                     "add --phantom-gpu NAME, or remove --trace");
+  }
   const int64_t launched = told ? told->size : train.node ? train.node->size : 1;
   if (launched > 1 && config.num_processes > 1 && config.num_processes != launched) {
     throw UsageError("num_processes is " + std::to_string(config.num_processes) + ", and " +

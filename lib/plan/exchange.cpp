@@ -51,11 +51,12 @@ Json to_json(const schedule::Schedule& schedule) {
           {"answers", answers},
           {"evaluation", to_json(schedule.evaluation)},
           {"evaluation_order", schedule.evaluation_order},
+          {"others_evaluate_one_more", schedule.others_evaluate_one_more},
           {"events", schedule.events},
           {"all_events", schedule.all_events},
           {"all_shapes", schedule.all_shapes},
-          {"rank", schedule.rank},
-          {"others", schedule.others}};
+          {"of_all", schedule.of_all},
+          {"rank", schedule.rank}};
 }
 
 // Throws Error for an event that is none.
@@ -73,11 +74,12 @@ schedule::Schedule schedule_from_json(const Json& value) {
   }
   schedule.evaluation = batches_from_json(value.at("evaluation"));
   schedule.evaluation_order = value.at("evaluation_order").get<std::vector<int32_t>>();
+  schedule.others_evaluate_one_more = value.value("others_evaluate_one_more", false);
   schedule.events = value.at("events").get<std::vector<int32_t>>();
   schedule.all_events = value.at("all_events").get<bool>();
   schedule.all_shapes = value.at("all_shapes").get<bool>();
   schedule.rank = value.value("rank", int64_t{0});
-  schedule.others = value.value("others", int64_t{0});
+  schedule.of_all = value.value("of_all", std::vector<int64_t>());
   for (const int32_t batch : schedule.evaluation_order) check_index(batch, 0, schedule.evaluation.size());
   for (const int32_t event : schedule.events) {
     check_index(event, schedule::Schedule::kEvaluation, schedule.steps.size());
@@ -97,8 +99,10 @@ Arithmetic arithmetic_from_json(const Json& value) {
           .bytes_moved = value.at("bytes_moved").get<int64_t>()};
 }
 
-constexpr std::array<std::pair<Detail, const char*>, 3> kDetails = {
-    {{Detail::kBytes, "bytes"}, {Detail::kArithmetic, "arithmetic"}, {Detail::kTimeline, "timeline"}}};
+constexpr std::array<std::pair<Detail, const char*>, 4> kDetails = {{{Detail::kBytes, "bytes"},
+                                                                     {Detail::kArithmetic, "arithmetic"},
+                                                                     {Detail::kTimeline, "timeline"},
+                                                                     {Detail::kEvents, "events"}}};
 
 const char* name_of(Detail detail) { return kDetails[static_cast<size_t>(detail)].second; }
 
@@ -118,6 +122,7 @@ Json to_json(const PhantomQuestion& question) {
           {"taken_bytes", question.taken_bytes},
           {"placement", question.placement},
           {"detail", name_of(question.detail)},
+          {"trace", question.trace},
           {"schedule", to_json(question.schedule)}};
 }
 
@@ -129,6 +134,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.taken_bytes = value.value("taken_bytes", int64_t{0});
   question.placement = value.at("placement").get<uint64_t>();
   question.detail = detail_of(value.at("detail").get<std::string>());
+  question.trace = value.value("trace", "");
   question.schedule = schedule_from_json(value.at("schedule"));
   return question;
 } catch (const nlohmann::json::exception& error) {

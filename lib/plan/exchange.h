@@ -19,6 +19,7 @@ struct PhantomQuestion {
   int64_t taken_bytes = 0;   // of them, by others: the run may have the rest
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
   Detail detail = Detail::kBytes;
+  std::string trace;            // a file for the allocator's events of all that is played; empty: none
   std::string config;           // YAML
   int64_t added_tokens = 0;     // as arch::Architecture has them: the child does not open the tokenizer
   schedule::Schedule schedule;  // what is played

@@ -34,6 +34,7 @@ enum class Detail {
   kBytes,
   kArithmetic,  // of the step that computes most
   kTimeline,    // of the largest step, for which all is played that repeats itself in a step
+  kEvents,      // of the caching allocator, each: nothing of the run is left out
 };
 
 // What is played: the sizes that decide about memory besides the model's own.

@@ -36,20 +36,23 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
   start_over();
   const config::RunConfig config =
       config::parse_config(question.config, "the question's config", {}, config::Purpose::kEstimate);
-  if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
   const weights::ModelFolder& folder = folder_of(config.model_name_or_path);
   const arch::Architecture architecture = arch::with_added_tokens(architecture_, question.added_tokens);
   plan::PhantomAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   try {
-    answer.attention_kernel = attention_kernel(config, architecture, placement_.device);  // allocates to find out
+    answer.attention_kernel = attention_kernel(config, architecture, placement_.device);
+    start_over();  // that allocates to find out
+    if (config.memory_budget > 0) placement_.cuda->limit(config.memory_budget);
     const plan::Workload workload = plan::make_workload(config, architecture, question.schedule);
     const auto read_peaks = [&] {
       const ledger::CudaDevice::Statistics statistics = placement_.cuda->statistics();
       answer.requested = statistics.peak_requested;
       answer.allocated = statistics.peak_allocated;
       answer.reserved = statistics.peak_reserved;
+      placement_.cuda->trace_to({});
     };
+    if (!question.trace.empty()) placement_.cuda->trace_to(question.trace);
     const auto group = played_group(config, workload.schedule.rank);
     train::Placement placement = placement_;
     placement.group = group.get();

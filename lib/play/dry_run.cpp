@@ -37,25 +37,27 @@ std::vector<data::Batch> batches_of(const std::vector<schedule::BatchShape>& sha
 // Counts what steps compute while they are played, without what repeats itself and is left out.
 class Counter {
  public:
-  Counter(const train::Placement& placement, bool counts, Repeats::LeavesOut leaves_out) {
+  // leaves_out: unset: nothing.
+  Counter(const train::Placement& placement, bool counts, std::optional<Repeats::LeavesOut> leaves_out) {
     if (counts) count_.emplace(placement.device.type());
-    repeats_.emplace(placement, count_ ? &*count_ : nullptr, leaves_out);
+    if (leaves_out) repeats_.emplace(placement, count_ ? &*count_ : nullptr, *leaves_out);
   }
   bool counts() const { return count_.has_value(); }
-  plan::Arithmetic sum() const { return count_->sum() + repeats_->left_out(); }
+  plan::Arithmetic sum() const { return count_->sum() + (repeats_ ? repeats_->left_out() : plan::Arithmetic()); }
 
  private:
   std::optional<ArithmeticCount> count_;
   std::optional<Repeats> repeats_;  // knows of the count
 };
 
-// Goes through a schedule, and plays of it what may be new.
+// Goes through a schedule, and plays of it what may be new, or all.
 class Player {
  public:
   // longest: the step whose arithmetic is wanted.
-  Player(const schedule::Schedule& schedule, double learning_rate, train::Trainer& trainer, const Counter& counter,
-         const schedule::StepShape& longest, DryRun& result)
+  Player(const schedule::Schedule& schedule, bool all, double learning_rate, train::Trainer& trainer,
+         const Counter& counter, const schedule::StepShape& longest, DryRun& result)
       : schedule_(schedule),
+        all_(all),
         learning_rate_(learning_rate),
         trainer_(trainer),
         counter_(counter),
@@ -76,18 +78,21 @@ class Player {
 
   // The batches of an evaluation are events of their own, beside those of the schedule.
   static int32_t event_of_batch(int32_t batch) { return schedule::Schedule::kEvaluation - 1 - batch; }
-  // So are the answers of a shape, behind them.
+  // So are the answers of a shape, behind them, and behind these the end of a pass that others alone have a batch of.
   int32_t event_of_answers(size_t shape) const {
     return event_of_batch(static_cast<int32_t>(schedule_.evaluation.size() + shape));
   }
+  int32_t event_of_others() const { return event_of_answers(schedule_.answers.size()); }
 
   void happen(int32_t event) {
     if (event != schedule::Schedule::kEvaluation) return pass(event);
     for (const int32_t batch : schedule_.evaluation_order) pass(event_of_batch(batch));
+    if (schedule_.others_evaluate_one_more) pass(event_of_others());
     for (size_t shape = 0; shape < schedule_.answers.size(); ++shape) pass(event_of_answers(shape));
   }
 
   void pass(int32_t event) {
+    if (all_) return take(event);
     if (const auto known = known_.find({reached_, event}); known != known_.end()) {
       reached_ = known->second;
       skipped_.push_back(event);
@@ -102,7 +107,7 @@ class Player {
   void take(int32_t event) {
     const State before = actual_;
     if (event >= 0) {
-      play_step(schedule_.steps[static_cast<size_t>(event)]);
+      play_step(static_cast<size_t>(event));
     } else {
       result_.memory.merge(evaluate(static_cast<size_t>(event_of_batch(event))));
     }
@@ -110,9 +115,12 @@ class Player {
     known_[{before, event}] = actual_;
   }
 
-  // A batch, or behind those the answers of a shape.
+  // By the place among what there is to evaluate.
   memory::Memory evaluate(size_t batch) {
     const size_t batches = schedule_.evaluation.size();
+    if (batch == batches + schedule_.answers.size()) {  // as many batches as there are ranks before this one
+      return trainer_.evaluate(std::vector<data::Batch>(static_cast<size_t>(trainer_.placement().rank()))).memory;
+    }
     if (batch < batches) {
       const auto of_all = static_cast<size_t>(trainer_.placement().processes());
       return trainer_.evaluate(batches_of(schedule::StepShape(of_all, schedule_.evaluation[batch]))).memory;
@@ -121,10 +129,12 @@ class Player {
   }
 
   // The first step is not counted: it may take masters from weights.
-  void play_step(const schedule::StepShape& step) {
+  void play_step(size_t number) {
+    const schedule::StepShape& step = schedule_.steps[number];
+    const int64_t of_all = number < schedule_.of_all.size() ? schedule_.of_all[number] : 0;
     const bool counts = counter_.counts() && result_.steps_played > 0 && step == longest_;
     const plan::Arithmetic before = counts ? counter_.sum() : plan::Arithmetic();
-    result_.memory.merge(trainer_.step(batches_of(step), learning_rate_, nullptr, schedule_.others).memory);
+    result_.memory.merge(trainer_.step(batches_of(step), learning_rate_, nullptr, of_all).memory);
     if (counts) result_.arithmetic = counter_.sum() - before;
     result_.steps_played += 1;
   }
@@ -140,10 +150,11 @@ class Player {
     for (int32_t batch = 0; batch < std::ssize(schedule_.evaluation); ++batch) {
       if (!changes_nothing(event_of_batch(batch))) return false;
     }
-    return true;
+    return !schedule_.others_evaluate_one_more || changes_nothing(event_of_others());
   }
 
   const schedule::Schedule& schedule_;
+  bool all_;
   double learning_rate_;
   train::Trainer& trainer_;
   const Counter& counter_;
@@ -161,10 +172,12 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
                const std::function<void()>& played, plan::Detail detail) {
   DryRun result;
+  const bool all = detail == plan::Detail::kEvents;
   train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
   trainer.model().reserve_positions(plan::longest_sequence(workload));
   {
-    const Repeats repeats(placement);  // timelines are of steps
+    std::optional<Repeats> repeats;
+    if (!all) repeats.emplace(placement);  // timelines are of steps
     if (folder != nullptr && folder->has_weights() && !config.random_init) {
       trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
     } else {
@@ -176,9 +189,10 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   const schedule::StepShape longest =
       counts ? plan::longest_step(architecture, config, workload.steps) : schedule::StepShape();
   {
-    const auto leaves_out = detail < plan::Detail::kTimeline ? Repeats::LeavesOut::kSteady : Repeats::LeavesOut::kQuiet;
+    std::optional<Repeats::LeavesOut> leaves_out;
+    if (!all) leaves_out = detail < plan::Detail::kTimeline ? Repeats::LeavesOut::kSteady : Repeats::LeavesOut::kQuiet;
     const Counter counter(placement, counts, leaves_out);
-    Player(workload.schedule, config.learning_rate, trainer, counter, longest, result).play();
+    Player(workload.schedule, all, config.learning_rate, trainer, counter, longest, result).play();
   }
   result.memory.merge(trainer.saving([] {}));  // what is written is written from where it lies
   if (detail >= plan::Detail::kTimeline) result.timeline = placement.ledger->peak_timeline();

@@ -30,7 +30,7 @@ struct DryRun {
 // state of the device's memory) is not played again. folder: its weights are loaded as the run would (nothing is read
 // on a phantom); null, or without weights: the model is initialised instead. played: called when the schedule has been
 // played, before a step is played once more whose arithmetic is wanted and was not counted yet. What repeats itself
-// within a step (play/repeats.h) is played again only for a timeline.
+// within a step (play/repeats.h) is played again only for a timeline; for Detail::kEvents everything is.
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
                const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline);

@@ -108,7 +108,8 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail
 plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
   const config::GpuSpec& gpu = room.gpu;
   plan::PhantomQuestion question = question_of(subject, room);
-  question.detail = room.detail;
+  question.detail = room.trace.empty() ? room.detail : plan::Detail::kEvents;
+  question.trace = room.trace;
   plan::PhantomAnswer answer = ask(question);
   const int64_t budget = subject.config.memory_budget;
   plan::GpuBytes bytes;
@@ -162,6 +163,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
     bytes.reserved_range.highest = bound(bytes.reserved);
   }
   question.detail = plan::Detail::kBytes;
+  question.trace.clear();
   for (const plan::PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {
       bytes.fits = false;

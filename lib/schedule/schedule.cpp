@@ -47,7 +47,7 @@ class Scheduler {
   // most_work: micro-batches, forwards and backwards, that may be played.
   Scheduler(int64_t window, int64_t most_work) : window_(window), most_work_(most_work) {}
 
-  void set_evaluation(const std::vector<BatchShape>& batches) {
+  void set_evaluation(const std::vector<BatchShape>& batches, bool others_have_one_more) {
     Numbers<BatchShape> numbers;
     for (const BatchShape& batch : batches) {
       const int32_t number = numbers.of(batch);
@@ -55,29 +55,32 @@ class Scheduler {
     }
     whole_.all_events = std::ssize(whole_.evaluation_order) == std::ssize(batches);
     whole_.evaluation = numbers.values();
+    whole_.others_evaluate_one_more = others_have_one_more;
     // A forward pass alone takes a third.
     work_ += std::ssize(whole_.evaluation) / 3;
   }
 
   void set_answers(std::vector<AnswerShape> answers) { whole_.answers = std::move(answers); }
 
-  void step(const StepShape& step) {
+  // of_all: as Schedule has it. processes: that share the batches.
+  void step(const StepShape& step, int64_t of_all, int64_t processes) {
     const int64_t event = events_++;
+    if (of_all > 0 && !short_) short_ = begin_of({step, of_all}, processes);
     if (event < kFirst) {
-      first_.push_back(step);
+      first_.push_back(begin_of({step, of_all}, processes));
     } else {
       by_size_.add(step, event);
     }
     largest_.add(step, event);
     if (!fits()) return;
     const size_t known = numbers_.values().size();
-    const int32_t number = numbers_.of(step);
+    const int32_t number = numbers_.of({step, of_all});
     if (numbers_.values().size() > known) work_ += std::ssize(step);
     note(number);
   }
 
   void evaluate() {
-    if (whole_.evaluation.empty()) return;
+    if (whole_.evaluation.empty() && !whole_.others_evaluate_one_more) return;
     if (!first_evaluation_) first_evaluation_ = events_;
     evaluations_ += 1;
     events_ += 1;
@@ -88,14 +91,21 @@ class Scheduler {
     if (!first_evaluation_) {
       whole_.evaluation.clear();
       whole_.evaluation_order.clear();
+      whole_.others_evaluate_one_more = false;
       whole_.answers.clear();
     }
     if (!fits()) return representatives();
-    whole_.steps = numbers_.values();
+    for (const Step& step : numbers_.values()) add(step, whole_);
     return whole_;
   }
 
  private:
+  struct Step {
+    StepShape shape;
+    int64_t of_all = 0;
+    auto operator<=>(const Step&) const = default;  // NOLINT(modernize-use-nullptr): of what the compiler writes
+  };
+
   // Steps at the beginning, where libraries take their workspaces: they are played in any case.
   static constexpr int64_t kFirst = 2;
 
@@ -110,14 +120,23 @@ class Scheduler {
   }
 
   // Of a step with many micro-batches the first ones do: each later one finds the memory as the one before it did.
-  static StepShape begin_of(const StepShape& step) {
-    return {step.begin(), step.begin() + std::min<int64_t>(3, std::ssize(step))};
+  static Step begin_of(const Step& step, int64_t processes) {
+    const int64_t kept = std::min<int64_t>(3, std::ssize(step.shape));
+    const int64_t left_out = (std::ssize(step.shape) - kept) * processes;
+    return {{step.shape.begin(), step.shape.begin() + kept}, step.of_all > 0 ? step.of_all - left_out : 0};
+  }
+
+  static int32_t add(const Step& step, Schedule& schedule) {
+    schedule.steps.push_back(step.shape);
+    schedule.of_all.push_back(step.of_all);
+    return static_cast<int32_t>(schedule.steps.size()) - 1;
   }
 
   Schedule representatives() const {
     Schedule schedule;
     schedule.all_events = schedule.all_shapes = false;
     schedule.answers = whole_.answers;
+    schedule.others_evaluate_one_more = whole_.others_evaluate_one_more;
     Frontier batches(window_, Frontier::Within::kSize);
     for (const BatchShape& batch : whole_.evaluation) batches.add(batch);
     for (const Frontier::Member& member : batches.members()) {
@@ -138,20 +157,16 @@ class Scheduler {
       schedule.events.push_back(Schedule::kEvaluation);
       evaluated = true;
     };
-    const auto add = [&](const StepShape& step, bool again) {
-      const auto number = static_cast<int32_t>(schedule.steps.size());
-      schedule.steps.push_back(step);
-      schedule.events.insert(schedule.events.end(), again ? 2 : 1, number);
-    };
     int64_t event = 0;
-    for (const StepShape& step : first_) {
+    for (const Step& step : first_) {
       evaluate_before(event++);
-      add(begin_of(step), false);
+      schedule.events.push_back(add(step, schedule));
     }
     for (const StepFrontier::Member& member : members) {
       evaluate_before(member.first);
-      add(member.step, member.again);
+      schedule.events.insert(schedule.events.end(), member.again ? 2 : 1, add({member.step}, schedule));
     }
+    if (short_) schedule.events.push_back(add(*short_, schedule));
     // The last one finds all that the steps before it left. A run that evaluates before its first step alone has none.
     if (first_evaluation_ && (!evaluated || evaluations_ > 1)) schedule.events.push_back(Schedule::kEvaluation);
     return schedule;
@@ -159,8 +174,9 @@ class Scheduler {
 
   int64_t window_, most_work_, work_ = 0, events_ = 0, evaluations_ = 0;
   Schedule whole_;
-  Numbers<StepShape> numbers_;
-  std::vector<StepShape> first_;
+  Numbers<Step> numbers_;
+  std::vector<Step> first_;
+  std::optional<Step> short_;  // the first one of which others have more
   StepFrontier by_size_{window_, Frontier::Within::kSize}, largest_{window_, Frontier::Within::kRows};
   std::optional<int64_t> first_evaluation_;
 };
@@ -182,21 +198,22 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
   Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2));
-  scheduler.set_evaluation(evaluation_shapes(config, validation, rank));
+  const std::vector<BatchShape> evaluation = evaluation_shapes(config, validation, rank);
+  const bool others_have_one_more =
+      rank > 0 && evaluation_shapes(config, validation, /*rank=*/0).size() > evaluation.size();
+  scheduler.set_evaluation(evaluation, others_have_one_more);
   scheduler.set_answers(answer_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
-  int64_t others = 0;
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
     std::vector<std::vector<int64_t>> batches = order.next();
     const int64_t of_all = std::ssize(batches);
     const StepShape shape = shapes_of(config, train, std::move(batches), rank);
-    scheduler.step(shape);
-    if (shape.empty()) others = of_all;
+    const bool alike = of_all == std::ssize(shape) * config.num_processes;
+    scheduler.step(shape, alike ? 0 : of_all, config.num_processes);
     if (evaluates_after(config, order, step)) scheduler.evaluate();
   }
   Schedule schedule = scheduler.schedule();
   schedule.rank = rank;
-  schedule.others = others;
   return schedule;
 }
 

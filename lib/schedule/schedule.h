@@ -28,17 +28,20 @@ struct Start {
 // What happens after loading. Saves are not in it: they read tensors and take no memory of the device.
 struct Schedule {
   static constexpr int32_t kEvaluation = -1;
-  std::vector<StepShape> steps;           // the different ones; without a batch: other processes alone have some
+  std::vector<StepShape> steps;  // the different ones; without a batch: other processes alone have some
+  // Of each of them, how many batches all processes have in it; 0, or none for any: as many each as this one. Fewer are
+  // left for the last step of a pass.
+  std::vector<int64_t> of_all;
   std::vector<BatchShape> evaluation;     // the different batches of an evaluation pass
   std::vector<int32_t> evaluation_order;  // of every pass, as indices into `evaluation`
+  bool others_evaluate_one_more = false;  // behind them: other processes alone have a batch then
   std::vector<AnswerShape> answers;       // behind these in every pass, whose number of passes is the model's to say
   std::vector<int32_t> events;            // an index into `steps`, or kEvaluation
   bool all_events = true;  // `events` is the whole run; else it goes on in some order with what is listed
   // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of
   // live bytes, of each size of batches, and `events` is the order in which the run meets them first.
   bool all_shapes = true;
-  int64_t rank = 0;    // of the process whose share it is
-  int64_t others = 0;  // batches of the others in a step in which it has none: in the last one of a pass
+  int64_t rank = 0;  // of the process whose share it is
   bool operator==(const Schedule&) const = default;
 };
 

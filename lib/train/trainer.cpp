@@ -302,7 +302,7 @@ bool Trainer::may_update(const StepResult& result) {
 }
 
 StepResult Trainer::step(std::span<const data::Batch> micro_batches, double learning_rate,
-                         const std::function<void()>& before_update, int64_t of_others) {
+                         const std::function<void()>& before_update, int64_t of_all) {
   StepResult result;
   for (const data::Batch& batch : micro_batches) {
     result.target_count += batch.target_count;
@@ -310,7 +310,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   }
   auto micro_batches_of_all = static_cast<int64_t>(micro_batches.size());
   if (!is_alone()) count_for_all(result, micro_batches_of_all);
-  if (micro_batches.empty()) micro_batches_of_all = std::max(micro_batches_of_all, of_others);
+  if (of_all > 0) micro_batches_of_all = of_all;
   // Of the n-th micro-batch of each.
   const auto round_of = [&](int64_t n) {
     const int64_t left = micro_batches_of_all - n * placement_.processes();

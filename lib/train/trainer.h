@@ -128,10 +128,10 @@ class Trainer {
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step, with its share of the
   // mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while a
   // loss scale can be lowered; else Error is thrown, before the weights are touched, naming where it was first seen.
-  // before_update: called before the first weight or optimizer state changes. of_others: how many they have where they
-  // are only played and this process has none.
+  // before_update: called before the first weight or optimizer state changes. of_all: where the other processes are
+  // only played, how many micro-batches all have; 0: as many each as this one.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
-                  const std::function<void()>& before_update = nullptr, int64_t of_others = 0);
+                  const std::function<void()>& before_update = nullptr, int64_t of_all = 0);
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr) {
     return evaluator_->evaluate(count, batch_at, stop);
   }

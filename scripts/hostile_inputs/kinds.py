@@ -101,7 +101,7 @@ def checkpoint_folder(case):
     sound.model_folder(folder)
     sound.write_json(folder / "trainer_state.json", {"step": 2, "seed": 1})
     files = [{"name": path.name, "bytes": path.stat().st_size, "hash": sound.hash_of(path.read_bytes())} for path in sorted(folder.iterdir())]
-    sound.write_json(folder / "manifest.json", {"format": "fathom checkpoint", "version": 1, "step": 2, "files": files})
+    sound.write_json(folder / "manifest.json", {"format": "fathom checkpoint", "version": 2, "step": 2, "files": files})
     with open(folder / "manifest.json", "a", encoding="utf-8") as file:
         file.write("\n")
     return folder

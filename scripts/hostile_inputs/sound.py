@@ -182,7 +182,7 @@ class Xxh128(ctypes.Structure):
 
 
 def hash_of(data):
-    """XXH3-128 as manifest.json writes it; nothing where the machine has no libxxhash."""
+    """XXH3-128 as manifest.json writes it of a file of up to 8 MiB; nothing where the machine has no libxxhash."""
     try:
         library = ctypes.CDLL("libxxhash.so.0")
     except OSError:

@@ -74,7 +74,7 @@ TEST_F(Inspect, AnAdapterSaysItsRank) {
 }
 
 TEST_F(Inspect, ADamagedCheckpointIsRefused) {
-  write("c/manifest.json", R"({"format": "fathom checkpoint", "version": 1, "step": 5,
+  write("c/manifest.json", R"({"format": "fathom checkpoint", "version": 2, "step": 5,
     "files": [{"name": "trainer_state.json", "bytes": 3, "hash": "00000000000000000000000000000000"}]})"
                            "\n");
   write("c/trainer_state.json", "{}\n");

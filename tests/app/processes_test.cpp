@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
-#include "tests/app/run.h"
+#include "tests/app/several_processes.h"
 
 namespace fathom {
 namespace {
@@ -16,62 +16,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class SeveralProcesses : public ProgramTest {
- protected:
-  void SetUp() override {
-    ProgramTest::SetUp();
-    std::string lines;
-    for (int i = 0; i < 41; ++i) {
-      const std::string text = "one and one is " + std::string(static_cast<size_t>(i % 7), '1') + std::to_string(i);
-      lines += Json{{"text", text}}.dump() + "\n";
-    }
-    write("data.jsonl", lines);
-    write("run.yaml", "model_name_or_path: " FATHOM_SOURCE_DIR R"(/data/model
-device: cpu
-num_threads: 1
-train_file: data.jsonl
-validation_file: data.jsonl
-per_device_train_batch_size: 2
-per_device_eval_batch_size: 4
-max_length: 16
-max_steps: 8
-method: lora
-lora_r: 2
-eval_strategy: steps
-eval_steps: 4
-logging_steps: 1
-save_steps: 100000
-ddp_timeout: 20
-)");
-  }
-
-  // Losses, norms and evaluations.
-  std::string numbers(const std::string& run) const {
-    std::ifstream lines(folder_ / run / "metrics.jsonl");
-    std::string all;
-    for (std::string line; std::getline(lines, line);) {
-      const Json entry = Json::parse(line);
-      for (const char* key : {"loss", "grad_norm", "eval_loss", "tokens"}) {
-        if (entry.contains(key)) all += std::string(key) + " " + entry.at(key).dump() + "\n";
-      }
-    }
-    return all;
-  }
-  std::string weights(const std::string& run) const {
-    for (const char* name : {"adapter_model.safetensors", "model.safetensors"}) {
-      if (fs::exists(folder_ / run / name)) return read_file(folder_ / run / name);
-    }
-    return "";
-  }
-  void expect_planned(const Outcome& outcome, int processes) const {
-    for (int rank = 0; rank < processes; ++rank) {
-      const size_t place = outcome.output.find("rank " + std::to_string(rank) + ": peak of live bytes");
-      ASSERT_NE(place, std::string::npos) << outcome.output;
-      EXPECT_THAT(outcome.output.substr(place, outcome.output.find('\n', place) - place), HasSubstr(" 0 off")) << rank;
-    }
-  }
-};
 
 // A step of 41 samples has fewer batches at the end of a pass than there are processes.
 TEST_F(SeveralProcesses, GiveTheBitsOfOneWithAsManyMicroBatches) {
@@ -476,23 +420,6 @@ TEST_F(SeveralProcesses, AreRefusedWhereTheyHaveNothingToDo) {
   EXPECT_EQ(by_rows.status, 2);
   EXPECT_THAT(by_rows.errors,
               HasSubstr("not adafactor, whose means are of whole rows and columns, with strategy: fsdp"));
-}
-
-// Over a stub of NCCL: what each takes, not what it computes.
-TEST_F(SeveralProcesses, TakeOnPhantomGpusWhatWasPlannedForEach) {
-  for (const char* with :
-       {"strategy=ddp", "strategy=fsdp packing=true gradient_accumulation_steps=2", "strategy=fsdp load_in_4bit=true",
-        "strategy=fsdp method=full bf16=true gradient_checkpointing=true",
-        "strategy=fsdp dp_replicate_size=3 method=full optim=adamw_8bit"}) {
-    SCOPED_TRACE(with);
-    fs::remove_all(folder_ / "played");
-    const Outcome played = run(
-        std::string("train run.yaml --phantom-gpu H100 device=cuda max_steps=3 num_processes=3 output_dir=played ") +
-        with);
-    ASSERT_EQ(played.status, 0) << played.errors;
-    EXPECT_THAT(played.output, HasSubstr("Dry run and measured are equal to the byte"));
-    expect_planned(played, 3);
-  }
 }
 
 }  // namespace

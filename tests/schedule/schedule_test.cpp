@@ -81,10 +81,50 @@ TEST(Schedule, KeepsAStepThatOthersAloneHaveBatchesOf) {
     return make_schedule(config, architecture_with(0), data, {}, {.step = 1, .position = {.index = 3}}, kAll, rank);
   };
   EXPECT_EQ(of_rank(0).steps, (std::vector<StepShape>{{{1, 6, 5}}}));
-  EXPECT_EQ(of_rank(0).others, 0);
+  EXPECT_THAT(of_rank(0).of_all, ElementsAre(1));
   EXPECT_EQ(of_rank(1).steps, (std::vector<StepShape>{{}}));
   EXPECT_THAT(of_rank(1).events, ElementsAre(0));
-  EXPECT_EQ(of_rank(2).others, 1);
+  EXPECT_THAT(of_rank(2).of_all, ElementsAre(1));
+}
+
+// Four processes, two micro-batches each: of fifteen batches seven are left for the second step.
+TEST(Schedule, KnowsOfWhichStepsOthersHaveMoreBatches) {
+  config::RunConfig config = config_of(1, 2, 1);
+  config.shuffle = false;
+  config.num_processes = 4;
+  const data::Dataset data = dataset_of(std::vector<int64_t>(15, 3));
+  const auto of_rank = [&](int64_t rank, int64_t played) {
+    return make_schedule(config, architecture_with(0), data, {}, {}, played, rank);
+  };
+  const BatchShape batch{1, 3, 2};
+  const Schedule most = of_rank(0, kAll), least = of_rank(3, kAll);
+  EXPECT_EQ(most.steps, (std::vector<StepShape>{{batch, batch}, {batch, batch}}));
+  EXPECT_THAT(most.of_all, ElementsAre(0, 7));
+  EXPECT_EQ(least.steps, (std::vector<StepShape>{{batch, batch}, {batch}}));
+  EXPECT_THAT(least.of_all, ElementsAre(0, 7));
+  EXPECT_THAT(least.events, ElementsAre(0, 1));
+  // Of a long run, where representatives are played, it is one of them.
+  config.num_train_epochs = 20;
+  EXPECT_THAT(of_rank(3, kLittle).of_all, Contains(7));
+}
+
+TEST(Schedule, KnowsWhereOthersAloneEndAnEvaluation) {
+  config::RunConfig config = in_order(1, 1);
+  config.num_processes = 3;
+  config.per_device_eval_batch_size = 1;
+  config.eval_strategy = config::Cadence::kEpoch;
+  const auto others_do = [&](int64_t rank, const data::Dataset& validation) {
+    const Schedule schedule =
+        make_schedule(config, architecture_with(0), dataset_of({3, 3, 3}), validation, {}, kAll, rank);
+    EXPECT_THAT(schedule.events, Contains(Schedule::kEvaluation));
+    return schedule.others_evaluate_one_more;
+  };
+  const data::Dataset one = dataset_of({4}), four = dataset_of({4, 4, 4, 4}), three = dataset_of({4, 4, 4});
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(others_do(rank, one), rank > 0);  // the others of which have none at all
+    EXPECT_EQ(others_do(rank, four), rank > 0);
+    EXPECT_FALSE(others_do(rank, three));
+  }
 }
 
 TEST(Schedule, OfEqualStepsIsShortHoweverLongTheRun) {

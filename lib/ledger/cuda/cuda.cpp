@@ -142,9 +142,12 @@ class Device final : public CudaDevice {
   }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
-  void trace_to(const std::filesystem::path& file) override { trace_ = std::make_unique<TraceFile>(file); }
+  void trace_to(const std::filesystem::path& file) override {
+    trace_ = file.empty() ? nullptr : std::make_unique<TraceFile>(file);
+  }
 
   void start_over() override {
+    trace_to({});
     synchronize();
     clear_workspaces();
     wait_for_autograd();

@@ -16,12 +16,12 @@ size_t TraceFile::stream_of(const Entry& entry) {
 }
 
 void TraceFile::line(const char* action, const Entry& entry, size_t block) {
-  std::fprintf(out_, "%s %zu %zu %zu\n", action, block, entry.size_, stream_of(entry));
+  std::fprintf(out_.get(), "%s %zu %zu %zu\n", action, block, entry.size_, stream_of(entry));
 }
 
 void TraceFile::write(const Entry& entry) {
   const auto segment = [&](const char* action) {
-    std::fprintf(out_, "%s %zu %zu %zu\n", action, entry.size_, stream_of(entry), entry.addr_);
+    std::fprintf(out_.get(), "%s %zu %zu %zu\n", action, entry.size_, stream_of(entry), entry.addr_);
   };
   switch (entry.action_) {
     case Entry::ALLOC:
@@ -42,7 +42,7 @@ void TraceFile::write(const Entry& entry) {
     case Entry::SEGMENT_UNMAP:
       return segment("segment_unmap");
     case Entry::OOM:
-      std::fprintf(out_, "out_of_memory %zu %zu\n", entry.size_, stream_of(entry));
+      std::fprintf(out_.get(), "out_of_memory %zu %zu\n", entry.size_, stream_of(entry));
       return;
     default:  // snapshots and what users record: nothing happens to memory
       return;

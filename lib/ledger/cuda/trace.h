@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <unordered_map>
 
 namespace fathom::ledger {
@@ -24,11 +25,15 @@ class TraceFile {
   void write(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
 
  private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
   size_t stream_of(const c10::cuda::CUDACachingAllocator::TraceEntry& entry);
 
   void line(const char* action, const c10::cuda::CUDACachingAllocator::TraceEntry& entry, size_t block);
 
-  std::FILE* out_;  // never closed: the C library writes out what it holds when the process exits
+  std::unique_ptr<std::FILE, Close> out_;      // that of a process's exit is never closed: the C library writes it out
   std::unordered_map<size_t, size_t> blocks_;  // that are alive, by address
   std::unordered_map<void*, size_t> streams_;
   size_t block_count_ = 0;
