@@ -24,6 +24,7 @@ class Invocation : public Command {
   uint64_t placement = 0;                      //   where its segments lie,
   std::filesystem::path segments;              //   or the trace of a run whose segments lie there
   std::filesystem::path trace;                 // on CUDA: a file for the allocator's events; empty: none
+  std::filesystem::path planned_trace;         //   and one for those of the plan, to be held against them
   std::optional<config::GpuSpec> gpu;          // another GPU to plan for; unset: the config's device
 };
 

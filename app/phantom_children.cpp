@@ -9,7 +9,8 @@
 namespace fathom::app {
 namespace {
 
-constexpr std::chrono::minutes kPatience{5};      // with one question; the start of the child included
+// With one question; the start of the child included.
+constexpr std::chrono::minutes kPatience{5}, kPatienceForEvents{60};
 constexpr std::chrono::milliseconds kStart{300};  // what the start of a child takes, about
 
 std::unique_ptr<phantom_gpu::Child> start(const config::GpuSpec& gpu) {
@@ -75,7 +76,8 @@ plan::PhantomAnswer PhantomChildren::ask(const plan::PhantomQuestion& question) 
     member.child = start(question.gpu);
     member.gpu = question.gpu;
   }
-  const Json answer = member.child->ask(plan::to_json(question), kPatience);
+  const Json answer =
+      member.child->ask(plan::to_json(question), question.trace.empty() ? kPatience : kPatienceForEvents);
   if (answer.contains("last")) member.child.reset();
   return plan::answer_from_json(answer);
 }

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 
 #include "app/calibrations.h"
 #include "app/machine.h"
 #include "app/phantom_children.h"
-#include "app/traces.h"
 #include "app/waiting.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
@@ -80,13 +78,15 @@ plan::Communicators communicators_on(const config::GpuSpec& gpu, const config::R
   return plan::communicators_of(config, gpu, most != nullptr ? std::atoll(most) : 0);
 }
 
+play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& config) {
+  room.taken_bytes = std::min(room.gpu.memory_bytes, room.taken_bytes + communicators_on(room.gpu, config).bytes());
+  return room;
+}
+
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
   const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
   if (!why.empty()) throw UsageError(why);
-  play::GpuRoom left = room;
-  left.taken_bytes =
-      std::min(room.gpu.memory_bytes, room.taken_bytes + communicators_on(room.gpu, subject.config).bytes());
-  plan::Plan plan = play::plan_gpu(subject, left, ask);
+  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, subject.config), ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
   }
@@ -126,18 +126,23 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
                    const Session& session, const Invocation& invocation) {
   warn_of_unread_validation(config, inputs);
   warn_of_lost_updates(config, inputs.architecture);
-  const bool on_gpu = session.placement.cuda != nullptr;
-  if (!on_gpu) warn_of_widening(config, inputs.architecture);
+  if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
   const config::RunConfig planned = planned_config(config, inputs.train);
-  const int64_t played = on_gpu && !invocation.trace.empty() ? std::numeric_limits<int64_t>::max()  // every event
-                                                             : schedule::played_on(on_gpu);
   const play::Subject subject{
       planned, inputs.architecture, *inputs.folder,
-      plan::make_workload(planned, inputs.architecture,
-                          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
-                                                  played, session.placement.rank()))};
-  if (!on_gpu) return plan_for_cpu(subject, session.processes_here);
+      plan::make_workload(
+          planned, inputs.architecture,
+          schedule::make_schedule(planned, inputs.architecture, inputs.train, inputs.validation, start,
+                                  schedule::played_on(session.placement.cuda != nullptr), session.placement.rank()))};
+  if (session.placement.cuda == nullptr) return plan_for_cpu(subject, session.processes_here);
   const Waiting waiting("planning");
+  const OwnGpu own = own_gpu(session, invocation);
+  plan::Plan plan = plan_for_gpu(subject, {.gpu = own.gpu, .taken_bytes = own.taken_bytes});
+  plan.target.phantom = session.phantom;
+  return plan;
+}
+
+OwnGpu own_gpu(const Session& session, const Invocation& invocation) {
   config::GpuSpec gpu = session.phantom ? *invocation.phantom_gpu : spec_of(*session.placement.cuda);
   gpu.memory_bytes = session.placement.cuda->total_bytes();
   if (!session.phantom) {
@@ -145,12 +150,7 @@ plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& i
     gpu.gpus_per_node = static_cast<double>(session.processes_here);
   }
   // What NCCL has taken already is counted with the rest that it will take.
-  const int64_t taken_bytes = gpu.memory_bytes - session.placement.cuda->free_bytes() - session.taken_by_nccl;
-  play::GpuRoom room{.gpu = gpu, .taken_bytes = taken_bytes};
-  if (plans_events(subject.workload, session, invocation)) room.trace = planned_trace(invocation.trace).string();
-  plan::Plan plan = plan_for_gpu(subject, room);
-  plan.target.phantom = session.phantom;
-  return plan;
+  return {gpu, gpu.memory_bytes - session.placement.cuda->free_bytes() - session.taken_by_nccl};
 }
 
 void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,

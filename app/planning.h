@@ -29,6 +29,15 @@ void warn_of_widening(const config::RunConfig& config, const arch::Architecture&
 // Of what the run does in 16 bits, where this CPU has no instructions for them.
 plan::Slowdown slowdown_on_cpu(const config::RunConfig& config, const arch::Architecture& architecture);
 
+// The session's GPU, and what of its memory others and this process's context have taken.
+struct OwnGpu {
+  config::GpuSpec gpu;
+  int64_t taken_bytes = 0;
+};
+OwnGpu own_gpu(const Session& session, const Invocation& invocation);
+// With what NCCL will take in a run of this config.
+play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& config);
+
 // The plan of a run on the session's device, of this process; on CUDA a child process over the stub libraries plays it,
 // within the memory that is free on the device now.
 plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,

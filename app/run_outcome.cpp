@@ -51,12 +51,13 @@ void print_outcome(const train::RunResult& result) {
 }
 
 void print_processes(const plan::Comparison& comparison, const std::optional<ledger::EventComparison>& events,
-                     dist::Group& group) {
+                     dist::Group& group, bool stopped_early) {
   const memory::Memory &dry_run = comparison.plan.dry_run, &measured = comparison.measured->memory;
   const auto bytes = [](double number) { return static_cast<int64_t>(number); };
   const std::vector<double> planned_peaks = group.gather(static_cast<double>(dry_run.peak));
   const std::vector<double> peaks = group.gather(static_cast<double>(measured.peak));
-  const std::vector<std::string> agreements = group.gather(report::describe_agreement(dry_run, measured));
+  const std::vector<std::string> agreements =
+      group.gather(report::describe_agreement(dry_run, measured, stopped_early));
   const std::vector<std::string> described = group.gather(events ? describe(*events) + "\n" : std::string());
   print("\n");
   for (size_t rank = 0; rank < peaks.size(); ++rank) {

@@ -1,23 +1,33 @@
-// The caching allocator's events of a run, as `train --trace` writes them, beside those that were planned.
+// The caching allocator's events of a run (`train --trace`) held against those of its plan (`--planned-trace`).
 #pragma once
 
-#include <filesystem>
+#include <optional>
 
 #include "app/invocation.h"
 #include "app/session.h"
 #include "ledger/compare_traces.h"
-#include "plan/plan.h"
+#include "schedule/inputs.h"
+#include "schedule/schedule.h"
+#include "train/loop.h"
 
 namespace fathom::app {
 
-// Where the plan's events go: beside the run's, with ".planned" behind.
-std::filesystem::path planned_trace(const std::filesystem::path& trace);
+class PlannedEvents {
+ public:
+  // Where the invocation names a file for them, plays the whole run from `start` on a phantom of the session's GPU. Of
+  // a run whose order is too long, or whose answers tell how many passes they take, a warning says that they are not
+  // planned. Every rank makes one, and waits for the others.
+  PlannedEvents(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
+                const Session& session, const Invocation& invocation);
 
-// Whether a plan of this workload writes its events too: where those of the run are traced, and all are known before.
-bool plans_events(const plan::Workload& workload, const Session& session, const Invocation& invocation);
+  // Ends the run's trace. Events of segments count where a phantom hands out the addresses that it was planned with.
+  // Unset: none were planned, or the run ended before its plan.
+  std::optional<ledger::EventComparison> compare(const train::RunResult& result) const;
 
-// Of this process's run and its plan; what the run's trace holds back is written out first. Events of segments count
-// where a phantom hands out the addresses that it was planned with.
-ledger::EventComparison compare_events(const Invocation& invocation, const Session& session);
+ private:
+  const Session& session_;
+  const Invocation& invocation_;
+  bool are_there_ = false;
+};
 
 }  // namespace fathom::app

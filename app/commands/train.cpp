@@ -281,9 +281,12 @@ int train(const Train& invocation, const Session& session) {
   if (group != nullptr) require_same_run(*group, config, inputs, resume);
   if (resume) log_info("resuming from " + resume->folder().string());
   const int64_t resident_before = resident_bytes();
-  const plan::Plan plan = plan_of(config, inputs, train::start_of(config, inputs, resume), session, invocation);
+  const schedule::Start start_of_run = train::start_of(config, inputs, resume);
+  if (group != nullptr) group->now("planning");
+  const plan::Plan plan = plan_of(config, inputs, start_of_run, session, invocation);
   print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.architecture, invocation.force);
+  const PlannedEvents events(config, inputs, start_of_run, session, invocation);
 
   if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);
@@ -306,10 +309,8 @@ int train(const Train& invocation, const Session& session) {
     throw;
   }
   const plan::Comparison comparison{plan, measured_of(result, session, resident_before)};
-  std::optional<ledger::EventComparison> events;
-  if (plans_events(plan.workload, session, invocation)) events = compare_events(invocation, session);
   if (!writes) {
-    if (result.signal == 0) print_processes(comparison, events, *group);
+    if (result.signal == 0) print_processes(comparison, events.compare(result), *group, result.stopped_early);
     return result.signal == 0 ? 0 : 128 + result.signal;
   }
   if (result.signal != 0) {
@@ -337,9 +338,9 @@ int train(const Train& invocation, const Session& session) {
           report::format_rules(comparison, /*all=*/false) + "\n" + report::folded(times.comparison()));
   }
   if (group != nullptr) {
-    print_processes(comparison, events, *group);
-  } else if (events) {
-    print(report::folded(describe(*events) + "\n"));
+    print_processes(comparison, events.compare(result), *group, result.stopped_early);
+  } else if (const auto compared = events.compare(result)) {
+    print(report::folded(describe(*compared) + "\n"));
   }
   if (!session.phantom) {  // a phantom's losses and times are none
     print(recorder.summary());
@@ -357,26 +358,29 @@ int train(const Train& invocation, const Session& session) {
   return 1;
 }
 
+// That a rank may take, by its machine's start and what it reads, until training runs.
+constexpr std::chrono::minutes kForStart{30};
+
 // One of several processes: its others hear why it ends, and nothing waits for them then.
 int train_together(const Train& invocation, Session session) {
   const config::RunConfig& config = invocation.config;
   speak_as(*invocation.processes);  // the engine's own stdout and stderr
-  const std::chrono::milliseconds timeout = std::chrono::seconds(config.ddp_timeout);
-  session.group = dist::join(*invocation.processes, timeout);
+  session.group = dist::join(*invocation.processes, kForStart);
   try {
     require_same_devices(session);
     session.placement.group = session.group.get();
-    if (session.placement.cuda != nullptr) exchange_over_nccl(session, timeout);
+    if (session.placement.cuda != nullptr) exchange_over_nccl(session, std::chrono::seconds(config.ddp_timeout));
     const int status = train(invocation, session);
     session.group->meet();
     return status;
   } catch (const dist::LostOthers& error) {
     std::_Exit(report_failure(error));
   } catch (const std::exception& error) {
-    session.group->tell_failure(message_of(error));
     // What is wrong with a config is wrong on every rank, and the first tells it.
     const bool tells = session.group->is_first() || dynamic_cast<const UsageError*>(&error) == nullptr;
-    std::_Exit(tells ? report_failure(error) : kUsage);
+    const int status = tells ? report_failure(error) : kUsage;  // before those that hear of it
+    session.group->tell_failure(message_of(error));
+    std::_Exit(status);
   }
 }
 

@@ -30,6 +30,7 @@ class Train final : public Invocation {
             {"--placement", placement},
             {"--segments", segments},
             {"--trace", trace},
+            {"--planned-trace", planned_trace},
             {"--profile", profile, "FILE.json", "Also a trace of three steps by LibTorch's profiler, for Perfetto"},
             {"--force", force, "", "Also what is predicted not to fit"},
             words.overrides_option()};

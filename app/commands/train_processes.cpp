@@ -36,17 +36,28 @@ void complete_train(Train& train) {
   const std::optional<launch::Processes>& told = train.processes;
   if (!told) train.node = launch::node_of(environment);
   if (told) speak_as(*told);
-  if (told && told->size > 1 && !train.trace.empty()) train.trace += ".rank" + std::to_string(told->rank);
+  if (told && told->size > 1) {
+    for (std::filesystem::path* file : {&train.segments, &train.trace, &train.planned_trace}) {
+      if (!file->empty()) *file += ".rank" + std::to_string(told->rank);
+    }
+  }
   config::RunConfig& config = train.config;
   std::set<std::string> given;
   config = train.words.read(train.name, config::Purpose::kTrain, &given);
   train.own_accumulation = given.count("gradient_accumulation_steps") > 0;
+  if (given.count("resume_from_checkpoint") == 0 && launch::restarts_of(environment) > 0) {
+    config.resume_from_checkpoint = "auto";
+    log_info("its launcher has started the run again: resume_from_checkpoint is auto");
+  }
   train.phantom_gpu = train.pretended.find();
   if (told && !train.phantom_gpu && config.device != config::Device::kCpu) take_gpu(*told);
   choose_device(train);
   if (!train.trace.empty() && train.device == config::Device::kCpu) {
     throw UsageError("--trace writes what a GPU's caching allocator does, and the run is on the CPU",
                      "add --phantom-gpu NAME, or remove --trace");
+  }
+  if (!train.planned_trace.empty() && train.trace.empty()) {
+    throw UsageError("--planned-trace is for the events that --trace is held against", "add --trace FILE");
   }
   const int64_t launched = told ? told->size : train.node ? train.node->size : 1;
   if (launched > 1 && config.num_processes > 1 && config.num_processes != launched) {

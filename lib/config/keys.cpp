@@ -57,8 +57,9 @@ std::vector<Key> model_keys() {
       flag("reshard_after_forward", &RunConfig::reshard_after_forward,
            "With strategy fsdp: a layer's weights are let go after its forward pass and come again for the backward "
            "pass; false keeps them until then."),
-      integer("ddp_timeout", &RunConfig::ddp_timeout, kAtLeastOne,
-              "Seconds that a process waits for the others before it ends and says which are missing."),
+      integer(
+          "ddp_timeout", &RunConfig::ddp_timeout, kAtLeastOne,
+          "Seconds that a process waits for the others once training runs before it ends and says which are missing."),
   };
 }
 

@@ -29,8 +29,8 @@ class Copies {
 
   // Adds up each over the copies, in their order and in place, while the caller goes on. What was begun before ends
   // first. Every rank calls it, with the same share of its copy as the others of its place. Where it is not the last
-  // time of a step, nothing is summed and the memory taken all the same: which time is the last depends on what others
-  // have to do, which the plan of a rank does not know.
+  // time of a step, nothing is summed and the memory taken all the same, so that micro-batches of one shape ask for the
+  // same.
   void begin_sums(const std::vector<at::Tensor>& tensors, bool is_last);
   void end_sums();
 

@@ -86,6 +86,9 @@ class Notices {
   void remove(Gloo& gloo) { gloos_.erase(&gloo); }
 
   void now(const std::string& activity) { set("now/", activity); }
+  void wait_at_most(Milliseconds timeout) {
+    for (Gloo* gloo : gloos_) gloo->setTimeout(timeout);
+  }
 
   // Throws Error where one has failed.
   void listen() {
@@ -199,14 +202,14 @@ class GlooGroup final : public Group {
     std::vector<Work> works;
     run([&] {
       for (int64_t owner = 0; owner < size(); ++owner) {
-        std::vector<at::Tensor> tensors{piece(whole, owner)};
+        std::vector<at::Tensor> tensors{lent(piece(whole, owner))};
         if (tensors.front().numel() == 0) continue;
         c10d::BroadcastOptions options;
         options.rootRank = owner;
         works.push_back(gloo_->broadcast(tensors, options));
       }
     });
-    return std::make_unique<GlooTransfer>(*this, std::move(works));
+    return std::make_unique<GlooTransfer>(*this, std::move(works), whole);
   }
 
   // A message for each span; the n-th from a rank is the n-th that it sends here.
@@ -266,6 +269,8 @@ class GlooGroup final : public Group {
         place, std::ssize(ranks), c10::make_intrusive<c10d::PrefixStore>(name, store_), options_, notices_));
   }
 
+  void wait_at_most(Milliseconds timeout) override { notices_->wait_at_most(timeout); }
+
   void now(const std::string& activity) override {
     run([&] { notices_->now(activity); });
   }
@@ -310,18 +315,33 @@ class GlooGroup final : public Group {
 
   class GlooTransfer final : public Transfer {
    public:
-    GlooTransfer(GlooGroup& group, std::vector<Work> works) : group_(group), works_(std::move(works)) {}
+    // kept: what was lent.
+    GlooTransfer(GlooGroup& group, std::vector<Work> works, at::Tensor kept = {})
+        : group_(group), works_(std::move(works)), kept_(std::move(kept)) {}
+    ~GlooTransfer() override {
+      if (!works_.empty()) group_.failed_.push_back(std::move(kept_));
+    }
+    GlooTransfer(const GlooTransfer&) = delete;
+    GlooTransfer& operator=(const GlooTransfer&) = delete;
     void wait() override {
       group_.run([&] {
         for (const Work& work : works_) work->wait();
       });
       works_.clear();
+      kept_.reset();
     }
 
    private:
     GlooGroup& group_;
     std::vector<Work> works_;
+    at::Tensor kept_;
   };
+
+  // For a thread of Gloo's, which drops its reference some time after the transfer's end: what it holds must not keep
+  // memory alive that the run has given back.
+  static at::Tensor lent(const at::Tensor& tensor) {
+    return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.options());
+  }
 
   static int next(int& tag) { return tag = (tag + 1) & 0x0fffffff; }
 
@@ -338,7 +358,8 @@ class GlooGroup final : public Group {
   Store store_;  // its own keys
   Options options_;
   std::shared_ptr<Notices> notices_;
-  c10::intrusive_ptr<Gloo> gloo_;
+  std::vector<at::Tensor> failed_;  // lent to transfers that have failed, where Gloo's threads may write on
+  c10::intrusive_ptr<Gloo> gloo_;   // with these threads
   std::deque<std::unique_ptr<Transfer>> exchanges_;  // of sums that were begun, in order
   std::vector<int> sent_, received_;                 // messages, by the other rank: their tags
   int64_t next_text_ = 0, next_part_ = 0;

@@ -83,6 +83,9 @@ class Group {
   // are told of ranks of the whole. It ends before this one.
   virtual std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) = 0;
 
+  // From now on the others may take so long to come, in the groups too that were made of this one.
+  virtual void wait_at_most(std::chrono::milliseconds /*timeout*/) {}
+
   // Throws LostOthers where an exchange between devices has failed that one there has waited for: before anything is
   // made of its numbers.
   virtual void check() {}
@@ -115,7 +118,8 @@ class Group {
   int64_t rank_, size_;
 };
 
-// Joins the other ranks over Gloo, on CPUs. timeout: for all that a rank waits for, the join included.
+// Joins the other ranks over Gloo, on CPUs. timeout: for all that a rank waits for, the join included, until the group
+// is told another.
 std::unique_ptr<Group> join(const launch::Processes& processes, std::chrono::milliseconds timeout);
 
 // One rank of so many that are not there: exchanges do nothing. For the dry run, whose numbers are none.

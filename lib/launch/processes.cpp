@@ -152,6 +152,15 @@ std::optional<Processes> processes_of(const Environment& environment) {
   return std::nullopt;
 }
 
+int64_t restarts_of(const Environment& environment) {
+  const Variables variables(environment);
+  int64_t restarts = 0;
+  for (const char* count : {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"}) {
+    restarts = std::max(restarts, variables.number(count, 0, INT32_MAX).value_or(0));
+  }
+  return restarts;
+}
+
 std::optional<Node> node_of(const Environment& environment) {
   constexpr const char *kNodes = "PET_NNODES", *kProcesses = "PET_NPROC_PER_NODE", *kRank = "PET_NODE_RANK";
   const Variables variables(environment);

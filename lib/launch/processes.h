@@ -29,6 +29,9 @@ using Environment = std::function<const char*(const char* name)>;
 // those that it starts. nullopt: a process alone. Throws UsageError, naming the variable, where one is missing, is no
 // number, or contradicts another.
 std::optional<Processes> processes_of(const Environment& environment);
+// How often a launcher has started the run again: torchrun after a process failed, Slurm a requeued job. 0: it has not,
+// or no launcher says so. Throws UsageError, naming the variable, where it is no number.
+int64_t restarts_of(const Environment& environment);
 
 // Processes of a run that a program starts on its machine, where something started that program once on each.
 struct Node {

@@ -1,9 +1,10 @@
 // Line by line.
 #include "ledger/compare_traces.h"
 
-#include <fstream>
+#include <algorithm>
+#include <string_view>
 
-#include "base/error.h"
+#include "base/file.h"
 #include "base/numbers.h"
 
 namespace fathom::ledger {
@@ -12,12 +13,13 @@ namespace {
 // Reads the events that count.
 class Events {
  public:
-  Events(const std::filesystem::path& file, bool segments) : lines_(file), segments_(segments) {
-    if (!lines_) throw Error("the trace " + file.string() + " cannot be read");
-  }
+  Events(const std::filesystem::path& file, bool segments)
+      : file_(file), rest_(reinterpret_cast<const char*>(file_.data()), file_.size()), segments_(segments) {}
   // Without the address of a segment; empty: there are no more.
-  std::string next() {
-    for (std::string line; std::getline(lines_, line);) {
+  std::string_view next() {
+    while (!rest_.empty()) {
+      const std::string_view line = rest_.substr(0, rest_.find('\n'));
+      rest_.remove_prefix(std::min(rest_.size(), line.size() + 1));
       if (!line.starts_with("segment_")) return line;
       if (segments_) return line.substr(0, line.rfind(' '));
     }
@@ -25,12 +27,14 @@ class Events {
   }
 
  private:
-  std::ifstream lines_;
+  MappedFile file_;
+  std::string_view rest_;
   bool segments_;
 };
 
-bool takes_memory(const std::string& event) {
-  return event.starts_with("alloc ") || event.starts_with("segment_alloc ") || event.starts_with("segment_map ");
+bool takes_memory(std::string_view event) {
+  return event.starts_with("alloc ") || event.starts_with("segment_alloc ") || event.starts_with("segment_map ") ||
+         event.starts_with("out_of_memory ");
 }
 
 }  // namespace
@@ -39,17 +43,21 @@ EventComparison compare_traces(const std::filesystem::path& planned, const std::
                                bool segments) {
   Events before(planned, segments), after(measured, segments);
   EventComparison comparison;
-  for (std::string expected = before.next(); !expected.empty(); expected = before.next()) {
-    const std::string event = after.next();
+  for (std::string_view expected = before.next(); !expected.empty(); expected = before.next()) {
+    const std::string_view event = after.next();
     if (comparison.first_difference.empty() && event != expected) {
-      comparison.first_difference = "event " + std::to_string(comparison.planned) + ": planned '" + expected +
-                                    "', measured '" + (event.empty() ? "the end" : event) + "'";
+      comparison.first_difference = "event " + std::to_string(comparison.planned) + ": planned '" +
+                                    std::string(expected) + "', measured '" +
+                                    std::string(event.empty() ? "the end" : event) + "'";
     }
     comparison.planned += 1;
   }
   // What is left of the run are its tensors' ends.
-  for (std::string event = after.next(); !event.empty() && comparison.first_difference.empty(); event = after.next()) {
-    if (takes_memory(event)) comparison.first_difference = "after all that was planned, measured '" + event + "'";
+  for (std::string_view event = after.next(); !event.empty() && comparison.first_difference.empty();
+       event = after.next()) {
+    if (takes_memory(event)) {
+      comparison.first_difference = "after all that was planned, measured '" + std::string(event) + "'";
+    }
   }
   return comparison;
 }

@@ -39,7 +39,7 @@ class CudaDevice {
   // ledger end here. Throws Error if tensors are still alive.
   virtual void start_over() = 0;
   // From now on writes what the caching allocator does to a file of text (ledger/cuda/trace.h says in which form),
-  // until the process ends, it starts over or the file is another; empty: none. Call while no block is alive.
+  // until the process ends, it starts over or the file is another. Call while no block is alive. Empty: writes no more.
   virtual void trace_to(const std::filesystem::path& file) = 0;
 
   virtual std::string name() const = 0;                // "NVIDIA H100 80GB HBM3"

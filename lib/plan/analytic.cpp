@@ -21,16 +21,6 @@ using footprint::Bytes;
 using footprint::Tensors;
 using memory::Component;
 
-struct Place {
-  const char *pass, *part;
-  int64_t layer = 0;
-  std::string in_words() const {
-    std::string words = pass;
-    if (*part != '\0') words.append(" of ").append(part);
-    return layer > 0 ? words + " in layer " + std::to_string(layer) : words;
-  }
-};
-
 class Walk {
  public:
   Walk(const arch::Architecture& architecture, const config::RunConfig& run, const Target& target,
@@ -69,9 +59,7 @@ class Walk {
 
  private:
   void play() {
-    kept_.clear();
-    made_.clear();
-    graph_.clear();
+    for (std::vector<Alive>* list : {&kept_, &made_, &graph_}) list->clear();
     now_ = {};
     instants_ = 0;
     const auto hold_standing = [&](bool of_kernels) {
@@ -140,6 +128,7 @@ class Walk {
       }
       if (!batch.has_backward(layer)) continue;
       if (checkpoints_) {
+        if (layer == layers || layer == batch.encoder_layers) forward_once(batch, layer);
         begin(batch.stack_of(layer).checkpoint, layer);
       } else {
         for (const Operator& each : batch.of_layer(layer)) {
@@ -152,9 +141,7 @@ class Walk {
     begin(batch.last_norm.footprint.kept, 0);
     begin(batch.head.footprint.kept, 0);
     const size_t copies = kept_.size();
-    for (int64_t layer = 1; checkpoints_ && layer <= layers; ++layer) {
-      for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer);
-    }
+    if (checkpoints_) hold_copies(batch, layers);
     const size_t made = made_.size();
     for (const Tensors& moment : batch.head.footprint.forward) {
       if (&moment == &batch.head.footprint.forward.back()) hold(of_head(batch), batch.head.gradients, 0);
@@ -202,8 +189,8 @@ class Walk {
     if (batch.trains_embedding) {
       begin({}, 0);
       backward(batch.embedding, 0, {&batch.stack_of(1).stream_gradient}, later);
+      reduce(0);
     }
-    if (batch.trains_embedding) reduce(0);
     release(gathered_, 0);
     end_reduction();
     end();  // of the loss
@@ -215,6 +202,16 @@ class Walk {
     for (const Tensors& moment : each.footprint.forward) {
       instant({"forward pass", each.part, layer}, {&moment, &each.waiting, gradient});
     }
+  }
+  // Of a layer that will run again, beside the copies of weights that those so far have made.
+  void forward_once(const BatchOperators& batch, int64_t layer) {
+    const size_t before = kept_.size();
+    hold_copies(batch, layer - 1);
+    for (const Operator& each : batch.of_layer(layer)) {
+      hold_copies(each, layer);
+      forward(each, layer, nullptr);
+    }
+    release(kept_, before);
   }
   void forward_again(const BatchOperators& batch, int64_t layer) {
     const size_t before = kept_.size();
@@ -267,6 +264,12 @@ class Walk {
     if (!shares_.empty()) return;
     for (const Bytes& kept : each.footprint.kept) {
       if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
+    }
+  }
+
+  void hold_copies(const BatchOperators& batch, int64_t last_layer) {
+    for (int64_t layer = 1; layer <= last_layer; ++layer) {
+      for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer);
     }
   }
 

@@ -108,8 +108,7 @@ plan::Plan plan_cpu(const Subject& subject, int64_t capacity_bytes, plan::Detail
 plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
   const config::GpuSpec& gpu = room.gpu;
   plan::PhantomQuestion question = question_of(subject, room);
-  question.detail = room.trace.empty() ? room.detail : plan::Detail::kEvents;
-  question.trace = room.trace;
+  question.detail = room.detail;
   plan::PhantomAnswer answer = ask(question);
   const int64_t budget = subject.config.memory_budget;
   plan::GpuBytes bytes;
@@ -163,7 +162,6 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
     bytes.reserved_range.highest = bound(bytes.reserved);
   }
   question.detail = plan::Detail::kBytes;
-  question.trace.clear();
   for (const plan::PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {
       bytes.fits = false;
@@ -176,6 +174,14 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - plan.target.capacity_bytes);
   plan.gpu = bytes;
   return plan;
+}
+
+void plan_events(const Subject& subject, const GpuRoom& room, const AskPhantom& ask, const std::string& trace) {
+  plan::PhantomQuestion question = question_of(subject, room);
+  question.detail = plan::Detail::kEvents;
+  question.trace = trace;
+  const plan::PhantomAnswer answer = ask(question);
+  if (!answer.out_of_memory.empty()) throw Error("the events cannot be planned: " + answer.out_of_memory);
 }
 
 }  // namespace fathom::play

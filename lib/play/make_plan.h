@@ -43,12 +43,15 @@ struct GpuRoom {
   int64_t taken_bytes = 0;                        // of gpu.memory_bytes, by this process' context and by others
   int placements = 1;                             // of segments, tried for the ranges of allocated and reserved bytes
   plan::Detail detail = plan::Detail::kTimeline;  // kArithmetic: only of a run that fits
-  std::string trace = {};  // a file for the allocator's events in the first placement; empty: none
 };
 
 // For a GPU that need not be there. Asks within what nobody has taken and memory_budget first; where these run out,
 // again without limit. target.capacity_bytes is the smaller of both. The plan's seconds are those of the first run, the
 // child's start apart.
 plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask);
+
+// Plays the whole of the subject's schedule within the first placement, and writes what the caching allocator does to a
+// file (ledger/cuda/trace.h says in which form). Throws Error where the memory does not suffice.
+void plan_events(const Subject& subject, const GpuRoom& room, const AskPhantom& ask, const std::string& trace);
 
 }  // namespace fathom::play

@@ -44,10 +44,11 @@ constexpr size_t kMostEvents = 20'000;  // of a list that is played as it is
 // A run's order as it is found, both ways: as it is, and by representatives for the case that it is too long.
 class Scheduler {
  public:
-  // most_work: micro-batches, forwards and backwards, that may be played.
-  Scheduler(int64_t window, int64_t most_work) : window_(window), most_work_(most_work) {}
+  // most_work: micro-batches, forwards and backwards, that may be played. processes: that share the batches.
+  Scheduler(int64_t window, int64_t most_work, int64_t processes)
+      : window_(window), most_work_(most_work), processes_(processes) {}
 
-  void set_evaluation(const std::vector<BatchShape>& batches, bool others_have_one_more) {
+  void set_evaluation(const std::vector<BatchShape>& batches, bool others_evaluate_one_more) {
     Numbers<BatchShape> numbers;
     for (const BatchShape& batch : batches) {
       const int32_t number = numbers.of(batch);
@@ -55,19 +56,19 @@ class Scheduler {
     }
     whole_.all_events = std::ssize(whole_.evaluation_order) == std::ssize(batches);
     whole_.evaluation = numbers.values();
-    whole_.others_evaluate_one_more = others_have_one_more;
+    whole_.others_evaluate_one_more = others_evaluate_one_more;
     // A forward pass alone takes a third.
     work_ += std::ssize(whole_.evaluation) / 3;
   }
 
   void set_answers(std::vector<AnswerShape> answers) { whole_.answers = std::move(answers); }
 
-  // of_all: as Schedule has it. processes: that share the batches.
-  void step(const StepShape& step, int64_t of_all, int64_t processes) {
-    const int64_t event = events_++;
-    if (of_all > 0 && !short_) short_ = begin_of({step, of_all}, processes);
+  // batches: of all processes in it.
+  void step(const StepShape& step, int64_t batches) {
+    const int64_t event = events_++, of_all = batches == std::ssize(step) * processes_ ? 0 : batches;
+    if (of_all > 0 && !uneven_) uneven_ = begin_of({step, of_all});
     if (event < kFirst) {
-      first_.push_back(begin_of({step, of_all}, processes));
+      first_.push_back(begin_of({step, of_all}));
     } else {
       by_size_.add(step, event);
     }
@@ -120,9 +121,9 @@ class Scheduler {
   }
 
   // Of a step with many micro-batches the first ones do: each later one finds the memory as the one before it did.
-  static Step begin_of(const Step& step, int64_t processes) {
+  Step begin_of(const Step& step) const {
     const int64_t kept = std::min<int64_t>(3, std::ssize(step.shape));
-    const int64_t left_out = (std::ssize(step.shape) - kept) * processes;
+    const int64_t left_out = (std::ssize(step.shape) - kept) * processes_;
     return {{step.shape.begin(), step.shape.begin() + kept}, step.of_all > 0 ? step.of_all - left_out : 0};
   }
 
@@ -166,17 +167,17 @@ class Scheduler {
       evaluate_before(member.first);
       schedule.events.insert(schedule.events.end(), member.again ? 2 : 1, add({member.step}, schedule));
     }
-    if (short_) schedule.events.push_back(add(*short_, schedule));
+    if (uneven_) schedule.events.push_back(add(*uneven_, schedule));
     // The last one finds all that the steps before it left. A run that evaluates before its first step alone has none.
     if (first_evaluation_ && (!evaluated || evaluations_ > 1)) schedule.events.push_back(Schedule::kEvaluation);
     return schedule;
   }
 
-  int64_t window_, most_work_, work_ = 0, events_ = 0, evaluations_ = 0;
+  int64_t window_, most_work_, processes_, work_ = 0, events_ = 0, evaluations_ = 0;
   Schedule whole_;
   Numbers<Step> numbers_;
   std::vector<Step> first_;
-  std::optional<Step> short_;  // the first one of which others have more
+  std::optional<Step> uneven_;  // the first one of which not all have as many batches
   StepFrontier by_size_{window_, Frontier::Within::kSize}, largest_{window_, Frontier::Within::kRows};
   std::optional<int64_t> first_evaluation_;
 };
@@ -197,19 +198,17 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   StepOrder order(config, train);
   order.seek(start.position);
   // What a step does beside its layers counts as two of them.
-  Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2));
-  const std::vector<BatchShape> evaluation = evaluation_shapes(config, validation, rank);
-  const bool others_have_one_more =
-      rank > 0 && evaluation_shapes(config, validation, /*rank=*/0).size() > evaluation.size();
-  scheduler.set_evaluation(evaluation, others_have_one_more);
+  Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2),
+                      config.num_processes);
+  scheduler.set_evaluation(
+      evaluation_shapes(config, validation, rank),
+      others_have_one_more(std::ssize(evaluation_rows(config, validation)), rank, config.num_processes));
   scheduler.set_answers(answer_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {
     std::vector<std::vector<int64_t>> batches = order.next();
     const int64_t of_all = std::ssize(batches);
-    const StepShape shape = shapes_of(config, train, std::move(batches), rank);
-    const bool alike = of_all == std::ssize(shape) * config.num_processes;
-    scheduler.step(shape, alike ? 0 : of_all, config.num_processes);
+    scheduler.step(shapes_of(config, train, std::move(batches), rank), of_all);
     if (evaluates_after(config, order, step)) scheduler.evaluate();
   }
   Schedule schedule = scheduler.schedule();

@@ -39,7 +39,8 @@ struct Schedule {
   std::vector<int32_t> events;            // an index into `steps`, or kEvaluation
   bool all_events = true;  // `events` is the whole run; else it goes on in some order with what is listed
   // Every shape of the run is listed. Else `steps` and `evaluation` are representatives: those that make the maxima of
-  // live bytes, of each size of batches, and `events` is the order in which the run meets them first.
+  // live bytes, of each size of batches, in the order in which the run meets them first, and the first one that not all
+  // processes have as many batches of.
   bool all_shapes = true;
   int64_t rank = 0;  // of the process whose share it is
   bool operator==(const Schedule&) const = default;

@@ -45,6 +45,12 @@ std::vector<Value> share_of(const config::RunConfig& config, int64_t rank, std::
   return own;
 }
 
+// Whether, of so many batches, others of `processes` have one more than the process `rank`.
+constexpr bool others_have_one_more(int64_t batches, int64_t rank, int64_t processes) {
+  const int64_t left_over = batches % processes;
+  return left_over > 0 && rank >= left_over;
+}
+
 // Steps from one evaluation to the next, of eval_strategy: steps.
 int64_t evaluation_steps(const config::RunConfig& config);
 // The config without evaluations between steps, and what rests on them, if the run of these examples ends before the

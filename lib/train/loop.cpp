@@ -92,6 +92,7 @@ double Loop::epoch() const {
 }
 
 void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
+  if (group() != nullptr) group()->now("loading");
   const auto seed = static_cast<uint64_t>(config_.seed);
   if (config_.random_init) {
     trainer_.model().initialise(seed);
@@ -104,6 +105,9 @@ void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
   at::manual_seed(seed + static_cast<uint64_t>(trainer_.placement().rank()));
   if (resume) restore(*resume);
   result_.memory.merge(trainer_.loaded());
+  if (group() == nullptr) return;
+  group()->meet_after_files();
+  group()->wait_at_most(std::chrono::seconds(config_.ddp_timeout));
 }
 
 void Loop::count_in_window(const StepResult& step) {
@@ -252,6 +256,7 @@ RunState Loop::state() const {
 }
 
 void Loop::save() {
+  if (group() != nullptr) group()->now("saving after step " + std::to_string(counters_.step));
   result_.memory.merge(checkpoints_.save(counters_.step, [this] { return to_json(state()); }));
 }
 

@@ -25,6 +25,7 @@
 #include "optim/gradient_norm.h"
 #include "plan/shares.h"
 #include "schedule/inputs.h"
+#include "schedule/step_order.h"
 #include "train/loss_sum.h"
 
 namespace fathom::train {
@@ -140,8 +141,8 @@ Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std
     result.complete = !stop || !stop();
     if (!result.complete) break;
   }
-  const int64_t with_another = count % placement_.processes();  // batch, where they do not divide
-  if (with_another > 0 && placement_.rank() >= with_another && model_.options().units != nullptr) {
+  const bool others_go_on = schedule::others_have_one_more(count, placement_.rank(), placement_.processes());
+  if (others_go_on && model_.options().units != nullptr) {
     model_.options().units->idle_pass();
   }
   placement_.ledger->end_phase();

@@ -103,6 +103,22 @@ TEST(Group, WaitsLongerForFiles) {
   run(true);
 }
 
+// Before training runs one may take long; from then on it is missed soon, in the parts of the group too.
+TEST(Group, WaitsAsLongAsItIsTold) {
+  together(3, [](Group& group) {
+    const auto part = group.part({0, 1, 2});
+    group.wait_at_most(std::chrono::seconds(1));
+    group.meet();
+    const auto start = std::chrono::steady_clock::now();
+    if (group.rank() == 2) {
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      return;
+    }
+    EXPECT_THROW(part->meet(), LostOthers);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  });
+}
+
 // Rank 3 is gone: 2 comes to wait for it in its copy, 1 waits in the sum, and 0 for 1. 0 has the addresses and stays
 // until 2 has asked for reasons.
 TEST(Copies, NameWhoIsGoneOfAll) {

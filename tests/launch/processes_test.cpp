@@ -13,12 +13,16 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::optional<Processes> processes(const std::map<std::string, std::string>& variables) {
-  return processes_of([&](const char* name) -> const char* {
+using Variables = std::map<std::string, std::string>;
+
+Environment environment(const Variables& variables) {
+  return [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  };
 }
+
+std::optional<Processes> processes(const Variables& variables) { return processes_of(environment(variables)); }
 
 std::string refusal(const std::map<std::string, std::string>& variables) {
   try {
@@ -85,6 +89,15 @@ TEST(Processes, SlurmsRequeuedJob) {
   EXPECT_EQ(processes(first)->generation, "0");
   EXPECT_EQ(processes(again)->generation, "1");
   EXPECT_EQ(processes(again)->port, processes(first)->port);
+}
+
+TEST(Processes, AreStartedAgain) {
+  const auto restarts = [](const Variables& variables) { return restarts_of(environment(variables)); };
+  EXPECT_EQ(restarts({}), 0);
+  EXPECT_EQ(restarts({{"TORCHELASTIC_RESTART_COUNT", "0"}, {"SLURM_RESTART_COUNT", ""}}), 0);
+  EXPECT_EQ(restarts({{"TORCHELASTIC_RESTART_COUNT", "2"}}), 2);
+  EXPECT_EQ(restarts({{"SLURM_RESTART_COUNT", "1"}}), 1);
+  EXPECT_THROW(restarts({{"SLURM_RESTART_COUNT", "once"}}), UsageError);
 }
 
 TEST(Processes, OthersOnOneMachineNeedNoAddress) {

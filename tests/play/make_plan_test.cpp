@@ -192,9 +192,13 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   question.detail = plan::Detail::kTimeline;
   question.schedule = schedule::imagined_schedule({{{4, 128, 500}, {2, 64, 1}}, {{1, 9, 8}}}, {{3, 5, 12}});
   question.schedule.answers = {{4, 1, 30, 12}, {1, 1, 30, 13}};
+  question.schedule.of_all = {0, 5};
+  question.schedule.others_evaluate_one_more = true;
+  question.trace = "events";
   const Json said = to_json(question);
   EXPECT_EQ(to_json(plan::question_from_json(said)), said);
   EXPECT_EQ(plan::question_from_json(said).schedule, question.schedule);
+  EXPECT_EQ(plan::question_from_json(said).trace, "events");
   question.schedule.events.push_back(2);
   EXPECT_THROW(plan::question_from_json(to_json(question)), Error);
   EXPECT_THROW(plan::question_from_json(Json::object()), Error);

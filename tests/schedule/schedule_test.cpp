@@ -88,7 +88,7 @@ TEST(Schedule, KeepsAStepThatOthersAloneHaveBatchesOf) {
 }
 
 // Four processes, two micro-batches each: of fifteen batches seven are left for the second step.
-TEST(Schedule, KnowsOfWhichStepsOthersHaveMoreBatches) {
+TEST(Schedule, KnowsWhichStepsAreNotSharedEvenly) {
   config::RunConfig config = config_of(1, 2, 1);
   config.shuffle = false;
   config.num_processes = 4;
@@ -106,6 +106,14 @@ TEST(Schedule, KnowsOfWhichStepsOthersHaveMoreBatches) {
   // Of a long run, where representatives are played, it is one of them.
   config.num_train_epochs = 20;
   EXPECT_THAT(of_rank(3, kLittle).of_all, Contains(7));
+  // Of 6 micro-batches of rank 1 in an only step, where rank 0 has 7, the first three are played: 2 x 3 of 2 x 6 are
+  // not.
+  config = config_of(1, 8, 20);
+  config.num_processes = 2;
+  const Schedule begun =
+      make_schedule(config, architecture_with(0), dataset_of(std::vector<int64_t>(13, 3)), {}, {}, kLittle, 1);
+  EXPECT_EQ(begun.steps.front(), (StepShape{batch, batch, batch}));
+  EXPECT_EQ(begun.of_all.front(), 7);
 }
 
 TEST(Schedule, KnowsWhereOthersAloneEndAnEvaluation) {

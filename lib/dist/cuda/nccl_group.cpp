@@ -221,6 +221,7 @@ class NcclGroup final : public Group {
     if (control->size() == 1) return control;
     return std::make_unique<NcclGroup>(std::move(control), timeout_, failure_);
   }
+  void wait_at_most(Milliseconds timeout) override { control_.wait_at_most(timeout); }
   void now(const std::string& activity) override { control_.now(activity); }
   void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
 

@@ -33,7 +33,7 @@ class TraceFile {
 
   void line(const char* action, const c10::cuda::CUDACachingAllocator::TraceEntry& entry, size_t block);
 
-  std::unique_ptr<std::FILE, Close> out_;      // that of a process's exit is never closed: the C library writes it out
+  std::unique_ptr<std::FILE, Close> out_;      // where the process ends first, the C library writes out what it holds
   std::unordered_map<size_t, size_t> blocks_;  // that are alive, by address
   std::unordered_map<void*, size_t> streams_;
   size_t block_count_ = 0;
