@@ -1,4 +1,5 @@
-// Tables of other tools' keys: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory, LitGPT.
+// Tables of other tools' keys: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory, LitGPT; of accelerate,
+// torchtitan and Megatron how a model is shared.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -62,6 +63,10 @@ constexpr ForeignKey kForeignKeys[] = {
     {"lora_modules_to_save", "modules_to_save"},
     {"additional_target", "modules_to_save"},
     {"lora_target_linear", "target_modules", "target_modules: all-linear"},
+    {"data_parallel_shard_dim", "dp_shard_size", "with strategy: fsdp; -1 is 0 here"},
+    {"data_parallel_shard_degree", "dp_shard_size", "with strategy: fsdp; -1 is 0 here"},
+    {"data_parallel_replicate_dim", "dp_replicate_size", "with strategy: fsdp"},
+    {"data_parallel_replicate_degree", "dp_replicate_size", "with strategy: fsdp"},
     {"bfloat16", "bf16"},
     {"bf16_stochastic_round", "master_weights", "true is stochastic"},
     {"use_stochastic_rounding", "master_weights", "true is stochastic"},
@@ -261,7 +266,10 @@ constexpr Unsupported kUnsupported[] = {
     {"ddp_find_unused_parameters", kOneDevice},
     {"local_rank", kOneDevice},
     {"fsdp_config", kOneDevice},
-    {"tensor_parallel_size", kOneDevice},
+    {"fsdp_version", "remove it: strategy: fsdp is the one way of sharing weights"},
+    {"parallelism_config",
+     "write its dp_shard_size and dp_replicate_size as keys of their own, with strategy: fsdp; there is no tensor, "
+     "context or sequence parallelism (tp_size, cp_size, sp_size)"},
     {"lr_scheduler_kwargs", kScheduleShape},
     {"cosine_min_lr_ratio", kScheduleShape},
     {"min_lr", kScheduleShape},
@@ -300,6 +308,40 @@ constexpr Unsupported kUnsupported[] = {
     {"compile", "remove it"},
 };
 
+// Ways of sharing a model that are not here.
+struct Parallelism {
+  std::string_view name;
+  std::string_view kind;
+};
+
+constexpr std::string_view kOtherParallelism =
+    " parallelism, of which there is none: remove it; num_processes with strategy: ddp has the model in each process, "
+    "with strategy: fsdp a share in each, of as many copies as dp_replicate_size says";
+
+constexpr Parallelism kParallelisms[] = {
+    {"tp_size", "tensor"},
+    {"tensor_parallel_size", "tensor"},
+    {"tensor_parallel_dim", "tensor"},
+    {"tensor_parallel_degree", "tensor"},
+    {"tensor_model_parallel_size", "tensor"},
+    {"pp_size", "pipeline"},
+    {"pipeline_parallel_size", "pipeline"},
+    {"pipeline_parallel_degree", "pipeline"},
+    {"pipeline_model_parallel_size", "pipeline"},
+    {"cp_size", "context"},
+    {"context_parallel_size", "context"},
+    {"context_parallel_dim", "context"},
+    {"context_parallel_degree", "context"},
+    {"sp_size", "sequence"},
+    {"sequence_parallel", "sequence"},
+    {"sequence_parallel_size", "sequence"},
+    {"sequence_parallel_degree", "sequence"},
+    {"ep_size", "expert"},
+    {"expert_parallel_size", "expert"},
+    {"expert_parallel_degree", "expert"},
+    {"expert_model_parallel_size", "expert"},
+};
+
 template <typename Row, size_t N>
 const Row* find(const Row (&rows)[N], std::string_view Row::*column, std::string_view name) {
   const auto found = std::find_if(rows, rows + N, [&](const Row& row) { return row.*column == name; });
@@ -312,6 +354,9 @@ UnknownKey explain_unknown_key(std::string_view name) {
   constexpr std::string_view kPage = "docs/config.md lists the keys";
   if (const auto* row = find(kUnsupported, &Unsupported::name, name)) {
     return {"not supported yet", std::string(row->remedy)};
+  }
+  if (const auto* row = find(kParallelisms, &Parallelism::name, name)) {
+    return {"not supported yet", "this is " + std::string(row->kind) + std::string(kOtherParallelism)};
   }
   if (const auto* row = find(kForeignKeys, &ForeignKey::theirs, name)) {
     const std::string note = row->note.empty() ? "" : " (" + std::string(row->note) + ")";

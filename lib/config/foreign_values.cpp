@@ -1,4 +1,4 @@
-// Tables of other tools' values of our keys: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory.
+// Tables of other tools' values of our keys: transformers, TRL, PEFT, axolotl, torchtune, LLaMA-Factory, DeepSpeed.
 #include <string>
 
 #include "config/foreign.h"
@@ -80,6 +80,20 @@ constexpr ForeignValue kForeignValues[] = {
     {"qat", "8da4w-qat", "write int4, and qat_activations: int8"},
     {"qat", "fp8", "not supported yet; write int8"},
     {"qat", "nvfp4", "not supported yet; write int4"},
+    {"strategy", "tp", "tensor parallelism is not supported; write fsdp, or ddp"},
+    {"strategy", "pp", "pipeline parallelism is not supported; write fsdp, or ddp"},
+    {"strategy", "cp", "context parallelism is not supported; write fsdp, or ddp"},
+    {"strategy", "sp", "sequence parallelism is not supported; write fsdp, or ddp"},
+    {"strategy", "ep", "expert parallelism is not supported; write fsdp, or ddp"},
+    {"strategy", "dp", "write ddp"},
+    {"strategy", "hsdp", "write fsdp, with the number of copies as dp_replicate_size"},
+    {"strategy", "fsdp1", "write fsdp"},
+    {"strategy", "fsdp2", "write fsdp"},
+    {"strategy", "zero1", "not supported; write fsdp, which shares weights and gradients too, or ddp"},
+    {"strategy", "zero2", "write fsdp, with reshard_after_forward: false as the nearest"},
+    {"strategy", "zero3", "write fsdp"},
+    {"strategy", "deepspeed", "write fsdp, which shares what ZeRO's stage 3 does, or ddp"},
+    {"strategy", "none", "remove the key; one process has the whole model"},
     {"target_modules", "all", "write all-linear"},
     {"target_modules", "all_linear", "write all-linear"},
     {"bf16", "auto", "write true or false"},

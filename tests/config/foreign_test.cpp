@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
 #include "config/keys.h"
 #include "config/load.h"
@@ -23,26 +27,29 @@ std::string told(const std::string& line) {
 }
 
 TEST(Foreign, KeysAreToldTheirNameHere) {
-  const std::pair<const char*, const char*> cases[] = {{"micro_batch_size", "per_device_train_batch_size"},
-                                                       {"sequence_len", "max_length"},
-                                                       {"lora_rank", "lora_r"},
-                                                       {"base_model", "model_name_or_path"},
-                                                       {"epochs", "num_train_epochs"},
-                                                       {"num_epochs", "num_train_epochs"},
-                                                       {"lr_scheduler", "lr_scheduler_type"},
-                                                       {"clip_grad_norm", "max_grad_norm"},
-                                                       {"lora_target_modules", "target_modules"},
-                                                       {"max_seq_length", "max_length"},
-                                                       {"cutoff_len", "max_length"},
-                                                       {"grad_accumulation_steps", "gradient_accumulation_steps"},
-                                                       {"train_on_inputs", "completion_only_loss"},
-                                                       {"torch_dtype", "dtype"},
-                                                       {"mixed_precision", "bf16 (bf16: true or fp16: true)"},
-                                                       {"half", "fp16"},
-                                                       {"quantization_aware_training", "qat (values are none"},
-                                                       {"amp", "bf16 (bf16: true or fp16: true)"},
-                                                       {"allow_tf32", "tf32"},
-                                                       {"enable_activation_checkpointing", "gradient_checkpointing"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"micro_batch_size", "per_device_train_batch_size"},
+      {"sequence_len", "max_length"},
+      {"lora_rank", "lora_r"},
+      {"base_model", "model_name_or_path"},
+      {"epochs", "num_train_epochs"},
+      {"num_epochs", "num_train_epochs"},
+      {"lr_scheduler", "lr_scheduler_type"},
+      {"clip_grad_norm", "max_grad_norm"},
+      {"lora_target_modules", "target_modules"},
+      {"max_seq_length", "max_length"},
+      {"cutoff_len", "max_length"},
+      {"grad_accumulation_steps", "gradient_accumulation_steps"},
+      {"train_on_inputs", "completion_only_loss"},
+      {"torch_dtype", "dtype"},
+      {"mixed_precision", "bf16 (bf16: true or fp16: true)"},
+      {"half", "fp16"},
+      {"quantization_aware_training", "qat (values are none"},
+      {"amp", "bf16 (bf16: true or fp16: true)"},
+      {"allow_tf32", "tf32"},
+      {"data_parallel_shard_dim", "dp_shard_size (with strategy: fsdp"},
+      {"data_parallel_replicate_dim", "dp_replicate_size"},
+      {"enable_activation_checkpointing", "gradient_checkpointing"}};
   for (const auto& [theirs, ours] : cases) {
     EXPECT_THAT(told(std::string(theirs) + ": 1"), HasSubstr(std::string("here it is ") + ours)) << theirs;
   }
@@ -76,11 +83,38 @@ TEST(Foreign, KeysThatAreNotSupportedAreRefusedByName) {
                           "do_train",
                           "overwrite_output_dir",
                           "trust_remote_code",
+                          "fsdp_version",
                           "rl"}) {
     EXPECT_THAT(told(std::string(key) + ": 1"), HasSubstr(std::string(key) + ": not supported yet; ")) << key;
     EXPECT_EQ(find_key(key), nullptr) << key;
   }
   EXPECT_THAT(told("optim: adamw_torch_fused"), HasSubstr("write adamw"));
+}
+
+TEST(Foreign, ParallelismThatIsNotHereIsRefusedByItsKind) {
+  const std::pair<const char*, std::vector<const char*>> kinds[] = {
+      {"tensor",
+       {"tp_size", "tensor_parallel_size", "tensor_parallel_dim", "tensor_parallel_degree",
+        "tensor_model_parallel_size"}},
+      {"pipeline", {"pp_size", "pipeline_parallel_size", "pipeline_parallel_degree", "pipeline_model_parallel_size"}},
+      {"context", {"cp_size", "context_parallel_size", "context_parallel_dim", "context_parallel_degree"}},
+      {"sequence", {"sp_size", "sequence_parallel", "sequence_parallel_size", "sequence_parallel_degree"}},
+      {"expert", {"ep_size", "expert_parallel_size", "expert_parallel_degree", "expert_model_parallel_size"}}};
+  for (const auto& [kind, names] : kinds) {
+    for (const char* name : names) {
+      EXPECT_EQ(
+          told("model_name_or_path: m\n" + std::string(name) + ": 2"),
+          std::string("f:2:1: ") + name + ": not supported yet; this is " + kind +
+              " parallelism, of which there is none: remove it; num_processes with strategy: ddp has the model "
+              "in each process, with strategy: fsdp a share in each, of as many copies as dp_replicate_size says");
+      EXPECT_EQ(find_key(name), nullptr) << name;
+    }
+  }
+  EXPECT_THAT(told("parallelism_config:\n  dp_shard_size: 2\n  tp_size: 2\n"),
+              HasSubstr("not supported yet; write its dp_shard_size and dp_replicate_size as keys of their own"));
+  for (const char* key : {"num_processes", "strategy", "dp_replicate_size", "dp_shard_size"}) {
+    EXPECT_NE(find_key(key), nullptr) << key;
+  }
 }
 
 TEST(Foreign, ValuesAreToldTheirNameHere) {
@@ -113,6 +147,18 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"lr_scheduler_type: polynomial", "not supported; write linear"},
       {"lr_scheduler_type: cosin", "got 'cosin'; write cosine"},
       {"optim: AdamW", "got 'AdamW'; write adamw"},
+      {"strategy: tp", "one of ddp, fsdp, got 'tp'; tensor parallelism is not supported; write fsdp, or ddp"},
+      {"strategy: PP", "pipeline parallelism is not supported"},
+      {"strategy: cp", "context parallelism is not supported"},
+      {"strategy: hsdp", "write fsdp, with the number of copies as dp_replicate_size"},
+      {"strategy: zero1", "not supported; write fsdp, which shares weights and gradients too, or ddp"},
+      {"strategy: zero2", "write fsdp, with reshard_after_forward: false"},
+      {"strategy: zero3", "got 'zero3'; write fsdp"},
+      {"strategy: deepspeed", "write fsdp, which shares what ZeRO's stage 3 does, or ddp"},
+      {"strategy: fsdp1", "got 'fsdp1'; write fsdp"},
+      {"strategy: fsdp2", "got 'fsdp2'; write fsdp"},
+      {"strategy: dp", "got 'dp'; write ddp"},
+      {"strategy: none", "remove the key; one process has the whole model"},
       {"device: cuda:0", "write cuda"}};
   for (const auto& [line, said] : cases) EXPECT_THAT(told(line), HasSubstr(said)) << line;
 }
