@@ -122,12 +122,16 @@ void warn_of_widening(const config::RunConfig& config, const arch::Architecture&
       ", which go through FP32: 16 bits save memory here, not time (faster: dtype: float32, without bf16 and fp16)");
 }
 
-plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
-                   const Session& session, const Invocation& invocation) {
+config::RunConfig planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                              const Session& session) {
   warn_of_unread_validation(config, inputs);
   warn_of_lost_updates(config, inputs.architecture);
   if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
-  const config::RunConfig planned = planned_config(config, inputs.train);
+  return planned_config(config, inputs.train);
+}
+
+plan::Plan plan_of(const config::RunConfig& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
+                   const Session& session, const Invocation& invocation) {
   const play::Subject subject{
       planned, inputs.architecture, *inputs.folder,
       plan::make_workload(

@@ -38,9 +38,13 @@ OwnGpu own_gpu(const Session& session, const Invocation& invocation);
 // With what NCCL will take in a run of this config.
 play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& config);
 
+// What plan_of counts of the run's config, after warnings of what the run loses and of what it has for nothing: once,
+// however often it is planned then.
+config::RunConfig planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                              const Session& session);
 // The plan of a run on the session's device, of this process; on CUDA a child process over the stub libraries plays it,
 // within the memory that is free on the device now.
-plan::Plan plan_of(const config::RunConfig& config, const schedule::RunInputs& inputs, const schedule::Start& start,
+plan::Plan plan_of(const config::RunConfig& planned, const schedule::RunInputs& inputs, const schedule::Start& start,
                    const Session& session, const Invocation& invocation);
 // What NCCL takes of a GPU in the run, with as many channels as the environment allows it.
 plan::Communicators communicators_on(const config::GpuSpec& gpu, const config::RunConfig& config);

@@ -5,9 +5,12 @@
 #include <cstdio>
 
 #include "base/bytes.h"
+#include "base/numbers.h"
 #include "base/output.h"
+#include "config/shards.h"
 #include "report/memory_table.h"
 #include "report/table.h"
+#include "schedule/step_order.h"
 
 namespace fathom::app {
 namespace {
@@ -34,6 +37,24 @@ void print_evaluations(const train::RunResult& result, const train::EvaluatedSte
 }
 
 }  // namespace
+
+std::string describe_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                         const std::optional<checkpoint::Checkpoint>& resume) {
+  const schedule::StepOrder order(config, inputs.train);
+  std::array<char, 32> epochs{};
+  std::snprintf(epochs.data(), epochs.size(), "%.4g",
+                static_cast<double>(order.total_steps()) / static_cast<double>(order.steps_per_epoch()));
+  std::string text = "Training on " + format_counted(inputs.train.size(), "sample") + ", " +
+                     format_counted(order.steps_per_epoch(), "step") +
+                     " an epoch: " + format_counted(order.total_steps(), "step") + ", " + epochs.data() + " epoch" +
+                     (order.total_steps() == order.steps_per_epoch() ? "" : "s");
+  if (config.num_processes > 1) text += ", in " + std::to_string(config.num_processes) + " processes";
+  if (config::replicas(config) > 1 && config.strategy == config::Strategy::kFsdp) {
+    text += " with " + std::to_string(config::replicas(config)) + " copies of the model";
+  }
+  if (resume) text += "; " + format_count(resume->step()) + " of them are done";
+  return report::folded(text + ".\n");
+}
 
 void print_outcome(const train::RunResult& result) {
   if (result.first_evaluation && result.last_evaluation) {

@@ -1,14 +1,22 @@
-// What a run has come to, on stdout.
+// What a run is about to do, and what it has come to, for people.
 #pragma once
 
 #include <optional>
+#include <string>
 
+#include "checkpoint/checkpoint.h"
+#include "config/run_config.h"
 #include "dist/group.h"
 #include "ledger/compare_traces.h"
 #include "plan/plan.h"
+#include "schedule/inputs.h"
 #include "train/loop.h"
 
 namespace fathom::app {
+
+// What is about to be done, in the numbers that a user thinks in.
+std::string describe_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
+                         const std::optional<checkpoint::Checkpoint>& resume);
 
 void print_outcome(const train::RunResult& result);
 

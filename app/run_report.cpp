@@ -81,9 +81,8 @@ void EarlierReport::put_back() const {
   for (const auto& [name, content] : files_) write_file_atomically(folder_ / name, content);
 }
 
-void write_plan_page(const std::filesystem::path& file, const Invocation& invocation,
+void write_plan_page(const std::filesystem::path& file, const Invocation& invocation, const config::RunConfig& config,
                      const arch::Architecture& architecture, const plan::Plan& plan, Json memory) {
-  const config::RunConfig& config = invocation.config;
   page::RunRecord record;
   record.name = std::filesystem::path(config.model_name_or_path).filename().string();
   record.config = config::to_yaml(config);

@@ -40,8 +40,8 @@ class EarlierReport {
   std::map<std::string, std::string> files_;  // by name
 };
 
-// A page of the plan alone, for `estimate`; memory: as `estimate --json` tells it.
-void write_plan_page(const std::filesystem::path& file, const Invocation& invocation,
+// A page of the plan of `config` alone, for `estimate`; memory: as `estimate --json` tells it.
+void write_plan_page(const std::filesystem::path& file, const Invocation& invocation, const config::RunConfig& config,
                      const arch::Architecture& architecture, const plan::Plan& plan, Json memory);
 
 }  // namespace fathom::app

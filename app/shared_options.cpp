@@ -106,6 +106,10 @@ void choose_device(Invocation& invocation) {
   if (there) invocation.device = config::Device::kCuda;
 }
 
+void take_ddp_alone(config::RunConfig& config) {
+  if (config.num_processes == 1 && config.strategy == config::Strategy::kAuto) config.strategy = config::Strategy::kDdp;
+}
+
 bool read_planned(const ConfigWords& words, bool takes_numbers, Invocation& invocation) {
   const std::optional<std::string> model = model_of(words.subject, takes_numbers);
   if (model) {

@@ -42,6 +42,9 @@ void expect_size(const std::string& option, const std::string& text, int64_t byt
 // Sets the device that the run uses on this machine, or pretends to.
 void choose_device(Invocation& invocation);
 
+// strategy: auto is ddp for one process, which has no others to share the model with.
+void take_ddp_alone(config::RunConfig& config);
+
 // Sets the config of a command that plans a run, or what a model alone would take; true for the latter.
 bool read_planned(const ConfigWords& words, bool takes_numbers, Invocation& invocation);
 

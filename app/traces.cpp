@@ -11,17 +11,16 @@
 
 namespace fathom::app {
 
-PlannedEvents::PlannedEvents(const config::RunConfig& config, const schedule::RunInputs& inputs,
+PlannedEvents::PlannedEvents(const config::RunConfig& planned, const schedule::RunInputs& inputs,
                              const schedule::Start& start, const Session& session, const Invocation& invocation)
     : session_(session), invocation_(invocation) {
   if (invocation.planned_trace.empty()) return;
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  const schedule::Schedule schedule = schedule::make_schedule(config, inputs.architecture, inputs.train,
+  const schedule::Schedule schedule = schedule::make_schedule(planned, inputs.architecture, inputs.train,
                                                               inputs.validation, start, kAll, session.placement.rank());
   are_there_ = schedule.all_events && schedule.answers.empty();
   if (are_there_) {
     const Waiting waiting("planning each event");
-    const config::RunConfig planned = schedule::without_late_evaluations(config, inputs.train);
     const play::Subject subject{planned, inputs.architecture, *inputs.folder,
                                 plan::make_workload(planned, inputs.architecture, schedule)};
     const OwnGpu own = own_gpu(session, invocation);

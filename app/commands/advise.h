@@ -41,6 +41,8 @@ class Advise final : public Invocation {
       throw UsageError("--gpus beside --vary gpus, which tries 1 to 64", "remove one of them");
     if (gpus) words.plan_processes(*gpus);
     read_planned(words, /*takes_numbers=*/false, *this);
+    if (varied != "gpus") take_ddp_alone(config);
+    refuse_auto_strategy();
     if (varied == "batch") vary = plan::Vary::kBatch;
     if (varied == "length") vary = plan::Vary::kLength;
     if (varied == "rank") vary = plan::Vary::kRank;
@@ -72,6 +74,12 @@ class Advise final : public Invocation {
       }
       keep.insert(group);
     }
+  }
+  // Beside what is searched stands the run as it is, with one strategy.
+  void refuse_auto_strategy() const {
+    if (config.strategy != config::Strategy::kAuto) return;
+    throw UsageError("strategy: auto leaves open from what `advise` is to begin",
+                     "set strategy=ddp or strategy=fsdp: where techniques vary, it looks at the other too");
   }
   void read_bound() {
     if (bound.empty()) return;

@@ -10,12 +10,14 @@
 #include "app/planning.h"
 #include "app/run_report.h"
 #include "app/session.h"
+#include "app/strategy.h"
 #include "app/waiting.h"
 #include "arch/attention_by_scores.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/output.h"
+#include "config/names.h"
 #include "plan/bound.h"
 #include "plan/communicators.h"
 #include "plan/inference.h"
@@ -118,13 +120,22 @@ int print_attention(const Estimate& invocation, const Session& session, const ar
   return 0;
 }
 
+plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInputs& inputs,
+                          const std::optional<config::GpuSpec>& gpu, const std::optional<int>& placements) {
+  constexpr int kPlacements = 4;
+  const Waiting waiting("planning");
+  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, gpu.has_value())};
+  if (!gpu) return plan_for_cpu(subject, run.num_processes);
+  return plan_for_gpu(subject, {.gpu = *gpu, .placements = placements.value_or(expands_segments() ? 1 : kPlacements)});
+}
+
 int run_estimate(const Estimate& invocation) {
   if (invocation.price_alone) {
     const plan::Budget& budget = invocation.budget;
     print(report::folded(report::describe_price(budget, *plan::cost_of(budget, std::nullopt, /*listed_price=*/0))));
     return 0;
   }
-  const config::RunConfig& config = invocation.config;
+  config::RunConfig config = invocation.config;
   const Session session = open_session(invocation);
   const int64_t program_bytes = resident_bytes();
   const schedule::RunInputs inputs = train::open_inputs(config, /*weights_required=*/false);
@@ -137,26 +148,22 @@ int run_estimate(const Estimate& invocation) {
   if (invocation.attention) return print_attention(invocation, session, inputs.architecture);
   std::optional<config::GpuSpec> gpu = invocation.gpu;
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
-  const config::RunConfig planned = planned_config(config, inputs.train);
-  const play::Subject subject{planned, inputs.architecture, *inputs.folder,
-                              workload_of(planned, inputs, gpu.has_value())};
+  config::RunConfig planned = planned_config(config, inputs.train);
   if (!gpu) warn_of_widening(config, inputs.architecture);
   warn_of_lost_updates(config, inputs.architecture);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
-  const plan::Plan plan = [&] {
-    constexpr int kPlacements = 4;
-    const Waiting waiting("planning");
-    const int placements = invocation.placements.value_or(expands_segments() ? 1 : kPlacements);
-    return gpu ? plan_for_gpu(subject, {.gpu = *gpu, .placements = placements})
-               : plan_for_cpu(subject, config.num_processes);
-  }();
+  const plan::Plan plan = plan_with_strategy(planned, /*group=*/nullptr, [&](const config::RunConfig& run) {
+    return estimated_plan(run, inputs, gpu, invocation.placements);
+  });
+  config.strategy = planned.strategy;
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
   const plan::Communicators communicators = gpu ? communicators_on(*gpu, planned) : plan::Communicators();
+  json["strategy"] = config.num_processes > 1 ? Json(config::name_of(config.strategy)) : Json(nullptr);
   json["communicators"] = to_json(communicators);
-  if (!invocation.page.empty()) write_plan_page(invocation.page, invocation, inputs.architecture, plan, json);
+  if (!invocation.page.empty()) write_plan_page(invocation.page, invocation, config, inputs.architecture, plan, json);
   if (invocation.json) {
     print(format_json(json));
   } else {

@@ -72,6 +72,7 @@ class Estimate final : public Invocation {
     const bool plans_gpus = gpus && (gpu || !budget.gpu_hours);
     if (plans_gpus) words.plan_processes(*gpus);
     const bool is_model = read_planned(words, /*takes_numbers=*/true, *this);
+    take_ddp_alone(config);
     budget.gpus = gpus.value_or(config.num_processes);
     const bool asks_of_a_plan = !words.overrides.empty() || gpu || placements || explain || json || !page.empty();
     price_alone = budget.gpu_hours && is_model && !asks_of_a_plan;

@@ -1,10 +1,8 @@
 // `fathom train`: plan, run, and set what was measured beside what was predicted.
 #include "app/commands/train.h"
 
-#include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "app/engine.h"
@@ -18,6 +16,7 @@
 #include "app/session.h"
 #include "app/step_profile.h"
 #include "app/step_times.h"
+#include "app/strategy.h"
 #include "app/together.h"
 #include "app/traces.h"
 #include "base/bytes.h"
@@ -27,7 +26,6 @@
 #include "base/numbers.h"
 #include "base/output.h"
 #include "base/system_error.h"
-#include "config/shards.h"
 #include "ledger/out_of_memory.h"
 #include "plan/remedies.h"
 #include "plan/workload.h"
@@ -39,7 +37,6 @@
 #include "report/progress.h"
 #include "report/table.h"
 #include "report/tensorboard.h"
-#include "schedule/step_order.h"
 #include "train/inputs.h"
 #include "train/loop.h"
 
@@ -244,25 +241,6 @@ void record_failure(const Invocation& invocation, const arch::Architecture& arch
   }
 }
 
-// What is about to be done, in the numbers that a user thinks in.
-std::string describe_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
-                         const std::optional<checkpoint::Checkpoint>& resume) {
-  const schedule::StepOrder order(config, inputs.train);
-  std::array<char, 32> epochs{};
-  std::snprintf(epochs.data(), epochs.size(), "%.4g",
-                static_cast<double>(order.total_steps()) / static_cast<double>(order.steps_per_epoch()));
-  std::string text = "Training on " + format_counted(inputs.train.size(), "sample") + ", " +
-                     format_counted(order.steps_per_epoch(), "step") +
-                     " an epoch: " + format_counted(order.total_steps(), "step") + ", " + epochs.data() + " epoch" +
-                     (order.total_steps() == order.steps_per_epoch() ? "" : "s");
-  if (config.num_processes > 1) text += ", in " + std::to_string(config.num_processes) + " processes";
-  if (config::replicas(config) > 1 && config.strategy == config::Strategy::kFsdp) {
-    text += " with " + std::to_string(config::replicas(config)) + " copies of the model";
-  }
-  if (resume) text += "; " + format_count(resume->step()) + " of them are done";
-  return report::folded(text + ".\n");
-}
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -283,11 +261,14 @@ int train(const Train& invocation, const Session& session) {
   const int64_t resident_before = resident_bytes();
   const schedule::Start start_of_run = train::start_of(config, inputs, resume);
   if (group != nullptr) group->now("planning");
-  const plan::Plan plan = plan_of(config, inputs, start_of_run, session, invocation);
+  config::RunConfig planned = planned_run(config, inputs, session);
+  const plan::Plan plan = plan_with_strategy(planned, group, [&](const config::RunConfig& run) {
+    return plan_of(run, inputs, start_of_run, session, invocation);
+  });
+  config.strategy = planned.strategy;
   print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.architecture, invocation.force);
-  const PlannedEvents events(config, inputs, start_of_run, session, invocation);
-
+  const PlannedEvents events(planned, inputs, start_of_run, session, invocation);
   if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);
   const EarlierReport earlier(in_place && writes ? config.output_dir : "");

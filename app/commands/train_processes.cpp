@@ -67,6 +67,7 @@ void complete_train(Train& train) {
                      "remove num_processes: the launcher says how many there are");
   }
   if (launched > 1) config.num_processes = launched;
+  take_ddp_alone(config);
   if (config.num_processes == 1 && config.strategy == config::Strategy::kFsdp) {
     throw UsageError("strategy is fsdp, and one process has no others to share the model with",
                      "set num_processes, or remove strategy");

@@ -188,7 +188,7 @@ constexpr std::string_view kPreferences =
     "remove it: examples are learned as they stand; there is no training on preferences (DPO, KTO, PPO and the like)";
 constexpr std::string_view kReading = "remove it: all threads read the data, and large files are tokenized once";
 constexpr std::string_view kOneDevice =
-    "remove it: num_processes and strategy (ddp or fsdp) say how processes share a run";
+    "remove it: num_processes and strategy (ddp, fsdp or auto) say how processes share a run";
 constexpr std::string_view kScheduleShape = "remove it: lr_scheduler_type and warmup_steps are the whole schedule";
 constexpr std::string_view kOptimizerShape = "remove it: optimizers are set up as docs/config.md says under optim";
 constexpr std::string_view kCode = "remove it: no code of a model's folder is run";

@@ -47,7 +47,8 @@ std::vector<Key> model_keys() {
       choice(
           "strategy", &RunConfig::strategy, kStrategyNames,
           "What each of several processes holds: with ddp the whole model, with fsdp its share of weights, gradients "
-          "and optimizer states; layers are put together one after the other while they compute."),
+          "and optimizer states; layers are put together one after the other while they compute. auto takes ddp where "
+          "every process is planned to fit with it, else fsdp."),
       integer("dp_replicate_size", &RunConfig::dp_replicate_size, kProcesses,
               "With strategy fsdp: so many copies of the model, each shared by num_processes / dp_replicate_size "
               "processes, "

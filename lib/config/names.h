@@ -15,7 +15,8 @@ using Names = std::array<std::pair<T, std::string_view>, N>;
 inline constexpr Names<Device, 3> kDeviceNames{
     {{Device::kAuto, "auto"}, {Device::kCpu, "cpu"}, {Device::kCuda, "cuda"}}};
 inline constexpr Names<Method, 2> kMethodNames{{{Method::kFull, "full"}, {Method::kLora, "lora"}}};
-inline constexpr Names<Strategy, 2> kStrategyNames{{{Strategy::kDdp, "ddp"}, {Strategy::kFsdp, "fsdp"}}};
+inline constexpr Names<Strategy, 3> kStrategyNames{
+    {{Strategy::kDdp, "ddp"}, {Strategy::kFsdp, "fsdp"}, {Strategy::kAuto, "auto"}}};
 inline constexpr Names<Attention, 2> kAttentionNames{{{Attention::kFlash, "flash"}, {Attention::kMath, "math"}}};
 inline constexpr Names<Schedule, 4> kScheduleNames{{{Schedule::kConstant, "constant"},
                                                     {Schedule::kConstantWithWarmup, "constant_with_warmup"},

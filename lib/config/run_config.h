@@ -14,7 +14,7 @@ namespace fathom::config {
 enum class Device { kAuto, kCpu, kCuda };
 enum class Method { kFull, kLora };
 enum class Attention { kFlash, kMath };
-enum class Strategy { kDdp, kFsdp };
+enum class Strategy { kDdp, kFsdp, kAuto };  // kAuto: as a plan says, before anything asks which
 enum class Schedule { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class Cadence { kNo, kSteps, kEpoch };
 enum class Qat { kNone, kInt8, kInt4 };

@@ -126,6 +126,10 @@ TEST(Load, CopiesAndTheirSharesAreAllProcesses) {
   EXPECT_THAT(of("dp_shard_size: 3\n"), HasSubstr("got 1 times 3"));
   // A launcher may say how many there are.
   EXPECT_EQ(problems("strategy: fsdp\ndp_replicate_size: 2\ndp_shard_size: 2\n"), "no problem");
+  for (const std::string key : {"dp_replicate_size: 2", "dp_shard_size: 2", "reshard_after_forward: false"}) {
+    EXPECT_THAT(problems("strategy: auto\nnum_processes: 4\n" + key + "\n"),
+                HasSubstr("expected this key only with strategy: fsdp, got strategy: auto"));
+  }
   EXPECT_THAT(problems("num_processes: 4\ndp_replicate_size: 2\n"),
               HasSubstr("dp_replicate_size: expected this key only with strategy: fsdp, got strategy: ddp"));
 }

@@ -56,6 +56,7 @@ RunConfig any_config() {
     run.dp_shard_size = *rc::gen::inRange<int64_t>(0, 33);
     run.num_processes = run.dp_replicate_size * (run.dp_shard_size > 0 ? run.dp_shard_size : 3);
   }
+  if (run.strategy == Strategy::kDdp && truth()) run.strategy = Strategy::kAuto;
   run.ddp_timeout = *rc::gen::inRange<int64_t>(1, 1000);
   if (truth()) run.memory_budget = integer(1) << *rc::gen::inRange(0, 32);
   run.method = *rc::gen::element(Method::kFull, Method::kLora);

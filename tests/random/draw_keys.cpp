@@ -237,7 +237,10 @@ const std::vector<KeyDraw>& key_draws() {
       // Of several processes tests/app/processes_test.cpp has runs: they take the program itself, not the tests'
       // server.
       {"num_processes", [](Draft& draft) { return maybe(draft, 0.05, {"1"}); }},
-      {"strategy", [](Draft& draft) { return maybe(draft, 0.05, {"ddp"}); }},
+      {"strategy",
+       [](Draft& draft) {
+         return maybe(draft, 0.05, {"ddp", "auto"});
+       }},
       {"dp_replicate_size", [](Draft& draft) { return maybe(draft, 0.005, {"1"}); }},
       {"dp_shard_size", [](Draft& draft) { return maybe(draft, 0.005, {"0"}); }},
       {"reshard_after_forward", [](Draft& draft) { return maybe(draft, 0.005, {"true"}); }},
