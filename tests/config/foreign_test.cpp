@@ -147,7 +147,7 @@ TEST(Foreign, ValuesAreToldTheirNameHere) {
       {"lr_scheduler_type: polynomial", "not supported; write linear"},
       {"lr_scheduler_type: cosin", "got 'cosin'; write cosine"},
       {"optim: AdamW", "got 'AdamW'; write adamw"},
-      {"strategy: tp", "one of ddp, fsdp, got 'tp'; tensor parallelism is not supported; write fsdp, or ddp"},
+      {"strategy: tp", "one of ddp, fsdp, auto, got 'tp'; tensor parallelism is not supported; write fsdp, or ddp"},
       {"strategy: PP", "pipeline parallelism is not supported"},
       {"strategy: cp", "context parallelism is not supported"},
       {"strategy: hsdp", "write fsdp, with the number of copies as dp_replicate_size"},
