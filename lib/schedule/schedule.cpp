@@ -200,9 +200,9 @@ Schedule make_schedule(const config::RunConfig& config, const arch::Architecture
   // What a step does beside its layers counts as two of them.
   Scheduler scheduler(architecture.sliding_window(), played / (architecture.num_hidden_layers() + 2),
                       config.num_processes);
-  scheduler.set_evaluation(
-      evaluation_shapes(config, validation, rank),
-      others_have_one_more(std::ssize(evaluation_rows(config, validation)), rank, config.num_processes));
+  std::vector<std::vector<int64_t>> evaluated = evaluation_rows(config, validation);
+  const bool others_evaluate_one_more = others_have_one_more(std::ssize(evaluated), rank, config.num_processes);
+  scheduler.set_evaluation(shapes_of(config, validation, std::move(evaluated), rank), others_evaluate_one_more);
   scheduler.set_answers(answer_shapes(config, validation));
   if (start.evaluation_due) scheduler.evaluate();
   for (int64_t step = start.step + 1; step <= order.total_steps(); ++step) {

@@ -105,11 +105,8 @@ std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::
   return shapes;
 }
 
-std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset, int64_t rank) {
-  std::vector<BatchShape> shapes;
-  for (const auto& rows : share_of(config, rank, evaluation_rows(config, dataset)))
-    shapes.push_back(shape_of(config, dataset, rows));
-  return shapes;
+std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset) {
+  return shapes_of(config, dataset, evaluation_rows(config, dataset));
 }
 
 std::vector<StepShape> maximal_shapes(const std::vector<StepShape>& steps, int64_t window) {

@@ -34,14 +34,14 @@ BatchShape batch_of_longest(int64_t rows, const std::vector<StepShape>& steps, b
 // Tokens of the longest sequence in which tokens see each other: a row, its source, or a document of a packed one.
 int64_t longest_sequence(const BatchShape& batch);
 
-// The shapes of these batches of a step, of which the process of this rank has its share, and maybe none.
+// The shapes of these batches of a step or an evaluation, of which the process of this rank has its share, and maybe
+// none.
 StepShape shapes_of(const config::RunConfig& config, const data::Dataset& dataset,
                     std::vector<std::vector<int64_t>> batches, int64_t rank = 0);
 // The shapes of every step of the run, in order, from the lengths of the examples alone.
 std::vector<StepShape> step_shapes(const config::RunConfig& config, const data::Dataset& dataset);
-// The shapes of an evaluation pass over the dataset, in order: the share of the process of this rank.
-std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset,
-                                          int64_t rank = 0);
+// The shapes of an evaluation pass over the dataset, in order: the share of the first process.
+std::vector<BatchShape> evaluation_shapes(const config::RunConfig& config, const data::Dataset& dataset);
 
 // Of all that are given, the steps that make a run's maxima of live bytes, made up of shapes that no other exceeds
 // (schedule/frontier.h): one micro-batch each, or a first and a later one. window: of the model's attention, 0 for

@@ -64,6 +64,10 @@ class Loop {
   int signal() const;
   std::function<bool()> stops_within() const;
   dist::Group* group() const { return trainer_.placement().group; }
+  // What this process does from now on, where there are others.
+  void tell_others(const std::string& activity) const {
+    if (group() != nullptr) group()->now(activity);
+  }
   void restore_random(const RunState& state);
   bool best_is_elsewhere() const;
   double epoch() const;
@@ -92,7 +96,7 @@ double Loop::epoch() const {
 }
 
 void Loop::load(const std::optional<checkpoint::Checkpoint>& resume) {
-  if (group() != nullptr) group()->now("loading");
+  tell_others("loading");
   const auto seed = static_cast<uint64_t>(config_.seed);
   if (config_.random_init) {
     trainer_.model().initialise(seed);
@@ -128,7 +132,7 @@ double Loop::window_mean(double sum) const {
 
 void Loop::take_step() {
   const Clock::time_point start = Clock::now();
-  if (group() != nullptr) group()->now("step " + std::to_string(counters_.step + 1));
+  tell_others("step " + std::to_string(counters_.step + 1));
   std::vector<data::Batch> batches;
   const int64_t rank = trainer_.placement().rank();
   for (const std::vector<int64_t>& rows : schedule::share_of(config_, rank, order_.next())) {
@@ -174,7 +178,7 @@ void Loop::evaluate() {
     return schedule::batch_of(config_, inputs_.validation, rows[static_cast<size_t>(index)],
                               schedule::padding_id(inputs_));
   };
-  if (group() != nullptr) group()->now("the evaluation after step " + std::to_string(counters_.step));
+  tell_others("the evaluation after step " + std::to_string(counters_.step));
   const std::function<bool()> stop = stops_within();
   const Evaluation evaluation = trainer_.evaluate(std::ssize(rows), batch_at, stop);
   result_.memory.merge(evaluation.memory);
@@ -256,7 +260,7 @@ RunState Loop::state() const {
 }
 
 void Loop::save() {
-  if (group() != nullptr) group()->now("saving after step " + std::to_string(counters_.step));
+  tell_others("saving after step " + std::to_string(counters_.step));
   result_.memory.merge(checkpoints_.save(counters_.step, [this] { return to_json(state()); }));
 }
 
