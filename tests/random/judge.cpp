@@ -123,9 +123,11 @@ class Figures {
   // Measured less planned; negative: nothing was above its plan. A smaller peak comes at another instant, at which one
   // component may have more than at the planned one.
   int64_t largest() const {
+    const bool elsewhere = std::any_of(found_.begin(), found_.end(),
+                                       [](const auto& found) { return found.second == "peak" && found.first < 0; });
     int64_t largest = std::numeric_limits<int64_t>::min();
     for (const auto& [bytes, name] : found_) {
-      if (name.find(" at the peak") == std::string::npos) largest = std::max(largest, bytes);
+      if (!elsewhere || !name.ends_with(" at the peak")) largest = std::max(largest, bytes);
     }
     return largest;
   }

@@ -51,6 +51,14 @@ TEST(Judge, NamesWhatDiffers) {
 TEST(Judge, KnowsRunsThatEndedBelowTheirPlan) {
   EXPECT_EQ(judge_memory(memory(999), true).verdict, Verdict::kEndedEarly);
   EXPECT_EQ(judge_memory(memory(1001), true).verdict, Verdict::kWrong);
+  // At a smaller peak, at another instant, there may be more of one component; at the planned one there may not.
+  const auto with_more_at_the_peak = [](int64_t peak) {
+    Json more = memory(peak);
+    more["components"]["weights"] = figure(700, 710);
+    return judge_memory(more, true).verdict;
+  };
+  EXPECT_EQ(with_more_at_the_peak(999), Verdict::kEndedEarly);
+  EXPECT_EQ(with_more_at_the_peak(1000), Verdict::kWrong);
 }
 
 TEST(Judge, ScratchAndResidentMemoryStayBelowTheirBounds) {
