@@ -32,7 +32,12 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 constexpr Milliseconds kForFiles = std::chrono::minutes(30);
 constexpr Milliseconds kForReasons{2000};  // that a rank may take to tell why it ends, and to hear why others do
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+// Without the line of the library's source where it was thrown.
+std::string reason_of(const std::string& text) {
+  const std::string line = text.substr(0, text.find('\n'));
+  const size_t place = line.starts_with('[') ? line.find("] ") : std::string::npos;
+  return place == std::string::npos ? line : line.substr(place + 2);
+}
 
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
@@ -286,8 +291,9 @@ class GlooGroup final : public Group {
   std::vector<std::string> exchange(const std::string& text, bool comes_here) {
     const std::string key = "text/" + std::to_string(next_text_++) + "/";
     std::vector<std::string> texts;
+    run([&] { store_->set(key + std::to_string(rank()), std::vector<uint8_t>(text.begin(), text.end())); });
+    meet();  // the store would wait for the text of one that has failed
     run([&] {
-      store_->set(key + std::to_string(rank()), std::vector<uint8_t>(text.begin(), text.end()));
       for (int64_t each = 0; comes_here && each < size(); ++each) {
         texts.push_back(text_of(store_->get(key + std::to_string(each))));
       }
@@ -325,7 +331,8 @@ class GlooGroup final : public Group {
     GlooTransfer& operator=(const GlooTransfer&) = delete;
     void wait() override {
       group_.run([&] {
-        for (const Work& work : works_) work->wait();
+        // Messages keep the timeout with which their group was made, unless they are given one.
+        for (const Work& work : works_) work->wait(group_.options_->timeout);
       });
       works_.clear();
       kept_.reset();
@@ -351,7 +358,7 @@ class GlooGroup final : public Group {
     try {
       call();
     } catch (const std::exception& error) {
-      throw notices_->explained(first_line(error.what()));
+      throw notices_->explained(reason_of(error.what()));
     }
   }
 
@@ -377,7 +384,7 @@ std::unique_ptr<Group> join(const launch::Processes& processes, Milliseconds tim
   } catch (const std::exception& error) {
     throw Error("rank " + std::to_string(processes.rank) + " of " + std::to_string(processes.size) +
                     " cannot join the others at " + processes.address + ":" + std::to_string(processes.port) + ": " +
-                    first_line(error.what()),
+                    reason_of(error.what()),
                 "check that rank 0 runs there and that the port is free and not blocked");
   }
 }

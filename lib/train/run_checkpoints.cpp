@@ -117,10 +117,10 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
     start(step, std::move(now));
     if (!in_background()) writing_.wait_until_written();
   });
-  meet();
   step_ = step;
   waited_seconds_ = seconds_since(begin);
-  report_finished();
+  report_finished();  // a failure is told before the others are met, who wait elsewhere then
+  meet();
   return memory;
 }
 

@@ -74,6 +74,7 @@ class SeveralCopies : public SeveralProcesses {
     for (const int batch : order) {
       for (const int length : {24 + batch, 24 - batch}) {
         std::vector<int> ids;
+        ids.reserve(static_cast<size_t>(length));
         for (int i = 0; i < length; ++i) ids.push_back(300 + (batch * 31 + i * i * 7) % 400);
         lines += Json{{"input_ids", ids}}.dump() + "\n";
       }
@@ -351,6 +352,30 @@ wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
   const Outcome contradicted = run("train run.yaml output_dir=out num_processes=3", "WORLD_SIZE=2 RANK=0 ");
   EXPECT_EQ(contradicted.status, 2);
   EXPECT_THAT(contradicted.errors, HasSubstr("num_processes is 3, and torchrun has started 2"));
+}
+
+// The disk of one is full while each writes its share.
+TEST_F(SeveralProcesses, AreToldOfTheOneThatFailed) {
+  write("launch.sh", R"(for r in 0 1 2; do
+  [ $r != 1 ] || export FATHOM_KILL_AT=full:50000:$PWD/out LD_PRELOAD=$KILL_AT
+  WORLD_SIZE=3 RANK=$r LOCAL_RANK=$r LOCAL_WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT "$@" \
+    >stdout$r.txt 2>stderr$r.txt & pids[$r]=$!
+  unset FATHOM_KILL_AT LD_PRELOAD
+done
+for r in 0 1 2; do wait ${pids[$r]}; echo $?; done >status.txt
+)");
+  const std::string command = "cd '" + folder_.string() + "' && PORT=" + std::to_string(20000 + getpid() % 20000) +
+                              " KILL_AT='" FATHOM_KILL_AT_LIBRARY "' timeout 60 bash launch.sh '" FATHOM_PROGRAM
+                              "' train run.yaml strategy=fsdp method=full eval_strategy=no save_steps=2 output_dir=out";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(read_file(folder_ / "status.txt"), "1\n1\n1\n");
+  EXPECT_THAT(read_file(folder_ / "stderr1.txt"),
+              AllOf(HasSubstr("error: rank 1: "), HasSubstr("No space left on device")));
+  for (const char* file : {"stderr0.txt", "stderr2.txt"}) {
+    EXPECT_THAT(read_file(folder_ / file), AllOf(HasSubstr("rank 1 failed: "), HasSubstr("No space left on device"),
+                                                 Not(HasSubstr("not answer"))));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out" / "checkpoint-2"));
 }
 
 // Of two machines: fathom starts once on each.

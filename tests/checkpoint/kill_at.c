@@ -116,18 +116,35 @@ static void die(void) {
   for (;;) pause();
 }
 
-ssize_t write(int descriptor, const void* data, size_t size) {
+// offset: -1 for write.
+static ssize_t real_write(int descriptor, const void* data, size_t size, off_t offset) {
   static ssize_t (*real)(int, const void*, size_t);
+  static ssize_t (*real_at)(int, const void*, size_t, off_t);
   if (real == NULL) real = (ssize_t(*)(int, const void*, size_t))next("write");
+  if (real_at == NULL) real_at = (ssize_t(*)(int, const void*, size_t, off_t))next("pwrite");
+  return offset < 0 ? real(descriptor, data, size) : real_at(descriptor, data, size, offset);
+}
+
+static ssize_t watched_write(int descriptor, const void* data, size_t size, off_t offset) {
   if (descriptor_inside(descriptor) && is_last(kWrite)) {
-    if (size > 1) real(descriptor, data, size / 2);  // a torn write
+    if (size > 1) real_write(descriptor, data, size / 2, offset);  // a torn write
     die();
   }
-  if (atomic_load(&room) == LONG_MAX || !descriptor_inside(descriptor)) return real(descriptor, data, size);
+  if (atomic_load(&room) == LONG_MAX || !descriptor_inside(descriptor)) {
+    return real_write(descriptor, data, size, offset);
+  }
   const long left = atomic_fetch_sub(&room, (long)size);
-  if (left > 0) return real(descriptor, data, left < (long)size ? (size_t)left : size);  // what still fits
+  if (left > 0) {  // what still fits
+    return real_write(descriptor, data, left < (long)size ? (size_t)left : size, offset);
+  }
   errno = ENOSPC;
   return -1;
+}
+
+ssize_t write(int descriptor, const void* data, size_t size) { return watched_write(descriptor, data, size, -1); }
+
+ssize_t pwrite(int descriptor, const void* data, size_t size, off_t offset) {
+  return watched_write(descriptor, data, size, offset);
 }
 
 ssize_t writev(int descriptor, const struct iovec* parts, int count) {

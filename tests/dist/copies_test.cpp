@@ -114,8 +114,28 @@ TEST(Group, WaitsAsLongAsItIsTold) {
       std::this_thread::sleep_for(std::chrono::seconds(5));
       return;
     }
-    EXPECT_THROW(part->meet(), LostOthers);
+    if (group.rank() == 0) {
+      const at::Tensor numbers = at::zeros({3});
+      const auto message = part->begin_exchange({{}, {}, {}}, {{}, {}, {{numbers, 0, 3}}});
+      EXPECT_THROW(message->wait(), LostOthers);
+    } else {
+      EXPECT_THROW(part->meet(), LostOthers);
+    }
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  });
+}
+
+TEST(Group, HearsOfOneThatFailsInPlaceOfItsText) {
+  together(3, [](Group& group) {
+    const auto start = std::chrono::steady_clock::now();
+    if (group.rank() == 1) return group.tell_failure("no space left");
+    try {
+      group.gather_to_first("text");
+      ADD_FAILURE() << group.rank() << " has not noticed";
+    } catch (const LostOthers& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 failed: no space left"));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   });
 }
 
