@@ -13,7 +13,7 @@ import sys
 import time
 
 EVERY = 0.005
-COLUMNS = 100
+COLUMNS = 100  # so that so many of them are so many percent
 STEPS = 2
 
 
@@ -31,18 +31,13 @@ def find_process(program):
 
 
 def watch(program, interface, metrics):
-    """(seconds, seconds on a core, bytes sent, bytes of metrics) at each look."""
-    sent = pathlib.Path("/sys/class/net") / interface / "statistics" / "tx_bytes"
-    looks, process = [], None
-    while process is None or not looks or looks[-1][3] == 0:  # until its first step has ended: it may yet start others
-        process = find_process(program)
-        if process is None:
-            time.sleep(EVERY)
-            continue
-        looks.append((time.monotonic(), 0.0, 0, metrics.stat().st_size if metrics.exists() else 0))
+    """(seconds, seconds on a core, bytes sent, bytes of metrics) at each look, from the end of the first step on."""
+    while not metrics.exists() or metrics.stat().st_size == 0:
         time.sleep(EVERY)
-    looks.clear()
+    process = find_process(program)
     schedstat = pathlib.Path(f"/proc/{process}/task/{process}/schedstat")
+    sent = pathlib.Path("/sys/class/net") / interface / "statistics" / "tx_bytes"
+    looks = []
     try:
         while True:
             on_core = int(schedstat.read_text(encoding="ascii").split()[0]) / 1e9
@@ -76,8 +71,8 @@ def draw(looks):
         print(f"  {name:9}" + "".join("#" if busy else "." for busy in line))
     print("  a step   " + "".join(marks))
     both = sum(c and s for c, s in zip(computes, sends))
-    print(f"  both {both} %, computes alone {sum(computes) - both} %, sends alone {sum(sends) - both} %, "
-          f"neither {COLUMNS - sum(c or s for c, s in zip(computes, sends))} %")
+    alone = sum(computes) - both, sum(sends) - both
+    print(f"  both {both} %, computes alone {alone[0]} %, sends alone {alone[1]} %, neither {COLUMNS - both - sum(alone)} %")
 
 
 if __name__ == "__main__":
