@@ -70,7 +70,7 @@ int report_failure(const std::exception& error) {
   const std::string refused = describe_system_failure(error);
   if (!refused.empty()) {
     log_error(refused);
-    return kFailure;
+    return status_of(error);
   }
   // Tables follow an empty line, and stay as they are.
   const std::string message = message_of(error);
@@ -78,6 +78,10 @@ int report_failure(const std::exception& error) {
   std::istringstream lines(message.substr(0, tables));
   for (std::string line; std::getline(lines, line);) log_error(line);
   if (tables != std::string::npos) log_info(message.substr(tables + 1));
+  return status_of(error);
+}
+
+int status_of(const std::exception& error) {
   return dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kFailure;
 }
 

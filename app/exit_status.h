@@ -15,5 +15,6 @@ void prepare_process();
 
 // Logs what the exception says, line by line, and returns the exit status for it.
 int report_failure(const std::exception& error);
+int status_of(const std::exception& error);
 
 }  // namespace fathom::app

@@ -75,6 +75,7 @@ void print_processes(const plan::Comparison& comparison, const std::optional<led
                      dist::Group& group, bool stopped_early) {
   const memory::Memory &dry_run = comparison.plan.dry_run, &measured = comparison.measured->memory;
   const auto bytes = [](double number) { return static_cast<int64_t>(number); };
+  group.meet_after_files();  // the first has written the report
   const std::vector<double> planned_peaks = group.gather(static_cast<double>(dry_run.peak));
   const std::vector<double> peaks = group.gather(static_cast<double>(measured.peak));
   const std::vector<std::string> agreements =

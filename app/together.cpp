@@ -19,6 +19,13 @@ std::optional<size_t> odd_one(const std::vector<std::string>& texts) {
   return std::nullopt;
 }
 
+void require_same(dist::Group& group, const std::string& mine, const std::string& what) {
+  const auto rank = odd_one(group.gather(mine));
+  if (!rank) return;
+  throw Error("rank " + std::to_string(*rank) + " has " + what + " than rank 0",
+              "all processes must read the same files under the same paths");
+}
+
 }  // namespace
 
 void require_same_devices(const Session& session) {
@@ -29,18 +36,14 @@ void require_same_devices(const Session& session) {
   }
 }
 
-void require_same_run(dist::Group& group, const config::RunConfig& config, const schedule::RunInputs& inputs,
+void require_same_config(dist::Group& group, const config::RunConfig& config) {
+  require_same(group, config::to_yaml(config), "another config");
+}
+
+void require_same_run(dist::Group& group, const schedule::RunInputs& inputs,
                       const std::optional<checkpoint::Checkpoint>& resume) {
-  const auto require = [&](const std::string& mine, const std::string& what) {
-    const auto rank = odd_one(group.gather(mine));
-    if (rank) {
-      throw Error("rank " + std::to_string(*rank) + " has " + what + " than rank 0",
-                  "all processes must read the same files under the same paths");
-    }
-  };
-  require(config::to_yaml(config), "another config");
-  require(inputs.train.fingerprint(), "other training data");
-  require(resume ? resume->folder().filename().string() : "", "another checkpoint to go on from");
+  require_same(group, inputs.train.fingerprint(), "other training data");
+  require_same(group, resume ? resume->folder().filename().string() : "", "another checkpoint to go on from");
 }
 
 }  // namespace fathom::app

@@ -37,6 +37,7 @@
 #include "report/progress.h"
 #include "report/table.h"
 #include "report/tensorboard.h"
+#include "train/agreement.h"
 #include "train/inputs.h"
 #include "train/loop.h"
 
@@ -192,13 +193,13 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
   return measured;
 }
 
-// After running out of memory.
+// After running out of memory. Others may wait to hear of it: no file is verified.
 std::string what_to_do_now(const config::RunConfig& config, const arch::Architecture& architecture,
                            const plan::Plan& plan) {
   std::string text = plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload));
   if (!text.empty()) text = "What helps most:\n" + text;
-  if (const auto checkpoint = checkpoint::find_newest(config.output_dir)) {
-    text += checkpoint->folder().string() + " is whole; resume_from_checkpoint: auto continues from it.";
+  if (const auto checkpoint = checkpoint::newest_folder(config.output_dir)) {
+    text += checkpoint->string() + " was saved; resume_from_checkpoint: auto continues from it.";
   }
   return text;
 }
@@ -254,9 +255,16 @@ int train(const Train& invocation, const Session& session) {
   if (writes) refuse_taken_folder(config, invocation.phantom_gpu.has_value());
   StepProfile profile(invocation.profile, session.placement.cuda != nullptr && !session.phantom);
   const schedule::RunInputs inputs = train::open_inputs(config);
-  const auto resume = invocation.own_accumulation ? train::find_resume(config, inputs, session.phantom)
-                                                  : train::find_resume_of_any_number(config, inputs, session.phantom);
-  if (group != nullptr) require_same_run(*group, config, inputs, resume);
+  std::optional<train::RanksThatRead> ranks;
+  if (group != nullptr) {
+    require_same_config(*group, config);
+    ranks.emplace(*group);
+  }
+  weights::Readers* const readers = ranks ? &*ranks : nullptr;
+  const auto resume = invocation.own_accumulation
+                          ? train::find_resume(config, inputs, session.phantom, readers)
+                          : train::find_resume_of_any_number(config, inputs, session.phantom, readers);
+  if (group != nullptr) require_same_run(*group, inputs, resume);
   if (resume) log_info("resuming from " + resume->folder().string());
   const int64_t resident_before = resident_bytes();
   const schedule::Start start_of_run = train::start_of(config, inputs, resume);
@@ -354,13 +362,13 @@ int train_together(const Train& invocation, Session session) {
     const int status = train(invocation, session);
     session.group->meet();
     return status;
-  } catch (const dist::LostOthers& error) {
+  } catch (const LostOthers& error) {
     std::_Exit(report_failure(error));
   } catch (const std::exception& error) {
-    // What is wrong with a config is wrong on every rank, and the first tells it.
-    const bool tells = session.group->is_first() || dynamic_cast<const UsageError*>(&error) == nullptr;
-    const int status = tells ? report_failure(error) : kUsage;  // before those that hear of it
-    session.group->tell_failure(message_of(error));
+    // What all have found the first tells, a config's fault among it; what one has found it tells before others hear.
+    const std::string message = message_of(error);
+    const int status = session.group->first_tells(message) ? status_of(error) : report_failure(error);
+    session.group->tell_failure(message);
     std::_Exit(status);
   }
 }

@@ -50,6 +50,10 @@ void BackgroundSave::start(Write write) {
   });
 }
 
+bool BackgroundSave::is_writing() const {
+  return written_.valid() && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
 void BackgroundSave::wait_until_read() const {
   if (state_was_read_.valid()) state_was_read_.wait();
 }
@@ -59,8 +63,7 @@ void BackgroundSave::wait_until_written() const {
 }
 
 std::optional<BackgroundSave::Finished> BackgroundSave::take_finished() {
-  const bool ended = written_.valid() && written_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  if (!ended) return std::nullopt;
+  if (!written_.valid() || is_writing()) return std::nullopt;
   return written_.get();
 }
 

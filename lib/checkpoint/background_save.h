@@ -28,6 +28,7 @@ class BackgroundSave {
 
   // Starts a write; the one before must have been taken.
   void start(Write write);
+  bool is_writing() const;
   // Return once the state may change, and once the write has ended.
   void wait_until_read() const;
   void wait_until_written() const;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -19,6 +20,7 @@
 #include "base/file.h"
 #include "base/finite.h"
 #include "base/log.h"
+#include "base/lost_others.h"
 #include "base/path.h"
 #include "base/system_error.h"
 #include "checkpoint/disk_room.h"
@@ -104,16 +106,23 @@ void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, 
   sync_path(output_dir);
 }
 
-// A run of an earlier version may have saved what its last update broke.
-void refuse_not_finite(const fs::path& weights) {
-  const weights::SafetensorsFile file(weights);
-  for (const weights::TensorInfo& tensor : file.tensors()) {
-    if (!all_finite(file.data(tensor), tensor.dtype, tensor.bytes)) {
-      throw Error(weights.string() + ": the weights of " + tensor.name + " are not finite: nothing can go on from them",
-                  "take an earlier checkpoint, or start anew with a lower learning_rate");
+// A run of an earlier version may have saved what its last update broke. Tensors are dealt to readers in turn.
+void refuse_not_finite(const fs::path& weights, weights::Readers* readers) {
+  weights::read_together(readers, [&] {
+    const weights::SafetensorsFile file(weights);
+    const auto first = static_cast<size_t>(readers != nullptr ? readers->rank() : 0);
+    const auto step = static_cast<size_t>(readers != nullptr ? readers->size() : 1);
+    for (size_t place = first; place < file.tensors().size(); place += step) {
+      const weights::TensorInfo& tensor = file.tensors()[place];
+      if (!all_finite(file.data(tensor), tensor.dtype, tensor.bytes)) {
+        throw Error(
+            weights.string() + ": the weights of " + tensor.name + " are not finite: nothing can go on from them",
+            "take an earlier checkpoint, or start anew with a lower learning_rate");
+      }
+      file.release(tensor);
     }
-    file.release(tensor);
-  }
+    return std::string();
+  });
 }
 
 // A network file system may believe for half a minute that a name is not there which it was asked for before.
@@ -222,9 +231,12 @@ fs::path save(const fs::path& output_dir, int64_t step, const Snapshot& snapshot
   return target;
 }
 
-Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
-  if (!fs::is_directory(folder_)) throw Error(folder_.string() + ": not a folder");
-  const weights::Manifest manifest = weights::read_and_verify_manifest(folder_);
+Checkpoint::Checkpoint(const fs::path& folder, weights::Readers* readers) : folder_(tidy_path(folder)) {
+  weights::read_together(readers, [&] {
+    if (!fs::is_directory(folder_)) throw Error(folder_.string() + ": not a folder");
+    return std::string();
+  });
+  const weights::Manifest manifest = weights::read_and_verify_manifest(folder_, readers);
   step_ = manifest.step;
   if (const auto named = step_of(fs::weakly_canonical(folder_)); named && *named != step_) {
     throw Error(folder_.string() + ": the manifest is of step " + std::to_string(step_));
@@ -234,7 +246,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(tidy_path(folder)) {
        {weights_file_name(is_adapter_ ? kAdapter : kWhole), std::string(kOptimizerName), std::string(kStateName)}) {
     if (!manifest.lists(name)) throw Error(folder_.string() + ": the manifest does not list " + name);
   }
-  refuse_not_finite(folder_ / weights_file_name(is_adapter_ ? kAdapter : kWhole));
+  refuse_not_finite(folder_ / weights_file_name(is_adapter_ ? kAdapter : kWhole), readers);
   state_ = read_json(folder_ / kStateName);
   if (!state_.is_object()) throw Error((folder_ / kStateName).string() + ": expected an object");
 }
@@ -254,15 +266,29 @@ void Checkpoint::copy_into(const NamedTensors& parameters, const NamedTensors& o
 
 fs::path folder_of(const fs::path& output_dir, int64_t step) { return output_dir / (kPrefix + std::to_string(step)); }
 
-std::optional<Checkpoint> find_newest(const fs::path& output_dir) {
-  std::vector<Found> found = list_checkpoints(output_dir);
-  for (auto candidate = found.rbegin(); candidate != found.rend(); ++candidate) {
+std::optional<fs::path> newest_folder(const fs::path& output_dir) {
+  const std::vector<Found> found = list_checkpoints(output_dir);
+  return found.empty() ? std::nullopt : std::optional(found.back().folder);
+}
+
+std::optional<Checkpoint> find_newest(const fs::path& output_dir, weights::Readers* readers) {
+  // As the first sees the folder.
+  const std::string names = weights::read_together(readers, [&] {
+                              std::string text;
+                              for (const Found& found : list_checkpoints(output_dir))
+                                text = found.folder.filename().string() + "\n" + text;
+                              return text;
+                            }).front();
+  std::istringstream newest_first(names);
+  for (std::string name; std::getline(newest_first, name);) {
     try {
-      return Checkpoint(candidate->folder);
+      return Checkpoint(output_dir / name, readers);
+    } catch (const LostOthers&) {
+      throw;
     } catch (const Error& error) {
-      log_warning("skipping " + candidate->folder.filename().string() + ": " + error.what());
+      log_warning("skipping " + name + ": " + error.what());
     } catch (const fs::filesystem_error& error) {
-      log_warning("skipping " + candidate->folder.filename().string() + ": " + message_of(error));
+      log_warning("skipping " + name + ": " + message_of(error));
     }
   }
   return std::nullopt;

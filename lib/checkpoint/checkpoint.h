@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "checkpoint/model_files.h"
 #include "checkpoint/named_tensors.h"
+#include "weights/manifest.h"
 
 namespace fathom::checkpoint {
 
@@ -59,8 +60,9 @@ bool is_set_aside(const std::filesystem::path& folder);
 class Checkpoint {
  public:
   // Reads the manifest and verifies size and hash of every file, and that all weights are finite; throws Error that
-  // says what is damaged, missing or not.
-  explicit Checkpoint(const std::filesystem::path& folder);
+  // says what is damaged, missing or not. readers: all of them call it with the same folder, each reads its part, and
+  // all find the same.
+  explicit Checkpoint(const std::filesystem::path& folder, weights::Readers* readers = nullptr);
 
   const std::filesystem::path& folder() const { return folder_; }
   int64_t step() const { return step_; }
@@ -81,7 +83,9 @@ class Checkpoint {
 std::filesystem::path folder_of(const std::filesystem::path& output_dir, int64_t step);
 
 // The sound checkpoint of the highest step; those that are not sound are skipped with a warning that says why. Unset if
-// there is none.
-std::optional<Checkpoint> find_newest(const std::filesystem::path& output_dir);
+// there is none. readers as above.
+std::optional<Checkpoint> find_newest(const std::filesystem::path& output_dir, weights::Readers* readers = nullptr);
+// The folder of that of the highest step, sound or not.
+std::optional<std::filesystem::path> newest_folder(const std::filesystem::path& output_dir);
 
 }  // namespace fathom::checkpoint

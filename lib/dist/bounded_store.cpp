@@ -1,7 +1,9 @@
 // A thread asks, and is left to itself where it hears nothing; it keeps the store.
 #include "dist/bounded_store.h"
 
+#include <atomic>
 #include <future>
+#include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
@@ -12,24 +14,61 @@
 namespace fathom::dist {
 namespace {
 
+using Milliseconds = std::chrono::milliseconds;
+using Keys = std::vector<std::string>;
+using Bytes = std::vector<uint8_t>;
+
+constexpr char kSilent[] = "the store of addresses does not answer";
+
 class BoundedStore final : public c10d::PrefixStore {
+  template <typename Question>
+  auto ask(Milliseconds patience, Question question) {
+    if (silent_) throw Error(kSilent);
+    std::packaged_task<decltype(question(*asked_))()> asking(
+        [asked = asked_, question = std::move(question)] { return question(*asked); });
+    auto answer = asking.get_future();
+    std::thread(std::move(asking)).detach();
+    if (answer.wait_for(patience) != std::future_status::ready) {
+      silent_ = true;
+      throw Error(kSilent);
+    }
+    return answer.get();
+  }
+
  public:
-  BoundedStore(const std::string& prefix, c10::intrusive_ptr<c10d::Store> store, std::chrono::milliseconds patience)
+  BoundedStore(const std::string& prefix, c10::intrusive_ptr<c10d::Store> store, Milliseconds patience)
       : PrefixStore(prefix, std::move(store)),
         asked_(c10::make_intrusive<c10d::PrefixStore>(prefix, getUnderlyingStore())),
         patience_(patience) {}
 
-  bool check(const std::vector<std::string>& keys) override {
-    std::packaged_task<bool()> ask([asked = asked_, keys] { return asked->check(keys); });
-    std::future<bool> answer = ask.get_future();
-    std::thread(std::move(ask)).detach();
-    if (answer.wait_for(patience_) != std::future_status::ready) throw Error("the store of addresses does not answer");
-    return answer.get();
+  bool check(const Keys& keys) override {
+    return ask(patience_, [keys](c10d::Store& store) { return store.check(keys); });
+  }
+  void set(const std::string& key, const Bytes& value) override {
+    ask(longest(), [key, value](c10d::Store& store) { store.set(key, value); });
+  }
+  Bytes get(const std::string& key) override {
+    return ask(longest(), [key](c10d::Store& store) { return store.get(key); });
+  }
+  std::vector<Bytes> multiGet(const Keys& keys) override {
+    return ask(longest(), [keys](c10d::Store& store) { return store.multiGet(keys); });
+  }
+  void wait(const Keys& keys) override {
+    ask(longest(), [keys](c10d::Store& store) { store.wait(keys); });
+  }
+  void wait(const Keys& keys, const Milliseconds& timeout) override {
+    ask(timeout + patience_, [keys, timeout](c10d::Store& store) { store.wait(keys, timeout); });
+  }
+  bool deleteKey(const std::string& key) override {
+    return ask(longest(), [key](c10d::Store& store) { return store.deleteKey(key); });
   }
 
  private:
+  Milliseconds longest() { return getUnderlyingStore()->getTimeout() + patience_; }
+
   c10::intrusive_ptr<c10d::Store> asked_;
-  std::chrono::milliseconds patience_;
+  Milliseconds patience_;
+  std::atomic<bool> silent_ = false;
 };
 
 }  // namespace

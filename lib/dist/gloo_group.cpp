@@ -4,14 +4,12 @@
 // Pieces sent to the rank that adds them up, and each sum sent on to all, take what the caller gives, and the order of
 // ranks makes N processes give the bits of one with N micro-batches.
 #include <ATen/ATen.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
-#include <numeric>
-#include <optional>
-#include <set>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -21,6 +19,7 @@
 #include "base/error.h"
 #include "dist/bounded_store.h"
 #include "dist/group.h"
+#include "dist/notices.h"
 #include "dist/start_name.h"
 
 namespace fathom::dist {
@@ -39,7 +38,18 @@ std::string reason_of(const std::string& text) {
   return place == std::string::npos ? line : line.substr(place + 2);
 }
 
-std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+std::string owner_of_store(const launch::Processes& processes) {
+  return processes.agent_has_store ? "torchrun's agent on the first machine"
+                                   : "rank 0 of " + std::to_string(processes.size);
+}
+
+// A rank has a connection to each other one in every group, and the first two more to each for the store.
+void allow_many_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 c10::intrusive_ptr<c10d::Store> open_store(const launch::Processes& processes, Milliseconds timeout) {
   c10d::TCPStoreOptions options;
@@ -71,114 +81,13 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const launch::P
   return options;
 }
 
-class Gloo final : public c10d::ProcessGroupGloo {
+class Gloo final : public c10d::ProcessGroupGloo, public Notices::Waiting {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
-  // Those that wait for this rank hear it at once.
-  void close() {
+  void wait_at_most(Milliseconds timeout) override { setTimeout(timeout); }
+  void close() override {
     for (const auto& context : contexts_) context->closeConnections();
   }
-};
-
-// What the ranks of a run tell each other of themselves, and with it who of them is lost.
-class Notices {
- public:
-  Notices(c10::intrusive_ptr<c10d::Store> store, int64_t rank, int64_t size)
-      : store_(std::move(store)), rank_(rank), size_(size) {}
-
-  // Of a failure all groups of this process hear: others may wait for it in any of them.
-  void add(Gloo& gloo) { gloos_.insert(&gloo); }
-  void remove(Gloo& gloo) { gloos_.erase(&gloo); }
-
-  void now(const std::string& activity) { set("now/", activity); }
-  void wait_at_most(Milliseconds timeout) {
-    for (Gloo* gloo : gloos_) gloo->setTimeout(timeout);
-  }
-
-  // Throws Error where one has failed.
-  void listen() {
-    for (const int64_t each : ranks()) {
-      if (find("failed/", each)) throw Error("it has told so");
-    }
-  }
-
-  void tell_failure(const std::string& message) noexcept {
-    try {
-      set("failed/", message);
-      close();
-      let_hear(ranks());
-    } catch (const std::exception&) {  // the store is gone with the rank that had it
-    }
-  }
-
-  // Each rank that notices tells so: one that neither does nor fails by itself is what the others wait for.
-  LostOthers explained(const std::string& reason) {
-    try {
-      set("noticed/", reason);
-      close();
-      std::optional<LostOthers> failure;
-      const std::vector<int64_t> silent = wait_for(ranks(), [&](int64_t each) {
-        const auto told = failure ? std::nullopt : find("failed/", each);
-        if (told) failure.emplace("rank " + std::to_string(each) + " failed: " + *told);
-        return failure || find("noticed/", each);
-      });
-      std::string whom;
-      for (const int64_t each : silent) {
-        whom += "rank " + std::to_string(each) + " of " + std::to_string(size_) + " does not answer; it was last in " +
-                find("now/", each).value_or("its start") + "; ";
-      }
-      set("heard/", "");
-      std::vector<int64_t> hearers = ranks();
-      std::erase_if(hearers, [&](int64_t each) { return std::count(silent.begin(), silent.end(), each) > 0; });
-      let_hear(std::move(hearers));
-      if (failure) return *failure;
-      return LostOthers(whom.empty() ? "the processes of the run have lost each other: " + reason : whom + reason,
-                        "see what it has said, and its machine's memory; resume_from_checkpoint=auto goes on");
-    } catch (const std::exception&) {
-      return LostOthers("rank 0 of " + std::to_string(size_) + ", which has the others' addresses, is gone: " + reason,
-                        "see what it has said; resume_from_checkpoint=auto goes on");
-    }
-  }
-
- private:
-  std::vector<int64_t> ranks() const {
-    std::vector<int64_t> all(static_cast<size_t>(size_));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-
-  void close() {
-    for (Gloo* gloo : gloos_) gloo->close();
-  }
-
-  // Returns those of which `has_told` has not become true in time.
-  template <typename Predicate>
-  static std::vector<int64_t> wait_for(std::vector<int64_t> ranks, const Predicate& has_told) {
-    const auto until = std::chrono::steady_clock::now() + kForReasons;
-    while (true) {
-      std::erase_if(ranks, has_told);
-      if (ranks.empty() || std::chrono::steady_clock::now() >= until) return ranks;
-      std::this_thread::sleep_for(Milliseconds(50));
-    }
-  }
-
-  // The store goes with rank 0, which therefore ends after those that still ask it.
-  void let_hear(std::vector<int64_t> others) {
-    if (rank_ != 0) return;
-    wait_for(std::move(others), [&](int64_t each) { return find("heard/", each) || find("failed/", each); });
-  }
-
-  void set(const std::string& what, const std::string& text) {
-    store_->set(what + std::to_string(rank_), std::vector<uint8_t>(text.begin(), text.end()));
-  }
-  std::optional<std::string> find(const std::string& what, int64_t of) {
-    const std::string key = what + std::to_string(of);
-    return store_->check({key}) ? std::optional(text_of(store_->get(key))) : std::nullopt;
-  }
-
-  c10::intrusive_ptr<c10d::Store> store_;
-  int64_t rank_, size_;
-  std::set<Gloo*> gloos_;
 };
 
 class GlooGroup final : public Group {
@@ -187,8 +96,9 @@ class GlooGroup final : public Group {
   using Store = c10::intrusive_ptr<c10d::Store>;
 
   GlooGroup(const launch::Processes& processes, const Store& store, Milliseconds timeout)
-      : GlooGroup(processes.rank, processes.size, store, gloo_options(processes, timeout),
-                  std::make_shared<Notices>(store, processes.rank, processes.size)) {}
+      : GlooGroup(
+            processes.rank, processes.size, store, gloo_options(processes, timeout),
+            std::make_shared<Notices>(store, owner_of_store(processes), processes.rank, processes.size, kForReasons)) {}
 
   ~GlooGroup() override { notices_->remove(*gloo_); }
   GlooGroup(const GlooGroup&) = delete;
@@ -262,7 +172,16 @@ class GlooGroup final : public Group {
   void meet_after_files() override {
     c10d::BarrierOptions options;
     options.timeout = kForFiles;
-    run([&] { gloo_->barrier(options)->wait(); });
+    run([&] {
+      const Work barrier = gloo_->barrier(options);
+      Notices::Vigil vigil(*notices_, options_->timeout);
+      constexpr Milliseconds kLongestPause{50};
+      for (Milliseconds pause{1}; !barrier->isCompleted(); pause = std::min(2 * pause, kLongestPause)) {
+        std::this_thread::sleep_for(pause);
+        vigil.look();
+      }
+      barrier->wait();
+    });
   }
 
   std::unique_ptr<Group> part(const std::vector<int64_t>& ranks) override {
@@ -285,23 +204,26 @@ class GlooGroup final : public Group {
   }
 
   void tell_failure(const std::string& message) noexcept override { notices_->tell_failure(message); }
+  bool first_tells(const std::string& message) noexcept override {
+    return !is_first() && notices_->first_tells(message);
+  }
 
  private:
   // Texts of all, where they are to come here.
   std::vector<std::string> exchange(const std::string& text, bool comes_here) {
     const std::string key = "text/" + std::to_string(next_text_++) + "/";
     std::vector<std::string> texts;
-    run([&] { store_->set(key + std::to_string(rank()), std::vector<uint8_t>(text.begin(), text.end())); });
+    run([&] { store_->set(key + std::to_string(rank()), text); });
     meet();  // the store would wait for the text of one that has failed
     run([&] {
       for (int64_t each = 0; comes_here && each < size(); ++each) {
-        texts.push_back(text_of(store_->get(key + std::to_string(each))));
+        texts.push_back(store_->get_to_str(key + std::to_string(each)));
       }
     });
     meet();
-    if (is_first()) {
-      for (int64_t each = 0; each < size(); ++each) store_->deleteKey(key + std::to_string(each));
-    }
+    run([&] {
+      for (int64_t each = 0; is_first() && each < size(); ++each) store_->deleteKey(key + std::to_string(each));
+    });
     return texts;
   }
 
@@ -376,7 +298,8 @@ class GlooGroup final : public Group {
 
 std::unique_ptr<Group> join(const launch::Processes& processes, Milliseconds timeout) {
   FLAGS_caffe2_log_level = c10::GLOG_FATAL;  // without c10d's own lines, with backtraces
-  std::signal(SIGPIPE, SIG_IGN);             // a connection that another rank has closed is an error that is told
+  allow_many_connections();
+  std::signal(SIGPIPE, SIG_IGN);  // a connection that another rank has closed is an error that is told
   try {
     return std::make_unique<GlooGroup>(processes, open_store(processes, timeout), timeout);
   } catch (const Error&) {

@@ -12,17 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/lost_others.h"
 #include "base/rounding.h"
 #include "launch/processes.h"
 
 namespace fathom::dist {
-
-// Of another rank: it has failed, is gone, or has not come within the timeout. It is named, with what it was doing.
-class LostOthers : public Error {
- public:
-  using Error::Error;
-};
 
 // An exchange that goes on.
 class Transfer {
@@ -76,7 +70,8 @@ class Group {
   virtual void sum(std::vector<double>& numbers) = 0;
   // Returns once every rank has come.
   virtual void meet() = 0;
-  // The same after work on files, for which one may take far longer than the timeout: half an hour.
+  // The same after work on files, for which one that gives signs of life may take far longer than the timeout: half an
+  // hour.
   virtual void meet_after_files() { meet(); }
 
   // A group of these ranks of this one, ascending, with their places there as its ranks. They alone call it; failures
@@ -97,6 +92,9 @@ class Group {
   virtual void now(const std::string& activity) = 0;
   // Tells the others why this rank ends, before it does.
   virtual void tell_failure(const std::string& message) noexcept = 0;
+  // Whether the first rank tells the same of itself, as where all have found the same: asked before this one tells, and
+  // for about a second.
+  virtual bool first_tells(const std::string& /*message*/) noexcept { return false; }
 
  protected:
   Group(int64_t rank, int64_t size) : rank_(rank), size_(size) {}

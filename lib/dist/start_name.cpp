@@ -14,9 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
 std::string new_word() {
   std::random_device random;
   std::string word;
@@ -41,8 +38,8 @@ void answer(c10d::Store& store, const std::string& start, int64_t size, Clock::t
     }
     for (const int64_t each : missing) {
       if (!store.check({word_key(each)})) continue;
-      const std::string word = text_of(store.get(word_key(each)));
-      if (answered.insert(word).second) store.set(answer_key(word), bytes_of(start));
+      const std::string word = store.get_to_str(word_key(each));
+      if (answered.insert(word).second) store.set(answer_key(word), start);
     }
     if (Clock::now() > until) {
       throw Error("rank " + std::to_string(other) + " of " + std::to_string(size) + " has not come",
@@ -60,8 +57,8 @@ std::string agree_on_start(c10d::Store& store, int64_t rank, int64_t size, std::
     answer(store, word, size, Clock::now() + timeout);
     return word;
   }
-  store.set(word_key(rank), bytes_of(word));
-  std::string start = text_of(store.get(answer_key(word)));
+  store.set(word_key(rank), word);
+  std::string start = store.get_to_str(answer_key(word));
   store.set(here_key(start, rank), std::vector<uint8_t>());
   return start;
 }

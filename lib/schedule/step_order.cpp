@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/numbers.h"
 #include "base/rounding.h"
@@ -61,6 +62,16 @@ StepOrder::StepOrder(const config::RunConfig& config, const data::Dataset& datas
 
 int64_t evaluation_steps(const config::RunConfig& config) {
   return config.eval_steps > 0 ? config.eval_steps : config.logging_steps;
+}
+
+int64_t saves_to_come(const config::RunConfig& config, const StepOrder& order, int64_t step) {
+  const auto to_come = [&](config::Cadence cadence, int64_t steps) {
+    if (cadence == config::Cadence::kNo) return int64_t{0};
+    const int64_t every = cadence == config::Cadence::kSteps ? steps : order.steps_per_epoch();
+    return order.total_steps() / every - step / every;
+  };
+  const int64_t best = config.load_best_model_at_end ? to_come(config.eval_strategy, evaluation_steps(config)) : 0;
+  return checked_add(to_come(config.save_strategy, config.save_steps), best, "checkpoints");
 }
 
 config::RunConfig without_late_evaluations(config::RunConfig config, const data::Dataset& dataset) {

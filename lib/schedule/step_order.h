@@ -53,6 +53,8 @@ constexpr bool others_have_one_more(int64_t batches, int64_t rank, int64_t proce
 
 // Steps from one evaluation to the next, of eval_strategy: steps.
 int64_t evaluation_steps(const config::RunConfig& config);
+// The most checkpoints that a run saves from this step on: each evaluation may be the best.
+int64_t saves_to_come(const config::RunConfig& config, const StepOrder& order, int64_t step);
 // The config without evaluations between steps, and what rests on them, if the run of these examples ends before the
 // first of them.
 config::RunConfig without_late_evaluations(config::RunConfig config, const data::Dataset& dataset);

@@ -10,13 +10,14 @@
 #include <limits>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system_error.h"
 #include "checkpoint/adapter.h"
 #include "optim/schedule.h"
 #include "schedule/base_identity.h"
 #include "schedule/schedule.h"
+#include "train/agreement.h"
 #include "train/interrupt.h"
 #include "train/random_state.h"
 #include "train/resume.h"
@@ -49,6 +50,10 @@ class Loop {
                      trainer, {observer.on_checkpoint, observer.sync}) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
+  // The loop ends after the save that goes on, for which others would not wait.
+  void tell_before_it_ends(const std::exception& error) const {
+    if (group() != nullptr && checkpoints_.is_writing()) group()->tell_failure(message_of(error));
+  }
 
  private:
   void load(const std::optional<checkpoint::Checkpoint>& resume);
@@ -60,7 +65,6 @@ class Loop {
   void take_best();
   void require_settled() const;
   double window_mean(double sum) const;
-  int64_t saves_to_come() const;
   int signal() const;
   std::function<bool()> stops_within() const;
   dist::Group* group() const { return trainer_.placement().group; }
@@ -145,7 +149,7 @@ void Loop::take_step() {
   StepResult step;
   try {
     step = trainer_.step(batches, rate, [this] { checkpoints_.wait_until_read(); });
-  } catch (const dist::LostOthers&) {
+  } catch (const LostOthers&) {
     throw;
   } catch (const Error& error) {
     throw Error("step " + std::to_string(counters_.step + 1) + ": " + error.what());
@@ -211,11 +215,7 @@ void Loop::evaluate() {
 
 // That asked the run to stop. Of several processes, any of which a signal may reach first: each asks at the same
 // places, and all stop at one.
-int Loop::signal() const {
-  if (group() == nullptr) return interrupt_.signal();
-  const std::vector<double> of_ranks = group()->gather(interrupt_.signal());
-  return static_cast<int>(*std::max_element(of_ranks.begin(), of_ranks.end()));
-}
+int Loop::signal() const { return largest_of_all(group(), interrupt_.signal()); }
 
 // Several processes end an evaluation together, after it.
 std::function<bool()> Loop::stops_within() const {
@@ -264,18 +264,6 @@ void Loop::save() {
   result_.memory.merge(checkpoints_.save(counters_.step, [this] { return to_json(state()); }));
 }
 
-int64_t Loop::saves_to_come() const {
-  const auto to_come = [&](config::Cadence cadence, int64_t steps) {
-    if (cadence == config::Cadence::kNo) return int64_t{0};
-    const int64_t every = cadence == config::Cadence::kSteps ? steps : order_.steps_per_epoch();
-    return order_.total_steps() / every - counters_.step / every;
-  };
-  // Each evaluation may be the best.
-  const int64_t best =
-      config_.load_best_model_at_end ? to_come(config_.eval_strategy, schedule::evaluation_steps(config_)) : 0;
-  return checked_add(to_come(config_.save_strategy, config_.save_steps), best, "checkpoints");
-}
-
 void Loop::restore(const checkpoint::Checkpoint& resume) {
   const RunState state = run_state(resume);
   resume.copy_into(trainer_.parameters(), trainer_.states());
@@ -315,31 +303,33 @@ void Loop::restore_evaluations(const checkpoint::Checkpoint& resume, const RunSt
     result_.first_evaluation.reset();
   }
   best_folder_ = state.best_folder.empty() ? resume.folder().parent_path() : std::filesystem::path(state.best_folder);
-  const bool needs_best = config_.load_best_model_at_end && history_.best();
-  if (!needs_best || std::filesystem::exists(checkpoint::folder_of(best_folder_, history_.best()->step))) return;
+  if (!config_.load_best_model_at_end || !history_.best()) return;
+  const bool exists = std::filesystem::exists(checkpoint::folder_of(best_folder_, history_.best()->step));
+  if (as_first_finds(group(), exists)) return;
   log_warning("the best evaluation so far, after step " + std::to_string(history_.best()->step) +
               ", has no checkpoint in " + best_folder_.string() + ": the best from here on counts");
   history_.forget();
 }
 
 // The weights of the best evaluation, where they are not those of the last step. Where they cannot be had, those of the
-// last step stay: better than no model.
+// last step stay: better than no model. Of several processes that share one, all take them or none does.
 void Loop::take_best() {
   result_.best = history_.best();
   result_.kept_step = counters_.step;
   if (!config_.load_best_model_at_end || !result_.best || result_.best->step == counters_.step) return;
+  std::optional<RanksThatRead> sharers;
+  if (trainer_.holds_shares()) sharers.emplace(*group());
+  std::optional<checkpoint::Checkpoint> best;
   try {
-    const checkpoint::Checkpoint best(checkpoint::folder_of(best_folder_, result_.best->step));
-    const EvaluationHistory its_own = run_state(best).evaluations;
-    if (!its_own.best() || its_own.best()->loss != result_.best->loss) {
-      throw Error(best.folder().string() + ": is not of the evaluation whose loss was " +
-                  std::to_string(result_.best->loss));
-    }
-    best.copy_into(trainer_.parameters());
-    result_.kept_step = result_.best->step;
+    best = checkpoint_of(best_folder_, *result_.best, sharers ? &*sharers : nullptr);
+  } catch (const LostOthers&) {
+    throw;
   } catch (const Error& error) {
     result_.best_is_lost = error.what();
+    return;
   }
+  best->copy_into(trainer_.parameters());
+  result_.kept_step = result_.best->step;
 }
 
 // In FP16 a run that ends while steps are skipped would in FP32 have ended at the first of them, and its model is not
@@ -366,7 +356,8 @@ void Loop::evaluate_and_save() {
 RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   load(resume);
   const bool in_place = resume && continues_in_place(config_, resume);
-  checkpoints_.prepare(saves_to_come(), in_place ? std::optional(counters_.step) : std::nullopt);
+  checkpoints_.prepare(schedule::saves_to_come(config_, order_, counters_.step),
+                       in_place ? std::optional(counters_.step) : std::nullopt);
   if (evaluation_due_) evaluate_and_save();
   while (counters_.step < order_.total_steps() && !history_.out_of_patience() && signal() == 0) {
     take_step();
@@ -391,7 +382,15 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
 
 RunResult run(const config::RunConfig& config, const schedule::RunInputs& inputs, Trainer& trainer,
               const std::optional<checkpoint::Checkpoint>& resume, const Observer& observer) {
-  return Loop(config, inputs, trainer, observer).run(resume);
+  Loop loop(config, inputs, trainer, observer);
+  try {
+    return loop.run(resume);
+  } catch (const LostOthers&) {
+    throw;
+  } catch (const std::exception& error) {
+    loop.tell_before_it_ends(error);
+    throw;
+  }
 }
 
 }  // namespace fathom::train

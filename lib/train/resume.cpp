@@ -260,17 +260,18 @@ void refuse_no_checkpoint(const config::RunConfig& config) {
 
 // Whether it is of the same run is not looked at yet.
 std::optional<checkpoint::Checkpoint> find_checkpoint(const config::RunConfig& config,
-                                                      const schedule::RunInputs& inputs, bool phantom) {
+                                                      const schedule::RunInputs& inputs, bool phantom,
+                                                      weights::Readers* readers) {
   if (config.resume_from_checkpoint.empty()) return std::nullopt;
   const bool automatic = config.resume_from_checkpoint == "auto";
   const std::filesystem::path from = automatic ? config.output_dir : config.resume_from_checkpoint;
   if (!phantom) weights::refuse_phantom(from);
   std::optional<checkpoint::Checkpoint> found;
   if (automatic) {
-    found = checkpoint::find_newest(from);
+    found = checkpoint::find_newest(from, readers);
   } else {
     refuse_no_checkpoint(config);
-    found.emplace(from);
+    found.emplace(from, readers);
   }
   if (!found) {
     refuse_results_without_checkpoint(from);
@@ -322,15 +323,16 @@ std::string steps_identity(config::RunConfig config) {
 }
 
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,
-                                                  bool phantom) {
-  std::optional<checkpoint::Checkpoint> found = find_checkpoint(config, inputs, phantom);
+                                                  bool phantom, weights::Readers* readers) {
+  std::optional<checkpoint::Checkpoint> found = find_checkpoint(config, inputs, phantom, readers);
   if (found) refuse_other_run(*found, config, inputs);
   return found;
 }
 
 std::optional<checkpoint::Checkpoint> find_resume_of_any_number(config::RunConfig& config,
-                                                                const schedule::RunInputs& inputs, bool phantom) {
-  std::optional<checkpoint::Checkpoint> found = find_checkpoint(config, inputs, phantom);
+                                                                const schedule::RunInputs& inputs, bool phantom,
+                                                                weights::Readers* readers) {
+  std::optional<checkpoint::Checkpoint> found = find_checkpoint(config, inputs, phantom, readers);
   if (found) {
     keep_step(*found, config);
     refuse_other_run(*found, config, inputs);

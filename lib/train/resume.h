@@ -15,14 +15,16 @@ namespace fathom::train {
 // `auto` finds only damaged ones, or a finished model without checkpoints; if it was saved under another config in a
 // key that decides about the steps, or on other data; if a phantom's run would continue a real one or the other way
 // round. What decides about the number of steps and their rates alone may differ, unless the run would be over: what
-// becomes of it then is logged.
+// becomes of it then is logged. readers: processes of the same config, which read the checkpoint together and all find
+// the same.
 std::optional<checkpoint::Checkpoint> find_resume(const config::RunConfig& config, const schedule::RunInputs& inputs,
-                                                  bool phantom);
+                                                  bool phantom, weights::Readers* readers = nullptr);
 // The same of a run whose config leaves gradient_accumulation_steps out: they become what keeps a step as large as that
 // of the checkpoint with this number of processes, which is logged. Throws UsageError where its batches cannot be
 // divided among them.
 std::optional<checkpoint::Checkpoint> find_resume_of_any_number(config::RunConfig& config,
-                                                                const schedule::RunInputs& inputs, bool phantom);
+                                                                const schedule::RunInputs& inputs, bool phantom,
+                                                                weights::Readers* readers = nullptr);
 // Whether the run goes on in the folder that the checkpoint is in, as with `auto`. From another one it starts a folder
 // of its own.
 bool continues_in_place(const config::RunConfig& config, const std::optional<checkpoint::Checkpoint>& resume);

@@ -31,7 +31,10 @@ class Sharers final : public weights::Writers {
   bool is_first() const override { return group_.is_first(); }
   bool has_parts() const override { return group_.rank() < sharers_; }
   void meet() override { group_.meet_after_files(); }
-  std::vector<std::string> gather_to_first(const std::string& text) override { return group_.gather_to_first(text); }
+  std::vector<std::string> gather_to_first(const std::string& text) override {
+    meet();  // some have read files for what they say
+    return group_.gather_to_first(text);
+  }
   std::string of_first(const std::string& text) override { return group_.gather(text).front(); }
 
  private:
@@ -56,6 +59,7 @@ RunCheckpoints::RunCheckpoints(const config::RunConfig& config, checkpoint::Mode
 
 void RunCheckpoints::prepare(int64_t saves_to_come, std::optional<int64_t> resumed_step) const {
   if (trainer_.placement().is_first()) prepare_folder(saves_to_come, resumed_step);
+  meet();
   if (writers_) checkpoint::require_shared(config_.output_dir, *writers_);
 }
 
@@ -91,16 +95,18 @@ void RunCheckpoints::start(int64_t step, Json state) {
   // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
   const bool copies = in_background() && schedule::saves_checkpoints(config_);
   if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
-  writing_.start([this, step, snapshot = std::move(snapshot),
+  const bool apart = copies && !trainer_.placement().device.is_cpu();
+  writing_.start([this, step, snapshot = std::move(snapshot), apart,
                   remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
+    if (apart) state_was_read();
     try {
       const auto was_read = [&] {
-        state_was_read();
+        if (!apart) state_was_read();
         if (listener_.sync) listener_.sync();
       };
       return checkpoint::save(config_.output_dir, step, snapshot, files_, config_.save_total_limit, was_read,
                               writers_.get());
-    } catch (const dist::LostOthers&) {
+    } catch (const LostOthers&) {
       throw;
     } catch (const std::exception& error) {
       throw failure("the checkpoint of step " + std::to_string(step) + " could not be saved", error, remedy);
@@ -118,6 +124,7 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
     if (!in_background()) writing_.wait_until_written();
   });
   step_ = step;
+  is_read_ = !in_background();
   waited_seconds_ = seconds_since(begin);
   report_finished();  // a failure is told before the others are met, who wait elsewhere then
   meet();
@@ -125,8 +132,10 @@ memory::Memory RunCheckpoints::save(int64_t step, const std::function<Json()>& s
 }
 
 void RunCheckpoints::wait_until_read() {
+  if (std::exchange(is_read_, true)) return;
   const Clock::time_point begin = Clock::now();
   writing_.wait_until_read();
+  meet();
   waited_seconds_ += seconds_since(begin);
 }
 
@@ -151,7 +160,7 @@ memory::Memory RunCheckpoints::write_model() {
       if (trainer_.placement().is_first() || trainer_.holds_shares()) {
         checkpoint::write_model(config_.output_dir, trainer_.parameters(), files_, writers_.get());
       }
-    } catch (const dist::LostOthers&) {
+    } catch (const LostOthers&) {
       throw;
     } catch (const std::exception& error) {
       throw failure("the final model could not be written", error, trainer_.remedy_for_not_finite());

@@ -43,8 +43,10 @@ class RunCheckpoints {
   // may exchange what they have.
   memory::Memory save(int64_t step, const std::function<Json()>& state);
   int64_t newest_step() const { return step_; }  // that was given to `save`; -1 before the first
-  // Returns once a save in the background has read the state, which may change from then on.
+  // Returns once a save in the background has read the state, which may change from then on. Every process calls it,
+  // and of several all return together.
   void wait_until_read();
+  bool is_writing() const { return writing_.is_writing(); }  // in this process
   // Tells of a checkpoint that has become whole, without waiting.
   void report_finished();
   // Waits for the save in the background, and tells of it.
@@ -66,6 +68,7 @@ class RunCheckpoints {
   const Listener listener_;
   std::unique_ptr<weights::Writers> writers_;  // null: this process has all that it writes
   int64_t step_ = -1;
+  bool is_read_ = true;  // by the save of step_: the state
   double waited_seconds_ = 0;
   checkpoint::BackgroundSave writing_;  // last: it ends before what it uses
 };

@@ -149,4 +149,15 @@ RunState run_state(const checkpoint::Checkpoint& checkpoint) try {
               "it was changed after it was saved, or is of another version: resume from another checkpoint");
 }
 
+checkpoint::Checkpoint checkpoint_of(const std::filesystem::path& output_dir, const EvaluatedStep& evaluated,
+                                     weights::Readers* readers) {
+  checkpoint::Checkpoint found(checkpoint::folder_of(output_dir, evaluated.step), readers);
+  const EvaluationHistory its_own = run_state(found).evaluations;
+  if (!its_own.best() || its_own.best()->loss != evaluated.loss) {
+    throw Error(found.folder().string() + ": is not of the evaluation whose loss was " +
+                std::to_string(evaluated.loss));
+  }
+  return found;
+}
+
 }  // namespace fathom::train

@@ -56,5 +56,9 @@ Json to_json(const RunState& state);
 RunState run_state_from_json(const Json& json);
 // The same of a checkpoint, whose step it must be; errors name the file.
 RunState run_state(const checkpoint::Checkpoint& checkpoint);
+// The checkpoint in output_dir of this evaluation, the best of its own run too. Throws Error where it is not sound, or
+// of another evaluation. readers as Checkpoint's.
+checkpoint::Checkpoint checkpoint_of(const std::filesystem::path& output_dir, const EvaluatedStep& evaluated,
+                                     weights::Readers* readers);
 
 }  // namespace fathom::train

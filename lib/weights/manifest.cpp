@@ -67,26 +67,82 @@ std::string sequential_hash(const MappedFile& file) {
   return hasher.digest();
 }
 
-std::string block_hash(const MappedFile& file) {
+// Of every so many-th block.
+BlockHashes block_hashes(const MappedFile& file, int64_t first, int64_t step) {
   const auto bytes = static_cast<int64_t>(file.size());
   BlockHashes hashes;
-  for (int64_t block = 0; block < count_blocks(bytes); ++block) {
+  for (int64_t block = first; block < count_blocks(bytes); block += step) {
     hashes.merge(hash_blocks(file.data(), bytes, block, 1));
     const int64_t begin = block * kHashedBlock;
     file.release(static_cast<size_t>(begin), static_cast<size_t>(std::min(kHashedBlock, bytes - begin)));
   }
-  return hash_of_blocks(hashes, bytes);
+  return hashes;
 }
 
-void verify(const fs::path& folder, const FileRecord& record, int64_t version) {
+MappedFile open_listed(const fs::path& folder, const FileRecord& record) {
   const fs::path path = folder / record.name;
   if (!fs::is_regular_file(path)) damaged(path, "is missing");
-  const MappedFile file(path);
+  MappedFile file(path);
   if (static_cast<int64_t>(file.size()) != record.bytes) {
     damaged(path, "has " + std::to_string(file.size()) + " bytes, the manifest says " + std::to_string(record.bytes));
   }
-  const std::string hash = version == kSequential ? sequential_hash(file) : block_hash(file);
-  if (hash != record.hash) damaged(path, "differs from what was written (hash)");
+  return file;
+}
+
+[[noreturn]] void differs(const fs::path& path) { damaged(path, "differs from what was written (hash)"); }
+
+void verify_sequential(const fs::path& folder, const FileRecord& record) {
+  if (sequential_hash(open_listed(folder, record)) != record.hash) differs(folder / record.name);
+}
+
+// Blocks are dealt to readers in turn.
+void verify(const fs::path& folder, const FileRecord& record, Readers* readers) {
+  const std::vector<std::string> parts = read_together(readers, [&] {
+    const MappedFile file = open_listed(folder, record);
+    return to_text(readers == nullptr ? block_hashes(file, 0, 1)
+                                      : block_hashes(file, readers->rank(), readers->size()));
+  });
+  BlockHashes all;
+  for (const std::string& part : parts) add_from_text(part, all);
+  if (hash_of_blocks(all, record.bytes) != record.hash) differs(folder / record.name);
+}
+
+struct Versioned {
+  Manifest manifest;
+  int64_t version = 0;
+};
+
+std::string text_of_manifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestName;
+  if (!fs::is_regular_file(path)) {
+    damaged(folder, "has no manifest.json: it is no checkpoint, or was not written to its end");
+  }
+  std::string text = read_file(path);
+  if (!text.ends_with('\n')) damaged(path, "was not written to its end");
+  return text;
+}
+
+Versioned parse_manifest(const std::string& text, const fs::path& path) {
+  Versioned read;
+  Manifest& manifest = read.manifest;
+  const Json json = parse_json(text, path.string());
+  if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
+  const int64_t version = read.version = size_member(json, "version", path);
+  if (version != kVersion && version != kSequential) {
+    throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads versions 1 and 2",
+                "use the version of fathom that wrote it");
+  }
+  manifest.step = size_member(json, "step", path);
+  const Json& files = member(json, "files", path);
+  if (!files.is_array()) damaged(path, "'files' is not a list");
+  for (const Json& entry : files) {
+    FileRecord record{text_member(entry, "name", path), size_member(entry, "bytes", path),
+                      text_member(entry, "hash", path)};
+    if (!lies_within(record.name)) damaged(path, "names '" + record.name + "', which is not the name of a file in it");
+    if (manifest.lists(record.name)) damaged(path, "lists '" + record.name + "' twice");
+    manifest.files.push_back(std::move(record));
+  }
+  return read;
 }
 
 }  // namespace
@@ -126,33 +182,45 @@ bool Manifest::lists(const std::string& name) const {
   return std::any_of(files.begin(), files.end(), [&](const FileRecord& file) { return file.name == name; });
 }
 
-Manifest read_and_verify_manifest(const fs::path& folder) {
-  const fs::path path = folder / kManifestName;
-  if (!fs::is_regular_file(path)) {
-    damaged(folder, "has no manifest.json: it is no checkpoint, or was not written to its end");
+std::vector<std::string> read_together(Readers* readers, const std::function<std::string()>& part) {
+  if (readers == nullptr) return {part()};
+  constexpr char kFine = '+', kWrong = '-';
+  std::string found;
+  try {
+    found = kFine + part();
+  } catch (const std::exception& error) {
+    found = kWrong + message_of(error);
   }
-  const std::string text = read_file(path);
-  if (!text.ends_with('\n')) damaged(path, "was not written to its end");
-  const Json json = parse_json(text, path.string());
-  if (text_member(json, "format", path) != kFormat) damaged(path, "is not the manifest of a checkpoint");
-  const int64_t version = size_member(json, "version", path);
-  if (version != kVersion && version != kSequential) {
-    throw Error(path.string() + ": version " + std::to_string(version) + ", this program reads versions 1 and 2",
-                "use the version of fathom that wrote it");
+  std::vector<std::string> of_ranks = readers->gather(found);
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    std::string& text = of_ranks[rank];
+    if (text.front() == kWrong) throw Error("rank " + std::to_string(rank) + ": " + text.substr(1));
+    text.erase(0, 1);
   }
-  Manifest manifest;
-  manifest.step = size_member(json, "step", path);
-  const Json& files = member(json, "files", path);
-  if (!files.is_array()) damaged(path, "'files' is not a list");
-  for (const Json& entry : files) {
-    FileRecord record{text_member(entry, "name", path), size_member(entry, "bytes", path),
-                      text_member(entry, "hash", path)};
-    if (!lies_within(record.name)) damaged(path, "names '" + record.name + "', which is not the name of a file in it");
-    if (manifest.lists(record.name)) damaged(path, "lists '" + record.name + "' twice");
-    manifest.files.push_back(std::move(record));
+  return of_ranks;
+}
+
+Manifest read_and_verify_manifest(const fs::path& folder, Readers* readers) {
+  Versioned read;
+  const std::vector<std::string> texts = read_together(readers, [&] {
+    std::string text = text_of_manifest(folder);
+    read = parse_manifest(text, folder / kManifestName);
+    return text;
+  });
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == texts.front()) continue;
+    damaged(folder / kManifestName, "is another one where rank " + std::to_string(rank) + " runs");
   }
-  for (const FileRecord& record : manifest.files) verify(folder, record, version);
-  return manifest;
+  const std::vector<FileRecord>& files = read.manifest.files;
+  if (read.version == kVersion) {
+    for (const FileRecord& record : files) verify(folder, record, readers);
+  } else {
+    read_together(readers, [&] {
+      for (const FileRecord& record : files) verify_sequential(folder, record);
+      return std::string();
+    });
+  }
+  return std::move(read.manifest);
 }
 
 }  // namespace fathom::weights

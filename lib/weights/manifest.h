@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,23 @@ struct Manifest {
   std::vector<FileRecord> files;
   bool lists(const std::string& name) const;
 };
+
+// The processes that read a folder together, as one of them sees them.
+class Readers {
+ public:
+  virtual ~Readers() = default;
+  virtual int64_t rank() const = 0;
+  virtual int64_t size() const = 0;
+  // A text of each, by ranks: waits for as long as reading files takes, and throws where one is gone.
+  virtual std::vector<std::string> gather(const std::string& text) = 0;
+};
+
 // Reads the manifest and checks the size and hash of every file that it lists; throws Error that names what is wrong.
-Manifest read_and_verify_manifest(const std::filesystem::path& folder);
+// readers: all of them call it with the same folder; each reads its part of every file, and all return or throw alike.
+Manifest read_and_verify_manifest(const std::filesystem::path& folder, Readers* readers = nullptr);
+
+// Calls `part`, which throws Error where this process finds something wrong in its part, and returns what it says. Of
+// several readers all have the same: the texts of all by ranks, or an Error of the first that has found something.
+std::vector<std::string> read_together(Readers* readers, const std::function<std::string()>& part);
 
 }  // namespace fathom::weights

@@ -104,7 +104,7 @@ TEST_P(AdviseUnderABudget, TheAnswerTrainsAndTheNextValueDoesNot) {
   const Outcome forced = train(bounded + std::to_string(each.value + 1) + " --force");
   EXPECT_EQ(forced.status, 1);
   EXPECT_THAT(forced.errors, AllOf(HasSubstr("out of memory"), HasSubstr("the budget (memory_budget) is"),
-                                   HasSubstr("alive then"), HasSubstr("is whole; resume_from_checkpoint: auto")));
+                                   HasSubstr("alive then"), HasSubstr("was saved; resume_from_checkpoint: auto")));
   EXPECT_FALSE(fs::exists(folder_ / "out" / "model.safetensors"));
   const std::string checkpoint = newest_checkpoint();
   ASSERT_NE(checkpoint, "");

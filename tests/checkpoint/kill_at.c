@@ -1,8 +1,8 @@
 // A library for tests that kills the process with SIGKILL in the middle of its n-th write, or before its n-th fsync,
 // rename or unlink, under a folder; or makes the disk full: "full:4096:/absolute/folder" lets 4096 bytes through, then
-// writes fail with ENOSPC. Preloaded, it reads FATHOM_KILL_AT="write:7:/absolute/folder"; a test that links it calls
-// fathom_kill_at() with the same text. FATHOM_KILL_COUNT=/some/file makes it write the counts there when the
-// process ends.
+// writes fail with ENOSPC; or slow: with "slow:300:/absolute/folder" each write takes 300 ms more. Preloaded, it reads
+// FATHOM_KILL_AT="write:7:/absolute/folder"; a test that links it calls fathom_kill_at() with the same text.
+// FATHOM_KILL_COUNT=/some/file makes it write the counts there when the process ends.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum Operation { kWrite, kFsync, kRename, kUnlink, kOperations };
@@ -24,12 +25,14 @@ static char folder[PATH_MAX];
 static int doomed = -1;
 static long doomed_number = 0;
 static atomic_long room = LONG_MAX;  // bytes until the disk is full
+static long delay = 0;               // of a write, in milliseconds
 static atomic_long counts[kOperations];
 
 // Sets what kills; an empty or null text: nothing does. Counting starts anew.
 void fathom_kill_at(const char* text) {
   doomed = -1;
   folder[0] = 0;
+  delay = 0;
   atomic_store(&room, LONG_MAX);
   for (int operation = 0; operation < kOperations; ++operation) atomic_store(&counts[operation], 0);
   if (text == NULL || text[0] == 0) return;
@@ -41,6 +44,7 @@ void fathom_kill_at(const char* text) {
   }
   snprintf(folder, sizeof folder, "%s", text + path_start);
   if (strcmp(name, "full") == 0) atomic_store(&room, doomed_number);
+  if (strcmp(name, "slow") == 0) delay = doomed_number;
   for (int operation = 0; operation < kOperations; ++operation) {
     if (strcmp(name, kNames[operation]) == 0) doomed = operation;
   }
@@ -129,6 +133,10 @@ static ssize_t watched_write(int descriptor, const void* data, size_t size, off_
   if (descriptor_inside(descriptor) && is_last(kWrite)) {
     if (size > 1) real_write(descriptor, data, size / 2, offset);  // a torn write
     die();
+  }
+  if (delay > 0 && descriptor_inside(descriptor)) {
+    const struct timespec pause = {delay / 1000, delay % 1000 * 1000000};
+    nanosleep(&pause, NULL);
   }
   if (atomic_load(&room) == LONG_MAX || !descriptor_inside(descriptor)) {
     return real_write(descriptor, data, size, offset);

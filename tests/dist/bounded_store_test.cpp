@@ -17,6 +17,10 @@ class Silent : public c10d::HashStore {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     return true;
   }
+  std::vector<uint8_t> get(const std::string&) override {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    return {};
+  }
 };
 
 TEST(BoundedStore, AnswersAsTheStoreDoes) {
@@ -25,6 +29,24 @@ TEST(BoundedStore, AnswersAsTheStoreDoes) {
   store->set("key", "text");
   EXPECT_TRUE(store->check({"key"}));
   EXPECT_FALSE(store->check({"other"}));
+  EXPECT_EQ(store->get_to_str("key"), "text");
+  store->wait({"key"}, std::chrono::seconds(1));
+  EXPECT_THROW(store->wait({"other"}, std::chrono::milliseconds(50)), std::exception);
+  EXPECT_TRUE(store->check({"key"}));  // one that only has not come leaves the store as it is
+  EXPECT_TRUE(store->deleteKey("key"));
+  EXPECT_FALSE(store->check({"key"}));
+}
+
+TEST(BoundedStore, ThatHasNotAnsweredIsNotAskedAgain) {
+  auto silent = c10::make_intrusive<Silent>();
+  silent->setTimeout(std::chrono::milliseconds(100));
+  const auto store = bounded_store("a", silent, std::chrono::milliseconds(50));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW(store->get("key"), Error);
+  EXPECT_THROW(store->set("key", "text"), Error);
+  EXPECT_THROW(store->deleteKey("key"), Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
 }
 
 TEST(BoundedStore, IsNotWaitedForForEver) {

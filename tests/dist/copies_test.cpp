@@ -3,11 +3,10 @@
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
-#include <functional>
 #include <thread>
+
+#include "tests/dist/together.h"
 
 namespace fathom::dist {
 namespace {
@@ -16,31 +15,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Of ranks 0 to size - 1, each in a thread.
-void together(int64_t size, const std::function<void(Group&)>& what,
-              std::chrono::seconds timeout = std::chrono::seconds(20)) {
-  const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  ASSERT_EQ(::bind(listening, reinterpret_cast<sockaddr*>(&address), length), 0);
-  ASSERT_EQ(::listen(listening, SOMAXCONN), 0);
-  ASSERT_EQ(::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  std::vector<std::thread> ranks;
-  for (int64_t rank = 0; rank < size; ++rank) {
-    ranks.emplace_back([&, rank] {
-      launch::Processes processes;
-      processes.rank = processes.local_rank = rank;
-      processes.size = processes.local_size = size;
-      processes.port = ntohs(address.sin_port);
-      if (rank == 0) processes.listening_socket = listening;
-      what(*join(processes, timeout));
-    });
-  }
-  for (std::thread& rank : ranks) rank.join();
-}
 
 TEST(Copies, AreOfNeighbours) {
   ledger::Ledger ledger;
@@ -122,6 +96,23 @@ TEST(Group, WaitsAsLongAsItIsTold) {
       EXPECT_THROW(part->meet(), LostOthers);
     }
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  });
+}
+
+// Rank 2 computes for longer than others wait for reasons, and is not taken for the one that is gone; rank 0 stays for
+// it.
+TEST(Group, DoesNotMissWhoComputes) {
+  together(3, [](Group& group) {
+    group.meet();
+    if (group.rank() == 1) return;
+    if (group.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(6));
+    try {
+      group.meet();
+      ADD_FAILURE() << group.rank() << " has not noticed";
+    } catch (const LostOthers& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 1 of 3 does not answer"), Not(HasSubstr("rank 0 of 3")),
+                                      Not(HasSubstr("rank 2 of 3"))));
+    }
   });
 }
 

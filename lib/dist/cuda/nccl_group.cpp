@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -32,12 +33,17 @@ using Event = std::shared_ptr<at::cuda::CUDAEvent>;
 
 constexpr Milliseconds kBetweenLooks{200};
 
+// A call of NCCL's fails, by itself or because of another rank.
+class Refused : public Error {
+ public:
+  using Error::Error;
+};
+
 void require_success(int result, ncclComm* communicator) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   const char* detail = ncclGetLastError(communicator);
-  throw LostOthers(std::string("NCCL: ") + ncclGetErrorString(result) +
-                       (detail != nullptr && *detail != '\0' ? std::string(": ") + detail : ""),
-                   "NCCL_DEBUG=WARN says more");
+  throw Refused(std::string("NCCL: ") + ncclGetErrorString(result) +
+                (detail != nullptr && *detail != '\0' ? std::string(": ") + detail : ""));
 }
 
 // Why exchanges of a group or of its parts have failed: the first reason.
@@ -69,14 +75,23 @@ class Watch {
     }
     changed_.notify_one();
     thread_.join();
-    if (!aborted_) ncclCommDestroy(communicator_);
+    if (aborted_) return;
+    // Destroying waits for the GPU, which after a failure may wait for another in turn.
+    const bool hangs = std::uncaught_exceptions() > 0 && !exchanges_.empty();
+    hangs ? ncclCommAbort(communicator_) : ncclCommDestroy(communicator_);
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // ready: what the exchange waits for on this GPU; done: itself.
+  // The process launches an exchange, for which NCCL may first connect to others and wait for them.
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    launching_since_ = Clock::now();
+  }
+  // It has. ready: what the exchange waits for on this GPU; done: itself.
   void add(Event ready, Event done) {
     const std::lock_guard lock(mutex_);
+    launching_since_.reset();
     exchanges_.push_back({std::move(ready), std::move(done), std::nullopt});
   }
 
@@ -103,13 +118,17 @@ class Watch {
     int error = ncclSuccess;
     ncclCommGetAsyncError(communicator_, &error);
     if (error != ncclSuccess && error != ncclInProgress) return fail(std::string("NCCL: ") + ncclGetErrorString(error));
+    const auto late = [&](const std::optional<Clock::time_point>& since) {
+      return since && Clock::now() - *since > timeout_;
+    };
+    if (late(launching_since_)) return fail("an exchange between GPUs has not begun within " + seconds());
     if (exchanges_.empty()) return;
     Exchange& first = exchanges_.front();
     if (!first.since && first.ready->query()) first.since = Clock::now();
-    if (first.since && Clock::now() - *first.since > timeout_) {
-      fail("an exchange between GPUs has not ended within " + std::to_string(timeout_.count() / 1000) + " s");
-    }
+    if (late(first.since)) fail("an exchange between GPUs has not ended within " + seconds());
   }
+
+  std::string seconds() const { return std::to_string(timeout_.count() / 1000) + " s"; }
 
   // What waits on this GPU goes on, with numbers that are none: Group::check() comes before anything is made of them.
   void fail(const std::string& why) {
@@ -123,6 +142,7 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Exchange> exchanges_;  // in order
+  std::optional<Clock::time_point> launching_since_;
   Failure& failure_;
   bool ends_ = false, aborted_ = false;
   std::thread thread_;
@@ -224,6 +244,7 @@ class NcclGroup final : public Group {
   void wait_at_most(Milliseconds timeout) override { control_.wait_at_most(timeout); }
   void now(const std::string& activity) override { control_.now(activity); }
   void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
+  bool first_tells(const std::string& message) noexcept override { return control_.first_tells(message); }
 
  private:
   static int64_t first_byte(const Span& span) { return span.first * static_cast<int64_t>(span.of.itemsize()); }
@@ -245,8 +266,14 @@ class NcclGroup final : public Group {
     std::thread(std::move(join)).detach();
     const auto until = std::chrono::steady_clock::now() + timeout;
     while (std::chrono::steady_clock::now() < until) {
-      if (joined.wait_for(std::chrono::seconds(1)) == std::future_status::ready) return joined.get();
-      control.listen();
+      const bool has_ended = joined.wait_for(std::chrono::seconds(1)) == std::future_status::ready;
+      control.listen();  // another's failure comes before what NCCL makes of it here
+      if (!has_ended) continue;
+      try {
+        return joined.get();
+      } catch (const Refused& error) {
+        throw Error(error.what(), "NCCL_DEBUG=WARN says more");
+      }
     }
     control.meet();  // names who is gone
     throw LostOthers("the GPUs have not met over NCCL within " + std::to_string(timeout.count() / 1000) + " s",
@@ -260,7 +287,13 @@ class NcclGroup final : public Group {
     const auto ready = std::make_shared<at::cuda::CUDAEvent>(), done = std::make_shared<at::cuda::CUDAEvent>();
     ready->record(c10::cuda::getCurrentCUDAStream());
     ready->block(stream_);
-    work();
+    watch_.begin();
+    try {
+      work();
+    } catch (const Refused& error) {
+      failure_->set(error.what());
+      check();
+    }
     done->record(stream_);
     watch_.add(ready, done);
     return std::make_unique<NcclTransfer>(done);
