@@ -43,6 +43,7 @@ void require_same_config(dist::Group& group, const config::RunConfig& config) {
 void require_same_run(dist::Group& group, const schedule::RunInputs& inputs,
                       const std::optional<checkpoint::Checkpoint>& resume) {
   require_same(group, inputs.train.fingerprint(), "other training data");
+  require_same(group, inputs.validation.fingerprint(), "other validation data");
   require_same(group, resume ? resume->folder().filename().string() : "", "another checkpoint to go on from");
 }
 

@@ -199,7 +199,7 @@ std::string what_to_do_now(const config::RunConfig& config, const arch::Architec
   std::string text = plan::describe_remedies(plan::remedies(architecture, config, plan.target, plan.workload));
   if (!text.empty()) text = "What helps most:\n" + text;
   if (const auto checkpoint = checkpoint::newest_folder(config.output_dir)) {
-    text += checkpoint->string() + " was saved; resume_from_checkpoint: auto continues from it.";
+    text += checkpoint->string() + " was saved; resume_from_checkpoint: auto continues from the newest that is whole.";
   }
   return text;
 }

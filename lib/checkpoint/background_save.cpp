@@ -50,8 +50,8 @@ void BackgroundSave::start(Write write) {
   });
 }
 
-bool BackgroundSave::is_writing() const {
-  return written_.valid() && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+bool BackgroundSave::ends_within(std::chrono::milliseconds time) const {
+  return !written_.valid() || written_.wait_for(time) == std::future_status::ready;
 }
 
 void BackgroundSave::wait_until_read() const {
@@ -63,7 +63,7 @@ void BackgroundSave::wait_until_written() const {
 }
 
 std::optional<BackgroundSave::Finished> BackgroundSave::take_finished() {
-  if (!written_.valid() || is_writing()) return std::nullopt;
+  if (!written_.valid() || !ends_within(std::chrono::milliseconds(0))) return std::nullopt;
   return written_.get();
 }
 

@@ -1,6 +1,7 @@
 // A checkpoint written by a thread of its own while the training goes on: one at a time, in order.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -28,7 +29,8 @@ class BackgroundSave {
 
   // Starts a write; the one before must have been taken.
   void start(Write write);
-  bool is_writing() const;
+  // Whether no write goes on any more, after so long at most.
+  bool ends_within(std::chrono::milliseconds time) const;
   // Return once the state may change, and once the write has ended.
   void wait_until_read() const;
   void wait_until_written() const;

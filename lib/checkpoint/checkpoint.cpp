@@ -238,17 +238,20 @@ Checkpoint::Checkpoint(const fs::path& folder, weights::Readers* readers) : fold
   });
   const weights::Manifest manifest = weights::read_and_verify_manifest(folder_, readers);
   step_ = manifest.step;
-  if (const auto named = step_of(fs::weakly_canonical(folder_)); named && *named != step_) {
-    throw Error(folder_.string() + ": the manifest is of step " + std::to_string(step_));
-  }
   is_adapter_ = manifest.lists(weights_file_name(kAdapter));
   for (const std::string& name :
        {weights_file_name(is_adapter_ ? kAdapter : kWhole), std::string(kOptimizerName), std::string(kStateName)}) {
     if (!manifest.lists(name)) throw Error(folder_.string() + ": the manifest does not list " + name);
   }
   refuse_not_finite(folder_ / weights_file_name(is_adapter_ ? kAdapter : kWhole), readers);
-  state_ = read_json(folder_ / kStateName);
-  if (!state_.is_object()) throw Error((folder_ / kStateName).string() + ": expected an object");
+  weights::read_together(readers, [&] {
+    if (const auto named = step_of(fs::weakly_canonical(folder_)); named && *named != step_) {
+      throw Error(folder_.string() + ": the manifest is of step " + std::to_string(step_));
+    }
+    state_ = read_json(folder_ / kStateName);
+    if (!state_.is_object()) throw Error((folder_ / kStateName).string() + ": expected an object");
+    return std::string();
+  });
 }
 
 void Checkpoint::copy_into(const NamedTensors& parameters) const {

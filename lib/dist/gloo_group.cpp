@@ -286,9 +286,9 @@ class GlooGroup final : public Group {
 
   Store store_;  // its own keys
   Options options_;
-  std::shared_ptr<Notices> notices_;
-  std::vector<at::Tensor> failed_;  // lent to transfers that have failed, where Gloo's threads may write on
-  c10::intrusive_ptr<Gloo> gloo_;   // with these threads
+  std::vector<at::Tensor> failed_;    // lent to transfers that have failed, where Gloo's threads may write on
+  c10::intrusive_ptr<Gloo> gloo_;     // with these threads
+  std::shared_ptr<Notices> notices_;  // whose heart stops before others see connections close
   std::deque<std::unique_ptr<Transfer>> exchanges_;  // of sums that were begun, in order
   std::vector<int> sent_, received_;                 // messages, by the other rank: their tags
   int64_t next_text_ = 0, next_part_ = 0;

@@ -12,6 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr char kBeat[] = "beat/";
 constexpr milliseconds kBetweenLooks{50}, kForTheSame{1000}, kBetweenVigils{1000};
 // The store goes with rank 0, which stays for those that still compute: at most so long, where others have noticed.
 constexpr std::chrono::minutes kToHear{1};
@@ -25,7 +26,7 @@ Notices::Notices(c10::intrusive_ptr<c10d::Store> store, std::string owner, int64
       rank_(rank),
       size_(size),
       patience_(patience),
-      heart_(store_->clone(), "beat/" + std::to_string(rank)) {}
+      heart_(store_->clone(), kBeat + std::to_string(rank)) {}
 
 void Notices::wait_at_most(milliseconds timeout) {
   for (Waiting* waiting : waiting_) waiting->wait_at_most(timeout);
@@ -58,14 +59,20 @@ bool Notices::first_tells(const std::string& message) noexcept {
   }
 }
 
+Notices::Vigil::Vigil(Notices& notices, milliseconds patience) : notices_(notices), patience_(patience) {
+  for (const int64_t each : notices.all()) keys_.push_back(kBeat + std::to_string(each));
+}
+
+// The store may take as long to answer as an exchange.
 void Notices::Vigil::look() {
   const auto now = Clock::now();
   if (now < next_) return;
   next_ = now + kBetweenVigils;
-  for (const auto& [rank, beat] : notices_.beats_of(notices_.all())) {
-    const auto [seen, is_new] = seen_.try_emplace(rank, Seen{beat, now});
-    if (is_new || seen->second.beat != beat) {
-      seen->second = {beat, now};
+  const std::vector<std::vector<uint8_t>> beats = notices_.store_->multiGet(keys_);
+  for (size_t rank = 0; rank < beats.size(); ++rank) {
+    const auto [seen, is_new] = seen_.try_emplace(rank, Seen{beats[rank], now});
+    if (is_new || seen->second.beat != beats[rank]) {
+      seen->second = {beats[rank], now};
     } else if (now - seen->second.since > patience_) {
       throw Error("it has given no sign for " + std::to_string(patience_.count() / 1000) + " s");
     }
@@ -131,14 +138,14 @@ void Notices::close() {
 
 Notices::Beats Notices::beats_of(const Ranks& ranks) {
   Beats beats;
-  for (const int64_t each : ranks) beats[each] = find("beat/", each);
+  for (const int64_t each : ranks) beats[each] = find(kBeat, each);
   return beats;
 }
 
 Notices::Ranks Notices::stopped_since(const Beats& before, const Ranks& ranks) {
   Ranks stopped;
   std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(stopped),
-               [&](int64_t each) { return find("beat/", each) == before.at(each); });
+               [&](int64_t each) { return find(kBeat, each) == before.at(each); });
   return stopped;
 }
 

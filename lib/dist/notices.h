@@ -49,20 +49,21 @@ class Notices {
   // Of a wait for others that may be long: ends it where the heart of one of them stands still.
   class Vigil {
    public:
-    Vigil(Notices& notices, std::chrono::milliseconds patience) : notices_(notices), patience_(patience) {}
+    Vigil(Notices& notices, std::chrono::milliseconds patience);
     // Throws Error where one has not beaten for as long as patience goes. Looks once a second, however often it is
     // called.
     void look();
 
    private:
     struct Seen {
-      std::optional<std::string> beat;
+      std::vector<uint8_t> beat;
       std::chrono::steady_clock::time_point since;
     };
     Notices& notices_;
     std::chrono::milliseconds patience_;
     std::chrono::steady_clock::time_point next_;
-    std::map<int64_t, Seen> seen_;
+    std::vector<std::string> keys_;  // of beats, by ranks
+    std::map<size_t, Seen> seen_;
   };
   // Who is lost, where an exchange has failed for `reason`: those whose hearts have stopped, or if all beat those that
   // have noticed nothing of it; or who has told why it failed.

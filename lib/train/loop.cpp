@@ -50,9 +50,11 @@ class Loop {
                      trainer, {observer.on_checkpoint, observer.sync}) {}
 
   RunResult run(const std::optional<checkpoint::Checkpoint>& resume);
-  // The loop ends after the save that goes on, for which others would not wait.
+  // The loop ends after the save that goes on; where others would miss this process before, they hear of the error now.
   void tell_before_it_ends(const std::exception& error) const {
-    if (group() != nullptr && checkpoints_.is_writing()) group()->tell_failure(message_of(error));
+    if (group() == nullptr || checkpoints_.ends_within(std::chrono::seconds(config_.ddp_timeout) / 2)) return;
+    log_error(message_of(error) + "; a checkpoint is still being written");
+    group()->tell_failure(message_of(error));
   }
 
  private:
@@ -322,13 +324,13 @@ void Loop::take_best() {
   std::optional<checkpoint::Checkpoint> best;
   try {
     best = checkpoint_of(best_folder_, *result_.best, sharers ? &*sharers : nullptr);
+    best->copy_into(trainer_.parameters());
   } catch (const LostOthers&) {
     throw;
   } catch (const Error& error) {
     result_.best_is_lost = error.what();
     return;
   }
-  best->copy_into(trainer_.parameters());
   result_.kept_step = result_.best->step;
 }
 

@@ -46,7 +46,8 @@ class RunCheckpoints {
   // Returns once a save in the background has read the state, which may change from then on. Every process calls it,
   // and of several all return together.
   void wait_until_read();
-  bool is_writing() const { return writing_.is_writing(); }  // in this process
+  // Whether this process writes nothing any more, after so long at most.
+  bool ends_within(std::chrono::milliseconds time) const { return writing_.ends_within(time); }
   // Tells of a checkpoint that has become whole, without waiting.
   void report_finished();
   // Waits for the save in the background, and tells of it.

@@ -358,17 +358,30 @@ wait ${pids[0]}; echo $? >status.txt; wait ${pids[1]}; echo $? >>status.txt
 // The first writes in the background for longer than any of them waits for another in a step.
 TEST_F(SeveralProcesses, WaitForASlowSave) {
   const Outcome outcome =
-      run("train run.yaml num_processes=2 ddp_timeout=2 save_steps=2 eval_strategy=no output_dir=out",
-          "LD_PRELOAD='" FATHOM_KILL_AT_LIBRARY "' FATHOM_KILL_AT=slow:100:" + folder_.string() +
+      run("train run.yaml num_processes=2 ddp_timeout=4 save_steps=2 eval_strategy=no output_dir=out",
+          "LD_PRELOAD='" FATHOM_KILL_AT_LIBRARY "' FATHOM_KILL_AT=slow:200:" + folder_.string() +
               "/out/.checkpoint-2.partial ");
   EXPECT_EQ(outcome.status, 0) << outcome.errors;
-  EXPECT_GT(outcome.seconds, 5);
+  EXPECT_GT(outcome.seconds, 8);
+}
+
+// All find the same in the second step, while the first is still writing the checkpoint of the step before.
+TEST_F(SeveralProcesses, TellWhatFailedThoughASaveGoesOn) {
+  const Outcome outcome =
+      run("train run.yaml num_processes=2 ddp_timeout=4 save_steps=1 eval_strategy=no method=full learning_rate=1e18 "
+          "warmup_steps=0 max_grad_norm=0 output_dir=out",
+          "LD_PRELOAD='" FATHOM_KILL_AT_LIBRARY "' FATHOM_KILL_AT=slow:200:" + folder_.string() +
+              "/out/.checkpoint-1.partial ");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("error: rank 1: step 2: the loss is not finite"),
+                                    HasSubstr("error: step 2: the loss is not finite"),
+                                    HasSubstr("a checkpoint is still being written"), Not(HasSubstr("not answer"))));
 }
 
 // Files may take half an hour, but not of a process that is stopped.
 TEST_F(SeveralProcesses, MissOneThatIsStoppedWhileFilesAreWritten) {
   write("stop.sh",
-        R"(LD_PRELOAD=$KILL_AT FATHOM_KILL_AT=slow:50:$PWD/out/.checkpoint-2.partial "$@" >stdout.txt 2>stderr.txt &
+        R"(LD_PRELOAD=$KILL_AT FATHOM_KILL_AT=slow:150:$PWD/out/.checkpoint-2.partial "$@" >stdout.txt 2>stderr.txt &
 p=$!
 for i in $(seq 300); do [ -e out/.checkpoint-2.partial ] && break; sleep 0.1; done
 mapfile -t ranks < <(pgrep -P $p)
@@ -379,11 +392,11 @@ echo $? >status.txt
   const std::string command = "cd '" + folder_.string() +
                               "' && KILL_AT='" FATHOM_KILL_AT_LIBRARY "' timeout 100 bash stop.sh '" FATHOM_PROGRAM
                               "' train run.yaml num_processes=3 "
-                              "strategy=fsdp ddp_timeout=3 save_steps=2 eval_strategy=no output_dir=out";
+                              "strategy=fsdp ddp_timeout=4 save_steps=2 eval_strategy=no output_dir=out";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(read_file(folder_ / "status.txt"), "1\n");
   EXPECT_THAT(read_file(folder_ / "stderr.txt"),
-              AllOf(HasSubstr("rank 2 of 3 does not answer"), HasSubstr("it has given no sign for 3 s"),
+              AllOf(HasSubstr("rank 2 of 3 does not answer"), HasSubstr("it has given no sign for 4 s"),
                     Not(HasSubstr("rank 0 of 3")), Not(HasSubstr("rank 1 of 3"))));
 }
 

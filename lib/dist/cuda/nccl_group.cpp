@@ -77,21 +77,24 @@ class Watch {
     thread_.join();
     if (aborted_) return;
     // Destroying waits for the GPU, which after a failure may wait for another in turn.
-    const bool hangs = std::uncaught_exceptions() > 0 && !exchanges_.empty();
+    const bool hangs = std::uncaught_exceptions() > 0 && (launching_ > 0 || !exchanges_.empty());
     hangs ? ncclCommAbort(communicator_) : ncclCommDestroy(communicator_);
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // The process launches an exchange, for which NCCL may first connect to others and wait for them.
+  // The process launches an exchange, maybe within another, for which NCCL may first connect to others and wait for
+  // them.
   void begin() {
     const std::lock_guard lock(mutex_);
+    launching_ += 1;
     launching_since_ = Clock::now();
   }
   // It has. ready: what the exchange waits for on this GPU; done: itself.
   void add(Event ready, Event done) {
     const std::lock_guard lock(mutex_);
-    launching_since_.reset();
+    launching_ -= 1;
+    launching_since_ = Clock::now();
     exchanges_.push_back({std::move(ready), std::move(done), std::nullopt});
   }
 
@@ -121,7 +124,8 @@ class Watch {
     const auto late = [&](const std::optional<Clock::time_point>& since) {
       return since && Clock::now() - *since > timeout_;
     };
-    if (late(launching_since_)) return fail("an exchange between GPUs has not begun within " + seconds());
+    if (launching_ > 0 && late(launching_since_))
+      return fail("an exchange between GPUs has not begun within " + seconds());
     if (exchanges_.empty()) return;
     Exchange& first = exchanges_.front();
     if (!first.since && first.ready->query()) first.since = Clock::now();
@@ -142,7 +146,8 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Exchange> exchanges_;  // in order
-  std::optional<Clock::time_point> launching_since_;
+  int launching_ = 0;
+  Clock::time_point launching_since_;
   Failure& failure_;
   bool ends_ = false, aborted_ = false;
   std::thread thread_;
@@ -244,7 +249,6 @@ class NcclGroup final : public Group {
   void wait_at_most(Milliseconds timeout) override { control_.wait_at_most(timeout); }
   void now(const std::string& activity) override { control_.now(activity); }
   void tell_failure(const std::string& message) noexcept override { control_.tell_failure(message); }
-  bool first_tells(const std::string& message) noexcept override { return control_.first_tells(message); }
 
  private:
   static int64_t first_byte(const Span& span) { return span.first * static_cast<int64_t>(span.of.itemsize()); }
