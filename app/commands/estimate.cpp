@@ -28,6 +28,7 @@
 #include "play/dry_run.h"
 #include "report/derivation.h"
 #include "report/estimate_table.h"
+#include "report/kernel_table.h"
 #include "report/memory_json.h"
 #include "report/memory_table.h"
 #include "report/table.h"
@@ -120,6 +121,22 @@ int print_attention(const Estimate& invocation, const Session& session, const ar
   return 0;
 }
 
+int print_kernels(const Estimate& invocation, const config::RunConfig& run, const schedule::RunInputs& inputs,
+                  const std::optional<config::GpuSpec>& gpu) {
+  if (run.num_processes > 1 && run.strategy == config::Strategy::kAuto) {
+    throw UsageError("--kernels of several processes: how they share the model is not said",
+                     "add strategy=ddp or strategy=fsdp");
+  }
+  const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, gpu.has_value())};
+  const plan::KernelList list = [&] {
+    const Waiting waiting("planning");
+    return gpu ? play::kernels_on_gpu(subject, {.gpu = *gpu}, ask_phantom_children()) : play::kernels_on_cpu(subject);
+  }();
+  print(invocation.json ? format_json({{"kernels", report::kernels_json(list, gpu, run.tf32)}})
+                        : report::format_kernels(list, gpu, run.tf32));
+  return 0;
+}
+
 plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInputs& inputs,
                           const std::optional<config::GpuSpec>& gpu, const std::optional<int>& placements) {
   constexpr int kPlacements = 4;
@@ -151,6 +168,7 @@ int run_estimate(const Estimate& invocation) {
   config::RunConfig planned = planned_config(config, inputs.train);
   if (!gpu) warn_of_widening(config, inputs.architecture);
   warn_of_lost_updates(config, inputs.architecture);
+  if (invocation.kernels) return print_kernels(invocation, planned, inputs, gpu);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);
   const plan::Plan plan = plan_with_strategy(planned, /*group=*/nullptr, [&](const config::RunConfig& run) {

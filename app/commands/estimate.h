@@ -39,6 +39,7 @@ class Estimate final : public Invocation {
             .used_only(!json, "without --json, which has all of it"),
         {"--inference", inference, "", "Instead: memory to use the model, weights and cache"},
         {"--page", page, "FILE.html", "Also a page with the step's memory over time"},
+        {"--kernels", kernels, "", "Instead: what a step gives the device to do, and how long it takes at least"},
         {"--attention", attention, "", "Instead: attention over lengths, flash against math, timed here"},
         json_option(json),
         words.overrides_option()};
@@ -52,6 +53,11 @@ class Estimate final : public Invocation {
     if (attention) {
       return Use{"with --attention, which measures here",
                  {"CONFIG|MODEL", "overrides", "--attention", "--json"},
+                 "remove one of them"};
+    }
+    if (kernels) {
+      return Use{"with --kernels, which lists one step",
+                 {"CONFIG|MODEL", "overrides", "--kernels", "--gpu", "--gpus", "--json"},
                  "remove one of them"};
     }
     if (inference) {
@@ -101,6 +107,7 @@ class Estimate final : public Invocation {
   bool inference = false;      // memory to use the model, instead of to train it
   bool explain = false;        // how the figures come about, besides
   bool attention = false;      // attention's memory and time over lengths, on this machine
+  bool kernels = false;        // the step's kernels
   std::filesystem::path page;  // a page of the plan to write too; empty: none
 
  private:

@@ -219,6 +219,11 @@ std::string Ledger::entered() const {
   return state_->modules.names[state_->module];
 }
 
+std::optional<memory::Phase> Ledger::phase() const {
+  std::lock_guard guard(state_->mutex);
+  return state_->phase;
+}
+
 void Ledger::on_refusal(int64_t bytes, const KernelCall& call) {
   State& s = *state_;
   std::lock_guard guard(s.mutex);

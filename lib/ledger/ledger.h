@@ -50,6 +50,7 @@ class Ledger {
   // phase. Only names in timelines and errors depend on it.
   void enter(std::string_view module);
   std::string entered() const;
+  std::optional<memory::Phase> phase() const;  // of the last begin_phase, ended or not
 
   // ---- after a step (or a load, an evaluation, a save): labels what happened since the last call, adds it to
   // memory(), and returns the stretch alone. Blocks that are still alive stay known.

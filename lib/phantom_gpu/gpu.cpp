@@ -47,6 +47,8 @@ void check(const PhantomGpu& gpu) {
   if (!gpu.unlimited) check_memory(gpu.name, gpu.memory_bytes);
 }
 
+using Count = long();
+
 void set_environment(const char* name, const std::string& value) { setenv(name, value.c_str(), /*overwrite=*/1); }
 
 }  // namespace
@@ -89,6 +91,16 @@ void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement) {
     throw Error("the phantom GPU cannot start over with " + std::to_string(memory_bytes) + " bytes of memory",
                 "either memory of an earlier run is still in use, or `ulimit -v` is too low");
   }
+}
+
+int64_t launches() {
+  static const auto count = reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, "phantom_launches"));
+  return count != nullptr ? count() : 0;
+}
+
+int64_t launches_of_all() {
+  static const auto count = reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, "phantom_launches_of_all"));
+  return count != nullptr ? count() : 0;
 }
 
 }  // namespace fathom::phantom_gpu

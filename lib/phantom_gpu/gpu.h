@@ -44,4 +44,9 @@ void load_stubs(const std::filesystem::path& folder, const PhantomGpu& gpu);
 // the process may not have the address space.
 void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement);
 
+// Kernels, products of libraries, copies and fills that the calling thread has given to the stubs of this process so
+// far, and that all threads have; 0 where none are loaded.
+int64_t launches();
+int64_t launches_of_all();
+
 }  // namespace fathom::phantom_gpu

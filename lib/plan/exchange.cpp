@@ -122,6 +122,7 @@ Json to_json(const PhantomQuestion& question) {
           {"taken_bytes", question.taken_bytes},
           {"placement", question.placement},
           {"detail", name_of(question.detail)},
+          {"kernels", question.kernels},
           {"trace", question.trace},
           {"schedule", to_json(question.schedule)}};
 }
@@ -134,6 +135,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.taken_bytes = value.value("taken_bytes", int64_t{0});
   question.placement = value.at("placement").get<uint64_t>();
   question.detail = detail_of(value.at("detail").get<std::string>());
+  question.kernels = value.value("kernels", false);
   question.trace = value.value("trace", "");
   question.schedule = schedule_from_json(value.at("schedule"));
   return question;
@@ -155,6 +157,7 @@ Json to_json(const PhantomAnswer& answer) {
   value["steps_played"] = answer.steps_played;
   value["exact"] = answer.exact;
   value["seconds"] = answer.seconds;
+  if (answer.kernels) value["kernels"] = to_json(*answer.kernels);
   if (!answer.timeline.blocks.empty()) value["timeline"] = memory::to_json(answer.timeline);
   return value;
 }
@@ -175,6 +178,7 @@ PhantomAnswer answer_from_json(const Json& value) try {
   answer.steps_played = value.at("steps_played").get<int64_t>();
   answer.exact = value.at("exact").get<bool>();
   answer.seconds = value.at("seconds").get<double>();
+  if (value.contains("kernels")) answer.kernels = kernels_from_json(value.at("kernels"));
   if (value.contains("timeline")) answer.timeline = memory::timeline_from_json(value.at("timeline"));
   return answer;
 } catch (const nlohmann::json::exception& error) {

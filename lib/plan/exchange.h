@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "config/devices.h"
 #include "memory/component.h"
 #include "memory/timeline.h"
+#include "plan/kernels.h"
 #include "plan/plan.h"
 
 namespace fathom::plan {
@@ -19,6 +21,7 @@ struct PhantomQuestion {
   int64_t taken_bytes = 0;   // of them, by others: the run may have the rest
   uint64_t placement = 0;    // where segments lie in the address space: other numbers, other addresses
   Detail detail = Detail::kBytes;
+  bool kernels = false;         // instead: what the step that computes most gives the device
   std::string trace;            // a file for the allocator's events of all that is played; empty: none
   std::string config;           // YAML
   int64_t added_tokens = 0;     // as arch::Architecture has them: the child does not open the tokenizer
@@ -29,6 +32,7 @@ struct PhantomAnswer {
   std::string out_of_memory;  // LibTorch's message where the memory did not suffice; the figures are those until then
   memory::Memory memory;      // this and the following: only of a run that came to its end
   memory::Timeline timeline;
+  std::optional<KernelList> kernels;
   Arithmetic arithmetic;
   int64_t steps_played = 0;
   bool exact = false;  // as DryRun says it

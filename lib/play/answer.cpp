@@ -56,6 +56,10 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
     const auto group = played_group(config, workload.schedule.rank);
     train::Placement placement = placement_;
     placement.group = group.get();
+    if (question.kernels) {
+      answer.kernels = list_kernels(config, architecture, &folder, workload, placement);
+      return answer;
+    }
     DryRun played = dry_run(config, architecture, &folder, workload, placement, read_peaks, question.detail);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;

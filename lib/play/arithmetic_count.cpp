@@ -24,6 +24,7 @@ std::mutex one_at_a_time;
 std::atomic<int64_t> matrix_flops, attention_flops, bytes_moved, matrix_nanoseconds, attention_nanoseconds;
 std::atomic<c10::DispatchKey> kernels_of;
 std::mutex failure_lock;
+OperatorListener* listener = nullptr;
 std::exception_ptr failure;  // the first; LibTorch only logs what its callbacks throw
 thread_local const at::RecordFunction* outermost = nullptr;
 thread_local const at::RecordFunction* announced_attention = nullptr;  // which said what its operators compute
@@ -76,9 +77,14 @@ bool is_matrix_product(std::string_view name) {
   return is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_", "fathom::mm", "fathom::addmm", "fathom::addmm_"});
 }
 
-// Products of two matrices, by the position of the first factor.
+// The position of a product's first factor.
+size_t first_factor(std::string_view name) {
+  return name.ends_with("addmm") || name.ends_with("addmm_") || name.starts_with("aten::baddbmm") ? 1 : 0;
+}
+
+// Products of two matrices.
 std::optional<int64_t> product_flops(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
-  const size_t at = name.ends_with("addmm") || name.ends_with("addmm_") || name.starts_with("aten::baddbmm") ? 1 : 0;
+  const size_t at = first_factor(name);
   if (is_matrix_product(name)) {
     return 2 * size(inputs[at], 0) * size(inputs[at], 1) * size(inputs[at + 1], 1);
   }
@@ -136,23 +142,67 @@ Kind kind_of(const c10::FunctionSchema& schema) {
   return fused || limited ? Kind::kAttention : Kind::kOther;
 }
 
+at::ScalarType type_of_first(c10::ArrayRef<const c10::IValue> inputs) {
+  for (const c10::IValue& input : inputs) {
+    if (input.isTensor() && input.toTensor().defined()) return input.toTensor().scalar_type();
+    if (input.isTensorList() && !input.toTensorList().empty()) return input.toTensorVector().front().scalar_type();
+  }
+  return at::kFloat;
+}
+
+void add(const plan::Arithmetic& work) {
+  matrix_flops += work.matrix_flops;
+  attention_flops += work.attention_flops;
+  bytes_moved += work.bytes_moved;
+}
+
 void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
   const Kind kind = kind_of(schema);
+  const bool counts_bytes = !moves_nothing(schema) && (kind == Kind::kOther || listener != nullptr);
+  const int64_t bytes = counts_bytes ? traffic_of_arguments(schema, inputs) : 0;
+  plan::Arithmetic work;
   if (kind == Kind::kOther) {
-    if (!moves_nothing(schema)) bytes_moved += traffic_of_arguments(schema, inputs);
-    return;
+    work.bytes_moved = bytes;
+  } else if (kind == Kind::kMatrix || announced_attention == nullptr) {
+    const auto flops = product_flops(schema.name(), inputs);
+    (kind == Kind::kMatrix ? work.matrix_flops : work.attention_flops) =
+        flops ? *flops : fused_attention_flops(schema, inputs);
   }
-  if (kind == Kind::kAttention && announced_attention != nullptr) return;
-  const auto flops = product_flops(schema.name(), inputs);
-  (kind == Kind::kMatrix ? matrix_flops : attention_flops) += flops ? *flops : fused_attention_flops(schema, inputs);
+  add(work);
+  if (listener != nullptr)
+    listener->starts(schema.name(), type_of_first(inputs.slice(first_factor(schema.name()))), work, bytes);
+}
+
+int64_t traffic_of_results(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& outputs) {
+  if (moves_nothing(schema)) return 0;
+  const bool gathers = is_any(schema.name(), {"aten::index_select", "aten::embedding"});
+  int64_t bytes = 0;
+  for (size_t i = 0; i < outputs.size() && i < schema.returns().size(); ++i) {
+    if (schema.returns()[i].alias_info() == nullptr) bytes += bytes_of(outputs[i]) * (gathers ? 2 : 1);
+  }
+  return bytes;
 }
 
 void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& outputs) {
-  if (moves_nothing(schema) || kind_of(schema) != Kind::kOther) return;
-  const bool gathers = is_any(schema.name(), {"aten::index_select", "aten::embedding"});
-  for (size_t i = 0; i < outputs.size() && i < schema.returns().size(); ++i) {
-    if (schema.returns()[i].alias_info() == nullptr) bytes_moved += bytes_of(outputs[i]) * (gathers ? 2 : 1);
+  const bool counts = kind_of(schema) == Kind::kOther;
+  if (!counts && listener == nullptr) return;
+  const int64_t bytes = traffic_of_results(schema, outputs);
+  if (counts) bytes_moved += bytes;
+  if (listener != nullptr) listener->ends(bytes);
+}
+
+// What the program's own kernels, or attention of several operators, say of themselves.
+void count_announced(const at::RecordFunction& function) {
+  plan::Arithmetic work;
+  if (function.name() == std::string_view(ops::kAttentionScope)) {
+    work.attention_flops = function.inputs()[0].toInt();
+    announced_attention = &function;
+    attention_started = std::chrono::steady_clock::now();
+  } else {
+    for (const c10::IValue& value : function.inputs()) work.bytes_moved += bytes_of(value);
   }
+  add(work);
+  if (listener != nullptr) listener->starts(function.name(), type_of_first(function.inputs()), work, work.bytes_moved);
 }
 
 // Null for what is no operator with a kernel of its own. Looked up once: the dispatcher keeps an operator's name, and
@@ -173,16 +223,7 @@ void remember_failure() {
 }
 
 void begin(const at::RecordFunction& function) {
-  if (function.scope() == at::RecordScope::USER_SCOPE) {
-    if (function.name() == std::string_view(ops::kAttentionScope)) {
-      attention_flops += function.inputs()[0].toInt();
-      announced_attention = &function;
-      attention_started = std::chrono::steady_clock::now();
-      return;
-    }
-    for (const c10::IValue& value : function.inputs()) bytes_moved += bytes_of(value);
-    return;
-  }
+  if (function.scope() == at::RecordScope::USER_SCOPE) return count_announced(function);
   if (outermost != nullptr) return;
   const c10::FunctionSchema* schema = counted_schema(function);
   if (schema == nullptr) return;
@@ -196,6 +237,7 @@ void end(const at::RecordFunction& function) {
     announced_attention = nullptr;
     attention_nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - attention_started).count();
   }
+  if (function.scope() == at::RecordScope::USER_SCOPE && listener != nullptr) listener->ends(0);
   if (outermost != &function) return;
   outermost = nullptr;
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - started;
@@ -225,8 +267,9 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/
 
 }  // namespace
 
-ArithmeticCount::ArithmeticCount(c10::DeviceType device) {
+ArithmeticCount::ArithmeticCount(c10::DeviceType device, OperatorListener* hears) {
   one_at_a_time.lock();
+  listener = hears;
   matrix_flops = attention_flops = bytes_moved = matrix_nanoseconds = attention_nanoseconds = 0;
   failure = nullptr;
   kernels_of = device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;

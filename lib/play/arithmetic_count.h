@@ -2,10 +2,24 @@
 #pragma once
 
 #include <c10/core/DeviceType.h>
+#include <c10/core/ScalarType.h>
+
+#include <string_view>
 
 #include "plan/arithmetic.h"
 
 namespace fathom::play {
+
+// Hears of each operator that is counted, on its thread; of what announces itself within one, too.
+class OperatorListener {
+ public:
+  virtual ~OperatorListener() = default;
+  // type: of the first tensor, of a product's factors; bytes: of the arguments that are read or written, those of
+  // products too.
+  virtual void starts(std::string_view name, at::ScalarType type, const plan::Arithmetic& work, int64_t bytes) = 0;
+  // Of the last that has started: result_bytes are of new tensors.
+  virtual void ends(int64_t result_bytes) = 0;
+};
 
 // While alive, adds up the operators that are called on any thread, by the shapes of their arguments: the outermost one
 // that has a kernel of its own counts, what it calls for its work does not. One at a time in a process; a second one
@@ -15,7 +29,8 @@ namespace fathom::play {
 class ArithmeticCount {
  public:
   // device: whose kernels decide what counts as one operator; the phantom device counts as the CPU.
-  explicit ArithmeticCount(c10::DeviceType device);
+  // listener: may be null.
+  explicit ArithmeticCount(c10::DeviceType device, OperatorListener* listener = nullptr);
   ~ArithmeticCount();
   ArithmeticCount(const ArithmeticCount&) = delete;
   ArithmeticCount& operator=(const ArithmeticCount&) = delete;

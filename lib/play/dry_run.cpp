@@ -4,13 +4,17 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "phantom/device.h"
+#include "phantom_gpu/gpu.h"
 #include "play/arithmetic_count.h"
+#include "play/kernel_recorder.h"
 #include "play/repeats.h"
 
 namespace fathom::play {
@@ -166,6 +170,16 @@ class Player {
   std::vector<int32_t> skipped_;                      // from the one to the other
 };
 
+void load(const config::RunConfig& config, const weights::ModelFolder* folder, const plan::Workload& workload,
+          train::Trainer& trainer) {
+  trainer.model().reserve_positions(plan::longest_sequence(workload));
+  if (folder != nullptr && folder->has_weights() && !config.random_init) {
+    trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
+  } else {
+    trainer.model().initialise(static_cast<uint64_t>(config.seed));
+  }
+}
+
 }  // namespace
 
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
@@ -174,15 +188,10 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   DryRun result;
   const bool all = detail == plan::Detail::kEvents;
   train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
-  trainer.model().reserve_positions(plan::longest_sequence(workload));
   {
     std::optional<Repeats> repeats;
     if (!all) repeats.emplace(placement);  // timelines are of steps
-    if (folder != nullptr && folder->has_weights() && !config.random_init) {
-      trainer.model().load(*folder, static_cast<uint64_t>(config.seed));
-    } else {
-      trainer.model().initialise(static_cast<uint64_t>(config.seed));
-    }
+    load(config, folder, workload, trainer);
   }
   result.memory.merge(trainer.loaded());
   const bool counts = detail >= plan::Detail::kArithmetic && !workload.steps.empty();
@@ -206,6 +215,36 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
     result.arithmetic = plan::estimate_arithmetic(architecture, config, longest);
   }
   return result;
+}
+
+plan::KernelList list_kernels(const config::RunConfig& config, const arch::Architecture& architecture,
+                              const weights::ModelFolder* folder, const plan::Workload& workload,
+                              const train::Placement& placement) {
+  constexpr int kSettling = 2, kTimed = 3;  // steps: the first makes states and masters
+  train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
+  load(config, folder, workload, trainer);
+  trainer.loaded();
+  const std::vector<data::Batch> batches = batches_of(plan::longest_step(architecture, config, workload.steps));
+  const auto step = [&] { trainer.step(batches, config.learning_rate); };
+  for (int i = 0; i < kSettling; ++i) step();
+  plan::KernelList list;
+  list.host_seconds = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kTimed; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    list.host_seconds =
+        std::min(list.host_seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  KernelRecorder recorder(*placement.ledger);
+  const int64_t before = phantom_gpu::launches_of_all();
+  {
+    const ArithmeticCount count(placement.device.type(), &recorder);
+    step();
+    count.sum();  // throws what counting has thrown
+  }
+  list.launches = phantom_gpu::launches_of_all() - before;
+  list.rows = recorder.rows();
+  return list;
 }
 
 std::unique_ptr<dist::Group> played_group(const config::RunConfig& config, int64_t rank) {

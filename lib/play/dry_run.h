@@ -7,6 +7,7 @@
 #include "arch/architecture.h"
 #include "config/run_config.h"
 #include "dist/group.h"
+#include "plan/kernels.h"
 #include "plan/plan.h"
 #include "plan/workload.h"
 #include "train/trainer.h"
@@ -34,6 +35,12 @@ struct DryRun {
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
                const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline);
+
+// Plays the step of the workload that computes most until it is like the next, and lists what it gives the device.
+// Nothing is left out.
+plan::KernelList list_kernels(const config::RunConfig& config, const arch::Architecture& architecture,
+                              const weights::ModelFolder* folder, const plan::Workload& workload,
+                              const train::Placement& placement);
 
 // What stands for the other processes of the config's run; null: it has one.
 std::unique_ptr<dist::Group> played_group(const config::RunConfig& config, int64_t rank);

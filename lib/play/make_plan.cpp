@@ -72,7 +72,7 @@ constexpr int64_t kGranuleBytes = 20 * kMiB;
 
 std::string attention_kernel(const config::RunConfig& config, const arch::Architecture& architecture,
                              at::Device device) {
-  const std::string by_scores = "attention by scores, a few queries at a time";
+  std::string by_scores = "attention by scores, a few queries at a time";
   if (arch::attends_by_scores(architecture, /*training=*/false)) return by_scores;
   const at::ScalarType type = ops::scalar_type(arch::precision_of(architecture, config).computed);
   const std::string fused =
@@ -174,6 +174,25 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   if (!bytes.fits) bytes.missing_bytes = std::max<int64_t>(1, bytes.reserved_range.lowest - plan.target.capacity_bytes);
   plan.gpu = bytes;
   return plan;
+}
+
+plan::KernelList kernels_on_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask) {
+  plan::PhantomQuestion question = question_of(subject, room);
+  question.kernels = true;
+  question.memory_bytes = phantom_gpu::kUnlimitedBytes;
+  question.taken_bytes = 0;
+  question.config = with_budget(subject.config, 0);
+  const plan::PhantomAnswer answer = ask(question);
+  if (!answer.kernels) throw Error("the kernels cannot be listed: " + answer.out_of_memory);
+  return *answer.kernels;
+}
+
+plan::KernelList kernels_on_cpu(const Subject& subject) {
+  ledger::Ledger ledger;
+  const phantom::LedgerScope scope(ledger);
+  const auto group = played_group(subject.config, subject.workload.schedule.rank);
+  return list_kernels(subject.config, subject.architecture, &subject.folder, subject.workload,
+                      {phantom::device(), &ledger, nullptr, group.get()});
 }
 
 void plan_events(const Subject& subject, const GpuRoom& room, const AskPhantom& ask, const std::string& trace) {

@@ -50,6 +50,10 @@ struct GpuRoom {
 // child's start apart.
 plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask);
 
+// What the step that computes most gives a GPU to do, however much memory it takes there, and this machine's CPU.
+plan::KernelList kernels_on_gpu(const Subject& subject, const GpuRoom& room, const AskPhantom& ask);
+plan::KernelList kernels_on_cpu(const Subject& subject);
+
 // Plays the whole of the subject's schedule within the first placement, and writes what the caching allocator does to a
 // file (ledger/cuda/trace.h says in which form). Throws Error where the memory does not suffice.
 void plan_events(const Subject& subject, const GpuRoom& room, const AskPhantom& ask, const std::string& trace);

@@ -64,6 +64,33 @@ TEST_F(Estimate, AgreesWithAnAccountOfTheTenLargestAllocations) {
               4096, 1e-6);
 }
 
+// The sums of a step's operators are what the plan counts of the whole.
+TEST_F(Estimate, ListsWhatAStepGivesTheGpu) {
+  const std::string run_of =
+      "smollm2-135m --gpu H100 --placements 1 method=full dtype=bfloat16 master_weights=stochastic "
+      "per_device_train_batch_size=4 max_length=512";
+  const Json arithmetic = estimate(run_of).at("arithmetic");
+  std::string without_placements = run_of;
+  without_placements.erase(without_placements.find("--placements 1 "), 15);
+  const Json kernels = estimate(without_placements + " --kernels").at("kernels");
+  int64_t launches = 0, matrix_flops = 0, attention_flops = 0, bytes_moved = 0;
+  for (const Json& row : kernels.at("rows")) {
+    launches += row.at("launches").get<int64_t>();
+    matrix_flops += row.at("matrix_flops").get<int64_t>();
+    attention_flops += row.at("attention_flops").get<int64_t>();
+    const bool multiplies = row.at("matrix_flops") != 0 || row.at("attention_flops") != 0;
+    if (!multiplies) bytes_moved += row.at("bytes").get<int64_t>();
+    EXPECT_TRUE(row.at("least_seconds").is_number()) << row;
+  }
+  EXPECT_EQ(matrix_flops, arithmetic.at("matrix_flops"));
+  EXPECT_EQ(attention_flops, arithmetic.at("attention_flops"));
+  EXPECT_EQ(bytes_moved, arithmetic.at("bytes_moved"));
+  EXPECT_EQ(launches, kernels.at("launches")) << "some are given outside of any operator";
+  EXPECT_GT(launches, 500);
+  const Outcome shown = run("estimate " + without_placements + " --kernels");
+  EXPECT_THAT(shown.output, AllOf(HasSubstr("  layers.*.mlp.up_proj "), HasSubstr("\nstep ")));
+}
+
 TEST_F(Estimate, PricesAKnownModel) {
   const Json json = estimate("Llama-2-7B --gpu-hours 184320 --gpus 8 --price-per-hour 33 max_length=16");
   EXPECT_EQ(json.at("cost").at("hours"), 23'040);

@@ -45,6 +45,12 @@ void phantom_set(size_t memory_bytes, size_t taken_bytes, unsigned long long pla
 bool phantom_has_address_space(void);
 // Whether a launch of these sizes would be accepted; the answer is a cudaError_t.
 int phantom_check_launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, size_t shared_limit);
+// Counts work that is given to the device: a kernel, a product of a library, a copy or a fill.
+void phantom_launched(void);
+// So much of it by the calling thread, and by all. Exported functions, for phantom_gpu::launches
+// (lib/phantom_gpu/gpu.h).
+long phantom_launches(void);
+long phantom_launches_of_all(void);
 // Remembers the error for cudaGetLastError, and returns it.
 int phantom_fail(int error);
 // A small object whose address is the handle.

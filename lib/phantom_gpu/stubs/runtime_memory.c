@@ -334,6 +334,7 @@ static bool reachable(const void* pointer, size_t bytes) {
 static cudaError_t copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (!reachable(to, bytes) || !reachable(from, bytes)) return phantom_fail(cudaErrorInvalidValue);
+  if (is_device(to) || is_device(from)) phantom_launched();
   if (is_device(to)) return cudaSuccess;
   if (is_device(from)) {
     memset(to, 0, bytes);
@@ -367,6 +368,7 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t byte
 }
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   (void)value;
+  phantom_launched();
   return reachable(to, bytes) ? cudaSuccess : phantom_fail(cudaErrorInvalidValue);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
