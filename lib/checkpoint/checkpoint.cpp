@@ -106,14 +106,13 @@ void publish(const fs::path& output_dir, int64_t step, const fs::path& staging, 
   sync_path(output_dir);
 }
 
-// A run of an earlier version may have saved what its last update broke. Tensors are dealt to readers in turn.
+// A run of an earlier version may have saved what its last update broke. Each reader takes its share of the tensors.
 void refuse_not_finite(const fs::path& weights, weights::Readers* readers) {
   weights::read_together(readers, [&] {
     const weights::SafetensorsFile file(weights);
-    const auto first = static_cast<size_t>(readers != nullptr ? readers->rank() : 0);
-    const auto step = static_cast<size_t>(readers != nullptr ? readers->size() : 1);
-    for (size_t place = first; place < file.tensors().size(); place += step) {
-      const weights::TensorInfo& tensor = file.tensors()[place];
+    const weights::Share share = weights::share_of(readers);
+    for (int64_t place = share.first; place < std::ssize(file.tensors()); place += share.step) {
+      const weights::TensorInfo& tensor = file.tensors()[static_cast<size_t>(place)];
       if (!all_finite(file.data(tensor), tensor.dtype, tensor.bytes)) {
         throw Error(
             weights.string() + ": the weights of " + tensor.name + " are not finite: nothing can go on from them",

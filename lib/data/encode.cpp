@@ -7,6 +7,7 @@
 #include "chat/border.h"
 #include "data/conversation.h"
 #include "data/prompt_form.h"
+#include "jinja/meter.h"
 
 namespace fathom::data {
 namespace {
@@ -188,13 +189,13 @@ class LineEncoder {
   bool completion_only() const { return options_.completion_only_loss.value_or(true); }
   const Tokenizer& tokenizer() const {
     if (encoders_.tokenizer != nullptr) return *encoders_.tokenizer;
-    throw MissingFromModel(line_.where + ": needs a tokenizer, and the model's folder has none");
+    throw EveryLineFails(line_.where + ": needs a tokenizer, and the model's folder has none");
   }
   const chat::ChatTemplate& chat_template() const {
     if (encoders_.chat != nullptr) return *encoders_.chat;
-    throw MissingFromModel(line_.where + ": is a conversation, and there is no chat template for it",
-                           "take the instruction-tuned model's tokenizer files, add a chat_template.jinja, or write "
-                           "prompts and completions as texts");
+    throw EveryLineFails(line_.where + ": is a conversation, and there is no chat template for it",
+                         "take the instruction-tuned model's tokenizer files, add a chat_template.jinja, or write "
+                         "prompts and completions as texts");
   }
   void refuse_completion_only(const char* what) const {
     if (options_.completion_only_loss == true) {
@@ -263,6 +264,8 @@ class LineEncoder {
   chat::RenderedChat render(const Render& render) const {
     try {
       return render();
+    } catch (const jinja::BoundPassed& error) {
+      throw EveryLineFails(line_.where + ": " + error.what());
     } catch (const Error& error) {
       line_.fail(error.what());
     }

@@ -6,8 +6,8 @@
 
 namespace fathom::data {
 
-// The model lacks what every such line needs: to be told once.
-class MissingFromModel : public Error {
+// What fails one line would fail every such line: to be told once.
+class EveryLineFails : public Error {
  public:
   using Error::Error;
 };
@@ -17,8 +17,8 @@ struct Encoders {
   const chat::ChatTemplate* chat = nullptr;
 };
 
-// Throws Error, naming the line, for what the line or the settings do not allow, and MissingFromModel for a tokenizer
-// or a chat template that is not there. Safe from several threads.
+// Throws Error, naming the line, for what the line or the settings do not allow, and EveryLineFails for a tokenizer
+// or a chat template that is not there, and for one that takes more than it may. Safe from several threads.
 Example encode_line(const Line& line, config::DatasetFormat format, const Encoders& encoders,
                     const DatasetOptions& options);
 // The same for an encoder and decoder (Example): prompt and completion, Alpaca's, or input_ids with labels, source and

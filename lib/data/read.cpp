@@ -62,15 +62,20 @@ std::vector<Piece> cut_into_pieces(std::string_view block, int64_t& line) {
   return pieces;
 }
 
-// Calls work(piece) for each, on so many threads; each piece is worked on once.
+// Calls work(piece) for each, on so many threads; each piece is worked on once; where one fails, some behind it may be
+// left out, and none before it.
 void in_parallel(std::vector<Piece>& pieces, int64_t threads, const std::function<void(Piece&)>& work) {
   std::atomic<size_t> next = 0;
+  std::atomic<bool> fails = false;
   const auto take = [&] {
-    for (size_t i = next++; i < pieces.size(); i = next++) {
+    while (!fails) {
+      const size_t i = next++;
+      if (i >= pieces.size()) return;
       try {
         work(pieces[i]);
       } catch (...) {
         pieces[i].failure = std::current_exception();
+        fails = true;
       }
     }
   };
@@ -142,7 +147,7 @@ class FileReader {
         piece.examples.append(options_.decoder_start
                                   ? encode_pair(line, format, encoders, options_, piece.examples.truncation)
                                   : encode_line(line, format, encoders, options_));
-      } catch (const MissingFromModel&) {
+      } catch (const EveryLineFails&) {
         throw;
       } catch (const Error& error) {
         if (piece.malformed++ < static_cast<int64_t>(kMostComplaints)) piece.complaints.emplace_back(error.what());

@@ -27,11 +27,13 @@ class BoundedStore final : public c10d::PrefixStore {
     std::packaged_task<decltype(question(*asked_))()> asking(
         [asked = asked_, question = std::move(question)] { return question(*asked); });
     auto answer = asking.get_future();
-    std::thread(std::move(asking)).detach();
+    std::thread asker(std::move(asking));
     if (answer.wait_for(patience) != std::future_status::ready) {
+      asker.detach();
       silent_ = true;
       throw Error(kSilent);
     }
+    asker.join();  // what it has of the store must not end after the process has begun to
     return answer.get();
   }
 

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 namespace fathom::dist {
@@ -31,8 +30,8 @@ Heart::Heart(c10::intrusive_ptr<c10d::Store> store, const std::string& key) : en
       end->changed.wait_for(lock, kBetweenBeats, [&] { return end->has_come; });
     }
   });
-  beating_ = beating.get_future();
-  std::thread(std::move(beating)).detach();
+  has_stopped_ = beating.get_future();
+  thread_ = std::thread(std::move(beating));
 }
 
 Heart::~Heart() {
@@ -41,7 +40,11 @@ Heart::~Heart() {
     end_->has_come = true;
   }
   end_->changed.notify_all();
-  beating_.wait_for(kToEnd);
+  if (has_stopped_.wait_for(kToEnd) == std::future_status::ready) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
 }
 
 }  // namespace fathom::dist

@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace fathom::dist {
@@ -20,7 +21,8 @@ class Heart {
  private:
   struct End;
   std::shared_ptr<End> end_;
-  std::future<void> beating_;
+  std::future<void> has_stopped_;
+  std::thread thread_;
 };
 
 }  // namespace fathom::dist

@@ -1,12 +1,12 @@
 // The bounds of a rendering and the errors that tell of them.
 #include "jinja/meter.h"
 
-#include "base/error.h"
-
 namespace fathom::jinja {
 namespace {
 
 constexpr size_t kLongestMessage = 1000;
+
+std::string place_of(const std::string& origin, int line) { return origin + ":" + std::to_string(line) + ": "; }
 
 }  // namespace
 
@@ -18,13 +18,14 @@ std::string shortened(const std::string& text) {
 }
 
 void fail_at(const std::string& origin, int line, const std::string& what) {
-  throw Error(origin + ":" + std::to_string(line) + ": " + shortened(what));
+  throw Error(place_of(origin, line) + shortened(what));
 }
 
 void Meter::fail(const std::string& what) const { fail_at(origin_, line_, what); }
 
-void Meter::fail_steps() const {
-  fail("the template takes more than " + std::to_string(limits_.steps) + " steps for this conversation");
+void Meter::fail_bound(const char* does, int64_t limit, const char* of) const {
+  throw BoundPassed(place_of(origin_, line_) + "the template " + does + " more than " + std::to_string(limit) + " " +
+                    of + " for this conversation");
 }
 
 void Meter::visit(size_t bytes) {
@@ -34,9 +35,7 @@ void Meter::visit(size_t bytes) {
 
 void Meter::make(size_t bytes) {
   step(1 + static_cast<int64_t>(bytes / 64));
-  if ((bytes_ += static_cast<int64_t>(bytes)) > limits_.bytes) {
-    fail("the template makes more than " + std::to_string(limits_.bytes) + " bytes for this conversation");
-  }
+  if ((bytes_ += static_cast<int64_t>(bytes)) > limits_.bytes) fail_bound("makes", limits_.bytes, "bytes");
 }
 
 void Meter::enter() {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
+
 namespace fathom::jinja {
 
 // Bounds of one rendering, far above what conversations need. Every visited value and every piece of text that is read
@@ -20,13 +22,19 @@ constexpr int kDeepestSyntax = 100;                     // nested statements, ne
 constexpr int kDeepestValue = 100;                      // lists within lists
 constexpr int64_t kLargestRange = 100'000;              // the sandbox's MAX_RANGE
 
+// A bound is passed, as it would be, at the same cost, with other conversations.
+class BoundPassed : public Error {
+ public:
+  using Error::Error;
+};
+
 class Meter {
  public:
   explicit Meter(std::string origin, Limits limits = {}) : origin_(std::move(origin)), limits_(limits) {}
 
-  // Throws Error where the bound is passed.
+  // Throws BoundPassed, as read, visit and make do.
   void step(int64_t count = 1) {
-    if ((steps_ += count) > limits_.steps) fail_steps();
+    if ((steps_ += count) > limits_.steps) fail_bound("takes", limits_.steps, "steps");
   }
   void read(size_t bytes) { step(1 + static_cast<int64_t>(bytes / 16)); }  // of text that is searched or compared
   // Of text whose characters are looked up or rewritten one by one, which takes some 20 ns each and, as code points,
@@ -52,7 +60,7 @@ class Meter {
 
  private:
   void enter();
-  [[noreturn]] void fail_steps() const;
+  [[noreturn]] void fail_bound(const char* does, int64_t limit, const char* of) const;
 
   std::string origin_;
   Limits limits_;

@@ -69,10 +69,10 @@ KernelList kernels_from_json(const Json& value) {
 }
 
 std::optional<double> least_seconds(const KernelRow& row, const config::GpuSpec& gpu, bool tf32) {
-  const int64_t flops = row.matrix_flops + row.attention_flops;
-  const double speed = flops > 0 ? flops_per_second(row.type, gpu, tf32) : 1;
+  const double speed = row.flops() > 0 ? flops_per_second(row.type, gpu, tf32) : 1;
   if (gpu.memory_bytes_per_second <= 0 || speed <= 0) return std::nullopt;
-  return std::max(static_cast<double>(row.bytes) / gpu.memory_bytes_per_second, static_cast<double>(flops) / speed);
+  return std::max(static_cast<double>(row.bytes) / gpu.memory_bytes_per_second,
+                  static_cast<double>(row.flops()) / speed);
 }
 
 }  // namespace fathom::plan

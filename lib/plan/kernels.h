@@ -23,6 +23,7 @@ struct KernelRow {
   int64_t launches = 0;                           // kernels, products of libraries, copies and fills; 0 on a CPU
   int64_t matrix_flops = 0, attention_flops = 0;  // as Arithmetic has them
   int64_t bytes = 0;                              // that are read and written, those of products too
+  int64_t flops() const { return matrix_flops + attention_flops; }
   bool operator==(const KernelRow&) const = default;
 };
 

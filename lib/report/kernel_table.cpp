@@ -25,7 +25,7 @@ class Sums {
 
   Sum of(const plan::KernelRow& row) const {
     const std::optional<double> seconds = gpu_ ? plan::least_seconds(row, *gpu_, tf32_) : std::nullopt;
-    return {row.launches, row.matrix_flops + row.attention_flops, row.bytes, seconds.value_or(0)};
+    return {row.launches, row.flops(), row.bytes, seconds.value_or(0)};
   }
   bool have_times() const { return gpu_ && gpu_->memory_bytes_per_second > 0; }
 
@@ -100,7 +100,7 @@ std::string format_kernels(const plan::KernelList& list, const std::optional<con
   Sum all;
   for (const plan::KernelRow& row : list.rows) {
     const Sum sum = sums.of(row);
-    const std::string type = row.matrix_flops + row.attention_flops > 0 ? ", " + std::string(dtype_name(row.type)) : "";
+    const std::string type = row.flops() > 0 ? ", " + std::string(dtype_name(row.type)) : "";
     add(sum, by_part[row.phase][shown(row.part)]);
     add(sum, by_operator[row.op + type]);
     add(sum, all);

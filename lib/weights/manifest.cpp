@@ -67,11 +67,10 @@ std::string sequential_hash(const MappedFile& file) {
   return hasher.digest();
 }
 
-// Of every so many-th block.
-BlockHashes block_hashes(const MappedFile& file, int64_t first, int64_t step) {
+BlockHashes block_hashes(const MappedFile& file, Share share) {
   const auto bytes = static_cast<int64_t>(file.size());
   BlockHashes hashes;
-  for (int64_t block = first; block < count_blocks(bytes); block += step) {
+  for (int64_t block = share.first; block < count_blocks(bytes); block += share.step) {
     hashes.merge(hash_blocks(file.data(), bytes, block, 1));
     const int64_t begin = block * kHashedBlock;
     file.release(static_cast<size_t>(begin), static_cast<size_t>(std::min(kHashedBlock, bytes - begin)));
@@ -95,12 +94,11 @@ void verify_sequential(const fs::path& folder, const FileRecord& record) {
   if (sequential_hash(open_listed(folder, record)) != record.hash) differs(folder / record.name);
 }
 
-// Blocks are dealt to readers in turn.
+// Each reader takes its share of the blocks.
 void verify(const fs::path& folder, const FileRecord& record, Readers* readers) {
   const std::vector<std::string> parts = read_together(readers, [&] {
     const MappedFile file = open_listed(folder, record);
-    return to_text(readers == nullptr ? block_hashes(file, 0, 1)
-                                      : block_hashes(file, readers->rank(), readers->size()));
+    return to_text(block_hashes(file, share_of(readers)));
   });
   BlockHashes all;
   for (const std::string& part : parts) add_from_text(part, all);
@@ -180,6 +178,10 @@ void write_manifest(const fs::path& folder, int64_t step, const std::vector<File
 
 bool Manifest::lists(const std::string& name) const {
   return std::any_of(files.begin(), files.end(), [&](const FileRecord& file) { return file.name == name; });
+}
+
+Share share_of(const Readers* readers) {
+  return readers == nullptr ? Share() : Share{readers->rank(), readers->size()};
 }
 
 std::vector<std::string> read_together(Readers* readers, const std::function<std::string()>& part) {

@@ -41,6 +41,13 @@ class Readers {
   virtual std::vector<std::string> gather(const std::string& text) = 0;
 };
 
+// Of what is dealt to readers in turn, that of one of them: every step-th from the first on.
+struct Share {
+  int64_t first = 0, step = 1;
+};
+// readers null: there is one.
+Share share_of(const Readers* readers);
+
 // Reads the manifest and checks the size and hash of every file that it lists; throws Error that names what is wrong.
 // readers: all of them call it with the same folder; each reads its part of every file, and all return or throw alike.
 Manifest read_and_verify_manifest(const std::filesystem::path& folder, Readers* readers = nullptr);

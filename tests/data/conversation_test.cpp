@@ -157,14 +157,22 @@ TEST_F(ConversationTest, RefusesSettingsAndTemplatesThatDoNotFit) {
   EXPECT_THAT(refusal(kTwoTurns), HasSubstr("there is no chat template for it; take the instruction-tuned model's"));
 }
 
-TEST_F(ConversationTest, WhatTheModelLacksIsToldOnce) {
-  chat_.reset();
+TEST_F(ConversationTest, WhatEveryLineLacksIsToldOnce) {
   std::string lines;
   for (int i = 0; i < 20; ++i) lines += std::string(kTwoTurns) + "\n";
-  const std::string message = refusal(lines);
-  EXPECT_THAT(message, HasSubstr(file_.string() + ":1: is a conversation"));
-  EXPECT_THAT(message, Not(HasSubstr(file_.string() + ":2")));
-  EXPECT_THAT(message, Not(HasSubstr("more malformed lines")));
+  const auto expect_once = [&](const std::string& expected) {
+    const std::string message = refusal(lines);
+    EXPECT_THAT(message, HasSubstr(file_.string() + ":1: " + expected));
+    EXPECT_THAT(message, Not(HasSubstr(file_.string() + ":2")));
+    EXPECT_THAT(message, Not(HasSubstr("more malformed lines")));
+  };
+  chat_.reset();
+  expect_once("is a conversation");
+  const std::string endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}";
+  chat_ = chat::ChatTemplate(endless, "endless");
+  expect_once("endless:1: the template takes more than 10000000 steps");
+  chat_ = chat::ChatTemplate("{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}", "large");
+  expect_once("large:1: the template makes more than 268435456 bytes");
 }
 
 TEST_F(ConversationTest, AConversationAmongTextsIsTheLinesFault) {
