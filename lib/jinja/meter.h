@@ -22,7 +22,7 @@ constexpr int kDeepestSyntax = 100;                     // nested statements, ne
 constexpr int kDeepestValue = 100;                      // lists within lists
 constexpr int64_t kLargestRange = 100'000;              // the sandbox's MAX_RANGE
 
-// A bound is passed, as it would be, at the same cost, with other conversations.
+// A bound is passed: other conversations may well pass it too, each at the same cost.
 class BoundPassed : public Error {
  public:
   using Error::Error;
