@@ -13,6 +13,8 @@ fs::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_pat
 
 fs::path library_folder() { return program_folder() / "lib"; }
 
+fs::path cuda_kernels_file() { return library_folder() / "libfathom_cuda_kernels.so"; }
+
 namespace {
 
 // A file or folder of configs/.

@@ -11,6 +11,8 @@ namespace fathom::app {
 std::filesystem::path program_folder();
 // Its libraries: lib/ beside the program.
 std::filesystem::path library_folder();
+// fathom's own CUDA kernels: not there where the program was built without nvcc.
+std::filesystem::path cuda_kernels_file();
 // configs/gpus.yaml beside the program, else of the source tree that it was built in, else the copy in lib/ (of a
 // program that was copied to another machine). Throws Error if there is none.
 std::filesystem::path gpus_file();

@@ -204,8 +204,7 @@ EngineMain* load_engine(const Invocation& invocation) {
   void* engine = load(library_folder() / "libfathom_engine.so", RTLD_NOW, kOurs);
   if (cuda) {
     load(library_folder() / "libfathom_cuda.so", RTLD_NOW, kOurs);  // it finds the ledger in the engine
-    const fs::path kernels = library_folder() / "libfathom_cuda_kernels.so";
-    if (fs::exists(kernels)) load(kernels, RTLD_NOW, kOurs);
+    if (fs::exists(cuda_kernels_file())) load(cuda_kernels_file(), RTLD_NOW, kOurs);
     if (invocation.config.num_processes > 1) load(library_folder() / "libfathom_nccl.so", RTLD_NOW, kOurs);
   }
   const auto engine_main = reinterpret_cast<EngineMain*>(::dlsym(engine, kEngineMain));

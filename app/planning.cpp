@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "config/precision.h"
+#include "footprint/cudnn_workspace.h"
 #include "ops/scalar_type.h"
 #include "ops/widened_product.h"
 #include "plan/bound.h"
@@ -66,6 +67,16 @@ void warn_of_lost_updates(const config::RunConfig& config, const arch::Architect
 
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
                        const arch::Architecture& architecture) {
+  if (config.attn_implementation == config::Attention::kCudnn) {
+    const std::string remedy = "; set attn_implementation: flash";
+    if (gpu.compute_capability != "9.0") {
+      return gpu.name + " has compute capability " + gpu.compute_capability +
+             ": what cuDNN's attention takes is known of 9.0 alone" + remedy;
+    }
+    if (!footprint::knows_cudnn(size_of(arch::precision_of(architecture, config).computed), architecture.head_dim())) {
+      return std::string("attn_implementation: cudnn ") + footprint::kCudnnKnows + ", as this run does not" + remedy;
+    }
+  }
   const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
   if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +

@@ -49,6 +49,23 @@ void plan_without_model(config::RunConfig& run) {
   run.eval_on_start = false;
 }
 
+// Whether the run uses a GPU on this machine, or pretends to.
+bool is_on_gpu(const Invocation& invocation) {
+  const config::Device wanted = invocation.config.device;
+  if (invocation.phantom_gpu) {
+    if (wanted != config::Device::kCpu) return true;
+    throw UsageError("--phantom-gpu plays a CUDA run, but the config says device: cpu", "add device=cuda");
+  }
+  if (wanted == config::Device::kCpu || invocation.gpu) return false;
+  const bool there = !this_gpus().empty();
+  if (wanted == config::Device::kCuda && !there) {
+    throw UsageError(
+        "the config says device: cuda, but NVIDIA's driver lists no GPU here",
+        "set device=cpu; without a GPU, `train --phantom-gpu NAME` plays the run and `estimate --gpu NAME` plans it");
+  }
+  return there;
+}
+
 }  // namespace
 
 void ConfigWords::plan_processes(int64_t gpus) {
@@ -88,22 +105,11 @@ void expect_size(const std::string& option, const std::string& text, int64_t byt
 }
 
 void choose_device(Invocation& invocation) {
-  const config::Device wanted = invocation.config.device;
-  if (invocation.phantom_gpu) {
-    if (wanted == config::Device::kCpu) {
-      throw UsageError("--phantom-gpu plays a CUDA run, but the config says device: cpu", "add device=cuda");
-    }
-    invocation.device = config::Device::kCuda;
-    return;
-  }
-  if (wanted == config::Device::kCpu || invocation.gpu) return;
-  const bool there = !this_gpus().empty();
-  if (wanted == config::Device::kCuda && !there) {
-    throw UsageError(
-        "the config says device: cuda, but NVIDIA's driver lists no GPU here",
-        "set device=cpu; without a GPU, `train --phantom-gpu NAME` plays the run and `estimate --gpu NAME` plans it");
-  }
-  if (there) invocation.device = config::Device::kCuda;
+  if (is_on_gpu(invocation)) invocation.device = config::Device::kCuda;
+  std::optional<bool>& own_kernels = invocation.config.cuda_kernels;
+  if (own_kernels || !(invocation.gpu || invocation.device == config::Device::kCuda)) return;
+  own_kernels = std::filesystem::exists(cuda_kernels_file());
+  if (!*own_kernels) log_warning("fathom was built without nvcc: LibTorch's operators run in place of its own kernels");
 }
 
 void take_ddp_alone(config::RunConfig& config) {

@@ -39,7 +39,7 @@ struct GpuWords {
 // A number without its unit would be so many bytes.
 void expect_size(const std::string& option, const std::string& text, int64_t bytes);
 
-// Sets the device that the run uses on this machine, or pretends to.
+// Sets the device that the run uses on this machine, or pretends to, and whether it takes fathom's own kernels there.
 void choose_device(Invocation& invocation);
 
 // strategy: auto is ddp for one process, which has no others to share the model with.

@@ -2,7 +2,10 @@
 #include "app/step_profile.h"
 
 #include <torch/csrc/autograd/profiler_kineto.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -17,6 +20,18 @@ using torch::profiler::impl::ActivityType;
 
 constexpr int64_t kWarmUp = 2;  // steps that take memory and load code
 constexpr int64_t kSteps = 3;
+
+// Ends the process before what LibTorch and CUDA's runtime have registered for its end: the runtime gives its context
+// back after kineto is gone, which CUPTI then calls (LibTorch 2.11). What was registered last is called first.
+void end_before_kineto() {
+  static const int registered = ::on_exit(
+      [](int status, void* /*unused*/) {
+        std::fflush(nullptr);
+        ::_exit(status);
+      },
+      nullptr);
+  static_cast<void>(registered);
+}
 
 }  // namespace
 
@@ -36,6 +51,7 @@ void StepProfile::start() {
   const std::set<ActivityType> activities{kernels_ ? ActivityType::CUDA : ActivityType::CPU};
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities, {at::RecordScope::FUNCTION});
+  if (kernels_) end_before_kineto();
   active_ = true;
 }
 

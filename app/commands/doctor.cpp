@@ -100,9 +100,9 @@ void examine_own_files(Findings& findings) {
   need(library_folder() / "libfathom_cuda.so", "for GPUs and phantom GPUs", findings.absent);
   need(library_folder() / "libfathom_nccl.so", "for several GPUs", findings.absent);
   need(library_folder() / "fathom-phantom", "for phantom GPUs", findings.absent);
-  const bool kernels = fs::exists(library_folder() / "libfathom_cuda_kernels.so");
+  const bool kernels = fs::exists(cuda_kernels_file());
   findings.add("CUDA kernels",
-               kernels ? "fathom's own for cuda_kernels: true" : "LibTorch's only: built without nvcc 13");
+               kernels ? "fathom's own, unless cuda_kernels: false" : "LibTorch's only: built without nvcc 13");
   findings.offers["cuda_kernels"] = kernels;
   try {
     gpus_file();

@@ -54,8 +54,8 @@ And those that the files decide:
   and `modules_to_save` as here.
 - `qat: int4` needs projections whose rows are whole groups of 16 numbers.
 - `bf16` and `dtype: bfloat16` need a GPU that multiplies in BF16 (compute capability 8.0 or later), or a CPU.
-- `cuda_kernels` needs a GPU, and a program that was built with nvcc; a run that computes in float16, by its `dtype` or as the
-  checkpoint under its adapters is stored, does not take it.
+- `attn_implementation: cudnn` needs a GPU of compute capability 9.0, products in 16 bits, and heads of 64, 128 or 256 numbers.
+- `cuda_kernels: true` needs a GPU, and a program that was built with nvcc.
 )";
 
 }  // namespace

@@ -29,12 +29,12 @@ std::vector<Key> model_keys() {
            "Weights are drawn from `seed` instead of read; the folder needs no more than config.json."),
       dtype_key(),
       choice("attn_implementation", &RunConfig::attn_implementation, kAttentionNames,
-             "flash: memory grows with the sequence; math: with its square."),
+             "flash: memory grows with the sequence; math: with its square; cudnn: as flash, by cuDNN's kernel for "
+             "compute capability 9.0, which prepares itself for each length of a batch."),
       choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
-      flag("cuda_kernels", &RunConfig::cuda_kernels,
-           "On a GPU: fathom's own kernels for rotary positions, SwiGLU, the loss, dequantizing and AdamW in mixed "
-           "types. "
-           "docs/gpu.md says where they were verified."),
+      optional_flag("cuda_kernels", &RunConfig::cuda_kernels, "true on a GPU, where the program has them",
+                    "fathom's own kernels, in FP32 and BF16, for rotary positions, SwiGLU, the loss, dequantizing and "
+                    "AdamW in mixed types. docs/gpu.md says where they were verified."),
       integer("num_threads", &RunConfig::num_threads, kThreads,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
       size("memory_budget", &RunConfig::memory_budget, "no bound",

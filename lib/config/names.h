@@ -17,7 +17,8 @@ inline constexpr Names<Device, 3> kDeviceNames{
 inline constexpr Names<Method, 2> kMethodNames{{{Method::kFull, "full"}, {Method::kLora, "lora"}}};
 inline constexpr Names<Strategy, 3> kStrategyNames{
     {{Strategy::kDdp, "ddp"}, {Strategy::kFsdp, "fsdp"}, {Strategy::kAuto, "auto"}}};
-inline constexpr Names<Attention, 2> kAttentionNames{{{Attention::kFlash, "flash"}, {Attention::kMath, "math"}}};
+inline constexpr Names<Attention, 3> kAttentionNames{
+    {{Attention::kFlash, "flash"}, {Attention::kMath, "math"}, {Attention::kCudnn, "cudnn"}}};
 inline constexpr Names<Schedule, 4> kScheduleNames{{{Schedule::kConstant, "constant"},
                                                     {Schedule::kConstantWithWarmup, "constant_with_warmup"},
                                                     {Schedule::kLinear, "linear"},

@@ -13,7 +13,7 @@ namespace fathom::config {
 
 enum class Device { kAuto, kCpu, kCuda };
 enum class Method { kFull, kLora };
-enum class Attention { kFlash, kMath };
+enum class Attention { kFlash, kMath, kCudnn };
 enum class Strategy { kDdp, kFsdp, kAuto };  // kAuto: as a plan says, before anything asks which
 enum class Schedule { kConstant, kConstantWithWarmup, kLinear, kCosine };
 enum class Cadence { kNo, kSteps, kEpoch };
@@ -31,10 +31,10 @@ struct RunConfig {
   std::optional<DType> dtype;  // unset: float32 for full training, the checkpoint's for a frozen base
   Attention attn_implementation = Attention::kFlash;
   Device device = Device::kAuto;
-  bool cuda_kernels = false;  // fathom's own in the place of LibTorch's
-  int64_t num_threads = 0;    // 0: as many as LibTorch chooses
-  int64_t memory_budget = 0;  // bytes; 0: no bound
-  int64_t num_processes = 1;  // of the run, each with its share of every step
+  std::optional<bool> cuda_kernels;  // fathom's own in the place of LibTorch's; unset: the program chooses, else false
+  int64_t num_threads = 0;           // 0: as many as LibTorch chooses
+  int64_t memory_budget = 0;         // bytes; 0: no bound
+  int64_t num_processes = 1;         // of the run, each with its share of every step
   Strategy strategy = Strategy::kDdp;
   int64_t dp_replicate_size = 1;      // of FSDP: copies of the model, each in shares of so many processes:
   int64_t dp_shard_size = 0;          // 0: num_processes / dp_replicate_size

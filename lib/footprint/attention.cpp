@@ -9,6 +9,7 @@
 #include "cpu/amx_scratch.h"
 #include "cpu/attention_shares.h"
 #include "footprint/attention_segments.h"
+#include "footprint/cudnn_workspace.h"
 
 namespace fathom::footprint {
 namespace {
@@ -17,6 +18,9 @@ constexpr const char* kFlash =
     "flash attention keeps queries, keys, values, output and logsumexp (Dao 2023, arXiv 2307.08691)";
 constexpr const char* kFlashSums =
     "flash attention's backward pass sums in FP32, 128 rows apart; LibTorch's flash_api.cpp";
+constexpr const char* kCudnn =
+    "cuDNN's backward pass sums in FP32; measured with cuDNN 9.19 on compute capability 9.0, "
+    "lib/footprint/cudnn_workspace.h";
 constexpr const char* kEfficient =
     "memory-efficient attention wants keys and values for every query head (Rabe and Staats 2021, arXiv 2112.05682)";
 constexpr const char* kMath =
@@ -228,7 +232,8 @@ class Attention {
   }
 
   void cuda() {
-    const bool flash = sizes_.kernel == AttentionKernel::kFlash;
+    const bool flash = sizes_.kernel != AttentionKernel::kMemoryEfficient;
+    const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !sizes_.packed && window_ == 0;
     const int64_t size = round_up(sizes_.head_size, flash ? 8 : 4), wide = sizes_.heads * size;  // in whole vectors
     const int64_t narrow = sizes_.key_heads * size;
     const bool limited = !flash || sizes_.packed || window_ > 0;  // lib/ops/cuda_attention.cpp, else LibTorch's choice
@@ -245,6 +250,12 @@ class Attention {
       back.push_back(heads("gradient and output of attention, padded", source, 3 * wide));
     }
     if (!flash && repeats) back.push_back(every);
+    if (cudnn) {
+      const CudnnWorkspace work{step_.tokens, sizes_.heads, size, step_.compute_bytes, grouped()};
+      back.push_back({"scratch memory of cuDNN's attention", kCudnn, {{work.backward_bytes(), "bytes"}}});
+      footprint_.backward = {std::move(back)};
+      return;
+    }
     if (flash) {
       const auto count = static_cast<int64_t>(sizes_.lengths.size());
       const int64_t rows = sizes_.packed ? step_.tokens + 128 * count : count * round_up(longest_, 128);
@@ -295,6 +306,8 @@ std::string kernel_name(AttentionKernel kernel) {
       return "flash attention";
     case AttentionKernel::kMemoryEfficient:
       return "memory-efficient attention";
+    case AttentionKernel::kCudnn:
+      return "cuDNN's attention";
   }
   return "";
 }

@@ -10,10 +10,11 @@
 namespace fathom::footprint {
 
 // What computes attention. Flash (Dao et al. 2022, arXiv 2205.14135) and the memory-efficient kernel (Rabe and Staats
-// 2021, arXiv 2112.05682) keep O(S) per head for the backward pass; math keeps the S x S probabilities.
-enum class AttentionKernel { kMath, kFlash, kMemoryEfficient };
+// 2021, arXiv 2112.05682) keep O(S) per head for the backward pass, cuDNN's kernel too; math keeps the S x S
+// probabilities. Documents in one row and windows that matter are flash's where it says kCudnn.
+enum class AttentionKernel { kMath, kFlash, kMemoryEfficient, kCudnn };
 
-// "flash attention", "memory-efficient attention", "math attention": for plans.
+// "flash attention", "memory-efficient attention", "math attention", "cuDNN's attention": for plans.
 std::string kernel_name(AttentionKernel kernel);
 
 // Causal attention of one layer over one batch, by its sizes.

@@ -24,10 +24,9 @@ Footprint fake_quantized_footprint(const StepSizes& step, const LinearSizes& siz
   }
   if (!in_place) rounded.push_back(matrix("rounded weight", step.compute_bytes));
   const int64_t stored = sizes.adapted ? kWide : step.stored_bytes;
-  const bool casts = stored != step.compute_bytes;
-  // Of a trained weight the last one is its gradient.
-  if (casts || !sizes.trained) of_weight.push_back(matrix("gradient of a rounded weight", step.compute_bytes));
-  if (casts && !sizes.trained) of_weight.push_back(matrix("gradient of a weight, cast", stored));
+  const bool casts = stored != step.compute_bytes && !step.cuda;
+  if (casts) of_weight.push_back(matrix("gradient of a rounded weight, before its cast", step.compute_bytes));
+  if (!sizes.trained) of_weight.push_back(matrix("gradient of a rounded weight", stored));
   if (step.cuda) {
     const int64_t part = std::min(kDequantizedPart, sizes.in * sizes.out);
     rounded.push_back({"codes of a part of a weight", kSource, {{part, "numbers"}, {kWide, "bytes"}}});

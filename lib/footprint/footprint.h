@@ -39,12 +39,13 @@ Footprint elementwise(Footprint footprint);
 
 // What the operators of one batch have in common. Bytes are those of an element.
 struct StepSizes {
-  int64_t tokens = 0;         // rows times length, padding included
-  int64_t stored_bytes = 4;   // of the base's weights and the residual stream
-  int64_t compute_bytes = 4;  // of products with them
-  int64_t adapter_bytes = 4;  // in which adapters compute
-  int64_t rank = 0;           // of adapters
-  bool dropout = false;       // of what adapters read
+  int64_t tokens = 0;               // rows times length, padding included
+  int64_t stored_bytes = 4;         // of the base's weights and the residual stream
+  int64_t compute_bytes = 4;        // of products with them
+  int64_t adapter_bytes = 4;        // in which adapters compute
+  int64_t rank = 0;                 // of adapters
+  bool dropout = false;             // of what adapters read
+  bool adapters_stay_cast = false;  // their copies in autocast's type
   bool cuda = false;
   bool own_kernels = false;  // fathom's on a GPU, which take FP32 and BF16
   bool casts() const { return compute_bytes != stored_bytes; }

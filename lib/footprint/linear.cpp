@@ -84,11 +84,11 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (sizes.trained && step.casts()) {
     const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
     if (!sizes.comes_cast) footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
-    of_weight.push_back({"gradient of a weight, before its cast", kGradientSource, copy});
+    if (!step.cuda) of_weight.push_back({"gradient of a weight, before its cast", kGradientSource, copy});
   }
   if (sizes.adapted) {
     footprint.kept.push_back({"adapters' inner products", kLora, step.wide(step.rank, step.adapter_bytes)});
-    if (step.adapter_bytes == 2) {
+    if (step.adapter_bytes == 2 && !step.adapters_stay_cast) {
       footprint.kept.push_back({"autocast's copies of adapters",
                                 kAutocastSource,
                                 {{step.rank, ""}, {sizes.in + sizes.out, ""}, {step.adapter_bytes, "bytes"}},

@@ -44,7 +44,7 @@ Tensors adamw_states(const config::RunConfig& run, const std::vector<TrainedSize
   }
   states.push_back({"scales of moments", k8bit, {{2, "of"}, {scales, "scales"}, {4, "bytes"}}, kStates});
   if (!cuda) return states;
-  if (!run.cuda_kernels || storage == MomentStorage::kAsWeights)
+  if (!run.cuda_kernels.value_or(false) || storage == MomentStorage::kAsWeights)
     states.push_back({"step count", kAdamW, {{4, "bytes"}}, kStates});
   if (scales > 0) {
     states.push_back({"tables of codes", k8bit, {{int64_t{2} * (256 + 255), "numbers"}, {4, "bytes"}}, kStates});
@@ -163,7 +163,9 @@ std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::v
     case config::Optimizer::kAdamW:
     case config::Optimizer::kAdamW8bit:
     case config::Optimizer::kAdamWBf16:
-      if (run.cuda_kernels || moment_storage(run.optim, run.master_weights) == MomentStorage::kAsWeights) break;
+      if (run.cuda_kernels.value_or(false) ||
+          moment_storage(run.optim, run.master_weights) == MomentStorage::kAsWeights)
+        break;
       for (Tensors& instant : group_updates(run, trained)) instants.push_back(std::move(instant));
       break;
     case config::Optimizer::kLion:

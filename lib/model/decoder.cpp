@@ -47,6 +47,7 @@ void Decoder::reserve_positions(int64_t length) {
 
 Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs, std::shared_ptr<ops::Balance> balance) {
   const std::shared_ptr<State> state = state_;
+  state->parameters.cast_adapters();
   const int64_t rows = inputs.ids_BS.size(0), length = inputs.ids_BS.size(1);
   LayerContext context = inputs.documents ? state->packed_context(inputs.documents) : state->context(rows, 0, length);
   context.balance = std::move(balance);
@@ -112,6 +113,11 @@ at::Tensor Decoder::token_logprobs(const Inputs& inputs, const at::Tensor& targe
   return logprobs_T.view(targets_BS.sizes());
 }
 
+void Decoder::leave_out_until_last(KeyValueCache& cache, int64_t positions) {
+  cache.length = positions - 1;
+  if (cache.ids_BS.defined()) cache.ids_BS = at::zeros({cache.ids_BS.size(0), cache.length}, cache.ids_BS.options());
+}
+
 at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
   const at::NoGradGuard no_gradients;
   const at::Tensor ids_BS = state_->ids_to_read(inputs.ids_BS, cache);
@@ -122,6 +128,7 @@ at::Tensor Decoder::forward(const Inputs& inputs, KeyValueCache& cache) {
                 std::to_string(cache.length + length) + " are needed");
   }
   reserve_positions(capacity);
+  state_->parameters.cast_adapters();
   LayerContext context = state_->context(rows, cache.length, length);
   LayerInputs layer_inputs;
   state_->before_unit(0);

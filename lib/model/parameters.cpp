@@ -37,6 +37,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
       base_.back().quantizer = ops::FakeQuantizer{*options_.parameters.fake_scheme, add(row, unit)};
     } else if (!row.of_base()) {
       adapters_[row.spec.name] = add(row, unit);
+      if (options_.adapter_casts && arch::is_read_cast(row)) add_adapter_cast(row.spec.name);
     } else {
       places_[row.spec.name] = base_.size();
       if (row.adapted()) adapter_places_[row.spec.name] = {row.adapter, row.adapter_rank};
@@ -72,6 +73,15 @@ at::Tensor ModelParameters::add(const arch::ParameterRow& row, int64_t unit) {
   return tensor;
 }
 
+void ModelParameters::add_adapter_cast(const std::string& name) {
+  const at::Tensor& adapter = adapters_.at(name);
+  const at::Tensor cast = at::empty(adapter.sizes(), adapter.options().dtype(*options_.adapter_casts));
+  if (options_.ledger != nullptr) {
+    options_.ledger->claim(cast, memory::Component::kFunctionality, name + " in autocast's type");
+  }
+  adapter_casts_[name] = cast;
+}
+
 void ModelParameters::add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables,
                                     int64_t unit) {
   const std::vector<int64_t>& sizes = parameter.spec.shape;
@@ -101,11 +111,27 @@ std::optional<ops::LoraAdapter> ModelParameters::adapter(const std::string& para
   if (found == adapter_places_.end()) return std::nullopt;
   const arch::LoraOptions& lora = *options_.parameters.lora;
   ops::LoraAdapter adapter;
-  adapter.a_RD = adapters_.at(found->second.module + ".lora_A.weight");
-  adapter.b_NR = adapters_.at(found->second.module + ".lora_B.weight");
+  const std::string a = found->second.module + ".lora_A.weight", b = found->second.module + ".lora_B.weight";
+  adapter.a_RD = adapters_.at(a);
+  adapter.b_NR = adapters_.at(b);
+  if (adapter_casts_.contains(a)) {
+    adapter.a_cast_RD = adapter_casts_.at(a);
+    adapter.b_cast_NR = adapter_casts_.at(b);
+  }
   adapter.scaling = lora.scaling(found->second.rank);
   adapter.dropout = lora.dropout;
   return adapter;
+}
+
+void ModelParameters::cast_adapters() {
+  if (adapter_casts_.empty()) return;
+  const at::NoGradGuard no_gradients;
+  std::vector<at::Tensor> casts, adapters;
+  for (const auto& [name, cast] : adapter_casts_) {
+    casts.push_back(cast);
+    adapters.push_back(adapters_.at(name));
+  }
+  at::_foreach_copy_(casts, adapters);
 }
 
 ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::FeedForwardNames& names,

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct ModelOptions {
   ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
   UnitKeeper* units = nullptr;       // set: parameters are made without memory, which it gives them
   arch::Casts casts = {};            // in a pass it gives memory to these instead of the parameters that have them
+  std::optional<at::ScalarType> adapter_casts = {};  // set: copies of adapters in this type stay beside them, for
+                                                     // passes under autocast to it
 };
 
 struct Parameter {
@@ -58,6 +61,9 @@ class ModelParameters {
   DecoderLayer layer(const arch::Architecture& architecture, int64_t number) const;
   bool trains(int64_t layer) const { return layer_trains_[static_cast<size_t>(layer)]; }  // anything of it
 
+  // Of adapters as they are now, in one operator; without ModelOptions::adapter_casts nothing.
+  void cast_adapters();
+
   // As Decoder has them.
   void load(const arch::Architecture& architecture, const weights::ModelFolder& folder, uint64_t seed);
   void initialise(const arch::Architecture& architecture, uint64_t seed);
@@ -66,6 +72,7 @@ class ModelParameters {
   at::Tensor add(const arch::ParameterRow& row, int64_t unit);
   void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables, int64_t unit);
   void add(Parameter parameter);
+  void add_adapter_cast(const std::string& name);
   ops::Linear linear(const std::string& module) const;
   ExpertWeights experts(const std::string& prefix, const arch::FeedForwardNames& names,
                         const arch::Experts& spec) const;
@@ -84,8 +91,8 @@ class ModelParameters {
     std::string module;
     int64_t rank = 0;
   };
-  std::map<std::string, AdapterPlace> adapter_places_;  // by the name of what they adapt
-  std::map<std::string, at::Tensor> adapters_;
+  std::map<std::string, AdapterPlace> adapter_places_;          // by the name of what they adapt
+  std::map<std::string, at::Tensor> adapters_, adapter_casts_;  // by the adapter's own names
   std::vector<bool> layer_trains_;
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "footprint/cudnn_workspace.h"
 #include "ops/amx_attention.h"
 #include "ops/cuda_attention.h"
 #include "ops/flash_segments.h"
@@ -40,9 +41,17 @@ at::Tensor joined_heads(const at::Tensor& out, int64_t rows, int64_t length) {
   return out.contiguous().view({rows, length, -1});
 }
 
+bool wants_gradients(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+}
+
 at::Tensor attend(const at::Tensor& q_BHSE, const at::Tensor& k_BKSE, const at::Tensor& v_BKSE,
                   footprint::AttentionKernel kernel) {
   if (kernel == footprint::AttentionKernel::kMath) return math_attention(q_BHSE, k_BKSE, v_BKSE, 0);
+  if (kernel == footprint::AttentionKernel::kCudnn) {
+    const bool keeps_sums = wants_gradients(q_BHSE, k_BKSE, v_BKSE);
+    return std::get<0>(at::_scaled_dot_product_cudnn_attention(q_BHSE, k_BKSE, v_BKSE, {}, keeps_sums, 0, true));
+  }
   return q_BHSE.is_cuda() ? cuda_flash_attention(q_BHSE, k_BKSE, v_BKSE) : cpu_flash_attention(q_BHSE, k_BKSE, v_BKSE);
 }
 
@@ -58,6 +67,7 @@ at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE,
     return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window)
         .transpose(1, 2);
   }
+  if (kernel == footprint::AttentionKernel::kCudnn) kernel = footprint::AttentionKernel::kFlash;
   if (kernel == footprint::AttentionKernel::kMemoryEfficient ||
       (q_BSHE.is_cuda() && kernel == footprint::AttentionKernel::kFlash)) {
     return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
@@ -92,9 +102,15 @@ at::Tensor attend_behind(const at::Tensor& q_BSHE, const at::Tensor& k_BKCE, con
 footprint::AttentionKernel attention_kernel(config::Attention attention, at::Device device, at::ScalarType dtype,
                                             int64_t head_size) {
   if (attention == config::Attention::kMath) return footprint::AttentionKernel::kMath;
+  if (attention == config::Attention::kCudnn) {
+    if (!device.is_cuda()) throw UsageError("attn_implementation: cudnn needs a GPU", "set attn_implementation: flash");
+    const auto bytes = static_cast<int64_t>(c10::elementSize(dtype));
+    if (footprint::knows_cudnn(bytes, head_size)) return footprint::AttentionKernel::kCudnn;
+    throw UsageError(std::string("attn_implementation: cudnn ") + footprint::kCudnnKnows,
+                     "set attn_implementation: flash");
+  }
   if (!device.is_cuda()) return footprint::AttentionKernel::kFlash;
-  // cuDNN's kernel plans for each shape and takes memory that no allocator sees; flash comes next in LibTorch's order.
-  at::globalContext().setSDPUseCuDNN(false);
+  at::globalContext().setSDPUseCuDNN(false);  // the first in LibTorch's order: it prepares itself for each length
   const auto options = at::TensorOptions().device(device).dtype(dtype);
   const at::Tensor probe = at::empty({1, 1, 2, padded_head_size(head_size, dtype)}, options).set_requires_grad(true);
   const int64_t choice = at::_fused_sdp_choice(probe, probe, probe, {}, 0, true);
@@ -126,6 +142,7 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
                             footprint::AttentionKernel kernel, int64_t window) {
   const int64_t length = queries_BSHE.size(1), positions = keys_BKCE.size(2);
+  if (kernel == footprint::AttentionKernel::kCudnn) kernel = footprint::AttentionKernel::kFlash;
   if (length == positions) {
     return causal_attention(queries_BSHE, keys_BKCE.transpose(1, 2), values_BKCE.transpose(1, 2), kernel, nullptr,
                             window);

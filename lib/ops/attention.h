@@ -14,7 +14,7 @@ namespace fathom::ops {
 
 // The kernel that will run on this device for this type and head size. `flash` means kFlash on the CPU and for 16-bit
 // types on CUDA, where LibTorch has it; kMemoryEfficient for FP32 on CUDA. Asks LibTorch by two tiny tensors on the
-// device, and throws UsageError if the device offers no fused kernel.
+// device, and throws UsageError if the device offers no fused kernel, or cuDNN's not for this type and head size.
 footprint::AttentionKernel attention_kernel(config::Attention attention, at::Device device, at::ScalarType dtype,
                                             int64_t head_size);
 // softmax(q k^T / sqrt(E), causal) v. queries_BSHE; keys_BSKE and values_BSKE with K a divisor of H: query head h reads
@@ -25,7 +25,8 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
                             footprint::AttentionKernel kernel, const Documents* documents = nullptr,
                             int64_t window = 0);
 
-// The same for the last S positions of a cache: keys_BKCE and values_BKCE hold C >= S positions. No gradients.
+// The same for the last S positions of a cache: keys_BKCE and values_BKCE hold C >= S positions. No gradients. kCudnn
+// is computed by flash: answers have a new length each.
 at::Tensor cached_attention(const at::Tensor& queries_BSHE, const at::Tensor& keys_BKCE, const at::Tensor& values_BKCE,
                             footprint::AttentionKernel kernel, int64_t window = 0);
 

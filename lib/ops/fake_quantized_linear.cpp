@@ -51,7 +51,7 @@ void adapter_gradients(const at::Tensor& grad_ND, const LoraAdapter& adapter, Gr
 
 // Of whatever lies in the weight.
 void weight_gradients(const at::Tensor& grad_TN, const at::Tensor& weight_ND, const Kept& kept, Gradients& gradients) {
-  const at::Tensor grad_ND = ops::mm(grad_TN.t(), kept.input->as(grad_TN.scalar_type())).to(weight_ND.scalar_type());
+  const at::Tensor grad_ND = ops::mm(grad_TN.t(), kept.input->as(grad_TN.scalar_type()), weight_ND.scalar_type());
   gradients.log_steps_NG = fake_quantize_backward(grad_ND, weight_ND, *kept.layer.quantizer);
   if (kept.needs_adapter) adapter_gradients(grad_ND, *kept.layer.adapter, gradients);
   if (kept.needs_weight) gradients.weight_ND = grad_ND;

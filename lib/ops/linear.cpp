@@ -65,11 +65,11 @@ at::Tensor adapter_gradients(const at::Tensor& grad_TN, Kept& kept, Gradients& g
   at::Tensor grad_hidden_TR;
   {
     const at::Tensor wide_TN = grad_TN.to(dtype);
-    gradients.b_NR = scaled(ops::mm(wide_TN.t(), kept.hidden_TR), kept.scaling).to(kept.adapter_dtype);
+    gradients.b_NR = scaled(ops::mm(wide_TN.t(), kept.hidden_TR, kept.adapter_dtype), kept.scaling);
     kept.hidden_TR.reset();
     grad_hidden_TR = scaled(ops::mm(wide_TN, kept.b_NR), kept.scaling);
   }
-  gradients.a_RD = ops::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype))).to(kept.adapter_dtype);
+  gradients.a_RD = ops::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype)), kept.adapter_dtype);
   return grad_hidden_TR;
 }
 
@@ -106,8 +106,8 @@ at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const Co
 // x A^T, left in `kept`.
 void multiply_a(const LinearInput& input, const LoraAdapter& adapter, const ComputeScope& compute, bool training,
                 Kept& kept) {
-  kept.a_RD = compute.weight(adapter.a_RD);
-  kept.b_NR = compute.weight(adapter.b_NR);
+  kept.a_RD = compute.weight(adapter.a_RD, adapter.a_cast_RD);
+  kept.b_NR = compute.weight(adapter.b_NR, adapter.b_cast_NR);
   kept.scaling = adapter.scaling;
   kept.adapter_dtype = adapter.a_RD.scalar_type();
   at::Tensor x_TD = input.as(kept.a_RD.scalar_type());
@@ -130,7 +130,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor grad_TN = upstream[0].contiguous();
     Gradients gradients;
     if (kept->needs_weight) {
-      gradients.weight_ND = ops::mm(grad_TN.t(), kept->input->as(grad_TN.scalar_type())).to(kept->stored_dtype);
+      gradients.weight_ND = ops::mm(grad_TN.t(), kept->input->as(grad_TN.scalar_type()), kept->stored_dtype);
     }
     if (kept->needs_bias) gradients.bias_N = grad_TN.sum(0).to(kept->stored_dtype);
     at::Tensor grad_hidden_TR;

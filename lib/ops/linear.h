@@ -16,6 +16,7 @@ struct LoraAdapter {
   at::Tensor a_RD, b_NR;  // FP32 whatever the base
   double scaling = 1;     // alpha / r
   double dropout = 0;
+  at::Tensor a_cast_RD = {}, b_cast_NR = {};  // in autocast's type, where somebody keeps them so
 };
 
 struct Linear {
@@ -29,7 +30,7 @@ struct Linear {
 };
 
 // x W^T + bias + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the
-// adapter's type and the sum rounded once; under autocast A and B are cast like any weight.
+// adapter's type and the sum rounded once; under autocast A and B are cast like any weight, or come so.
 //
 // Keeps for the backward pass: the input (LinearInput says how) where a weight or an adapter needs a gradient; of an
 // adapter x A^T and one byte for each element that dropout looked at; autocast's copies of weights that are trained. A

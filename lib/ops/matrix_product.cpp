@@ -9,6 +9,7 @@
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <ATen/ops/mm_ops.h>
 #include <torch/library.h>
@@ -222,6 +223,11 @@ auto find(const char* name, const char* overload) {
 at::Tensor mm(const at::Tensor& x, const at::Tensor& y) {
   static const auto op = find<at::Tensor(const at::Tensor&, const at::Tensor&)>("fathom::mm", "");
   return op.call(x, y);
+}
+
+at::Tensor mm(const at::Tensor& x, const at::Tensor& y, at::ScalarType dtype) {
+  const bool widens = x.is_cuda() && dtype == at::kFloat && x.scalar_type() != dtype;
+  return widens ? at::mm(x, y, dtype) : ops::mm(x, y).to(dtype);
 }
 
 at::Tensor& mm_out(at::Tensor& out, const at::Tensor& x, const at::Tensor& y) {

@@ -13,6 +13,8 @@ namespace fathom::ops {
 
 // x y, of one type. x: [m, k], y: [k, n].
 at::Tensor mm(const at::Tensor& x, const at::Tensor& y);
+// The same in `dtype`: on CUDA from sums in FP32, elsewhere cast from the type of the factors.
+at::Tensor mm(const at::Tensor& x, const at::Tensor& y, at::ScalarType dtype);
 // out: [m, n], of that type; must not overlap the factors. Returns it.
 at::Tensor& mm_out(at::Tensor& out, const at::Tensor& x, const at::Tensor& y);
 // Of a batch, with any strides. x: [b, m, k], y: [b, k, n]. On CUDA aten::bmm.

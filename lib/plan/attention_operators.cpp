@@ -7,7 +7,8 @@
 namespace fathom::plan {
 
 footprint::AttentionKernel kernel_of(const Target& target) {
-  for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient}) {
+  for (const auto kernel : {footprint::AttentionKernel::kMath, footprint::AttentionKernel::kMemoryEfficient,
+                            footprint::AttentionKernel::kCudnn}) {
     if (target.attention_kernel.ends_with(footprint::kernel_name(kernel))) return kernel;
   }
   return footprint::AttentionKernel::kFlash;

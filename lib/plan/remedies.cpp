@@ -199,6 +199,8 @@ Target target_of(const Target& target, const RunConfig& run, const arch::Archite
   const bool cuda = target.device == config::Device::kCuda;
   if (run.attn_implementation == config::Attention::kMath) {
     result.attention_kernel = "math attention";
+  } else if (run.attn_implementation == config::Attention::kCudnn) {
+    result.attention_kernel = "cuDNN's attention";
   } else if (cuda && (computes_in_fp32(run, architecture) || !has_flash_attention(target))) {
     result.attention_kernel = "memory-efficient attention";
   } else {

@@ -30,6 +30,11 @@ arch::Casts gathered_casts(const arch::Architecture& architecture, const config:
   return {config::autocast_dtype(run), !arch::fake_scheme(architecture, run)};
 }
 
+std::optional<DType> adapter_casts(const arch::Architecture& architecture, const config::RunConfig& run) {
+  const bool multiply = run.method == config::Method::kLora && !arch::fake_scheme(architecture, run);
+  return multiply && !is_shared(run) ? config::autocast_dtype(run) : std::nullopt;
+}
+
 // Every parameter with blocks begins with one, and so does every piece of these.
 std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const config::RunConfig& run,
                                   const arch::ParameterTable& parameters) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "arch/casts.h"
@@ -21,6 +22,9 @@ struct UnitShare {
 
 // Of which parameters their casts are gathered in their place; none where a process has the whole model.
 arch::Casts gathered_casts(const arch::Architecture& architecture, const config::RunConfig& run);
+
+// In which type copies of adapters stay beside them, if in any: under autocast, where linear layers multiply by them.
+std::optional<DType> adapter_casts(const arch::Architecture& architecture, const config::RunConfig& run);
 
 // Bytes of a unit's parameters as they are gathered, frozen codes among them, and of its trained ones, which its
 // gradients take too.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <iterator>
 
+#include "arch/casts.h"
 #include "arch/precision.h"
 #include "arch/rotary_frequencies.h"
 #include "arch/storage_schemes.h"
@@ -119,6 +120,12 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     functionality("buckets of relative positions",
                   "a bucket for each distance, of both stacks; lib/model/relative_bias.h",
                   {{2, "of"}, {std::max<int64_t>(0, 2 * longest_sequence(workload) - 1), "distances"}, {8, "bytes"}});
+  }
+  if (const auto type = adapter_casts(architecture, run)) {
+    int64_t numbers = 0;
+    for (const arch::ParameterRow& row : parameters.rows) numbers += arch::is_read_cast(row) ? row.spec.elements() : 0;
+    functionality("autocast's copies of adapters", footprint::kAutocastSource,
+                  {{numbers, "parameters"}, {size_of(*type), "bytes"}});
   }
   const auto ring = [&](const char* what, int64_t count, int64_t bytes) {
     functionality(what, kRing, {{kRingSlots, "slots"}, {count, "tokens"}, {bytes, "bytes"}});

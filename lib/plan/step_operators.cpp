@@ -72,9 +72,10 @@ footprint::StepSizes StepOperators::sizes_of(int64_t tokens, bool gradients) con
   step.compute_bytes = size_of(precision.computed);
   step.adapter_bytes = config::autocast_dtype(run_) ? 2 : 4;
   step.rank = run_.lora_r;
+  step.adapters_stay_cast = adapter_casts(architecture_, run_).has_value();
   step.dropout = gradients && run_.lora_dropout > 0;
   step.cuda = target_.device == config::Device::kCuda;
-  step.own_kernels = step.cuda && run_.cuda_kernels && precision.computed != DType::kF16;
+  step.own_kernels = step.cuda && run_.cuda_kernels.value_or(false) && precision.computed != DType::kF16;
   return step;
 }
 

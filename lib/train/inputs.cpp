@@ -1,8 +1,6 @@
 // What a run's inputs say together.
 #include "train/inputs.h"
 
-#include "arch/precision.h"
-#include "base/error.h"
 #include "checkpoint/adapter.h"
 #include "model/decoder.h"
 #include "train/trainer.h"
@@ -14,10 +12,6 @@ schedule::RunInputs open_inputs(const config::RunConfig& config, bool weights_re
   const bool may_resume = !config.resume_from_checkpoint.empty();  // then find_resume knows
   if (!config.adapter_name_or_path.empty() && !may_resume) {
     refuse_other_adapter(config, inputs.architecture, weights_required);
-  }
-  if (config.cuda_kernels && arch::precision_of(inputs.architecture, config).computed == DType::kF16) {
-    throw UsageError("cuda_kernels: true, but this run computes in FP16, and these kernels take FP32 and BF16",
-                     "set cuda_kernels: false, or dtype: bfloat16");
   }
   return inputs;
 }

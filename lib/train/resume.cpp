@@ -317,6 +317,7 @@ std::string steps_identity(config::RunConfig config) {
   config.dp_replicate_size = plain.dp_replicate_size;
   config.dp_shard_size = plain.dp_shard_size;
   config.reshard_after_forward = plain.reshard_after_forward;
+  config.cuda_kernels = config.cuda_kernels.value_or(false);
   // Steps are of as many batches, whoever takes them.
   config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);
   return config::to_yaml(config);

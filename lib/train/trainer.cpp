@@ -36,7 +36,7 @@ model::ModelOptions model_options(const config::RunConfig& config, const arch::A
   options.parameters = arch::parameter_settings(architecture, config);
   options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
   options.attention = config.attn_implementation;
-  options.cuda_kernels = config.cuda_kernels;
+  options.cuda_kernels = config.cuda_kernels.value_or(false);
   options.gradient_checkpointing = config.gradient_checkpointing;
   options.ledger = placement.ledger;
   return options;
@@ -186,6 +186,7 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     options.units = sharded_.get();
     options.casts = plan::gathered_casts(architecture, config);
   }
+  if (const auto type = plan::adapter_casts(architecture, config)) options.adapter_casts = ops::scalar_type(*type);
   ops::keep_casts(!holds_shares());  // they would be all weights again
   evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
   std::vector<optim::OptimizedParameter> optimized;

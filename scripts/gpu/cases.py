@@ -1,4 +1,4 @@
-"""The twenty configurations of the GPU check, and their inputs."""
+"""The configurations of the GPU check, and their inputs."""
 
 import dataclasses
 import json
@@ -65,6 +65,7 @@ class Case:
 
 FIXED = "expandable_segments:False"
 MATH = (("attn_implementation", "math"),)
+CUDNN = (("attn_implementation", "cudnn"),)
 EVALUATION = (
     ("eval_strategy", "steps"),
     ("eval_steps", 2),
@@ -97,6 +98,8 @@ CASES = [
     Case("125m", Row("full", "autocast"), "evaluated", EVALUATION, data="ragged"),
     Case("125m", Row("full", "autocast"), "saved and resumed", SAVING, resume=True),
     Case("125m", Row("lora", "autocast"), "evaluated, saved and resumed", EVALUATION + SAVING, "ragged", resume=True),
+    Case("125m", Row("full", "autocast"), "cudnn, evaluated", CUDNN + EVALUATION, data="ragged"),
+    Case("125m", Row("lora", "bf16", True), "cudnn", CUDNN),
     Case("125m", Row("full", "autocast"), "near-full memory", data="ragged", near_full=True, allocator=FIXED),
     Case("125m", Row("lora", "autocast"), "near-full memory", data="ragged", near_full=True, allocator=FIXED),
     Case("125m", Row("full", "autocast"), "fixed segments", data="ragged", allocator=FIXED),
@@ -143,6 +146,7 @@ def write_config(case, folder, run, device="cuda"):
         "max_steps": STEPS,
         **case.row.fathom_settings(),
         "device": device,
+        "cuda_kernels": "false",
         "per_device_train_batch_size": BATCH[case.shape],
         **dict(case.settings),
     }

@@ -1,4 +1,4 @@
-"""Twenty configurations: all are predicted first, then run on the GPU, then held against the predictions.
+"""The configurations of cases.py: all are predicted first, then run on the GPU, then held against the predictions.
 
 A prediction is the run itself on the phantom GPU, once for each placement of segments: the hash of its trace, the bytes of
 every component and phase, and the range of allocated and reserved bytes. Afterwards the real run's segments are replayed: a
@@ -19,7 +19,7 @@ from gpu import trace
 from gpu.cases import CASES, FIXED, write_config
 from gpu.session import ROOT, OutOfTime, Unit, UnitFailed, figure, read_steps, seconds_of_a_step
 
-PLACEMENTS, PLACEMENTS_OF_EXPANDABLE = 16, 2  # an expandable segment leaves no address to choose
+PLACEMENTS, PLACEMENTS_OF_EXPANDABLE = 48, 2  # an expandable segment leaves no address to choose
 
 
 def units(session):

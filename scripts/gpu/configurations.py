@@ -75,7 +75,7 @@ def draw(number):
         ("packing", "true", 0.2),
         ("group_by_length", "true", 0.2),
         ("attn_implementation", "math", 0.2),
-        ("cuda_kernels", "true", 0.3),
+        ("cuda_kernels", "false", 0.5),
         ("loss_chunk_size", dice.choice([0, 64, 256]), 0.4),
         ("max_grad_norm", 0, 0.2),
     ):

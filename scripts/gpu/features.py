@@ -17,11 +17,14 @@ from random_model import make_model
 LORA = ["method=lora", "target_modules=all-linear", "lora_r=8"]
 LORA_BF16 = [*LORA, "dtype=bfloat16"]
 OWN = "cuda_kernels=true"
+CUDNN = "attn_implementation=cudnn"
 SMALL = {
     "FP32": [],
     "TF32": ["tf32=true"],
     "BF16 autocast": ["bf16=true"],
     "BF16 autocast, own kernels": ["bf16=true", OWN],
+    "BF16 autocast, own kernels, cuDNN's attention": ["bf16=true", OWN, CUDNN],
+    "FP16 autocast, cuDNN's attention": ["fp16=true", CUDNN],
     "FP16 autocast": ["fp16=true"],
     "FP16 autocast, checkpointing": ["fp16=true", "gradient_checkpointing=true"],
     "BF16 autocast, packing": ["bf16=true", "packing=true"],
@@ -64,6 +67,9 @@ SMALL = {
     "LoRA, NF4 base, double quantization": [*LORA_BF16, "load_in_4bit=true", "bnb_4bit_use_double_quant=true"],
 }
 CHUNKED = {"full, FP32": [], "full, BF16 autocast": ["bf16=true"], "LoRA, BF16": ["method=lora", "dtype=bfloat16"]}
+FULL_8BIT = ["dtype=bfloat16", "master_weights=stochastic", "optim=adamw_8bit", "gradient_accumulation_steps=4", OWN]
+LORA_CUDNN = [*LORA_BF16, "bf16=true", OWN, CUDNN]
+# Model, batch, settings, and the length where it is not 2,048.
 LARGE = {
     "llama-3.2-1b, pure BF16, 4 × 2,048": ("llama-3.2-1b", 4, ["dtype=bfloat16"]),
     "llama-3.2-1b, pure BF16, own kernels": ("llama-3.2-1b", 4, ["dtype=bfloat16", OWN]),
@@ -94,6 +100,47 @@ LARGE = {
         "llama-3.1-8b",
         1,
         ["dtype=bfloat16", "master_weights=stochastic", "optim=adamw_8bit", "gradient_checkpointing=true", OWN],
+    ),
+    "llama-3.1-8b, LoRA, autocast, BF16 base, own kernels, 2 × 4,096": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_BF16, "bf16=true", OWN],
+        4096,
+    ),
+    "llama-3.2-1b, pure BF16, own kernels, 16 × 2,048": (
+        "llama-3.2-1b",
+        4,
+        ["dtype=bfloat16", "gradient_accumulation_steps=4", OWN],
+    ),
+    "llama-3.1-8b, full, stochastic, adamw_8bit, own kernels, 8 × 2,048": ("llama-3.1-8b", 2, FULL_8BIT),
+    "qwen2.5-7b, full, stochastic, adamw_8bit, own kernels, 8 × 2,048": ("qwen2.5-7b", 2, FULL_8BIT),
+    "llama-3.2-1b, pure BF16, own kernels, cuDNN's attention": ("llama-3.2-1b", 4, ["dtype=bfloat16", OWN, CUDNN]),
+    "llama-3.2-1b, pure BF16, own kernels, cuDNN's attention, 16 × 2,048": (
+        "llama-3.2-1b",
+        4,
+        ["dtype=bfloat16", "gradient_accumulation_steps=4", OWN, CUDNN],
+    ),
+    "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention": ("llama-3.1-8b", 2, LORA_CUDNN),
+    "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention, 2 × 4,096": ("llama-3.1-8b", 2, LORA_CUDNN, 4096),
+    "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention, NF4 base": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_CUDNN, "load_in_4bit=true"],
+    ),
+    "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention, INT8 base": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_CUDNN, "load_in_8bit=true"],
+    ),
+    "llama-3.1-8b, full, stochastic, adamw_8bit, own kernels, cuDNN's attention, 8 × 2,048": (
+        "llama-3.1-8b",
+        2,
+        [*FULL_8BIT, CUDNN],
+    ),
+    "qwen2.5-7b, full, stochastic, adamw_8bit, own kernels, cuDNN's attention, 8 × 2,048": (
+        "qwen2.5-7b",
+        2,
+        [*FULL_8BIT, CUDNN],
     ),
 }
 FAMILIES = {
@@ -150,13 +197,20 @@ class Feature:
         return f"features/{slug(self.group)}/{slug(self.title)}"
 
 
+def large(title, group):
+    model, batch, settings, *length = LARGE[title]
+    length = length[0] if length else 2048
+    seconds = 35 if "optim=adamw_8bit" in settings else 10  # drawn in full, of 8 billion parameters
+    return Feature(group, title, f"configs/models/{model}", length, batch, tuple(settings), seconds=seconds)
+
+
 def features():
     """Those that no GPU has seen come before those that one has."""
     for title, (model, settings) in FAMILIES.items():
         model = model if model in ("window", "int4") else f"configs/models/{model}"
         yield Feature("families and folders, 4 × 512", title, model, 512, 4, tuple(settings))
-    for title, (model, batch, settings) in LARGE.items():
-        yield Feature("large models", title, f"configs/models/{model}", 2048, batch, tuple(settings), seconds=25)
+    for title in LARGE:
+        yield large(title, "large models")
     for title, settings in SMALL.items():
         yield Feature("smollm2-135m, 4 × 512", title, SMOLLM, 512, 4, tuple(settings))
     for share in (1, 0.25):
@@ -219,6 +273,7 @@ def write_config(feature, session, run, steps, **more):
         "max_steps": steps,
         "save_strategy": "'no'",
         "logging_steps": 1,
+        "cuda_kernels": "true" if OWN in feature.settings else "false",
         **more,
     }
     config = session.work / "features.yaml"

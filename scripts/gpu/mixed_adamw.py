@@ -35,6 +35,7 @@ class UpdatedParameter(ctypes.Structure):
         ("second_codes", ctypes.c_void_p),
         ("second_scales", ctypes.c_void_p),
         ("draws", ctypes.c_uint32 * 2),
+        ("origin", ctypes.c_int64),
         ("elements", ctypes.c_int64),
         ("decays", ctypes.c_bool),
     ]

@@ -158,6 +158,52 @@ def kernel_rows(entries, record):
         yield [f"`{entry['name']}`".replace("|", "/"), f"{entry['ms']:,.2f}", f"{share:.1%}", f"{entry['count']:,.0f}"]
 
 
+def operators(records):
+    """Products, attention and what streams; the allocator's requests stay in results.json."""
+    lines = []
+    for record in records.values():
+        if "products" not in record:
+            return [verdict(record), ""] if "error" in record else []
+        state = "; ".join(record["state"])
+        lines += [
+            f"Each over inputs that no cache holds; clocks of the multiprocessors and the memory, power, heat: {state}.",
+            "",
+        ]
+        lines += table([":", "ms", "TFLOP/s"], product_rows(record["products"]))
+        header = [":", "forward, ms", "TFLOP/s", "backward, ms", "TFLOP/s", "off FP32", "to prepare a shape, ms"]
+        lines += table(header, attention_rows(record["attention"]))
+        lines += table([":", "ms", "GB/s"], stream_rows(record["streams"] + record["links"]))
+        times = ", ".join(f"{what.removesuffix(', us')} {us:.2f} µs" for what, us in record["launches"].items())
+        lines += [f"A tiny kernel: {times}.", ""]
+    return lines
+
+
+def product_rows(entries):
+    for entry in entries:
+        known = "ms" in entry
+        yield [entry["what"], f"{entry['ms']:.3f}", f"{entry['TFLOP/s']:,.0f}"] if known else [entry["error"], "—", "—"]
+
+
+def attention_rows(entries):
+    for entry in entries:
+        if "error" in entry:
+            yield [entry["error"], *["—"] * 6]
+            continue
+        cells = [
+            cell
+            for way in ("forward", "backward")
+            for cell in (f"{entry[way + '_ms']:.3f}", f"{entry[way + '_TFLOP/s']:,.0f}")
+        ]
+        prepared = f"{entry['prepared_ms']:,.1f}" if "prepared_ms" in entry else "—"
+        yield [entry["what"], *cells, f"{entry['difference_from_fp32']:.1e}", prepared]
+
+
+def stream_rows(entries):
+    for entry in entries:
+        known = "ms" in entry
+        yield [entry["what"], f"{entry['ms']:.4f}", f"{entry['GB/s']:,.0f}"] if known else [entry["error"], "—", "—"]
+
+
 def spread(values):
     return f"{statistics.median(values):,.2f} ({min(values):,.2f}–{max(values):,.2f})" if values else "—"
 
@@ -209,9 +255,10 @@ def configurations(records):
 
 PIECES = {
     "parity": ("Values: the GPU against the CPU and against references, FP32", parity),
-    "check": ("Memory: twenty configurations predicted on the phantom GPU, then run", check),
+    "check": ("Memory: configurations predicted on the phantom GPU, then run", check),
     "features": ("Memory: feature by feature", features),
     "profile": ("Where a step's time goes", profile),
+    "operators": ("Operators by themselves", operators),
     "speed": ("Speed beside transformers + PEFT", speed),
     "random": ("Random configurations on the real allocator", configurations),
 }

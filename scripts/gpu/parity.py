@@ -20,6 +20,7 @@ from gpu.session import ROOT, Unit, UnitFailed, read_steps
 IDS = "1,5,9,2,7,7,3,11,30,4"
 LOGIT_TOLERANCE = 1e-4  # of the largest logit
 LOSS_TOLERANCE = 1e-4  # relative; sums in another order, a few steps long
+BF16_TOLERANCE = 2e-3  # the same, where attention rounds its results to BF16
 # Stable here; a gradient 1 % too large moves a loss by 1.8e-4 of it.
 SGD = ("optim=sgd", "max_grad_norm=0", "learning_rate=0.02")
 
@@ -52,9 +53,12 @@ def units(session):
     kernels = Unit("parity/kernels", "fathom's kernels against PyTorch in FP64", 15, lambda: kernels_alone(session))
     logits = Unit("parity/logits", "logits of data/model, share of the largest", 10, lambda: logits_difference(session))
     trainings = [training_unit(training, session) for training in TRAININGS]
+    attention = Unit(
+        "parity/cudnn", "losses by cuDNN's attention, BF16, relative", 10, lambda: attention_difference(session)
+    )
     families = [family_unit(name, session) for name in FAMILIES]
     # A phantom computes nothing to compare.
-    return [*trainings, *families] if session.phantom else [kernels, logits, *trainings, *families]
+    return [*trainings, *families] if session.phantom else [kernels, logits, *trainings, attention, *families]
 
 
 def training_unit(training, session):
@@ -142,6 +146,19 @@ def loss_difference(training, session):
     moved = abs(losses["cpu"][0] - losses["cpu"][-1]) / losses["cpu"][0]
     difference = max(abs(a - b) / abs(a) for a, b in zip(losses["cpu"], losses["cuda"], strict=True))
     return {**within(difference, LOSS_TOLERANCE, session), "moved": moved, "losses": losses}
+
+
+def attention_difference(session):
+    """The largest relative difference of a loss by cuDNN's attention from one by flash attention, both on the GPU."""
+    losses = {}
+    for attention in ("flash", "cudnn"):
+        run = session.work / f"parity-{attention}"
+        config = cases.write_config(cases.Case("125m", Row("full", "autocast"), data="ragged"), session.work, run)
+        session.train(config, "learning_rate=1e-3", f"attn_implementation={attention}")
+        losses[attention] = [step["loss"] for step in read_steps(run)]
+    pairs = list(zip(losses["flash"], losses["cudnn"], strict=True))
+    found = within(max(abs(a - b) / a for a, b in pairs), BF16_TOLERANCE, session)
+    return {**found, "moved": abs(pairs[0][0] - pairs[-1][0]) / pairs[0][0], "losses": losses}
 
 
 def family_difference(name, session):

@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 
-from gpu.features import LARGE, LORA_BF16, OWN, SMOLLM, Feature, write_config
+from gpu.features import LORA_BF16, OWN, SMOLLM, Feature, large, write_config
 from gpu.session import Unit, read_steps, slug
 
 STEPS = 3  # that are profiled
@@ -41,10 +41,12 @@ def rows():
         "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, 1 × 2,048",
         "llama-3.1-8b, full, stochastic, adamw_8bit, checkpointing, own kernels, 1 × 2,048",
         "llama-3.2-1b, pure BF16, own kernels",
+        "llama-3.1-8b, full, stochastic, adamw_8bit, own kernels, 8 × 2,048",
+        "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention",
+        "llama-3.2-1b, pure BF16, own kernels, cuDNN's attention",
     ]
     for title in wanted:
-        model, batch, settings = LARGE[title]
-        yield Feature("", title, f"configs/models/{model}", 2048, batch, tuple(settings), seconds=30)
+        yield large(title, "")
     for title, settings in (
         ("pure BF16", ["dtype=bfloat16"]),
         ("LoRA, BF16", LORA_BF16),

@@ -144,6 +144,27 @@ TEST_F(AnswersOfEvaluations, OfADecoderTakeWhatIsPlanned) {
   EXPECT_THAT(refused.errors, HasSubstr("has no prompt"));
 }
 
+// LongRoPE keeps the ids that were read, should it have to turn all positions anew.
+TEST_F(AnswersOfEvaluations, ByLongRopeTakeWhatIsPlanned) {
+  fs::copy(fs::path(FATHOM_SOURCE_DIR) / "data" / "model", folder_ / "long", fs::copy_options::recursive);
+  Json config = read_json(folder_ / "long" / "config.json");
+  const auto half = static_cast<size_t>(config.at("hidden_size").get<int64_t>() /
+                                        config.at("num_attention_heads").get<int64_t>() / 2);
+  config["rope_parameters"] = {{"rope_type", "longrope"},
+                               {"rope_theta", 10000.0},
+                               {"factor", 8.0},
+                               {"original_max_position_embeddings", 256},
+                               {"short_factor", std::vector<double>(half, 1.5)},
+                               {"long_factor", std::vector<double>(half, 6.0)}};
+  write("long/config.json", config.dump());
+  for (const char* batch : {"1", "3"}) {
+    expect_planned(
+        "run.yaml max_steps=1 eval_steps=1 save_strategy=no random_init=true generation_max_length=60 "
+        "model_name_or_path=long per_device_eval_batch_size=" +
+        std::string(batch));
+  }
+}
+
 TEST_F(AnswersOfEvaluations, LeaveAResumedRunItsBits) {
   const std::string few = " max_steps=6 eval_steps=3 save_steps=2";
   ASSERT_EQ(run("train run.yaml output_dir=whole" + few).status, 0);

@@ -46,8 +46,8 @@ TEST_F(Estimate, AgreesWithAnAccountOfTheTenLargestAllocations) {
       {"model.layers.*.mlp.gate_proj, fathom::mm", "activations", 117'440'512, 32},
       {"model.layers.*.mlp.up_proj, fathom::mm", "activations", 117'440'512, 32},
       {"model.layers.*.mlp.down_proj, fathom::mm", "temporary_buffers", 117'440'512, 1},
-      {"model.layers.*.mlp, aten::silu", "temporary_buffers", 117'440'512, 1},
-      {"model.layers.*.mlp, aten::mul", "temporary_buffers", 117'440'512, 1},
+      {"model.layers.*.mlp, aten::empty_strided", "temporary_buffers", 117'440'512, 2},
+      {"model.layers.*.self_attn.q_proj.weight", "weights", 33'554'432, 32},
   };
   ASSERT_EQ(json.at("largest_blocks").size(), by_hand.size());
   for (size_t i = 0; i < by_hand.size(); ++i) {
@@ -105,7 +105,8 @@ TEST_F(Estimate, PricesAKnownModel) {
 // Two trillion tokens took 184,320 hours on A100s (Touvron et al. 2023, arXiv 2307.09288, table 2).
 TEST_F(Estimate, ReckonsTheHoursOfLlama2WithinATenth) {
   const Json json = estimate(
-      "llama-2-7b --gpu A100-80GB --placements 1 bf16=true per_device_train_batch_size=1 max_length=4096 --tokens 2T");
+      "llama-2-7b --gpu A100-80GB --placements 1 bf16=true per_device_train_batch_size=1 max_length=4096 --tokens 2T "
+      "cuda_kernels=false");
   EXPECT_NEAR(json.at("cost").at("gpu_hours").get<double>(), 184'320, 18'432);
 }
 
@@ -167,6 +168,19 @@ TEST_F(Estimate, RefusesBf16OnAGpuWithoutIt) {
   }
   EXPECT_EQ(run(on_t4 + "fp16=true").status, 0);
   EXPECT_EQ(run(on_t4 + "method=lora fp16=true").status, 0);
+}
+
+// What cuDNN takes is known of one kind of GPU.
+TEST_F(Estimate, RefusesCudnnsAttentionWhereItsMemoryIsNotKnown) {
+  const auto refused = [&](const std::string& settings, const std::string& why) {
+    const Outcome outcome = run("estimate smollm2-135m max_length=64 attn_implementation=cudnn " + settings);
+    EXPECT_EQ(outcome.status, 2) << settings;
+    EXPECT_THAT(outcome.errors, AllOf(HasSubstr(why), HasSubstr("set attn_implementation: flash"))) << settings;
+  };
+  refused("--gpu A100-80GB bf16=true", "A100-80GB has compute capability 8.0");
+  refused("--gpu H100", "computes in 16 bits");
+  refused("bf16=true", "needs a GPU");
+  EXPECT_EQ(run("estimate smollm2-135m max_length=64 attn_implementation=cudnn --gpu H100 bf16=true").status, 0);
 }
 
 TEST_F(Estimate, KnowsRulesForBareNumbers) {

@@ -14,6 +14,7 @@
 namespace fathom {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -145,12 +146,36 @@ TEST_F(PhantomTrain, EvaluatesBeforeTheFirstStepAloneAsPlanned) {
   }
 }
 
-TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {
+// Evaluations too, and rows of many lengths; documents and windows are flash attention's.
+TEST_F(PhantomTrain, PlaysCudnnsAttentionAsPlanned) {
+  write_run(1);
+  Json model = Json::parse(kShapes[1]);
+  model.update({{"head_dim", 64}, {"num_attention_heads", 4}});
+  int runs = 0;
+  const auto expect_planned = [&](int key_heads, const std::string& settings) {
+    model["num_key_value_heads"] = key_heads;
+    write("model/config.json", model.dump());
+    const Outcome outcome = run("train run.yaml --phantom-gpu H100 max_steps=2 attn_implementation=cudnn output_dir=" +
+                                std::to_string(++runs) + settings);
+    ASSERT_EQ(outcome.status, 0) << settings << outcome.errors;
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("cuDNN's attention"), HasSubstr("equal to the byte"))) << settings;
+  };
+  for (const int key_heads : {2, 4}) expect_planned(key_heads, " bf16=true");
+  for (const std::string settings : {" fp16=true", " dtype=bfloat16 gradient_checkpointing=true",
+                                     " bf16=true packing=true", " method=lora dtype=bfloat16 eval_on_start=true"}) {
+    expect_planned(2, settings);
+  }
+}
+
+TEST_F(PhantomTrain, LaunchesItsOwnKernelsUnlessTold) {
   const auto library = std::filesystem::path(FATHOM_PROGRAM).parent_path() / "lib" / "libfathom_cuda_kernels.so";
   write_run(1);
   const std::string log = "FATHOM_PHANTOM_LOG=1 ", command = "train run.yaml --phantom-gpu H100 max_steps=2";
-  EXPECT_THAT(run(command + " output_dir=plain", log).errors, Not(HasSubstr("fathom3ops4cuda")));
+  EXPECT_THAT(run(command + " output_dir=plain cuda_kernels=false", log).errors, Not(HasSubstr("fathom3ops4cuda")));
   if (!std::filesystem::exists(library)) {
+    const Outcome warned = run(command + " output_dir=unset", log);
+    EXPECT_EQ(warned.status, 0);
+    EXPECT_THAT(warned.errors, AllOf(HasSubstr("fathom was built without nvcc"), Not(HasSubstr("fathom3ops4cuda"))));
     const Outcome refused = run(command + " cuda_kernels=true");
     EXPECT_EQ(refused.status, 1);
     EXPECT_THAT(refused.errors, HasSubstr("built without fathom's CUDA kernels"));
@@ -159,7 +184,7 @@ TEST_F(PhantomTrain, LaunchesItsOwnKernelsWhenAsked) {
   for (const std::string settings : {"", " bf16=true", " method=lora dtype=bfloat16 gradient_checkpointing=true",
                                      " method=lora dtype=bfloat16 load_in_4bit=true bnb_4bit_use_double_quant=true",
                                      " method=lora load_in_8bit=true"}) {
-    const Outcome outcome = run(command + " cuda_kernels=true" + settings, log);
+    const Outcome outcome = run(command + settings, log);
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
     std::vector<std::string> kernels = {"6rotate", "6swiglu", "15swiglu_backward", "13cross_entropy"};
     if (settings.find("load_in") != std::string::npos) kernels.push_back("10dequantize");
@@ -182,8 +207,7 @@ TEST_F(PhantomTrain, UpdatesByItsOwnKernelAsPlanned) {
        {"optim=adamw_8bit", "optim=adamw_bf16", "dtype=bfloat16 master_weights=fp32",
         "optim=adamw_8bit dtype=bfloat16 master_weights=stochastic", "dtype=bfloat16 master_weights=stochastic"}) {
     SCOPED_TRACE(settings);
-    const Outcome outcome =
-        run("train run.yaml --phantom-gpu H100 max_steps=2 cuda_kernels=true " + settings, "FATHOM_PHANTOM_LOG=1 ");
+    const Outcome outcome = run("train run.yaml --phantom-gpu H100 max_steps=2 " + settings, "FATHOM_PHANTOM_LOG=1 ");
     ASSERT_EQ(outcome.status, 0) << outcome.errors;
     EXPECT_THAT(outcome.errors, ContainsRegex("fathom3ops4cuda11mixed_adamw.*: swallowed"));
     EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));

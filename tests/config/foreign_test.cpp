@@ -119,7 +119,7 @@ TEST(Foreign, ParallelismThatIsNotHereIsRefusedByItsKind) {
 
 TEST(Foreign, ValuesAreToldTheirNameHere) {
   const std::pair<const char*, const char*> cases[] = {
-      {"attn_implementation: flash_attention_2", "one of flash, math, got 'flash_attention_2'; write flash"},
+      {"attn_implementation: flash_attention_2", "one of flash, math, cudnn, got 'flash_attention_2'; write flash"},
       {"attn_implementation: sdpa", "write flash"},
       {"attn_implementation: eager", "write math"},
       {"resume_from_checkpoint: true", "path of a checkpoint, or auto, got 'true'; write auto"},

@@ -45,7 +45,7 @@ RunConfig any_config() {
   run.model_name_or_path = *text();
   run.random_init = truth();
   if (truth()) run.dtype = truth() ? DType::kF32 : DType::kBF16;
-  run.attn_implementation = *rc::gen::element(Attention::kFlash, Attention::kMath);
+  run.attn_implementation = *rc::gen::element(Attention::kFlash, Attention::kMath, Attention::kCudnn);
   run.device = *rc::gen::element(Device::kAuto, Device::kCpu, Device::kCuda);
   run.num_threads = *rc::gen::inRange<int64_t>(0, 1025);
   run.num_processes = *rc::gen::inRange<int64_t>(1, 1025);

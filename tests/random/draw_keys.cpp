@@ -218,6 +218,10 @@ const std::vector<KeyDraw>& key_draws() {
       {"master_weights", draw_master_weights},
       {"attn_implementation",
        [](Draft& draft) {
+         const bool narrow = draft.is("bf16", "true") || draft.is("fp16", "true");
+         const bool has_cudnn = draft.run.gpu == "H100" && narrow && draft.run.model.value("head_dim", 0) % 64 == 0 &&
+                                draft.run.model.contains("head_dim");
+         if (has_cudnn && draft.dice.chance(0.3)) return Value("cudnn");
          return maybe(draft, 0.4, {"flash", "math", "math"});
        }},
       // Always given: a machine with a GPU would take it.
@@ -227,8 +231,7 @@ const std::vector<KeyDraw>& key_draws() {
        }},
       {"cuda_kernels",
        [](Draft& draft) {
-         const bool in_fp16 = draft.is("fp16", "true") || draft.is("dtype", "float16");
-         return flag(draft, in_fp16 ? 0.02 : 0.2, draft.on_gpu());
+         return draft.on_gpu() ? maybe(draft, 0.5, {"true", "false", "false"}) : flag(draft, 0, false);
        }},
       {"num_threads",
        [](Draft& draft) {

@@ -238,10 +238,9 @@ class Units(unittest.TestCase):
 
 
 class Cases(unittest.TestCase):
-    def test_twenty_cover_what_they_must(self):
+    def test_they_cover_what_they_must(self):
         all_cases = cases.CASES
-        self.assertEqual(len(all_cases), 20)
-        self.assertEqual(len({case.name for case in all_cases}), 20)
+        self.assertEqual(len({case.name for case in all_cases}), len(all_cases))
         keys = {key for case in all_cases for key, _ in case.settings}
         wanted = {"attn_implementation", "gradient_accumulation_steps", "eval_strategy", "save_strategy"}
         self.assertLessEqual(wanted, keys)

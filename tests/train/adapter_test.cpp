@@ -156,14 +156,5 @@ TEST_F(AdapterTest, weights_that_do_not_fit_are_refused_before_anything_is_plann
   EXPECT_NO_THROW(open_inputs(second, /*weights_required=*/false)) << "of a plan, which needs no weights";
 }
 
-TEST_F(AdapterTest, kernels_for_wider_numbers_are_refused_over_a_base_in_fp16) {
-  config::RunConfig run = lora("sixteen");
-  run.cuda_kernels = true;
-  run.dtype = DType::kBF16;
-  open_inputs(run);
-  run.dtype = DType::kF16;
-  EXPECT_THROW(open_inputs(run), UsageError);
-}
-
 }  // namespace
 }  // namespace fathom::train

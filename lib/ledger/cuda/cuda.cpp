@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "base/split_mix.h"
 #include "ledger/cuda/cublas_workspaces.h"
+#include "ledger/cuda/cudnn_attention.h"
 #include "ledger/cuda/trace.h"
 
 namespace fathom::ledger {
@@ -74,9 +75,10 @@ class Device final : public CudaDevice {
   Device() {
     initialise();
     C10_CUDA_CHECK(cudaGetDeviceProperties(&properties_, kDevice));
-    // From compute capability 9.0 on cuDNN would be the first choice for attention in 16 bits. Flash attention is what
-    // the configuration names and what a phantom GPU can play, so both real and phantom runs use it.
+    // From compute capability 9.0 on cuDNN would be LibTorch's first choice for attention in 16 bits; the configuration
+    // says which it is.
     at::globalContext().setSDPUseCuDNN(false);
+    play_cudnn_attention();
     // Called under the allocator's lock; the ledger takes only its own and calls nobody while it holds it.
     caching::attachAllocatorTraceTracker([this](const caching::TraceEntry& entry) {
       if (entry.device_ != kDevice) return;

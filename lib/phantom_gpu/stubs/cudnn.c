@@ -1,5 +1,5 @@
-// cuDNN, as far as LibTorch asks it without computing: its version. Its operators answer CUDNN_STATUS_NOT_SUPPORTED, so
-// attention must be told not to choose it (at::Context::setSDPUseCuDNN).
+// cuDNN, as far as LibTorch asks it without computing: its version. Its operators answer CUDNN_STATUS_NOT_SUPPORTED;
+// attention is played above it (lib/ledger/cuda/cudnn_attention.h).
 #include <stddef.h>
 
 #include "phantom.h"
