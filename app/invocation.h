@@ -16,7 +16,8 @@ class Invocation : public Command {
   using Command::Command;
   int run() const override { return run_in_engine(*this); }
 
-  config::RunConfig config;  // the file, or the model, with overrides
+  config::RunConfig config;    // the file, or the model, with overrides
+  bool chose_kernels = false;  // config.cuda_kernels is what the program takes on this machine, not what it was told
   // The device that the run uses: kCpu or kCuda, never kAuto. For kCuda libtorch_cuda and libfathom_cuda are loaded,
   // for every name visible (RTLD_GLOBAL); a phantom GPU's stubs stand beneath them if phantom_gpu is set.
   config::Device device = config::Device::kCpu;

@@ -109,6 +109,7 @@ void choose_device(Invocation& invocation) {
   std::optional<bool>& own_kernels = invocation.config.cuda_kernels;
   if (own_kernels || !(invocation.gpu || invocation.device == config::Device::kCuda)) return;
   own_kernels = std::filesystem::exists(cuda_kernels_file());
+  invocation.chose_kernels = true;
   if (!*own_kernels) log_warning("fathom was built without nvcc: LibTorch's operators run in place of its own kernels");
 }
 

@@ -15,6 +15,7 @@ class AnswerPlan final : public Invocation {
   }
   void complete() override {
     phantom_gpu = played;
+    config.cuda_kernels = false;  // each question says what its run takes
     choose_device(*this);
   }
 

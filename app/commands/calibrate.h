@@ -1,6 +1,7 @@
 // `fathom doctor --calibrate`, and its child that measures one combination, on the command line.
 #pragma once
 
+#include "app/installation.h"
 #include "app/shared_options.h"
 
 namespace fathom::app {
@@ -31,6 +32,7 @@ class AnswerOverhead final : public Invocation {
     if (lora) config.method = config::Method::kLora;
     phantom_gpu = pretended.find();
     device = config::Device::kCuda;
+    config.cuda_kernels = std::filesystem::exists(cuda_kernels_file());
   }
 
   bool math = false, lora = false;

@@ -246,6 +246,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// The config as the user has given it: another machine, which goes on or evaluates, chooses kernels for itself.
+config::RunConfig as_given(config::RunConfig config, const Invocation& invocation) {
+  if (invocation.chose_kernels) config.cuda_kernels.reset();
+  return config;
+}
+
 int train(const Train& invocation, const Session& session) {
   const auto start = std::chrono::steady_clock::now();
   config::RunConfig config = invocation.config;
@@ -280,7 +286,7 @@ int train(const Train& invocation, const Session& session) {
   if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);
   const EarlierReport earlier(in_place && writes ? config.output_dir : "");
-  const Descriptor folder = writes ? prepare_run_folder(config, in_place, session.phantom) : Descriptor();
+  const Descriptor folder = writes ? prepare_run_folder(as_given(config, invocation), in_place, session.phantom) : Descriptor();
   if (writes) {
     write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   }

@@ -21,7 +21,7 @@ struct Casts {
   }
 };
 
-// Of an adapter: whether linear layers read a copy of it in autocast's type. Experts copy theirs as they need them.
+// Whether linear layers read a copy of the adapter in autocast's type. Experts copy theirs as they need them.
 inline bool is_read_cast(const ParameterRow& adapter) { return !adapter.of_base() && adapter.spec.experts == 1; }
 
 }  // namespace fathom::arch

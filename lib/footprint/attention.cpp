@@ -233,7 +233,7 @@ class Attention {
 
   void cuda() {
     const bool flash = sizes_.kernel != AttentionKernel::kMemoryEfficient;
-    const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !sizes_.packed && window_ == 0;
+    const bool cudnn = sizes_.kernel == AttentionKernel::kCudnn && !sizes_.packed && window_ == 0 && longest_ > 1;
     const int64_t size = round_up(sizes_.head_size, flash ? 8 : 4), wide = sizes_.heads * size;  // in whole vectors
     const int64_t narrow = sizes_.key_heads * size;
     const bool limited = !flash || sizes_.packed || window_ > 0;  // lib/ops/cuda_attention.cpp, else LibTorch's choice

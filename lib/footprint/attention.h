@@ -11,7 +11,8 @@ namespace fathom::footprint {
 
 // What computes attention. Flash (Dao et al. 2022, arXiv 2205.14135) and the memory-efficient kernel (Rabe and Staats
 // 2021, arXiv 2112.05682) keep O(S) per head for the backward pass, cuDNN's kernel too; math keeps the S x S
-// probabilities. Documents in one row and windows that matter are flash's where it says kCudnn.
+// probabilities. Documents in one row, windows that matter and rows of one token are flash's where it says
+// kCudnn.
 enum class AttentionKernel { kMath, kFlash, kMemoryEfficient, kCudnn };
 
 // "flash attention", "memory-efficient attention", "math attention", "cuDNN's attention": for plans.

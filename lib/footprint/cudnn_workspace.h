@@ -6,7 +6,7 @@
 
 namespace fathom::footprint {
 
-// Of numbers of so many bytes.
+// Whether it is known for attention over numbers of so many bytes, with heads of so many numbers.
 constexpr bool knows_cudnn(int64_t bytes, int64_t head_size) {
   return bytes == 2 && (head_size == 64 || head_size == 128 || head_size == 256);
 }

@@ -61,7 +61,7 @@ class ModelParameters {
   DecoderLayer layer(const arch::Architecture& architecture, int64_t number) const;
   bool trains(int64_t layer) const { return layer_trains_[static_cast<size_t>(layer)]; }  // anything of it
 
-  // Of adapters as they are now, in one operator; without ModelOptions::adapter_casts nothing.
+  // Makes the copies of ModelOptions::adapter_casts anew, of adapters as they are now, by one operator.
   void cast_adapters();
 
   // As Decoder has them.

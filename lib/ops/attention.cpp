@@ -125,6 +125,8 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
                             footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
   const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1);
   if (window >= (documents != nullptr ? documents->longest : length)) window = 0;
+  const bool is_one_token = kernel == footprint::AttentionKernel::kCudnn && length == 1;
+  if (is_one_token) kernel = footprint::AttentionKernel::kFlash;  // LibTorch keeps such rows from cuDNN
   if (kernel == footprint::AttentionKernel::kFlash && window == 0 &&
       has_amx_attention(queries_BSHE.device(), queries_BSHE.scalar_type())) {
     return amx_attention(queries_BSHE.flatten(0, 1), keys_BSKE.flatten(0, 1), values_BSKE.flatten(0, 1),

@@ -56,8 +56,8 @@ struct Difference {
 
 // One that a run does not have, of an earlier version, was as its default.
 std::vector<Difference> differing_settings(const std::string& here, const std::string& there) {
-  std::map<std::string, std::string> ours = settings_of(here);
-  const std::map<std::string, std::string> theirs = settings_of(there);
+  std::map<std::string, std::string> ours = settings_of(here), theirs = settings_of(there);
+  theirs.erase("cuda_kernels");  // of an older program: which kernels compute is no setting of a step
   for (const auto& [key, value] : theirs) ours.try_emplace(key, default_of(key));
   std::vector<Difference> differences;
   for (const auto& [key, value] : ours) {
@@ -317,7 +317,7 @@ std::string steps_identity(config::RunConfig config) {
   config.dp_replicate_size = plain.dp_replicate_size;
   config.dp_shard_size = plain.dp_shard_size;
   config.reshard_after_forward = plain.reshard_after_forward;
-  config.cuda_kernels = config.cuda_kernels.value_or(false);
+  config.cuda_kernels = plain.cuda_kernels;
   // Steps are of as many batches, whoever takes them.
   config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);
   return config::to_yaml(config);

@@ -76,6 +76,29 @@ TEST_P(Equivalence, checkpointing_changes_no_bit) {
   }
 }
 
+// Also after a step has changed the adapters, in both passes of a checkpointed layer.
+TEST_P(Equivalence, adapters_that_stay_cast_change_no_bit) {
+  if (!lora_ || !autocast_) GTEST_SKIP() << "of adapters under autocast";
+  for (const bool checkpointing : {false, true}) {
+    Step steps[2];
+    for (const bool stay : {false, true}) {
+      ModelOptions options;
+      options.parameters.dtype = std::get<3>(GetParam());
+      options.gradient_checkpointing = checkpointing;
+      if (stay) options.adapter_casts = at::kBFloat16;
+      Decoder model = golden_.make(options, lora_);
+      run(golden_, model, autocast_);
+      const at::NoGradGuard no_gradients;
+      for (const Parameter& parameter : model.parameters()) {
+        if (parameter.tensor.requires_grad()) parameter.tensor.mul_(1.5).mutable_grad().reset();
+      }
+      const at::AutoGradMode gradients(true);
+      steps[stay ? 1 : 0] = run(golden_, model, autocast_);
+    }
+    expect_bit_equal(steps[0], steps[1]);
+  }
+}
+
 TEST_P(Equivalence, flash_and_math_agree) {
   const bool narrow = autocast_ || std::get<3>(GetParam()) == DType::kBF16;
   const Step flash = step(config::Attention::kFlash, false, 0, narrow);

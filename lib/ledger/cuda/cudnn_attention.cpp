@@ -1,4 +1,4 @@
-// In the order in which ATen/native/cudnn/MHA.cpp and transformers/cuda/attention.cu of LibTorch 2.11 ask.
+// Memory is asked for in the order of LibTorch 2.11: ATen/native/cudnn/MHA.cpp and transformers/cuda/attention.cu.
 #include "ledger/cuda/cudnn_attention.h"
 
 #include <ATen/ATen.h>

@@ -5,8 +5,7 @@ namespace fathom::ledger {
 
 // Where a phantom GPU stands in for a real one, LibTorch's operators for cuDNN's attention ask for the memory that they
 // take on compute capability 9.0, and compute nothing, from now on; on a real GPU nothing changes. What a kernel takes
-// for its work was measured on an H100 with cuDNN 9.19 (benchmarks/gpu-nvidia-h100-80gb-hbm3, "Operators by
-// themselves") and is footprint::cudnn_backward_bytes.
+// for its work is footprint::CudnnWorkspace.
 void play_cudnn_attention();
 
 }  // namespace fathom::ledger
