@@ -286,7 +286,8 @@ int train(const Train& invocation, const Session& session) {
   if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);
   const EarlierReport earlier(in_place && writes ? config.output_dir : "");
-  const Descriptor folder = writes ? prepare_run_folder(as_given(config, invocation), in_place, session.phantom) : Descriptor();
+  const Descriptor folder =
+      writes ? prepare_run_folder(as_given(config, invocation), in_place, session.phantom) : Descriptor();
   if (writes) {
     write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   }

@@ -371,7 +371,7 @@ TEST(IsIgnored, HoldsOfMasksThatGpt2FoldersCarry) {
 
 TEST(LearnedPositions, AreAllThatATextMayHave) {
   const Golden golden("gpt2_narrow");
-  Decoder model = golden.make({}, /*with_adapter=*/false);
+  Decoder model = golden.make({}, /*with_lora=*/false);
   const at::NoGradGuard no_gradients;
   const at::Tensor ids_BS = at::full({1, golden.architecture.max_position_embeddings + 1}, 5, at::kLong);
   EXPECT_NO_THROW(model.forward(ids_BS.narrow(1, 1, ids_BS.size(1) - 1)));
