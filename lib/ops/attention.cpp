@@ -67,7 +67,6 @@ at::Tensor limited_attention(const at::Tensor& q_BSHE, const at::Tensor& k_BSKE,
     return math_attention(q_BSHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2), window)
         .transpose(1, 2);
   }
-  if (kernel == footprint::AttentionKernel::kCudnn) kernel = footprint::AttentionKernel::kFlash;
   if (kernel == footprint::AttentionKernel::kMemoryEfficient ||
       (q_BSHE.is_cuda() && kernel == footprint::AttentionKernel::kFlash)) {
     return cuda_attention(q_BSHE, k_BSKE, v_BSKE, kernel, documents, window);
@@ -125,8 +124,9 @@ at::Tensor causal_attention(const at::Tensor& queries_BSHE, const at::Tensor& ke
                             footprint::AttentionKernel kernel, const Documents* documents, int64_t window) {
   const int64_t rows = queries_BSHE.size(0), length = queries_BSHE.size(1);
   if (window >= (documents != nullptr ? documents->longest : length)) window = 0;
-  const bool is_one_token = kernel == footprint::AttentionKernel::kCudnn && length == 1;
-  if (is_one_token) kernel = footprint::AttentionKernel::kFlash;  // LibTorch keeps such rows from cuDNN
+  // LibTorch keeps rows of one token from cuDNN.
+  const bool is_flashs = documents != nullptr || window > 0 || length == 1;
+  if (kernel == footprint::AttentionKernel::kCudnn && is_flashs) kernel = footprint::AttentionKernel::kFlash;
   if (kernel == footprint::AttentionKernel::kFlash && window == 0 &&
       has_amx_attention(queries_BSHE.device(), queries_BSHE.scalar_type())) {
     return amx_attention(queries_BSHE.flatten(0, 1), keys_BSKE.flatten(0, 1), values_BSKE.flatten(0, 1),
