@@ -115,6 +115,11 @@ FATHOM_AMX inline __m512 in_order(__m512 tile_0, __m512 tile_1, bool upper) {
   return _mm512_permutex2var_ps(tile_0, upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower, tile_1);
 }
 
+// Sixteen BF16 numbers.
+FATHOM_AMX inline __m512 widened(__m256i numbers) {
+  return reinterpret_cast<__m512>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
+}
+
 // Scales of columns in the order of a tile.
 FATHOM_AMX inline __m512 in_order_of_tile(const float* scales, int64_t columns, int tile) {
   const __m512i lower = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
@@ -144,6 +149,18 @@ FATHOM_AMX void round_panel(const float* sums, int64_t rows, int64_t columns, ui
   for (int64_t row = 0; row < rows; ++row, sums += kSide) {
     const __m512i ordered = rounded_in_order(_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + kLanes));
     _mm512_mask_storeu_epi16(out + row * out_stride, numbers, ordered);
+  }
+}
+
+FATHOM_AMX void add_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride) {
+  const __mmask32 numbers = first_numbers(columns);
+  for (int64_t row = 0; row < rows; ++row, sums += kSide) {
+    uint16_t* place = out + row * out_stride;
+    const __m512 tile_0 = _mm512_loadu_ps(sums), tile_1 = _mm512_loadu_ps(sums + kLanes);
+    const __m512i there = _mm512_maskz_loadu_epi16(numbers, place);
+    const __m512 lower = in_order(tile_0, tile_1, false) + widened(_mm512_castsi512_si256(there));
+    const __m512 upper = in_order(tile_0, tile_1, true) + widened(_mm512_extracti64x4_epi64(there, 1));
+    _mm512_mask_storeu_epi16(place, numbers, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(upper, lower)));
   }
 }
 

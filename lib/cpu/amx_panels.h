@@ -35,6 +35,8 @@ constexpr int64_t panel_column(int64_t tile, int64_t i) { return i / 4 * 8 + til
 // Rows of sums of a product with such columns, back in order and rounded: out [rows, columns], at most [.., kSide],
 // from the sums of tile 0 and tile 1 side by side, kSide in a row.
 void round_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride);
+// The same plus what `out` holds, added before it is rounded.
+void add_panel(const float* sums, int64_t rows, int64_t columns, uint16_t* out, int64_t out_stride);
 
 // The same of integers: each times its row's scale and its column's.
 struct PanelScales {

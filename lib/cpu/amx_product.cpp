@@ -127,8 +127,8 @@ void fetch_columns(const Factor& y, int64_t row, int64_t count, int64_t column) 
 
 // The sums of 16 rows and kSide columns from `row` and `column` on, into the result.
 void finish(const Product& product, const float* sums, int64_t row, int64_t rows, int64_t column) {
-  round_panel(sums, rows, product.y.columns - column, product.out + row * product.out_stride + column,
-              product.out_stride);
+  const auto write = product.adds ? add_panel : round_panel;
+  write(sums, rows, product.y.columns - column, product.out + row * product.out_stride + column, product.out_stride);
 }
 
 void finish(const Int8Product& product, const float* sums, int64_t row, int64_t rows, int64_t column) {

@@ -17,6 +17,7 @@ struct Product {
   Factor x, y;
   uint16_t* out;
   int64_t out_stride;
+  bool adds = false;  // to what `out` holds
 };
 
 // out [m, n] = x [m, k] y [k, n] of INT8 numbers, of which a Factor passes two that lie side by side as one of 16 bits;

@@ -45,12 +45,12 @@ class Experts {
                       kOne,
                       {{out, ""}, {in, ""}, {step_.compute_bytes, "bytes"}}});
   }
-  // The columns of each expert together, in the type of products.
+  // The columns of each expert together: in the type of products, and as gradients in the adapters' own.
   void add_b(Tensors& moment, const StackSizes& stack, int64_t out) const {
-    if (stack.rank == 0) return;
-    moment.push_back({"the adapters' second matrices, by experts",
-                      kLora,
-                      {{sizes_.count, "experts"}, {out, ""}, {stack.rank, ""}, {step_.compute_bytes, "bytes"}}});
+    add_columns(moment, "the adapters' second matrices, by experts", stack, out, step_.compute_bytes);
+  }
+  void add_gradient_of_b(Tensors& moment, const StackSizes& stack, int64_t out) const {
+    add_columns(moment, "gradients of the adapters' second matrices, by experts", stack, out, sizeof(float));
   }
   void add_hidden(Tensors& tensors, const StackSizes& stack) const {
     if (stack.rank > 0) tensors.push_back(of_rows("adapters' inner products", stack.rank));
@@ -78,6 +78,10 @@ class Experts {
   int64_t bytes(const Bytes& each) const { return bytes_of({each}); }
 
  private:
+  void add_columns(Tensors& moment, const char* what, const StackSizes& stack, int64_t out, int64_t bytes) const {
+    if (stack.rank == 0) return;
+    moment.push_back({what, kLora, {{sizes_.count, "experts"}, {out, ""}, {stack.rank, ""}, {bytes, "bytes"}}});
+  }
   bool casts(const StackSizes& stack) const { return step_.casts() && !stack.codes && !stack.comes_cast; }
 
   const StepSizes& step_;
@@ -121,7 +125,7 @@ Footprint expert_gate_up_footprint(const StepSizes& step, const ExpertSizes& siz
     Tensors of_weight = {upstream, grads, gathered};
     if (sizes.makes_input_again) of_weight.push_back(experts.of_tokens("input of experts, made again"));
     experts.add_hidden(of_weight, sizes.gate_up);
-    experts.add_b(of_weight, sizes.gate_up, out);
+    experts.add_gradient_of_b(of_weight, sizes.gate_up, out);
     experts.add_cast(of_weight, sizes.gate_up, sizes.inner, width);
     footprint.backward.push_back(std::move(of_weight));
     footprint.backward_work.bytes += 2 * experts.bytes(gathered) + 2 * experts.bytes(upstream);
@@ -161,6 +165,7 @@ Footprint expert_down_footprint(const StepSizes& step, const ExpertSizes& sizes)
   experts.add_copy(through, sizes.down, width, inner);
   experts.add_b(through, sizes.down, width);
   Tensors of_weight = {upstream, of_made, of_product, product};
+  experts.add_gradient_of_b(of_weight, sizes.down, width);
   experts.add_cast(of_weight, sizes.down, width, inner);
   footprint.backward = {std::move(through),
                         std::move(of_weight),

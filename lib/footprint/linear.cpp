@@ -117,7 +117,8 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
     if (makes_again || widens) footprint.backward.back().push_back(wide_input);
   }
   if (!sizes.input_needs_gradient) return footprint;
-  of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
+  if (!sizes.adds_to_gradient)
+    of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
   Tensors through = of_input;
   if (!sizes.trained) append(of_input, made);
   footprint.backward.push_back(std::move(of_input));

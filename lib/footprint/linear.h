@@ -16,6 +16,7 @@ struct LinearSizes {
   bool makes_input_again = false;                          // in the backward pass, instead of keeping it
   bool input_is_kept = false;                              // by what made it, when the layer runs forward
   bool input_needs_gradient = true;                        // not of the first layer over a frozen embedding
+  bool adds_to_gradient = false;                           // of the input, which another layer has made
   bool comes_cast = false;                                 // the weight: no copy is made of it
   std::optional<quant::Scheme> codes = std::nullopt;       // in which the frozen weight is stored
   std::optional<quant::Scheme> fake_codes = std::nullopt;  // to which the weight is rounded for each product

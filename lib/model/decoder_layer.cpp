@@ -13,6 +13,7 @@
 #include "ops/dropout.h"
 #include "ops/fake_quantize.h"
 #include "ops/rotary.h"
+#include "ops/shared_input.h"
 #include "ops/split_columns.h"
 
 namespace fathom::model {
@@ -95,17 +96,29 @@ class Heads {
         compute_(compute),
         turns_(layer.rotary ? &context.turns.at(*layer.rotary) : nullptr) {}
 
-  QueriesKeysValues all(const ops::LinearInput& x_TD) const {
+  QueriesKeysValues all(const ops::LinearInput& input) const {
     if (!weights_.fused) {
+      const ops::LinearInput x_TD = shared(input, {&weights_.q, &weights_.k, &weights_.v});
       at::Tensor q_BSHE = queries(x_TD), k_BSKE = keys(x_TD);
       return {std::move(q_BSHE), std::move(k_BSKE), values(x_TD)};
     }
-    const std::vector<at::Tensor> parts = ops::split_columns(project(x_TD, *weights_.fused, weights_.names.fused),
+    const std::vector<at::Tensor> parts = ops::split_columns(project(input, *weights_.fused, weights_.names.fused),
                                                              {spec().queries(), spec().keys(), spec().keys()});
     return {turned_queries(heads_of(parts[0])), turned_keys(heads_of(parts[1])), heads_of(parts[2])};
   }
+  std::pair<at::Tensor, at::Tensor> keys_and_values(const ops::LinearInput& input) const {
+    const ops::LinearInput x_TD = shared(input, {&weights_.k, &weights_.v});
+    at::Tensor k_BSKE = keys(x_TD);
+    return {std::move(k_BSKE), values(x_TD)};
+  }
   at::Tensor queries(const ops::LinearInput& x_TD) const {
     return turned_queries(heads_of(project(x_TD, weights_.q, weights_.names.query)));
+  }
+
+ private:
+  const arch::Attention& spec() const { return layer_.spec.attention; }
+  ops::LinearInput shared(const ops::LinearInput& input, const std::vector<const ops::Linear*>& projections) const {
+    return ops::shared(input, projections, compute_, context_.training);
   }
   at::Tensor keys(const ops::LinearInput& x_TD) const {
     return turned_keys(heads_of(project(x_TD, weights_.k, weights_.names.key)));
@@ -113,9 +126,6 @@ class Heads {
   at::Tensor values(const ops::LinearInput& x_TD) const {
     return heads_of(project(x_TD, weights_.v, weights_.names.value));
   }
-
- private:
-  const arch::Attention& spec() const { return layer_.spec.attention; }
   at::Tensor project(const ops::LinearInput& x_TD, const ops::Linear& projection, const char* name) const {
     layer_.names.forward(name);
     return ops::linear(x_TD, projection, compute_, context_.training);
@@ -194,8 +204,7 @@ at::Tensor cross_attention(const DecoderLayer& layer, BranchInput& x_TD, const a
   at::Tensor k_BSHE, v_BSHE;
   if (source_TD.defined()) {
     const ops::LinearInput of_source = plain_input(source_TD, context);
-    k_BSHE = heads.keys(of_source);
-    v_BSHE = heads.values(of_source);
+    std::tie(k_BSHE, v_BSHE) = heads.keys_and_values(of_source);
     if (cache != nullptr) std::tie(*cache->source_keys_BSKE, *cache->source_values_BSKE) = std::tie(k_BSHE, v_BSHE);
   } else {
     std::tie(k_BSHE, v_BSHE) = std::tie(*cache->source_keys_BSKE, *cache->source_values_BSKE);
@@ -209,8 +218,10 @@ struct GateAndUp {
   at::Tensor gate_TF, up_TF;  // gate_TF: undefined where the layer has none
 };
 
-GateAndUp gate_and_up(const DecoderLayer& layer, const ops::LinearInput& x_TD, const LayerContext& context,
+GateAndUp gate_and_up(const DecoderLayer& layer, const ops::LinearInput& input, const LayerContext& context,
                       const ops::ComputeScope& compute) {
+  const ops::LinearInput x_TD =
+      layer.gate ? ops::shared(input, {&*layer.gate, &layer.up}, compute, context.training) : input;
   const auto project = [&](const ops::Linear& projection, const char* name) {
     layer.names.forward(name);
     return ops::linear(x_TD, projection, compute, context.training);

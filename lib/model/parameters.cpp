@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
@@ -27,6 +28,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
   if (options_.parameters.base_scheme)
     tables = ops::make_quant_tables(*options_.parameters.base_scheme, options_.device);
   layer_trains_.resize(architecture.layers.size());
+  std::vector<std::string> read_cast;
   for (const arch::ParameterRow& row : table.rows) {
     if (row.trained && row.spec.layer != arch::ParameterSpec::kNoLayer) {
       layer_trains_[static_cast<size_t>(row.spec.layer)] = true;
@@ -37,7 +39,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
       base_.back().quantizer = ops::FakeQuantizer{*options_.parameters.fake_scheme, add(row, unit)};
     } else if (!row.of_base()) {
       adapters_[row.spec.name] = add(row, unit);
-      if (options_.adapter_casts && arch::is_read_cast(row)) add_adapter_cast(row.spec.name);
+      if (options_.adapter_casts && arch::is_read_cast(row)) read_cast.push_back(row.spec.name);
     } else {
       places_[row.spec.name] = base_.size();
       if (row.adapted()) adapter_places_[row.spec.name] = {row.adapter, row.adapter_rank};
@@ -50,6 +52,7 @@ ModelParameters::ModelParameters(const arch::Architecture& architecture, const M
       }
     }
   }
+  make_adapter_casts(read_cast);
 }
 
 void ModelParameters::add(Parameter parameter) {
@@ -73,13 +76,39 @@ at::Tensor ModelParameters::add(const arch::ParameterRow& row, int64_t unit) {
   return tensor;
 }
 
-void ModelParameters::add_adapter_cast(const std::string& name) {
-  const at::Tensor& adapter = adapters_.at(name);
-  const at::Tensor cast = at::empty(adapter.sizes(), adapter.options().dtype(*options_.adapter_casts));
-  if (options_.ledger != nullptr) {
-    options_.ledger->claim(cast, memory::Component::kFunctionality, name + " in autocast's type");
+// The A's of one part of a layer lie end to end, so that those of one input multiply as one (ops/shared_input.h).
+void ModelParameters::make_adapter_casts(const std::vector<std::string>& names) {
+  struct Block {
+    std::string name;
+    std::vector<std::string> adapters;
+    int64_t rows = 0;
+  };
+  std::vector<Block> blocks;
+  for (const std::string& name : names) {
+    const at::Tensor& adapter = adapters_.at(name);
+    const size_t module_end = name.rfind(".lora_A.weight");
+    std::string block = name;
+    if (module_end != std::string::npos) {
+      block = name.substr(0, name.rfind('.', module_end - 1)) + ".lora_A of " + std::to_string(adapter.size(1));
+    }
+    auto same = std::find_if(blocks.begin(), blocks.end(), [&](const Block& each) { return each.name == block; });
+    if (same == blocks.end()) same = blocks.insert(blocks.end(), {std::move(block), {}});
+    same->adapters.push_back(name);
+    same->rows += adapter.size(0);
   }
-  adapter_casts_[name] = cast;
+  for (const Block& block : blocks) {
+    const at::Tensor& first = adapters_.at(block.adapters.front());
+    const at::Tensor casts = at::empty({block.rows, first.size(1)}, first.options().dtype(*options_.adapter_casts));
+    if (options_.ledger != nullptr) {
+      options_.ledger->claim(casts, memory::Component::kFunctionality, block.name + " in autocast's type");
+    }
+    int64_t row = 0;
+    for (const std::string& name : block.adapters) {
+      const at::Tensor& adapter = cast_from_.emplace_back(adapters_.at(name));
+      adapter_casts_[name] = cast_to_.emplace_back(casts.narrow(0, row, adapter.size(0)));
+      row += adapter.size(0);
+    }
+  }
 }
 
 void ModelParameters::add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables,
@@ -124,14 +153,9 @@ std::optional<ops::LoraAdapter> ModelParameters::adapter(const std::string& para
 }
 
 void ModelParameters::cast_adapters() {
-  if (adapter_casts_.empty()) return;
+  if (cast_to_.empty()) return;
   const at::NoGradGuard no_gradients;
-  std::vector<at::Tensor> casts, adapters;
-  for (const auto& [name, cast] : adapter_casts_) {
-    casts.push_back(cast);
-    adapters.push_back(adapters_.at(name));
-  }
-  at::_foreach_copy_(casts, adapters);
+  at::_foreach_copy_(cast_to_, cast_from_);
 }
 
 ExpertWeights ModelParameters::experts(const std::string& prefix, const arch::FeedForwardNames& names,

@@ -72,7 +72,7 @@ class ModelParameters {
   at::Tensor add(const arch::ParameterRow& row, int64_t unit);
   void add_quantized(BaseParameter& parameter, quant::Scheme scheme, const ops::QuantTables& tables, int64_t unit);
   void add(Parameter parameter);
-  void add_adapter_cast(const std::string& name);
+  void make_adapter_casts(const std::vector<std::string>& names);
   ops::Linear linear(const std::string& module) const;
   ExpertWeights experts(const std::string& prefix, const arch::FeedForwardNames& names,
                         const arch::Experts& spec) const;
@@ -93,6 +93,7 @@ class ModelParameters {
   };
   std::map<std::string, AdapterPlace> adapter_places_;          // by the name of what they adapt
   std::map<std::string, at::Tensor> adapters_, adapter_casts_;  // by the adapter's own names
+  std::vector<at::Tensor> cast_from_, cast_to_;                 // what cast_adapters() copies
   std::vector<bool> layer_trains_;
 };
 

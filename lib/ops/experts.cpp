@@ -69,8 +69,10 @@ struct Matrix {
     if (!needs_adapter) return made;
     const at::ScalarType type = adapter->a_RD.scalar_type();
     const MatrixStack b_shape{stack.count, stack.out, rank()}, a_shape{stack.count, rank(), stack.in};
-    const at::Tensor of_b = gradient_of_stack(b_shape, routes, gs, hidden_RR, type);
-    made.b = of_b.view({stack.count, stack.out, rank()}).permute({1, 2, 0}).reshape(adapter->b_NR.sizes());
+    made.b = gradient_of_stack(b_shape, routes, gs, hidden_RR, type)
+                 .view({stack.count, stack.out, rank()})
+                 .permute({1, 2, 0})
+                 .reshape(adapter->b_NR.sizes());
     if (adapter->scaling != 1) made.b.mul_(adapter->scaling);
     made.a = gradient_of_stack(a_shape, routes, {grad_hidden_RR}, x_RI, type);
     return made;

@@ -15,6 +15,7 @@
 #include "ops/fake_quantized_linear.h"
 #include "ops/int8_linear.h"
 #include "ops/matrix_product.h"
+#include "ops/shared_input.h"
 
 namespace fathom::ops {
 namespace {
@@ -31,7 +32,9 @@ struct Kept : torch::CustomClassHolder {
   at::Tensor a_RD, b_NR, hidden_TR;
   double scaling = 1;
   Dropout dropout;
-  std::shared_ptr<KeptInput> input;                // null where only x needs a gradient
+  std::shared_ptr<KeptInput> input;                // null where no weight and no A of its own needs a gradient
+  std::shared_ptr<SharedInput> shared;             // null: the gradient of x is this layer's own
+  std::optional<size_t> place;                     // of an A that is joined with others
   at::ScalarType stored_dtype{}, adapter_dtype{};  // of the gradients of weight and bias, of A and B
   bool needs_x = false, needs_weight = false, needs_bias = false, needs_adapter = false;
 };
@@ -45,13 +48,16 @@ at::Tensor weight_for_product(const Kept& kept, at::ScalarType dtype) {
   return weight_ND.to(dtype);
 }
 
-at::Tensor scaled(const at::Tensor& x, double scaling) { return scaling == 1 ? x : x.mul_(scaling); }
+// sum + x y, in place; x y where there is no sum yet.
+void add_product(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y) {
+  sum.defined() ? ops::addmm_(sum, x, y) : sum = ops::mm(x, y);
+}
 
-// hidden B^T, scaled, added to the product of the base; in place where both have one type.
+// hidden B^T added to the product of the base; in place where both have one type.
 at::Tensor add_adapter(at::Tensor y_TN, const Kept& kept) {
   const at::ScalarType dtype = y_TN.scalar_type(), wide = kept.hidden_TR.scalar_type();
   if (dtype != wide) y_TN = y_TN.to(wide);
-  ops::addmm_(y_TN, kept.hidden_TR, kept.b_NR.t(), kept.scaling);
+  ops::addmm_(y_TN, kept.hidden_TR, kept.b_NR.t());
   return dtype == wide ? y_TN : y_TN.to(dtype);
 }
 
@@ -59,21 +65,29 @@ struct Gradients {
   at::Tensor x_TD, weight_ND, bias_N, a_RD, b_NR;
 };
 
-// Of A and B; returns the gradient of x A^T.
+// Of x A^T; of a joined one what reaches it, which is scaled later.
+at::Tensor gradient_of_hidden(const at::Tensor& grad_TN, const Kept& kept) {
+  if (!kept.place) return scaled(ops::mm(grad_TN, kept.b_NR), kept.scaling);
+  at::Tensor grad_hidden_TR = kept.shared->grad_hidden_TR(grad_TN, *kept.place);
+  return ops::mm_out(grad_hidden_TR, grad_TN, kept.b_NR);
+}
+
+// Of A, unless it is joined, and B; returns the gradient of x A^T.
 at::Tensor adapter_gradients(const at::Tensor& grad_TN, Kept& kept, Gradients& gradients) {
   const at::ScalarType dtype = kept.a_RD.scalar_type();
   at::Tensor grad_hidden_TR;
   {
     const at::Tensor wide_TN = grad_TN.to(dtype);
-    gradients.b_NR = scaled(ops::mm(wide_TN.t(), kept.hidden_TR, kept.adapter_dtype), kept.scaling);
+    gradients.b_NR = ops::mm(wide_TN.t(), kept.hidden_TR, kept.adapter_dtype);
     kept.hidden_TR.reset();
-    grad_hidden_TR = scaled(ops::mm(wide_TN, kept.b_NR), kept.scaling);
+    grad_hidden_TR = gradient_of_hidden(wide_TN, kept);
   }
+  if (kept.place) return grad_hidden_TR;
   gradients.a_RD = ops::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype)), kept.adapter_dtype);
   return grad_hidden_TR;
 }
 
-// What reaches x through the adapter joins what reaches it through the base.
+// What reaches x through the adapter joins what reaches it through the base; that of a joined A joins later.
 void add_through_adapter(at::Tensor& grad_x_TD, const at::Tensor& grad_hidden_TR, const Kept& kept) {
   if (kept.dropout.is_off() && grad_x_TD.scalar_type() == grad_hidden_TR.scalar_type()) {
     ops::addmm_(grad_x_TD, grad_hidden_TR, kept.a_RD);
@@ -103,16 +117,18 @@ at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const Co
   return multiply_by_weight(input.tensor(), copy_ND, bias_N);
 }
 
-// x A^T, left in `kept`.
+// x A^T, scaled, left in `kept`.
 void multiply_a(const LinearInput& input, const LoraAdapter& adapter, const ComputeScope& compute, bool training,
                 Kept& kept) {
-  kept.a_RD = compute.weight(adapter.a_RD, adapter.a_cast_RD);
+  kept.a_RD =
+      kept.place ? kept.shared->joined()[*kept.place].a_cast_RD : compute.weight(adapter.a_RD, adapter.a_cast_RD);
   kept.b_NR = compute.weight(adapter.b_NR, adapter.b_cast_NR);
   kept.scaling = adapter.scaling;
   kept.adapter_dtype = adapter.a_RD.scalar_type();
   at::Tensor x_TD = input.as(kept.a_RD.scalar_type());
   if (training) x_TD = kept.dropout.draw(x_TD, adapter.dropout);
-  kept.hidden_TR = multiply_by_weight(x_TD, kept.a_RD, {});
+  kept.hidden_TR = kept.place ? kept.shared->hidden_TR(x_TD, *kept.place)
+                              : scaled(multiply_by_weight(x_TD, kept.a_RD, {}), kept.scaling);
 }
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
@@ -137,14 +153,17 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     if (kept->needs_adapter) grad_hidden_TR = adapter_gradients(grad_TN, *kept, gradients);
     kept->input.reset();
     if (kept->needs_x) {
-      gradients.x_TD = ops::mm(grad_TN, weight_for_product(*kept, grad_TN.scalar_type()));
-      if (kept->needs_adapter) add_through_adapter(gradients.x_TD, grad_hidden_TR, *kept);
+      at::Tensor& grad_x_TD = kept->shared ? kept->shared->gradient_TD() : gradients.x_TD;
+      add_product(grad_x_TD, grad_TN, weight_for_product(*kept, grad_TN.scalar_type()));
+      if (kept->needs_adapter && !kept->place) add_through_adapter(grad_x_TD, grad_hidden_TR, *kept);
     }
     return {gradients.x_TD, gradients.weight_ND, gradients.bias_N, gradients.a_RD, gradients.b_NR, {}, {}, {}};
   }
 };
 
 }  // namespace
+
+at::Tensor scaled(const at::Tensor& x, double scaling) { return scaling == 1 ? x : x.mul_(scaling); }
 
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training) {
   if (layer.quantizer) return fake_quantized_linear(input, layer, compute);
@@ -153,12 +172,14 @@ at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeSc
   };
   const LoraAdapter adapter = layer.adapter.value_or(LoraAdapter());
   auto kept = c10::make_intrusive<Kept>();
-  kept->needs_x = needs(input.tensor());
+  kept->shared = input.shared();
+  kept->needs_x = kept->shared ? kept->shared->needs_gradient() : needs(input.tensor());
+  if (kept->shared && layer.adapter) kept->place = kept->shared->place_of(adapter);
   TORCH_CHECK(!layer.int8_activations || !kept->needs_x, "products of INT8 activations have no gradient");
   kept->needs_weight = needs(layer.weight_ND);
   kept->needs_bias = needs(layer.bias_N);
   kept->needs_adapter = layer.adapter && (kept->needs_x || needs(adapter.a_RD) || needs(adapter.b_NR));
-  if (kept->needs_weight || kept->needs_adapter) kept->input = input.kept();
+  if (kept->needs_weight || (kept->needs_adapter && !kept->place)) kept->input = input.kept();
   const auto multiply = [&] {
     at::Tensor y_TN = multiply_base(input, layer, compute, *kept);
     if (!layer.adapter) return y_TN;
@@ -167,7 +188,8 @@ at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeSc
   };
   using Optional = LinearFunction::Optional;
   return LinearFunction::apply(input.tensor(), Optional(layer.weight_ND), Optional(layer.bias_N),
-                               Optional(adapter.a_RD), Optional(adapter.b_NR), multiply, kept);
+                               Optional(kept->place ? at::Tensor() : adapter.a_RD), Optional(adapter.b_NR), multiply,
+                               kept);
 }
 
 }  // namespace fathom::ops

@@ -19,6 +19,9 @@ struct LoraAdapter {
   at::Tensor a_cast_RD = {}, b_cast_NR = {};  // in autocast's type, where somebody keeps them so
 };
 
+// x times it, in place; x itself by a scaling of 1.
+at::Tensor scaled(const at::Tensor& x, double scaling);
+
 struct Linear {
   at::Tensor weight_ND;  // undefined: quantized
   at::Tensor bias_N;     // undefined: none
@@ -35,7 +38,7 @@ struct Linear {
 // Keeps for the backward pass: the input (LinearInput says how) where a weight or an adapter needs a gradient; of an
 // adapter x A^T and one byte for each element that dropout looked at; autocast's copies of weights that are trained. A
 // frozen weight is cast, or dequantized, again: no copy of it outlives its product. With a quantizer:
-// ops/fake_quantized_linear.h.
+// ops/fake_quantized_linear.h. Of an input that is shared: ops/shared_input.h.
 at::Tensor linear(const LinearInput& input, const Linear& layer, const ComputeScope& compute, bool training);
 
 }  // namespace fathom::ops

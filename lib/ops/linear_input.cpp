@@ -33,4 +33,11 @@ const Int8Rows& LinearInput::int8_rows() const {
   return *int8_rows_;
 }
 
+LinearInput LinearInput::shared_as(at::Tensor x_TD, std::shared_ptr<SharedInput> shared) const {
+  LinearInput input = *this;
+  input.x_TD_ = std::move(x_TD);
+  input.shared_ = std::move(shared);
+  return input;
+}
+
 }  // namespace fathom::ops

@@ -24,6 +24,8 @@ class KeptInput {
   at::Tensor made_TD_;
 };
 
+class SharedInput;
+
 class LinearInput {
  public:
   // A layer that needs x_TD in its backward pass keeps it.
@@ -40,11 +42,16 @@ class LinearInput {
   const Int8Rows& int8_rows() const;
   const std::shared_ptr<KeptInput>& kept() const { return kept_; }
 
+  // The same under another variable, whose gradient its layers make together (ops/shared_input.h).
+  LinearInput shared_as(at::Tensor x_TD, std::shared_ptr<SharedInput> shared) const;
+  const std::shared_ptr<SharedInput>& shared() const { return shared_; }  // null: each layer makes its own
+
  private:
   at::Tensor x_TD_;
   mutable at::Tensor cast_TD_;
   mutable std::optional<Int8Rows> int8_rows_;
   std::shared_ptr<KeptInput> kept_;
+  std::shared_ptr<SharedInput> shared_;
 };
 
 }  // namespace fathom::ops

@@ -58,9 +58,9 @@ cpu::amx::Factor factor_of(const at::Tensor& x) {
           transposed};
 }
 
-void multiply_in_tiles(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+void multiply_in_tiles(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out, bool adds = false) {
   amx::multiply_on_threads(
-      cpu::amx::Product{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0)});
+      cpu::amx::Product{factor_of(x), factor_of(y), static_cast<uint16_t*>(out.data_ptr()), out.stride(0), adds});
 }
 
 void multiply_batch_in_tiles(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
@@ -78,7 +78,8 @@ void multiply_batch_in_tiles(const at::Tensor& x, const at::Tensor& y, const at:
 
 bool fits_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/) { return false; }
 bool takes_tiles(const at::Tensor& /*out*/) { return false; }
-void multiply_in_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/, const at::Tensor& /*out*/) {}
+void multiply_in_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/, const at::Tensor& /*out*/,
+                       bool /*adds*/ = false) {}
 void multiply_batch_in_tiles(const at::Tensor& /*x*/, const at::Tensor& /*y*/, const at::Tensor& /*out*/) {}
 
 #endif
@@ -149,10 +150,12 @@ at::Tensor addmm_on_cpu(const at::Tensor& sum, const at::Tensor& x, const at::Te
 }
 
 at::Tensor& addmm_in_place_on_cpu(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
-  if (!is_widened_sum(sum, x, y) || !is_product(sum, x, y)) return at::cpu::addmm_(sum, x, y, 1, alpha);
+  const bool product = are_factors(x, y) && is_product(sum, x, y);
+  const bool tiles = product && alpha.equal(1) && fits_tiles(x, y) && takes_tiles(sum);
+  if (!tiles && !(product && is_widened(x, y))) return at::cpu::addmm_(sum, x, y, 1, alpha);
   at::assert_no_overlap(sum, x);
   at::assert_no_overlap(sum, y);
-  multiply_widened(x, y, sum, &sum, alpha);
+  tiles ? multiply_in_tiles(x, y, sum, /*adds=*/true) : multiply_widened(x, y, sum, &sum, alpha);
   return sum;
 }
 

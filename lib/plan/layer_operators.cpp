@@ -72,13 +72,14 @@ class LayerOperators {
            waiting("gradients of queries and values", queries + keys));
     } else {
       begin_branch(kHeads, names.norm_before, {names.query, names.key, names.value});
-      reader(kHeads, names.query).waiting = of_input();
+      reader(kHeads, names.query, kAdds).waiting = of_input();
       turn(kHeads, names.query_norm, attention.heads, of_input());
       Tensors wait = of_input();
       wait.push_back(waiting("gradient of queries", queries).front());
-      reader(kHeads, names.key).waiting = wait;
+      reader(kHeads, names.key, kAdds).waiting = wait;
       turn(kHeads, names.key_norm, attention.key_value_heads, wait);
       reader(kHeads, names.value).waiting = waiting("gradients of queries and keys", queries + keys);
+      casts_input_ = false;  // the three share it alone
     }
     if (by_scores_) {
       push_attention(scores_attention(subject_, step_.tokens / subject_.batch.rows, /*by_distance=*/true, made_needs_));
@@ -103,11 +104,16 @@ class LayerOperators {
     begin_branch(kHeads, names.norm_before, {names.query});
     reader(kHeads, names.query);
     const bool stream_reads = std::exchange(branch_needs_, subject_.source_needs_gradient);
-    linear(subject_.source, kHeads, names.key, false, false).waiting = waiting("gradient of queries", queries);
-    Tensors wait = waiting("gradient of queries", queries);
-    wait.push_back({"gradient of keys", footprint::kGradientSource, subject_.source.wide(keys, step_.compute_bytes)});
     for (Operator& each : operators_) each.follows_source = true;
-    linear(subject_.source, kHeads, names.value, false, false).waiting = wait;
+    const auto of_source = [&](const char* what, int64_t numbers) {
+      Tensors wait = waiting("gradient of queries", queries);
+      wait.push_back({what, footprint::kGradientSource, subject_.source.wide(numbers, step_.compute_bytes)});
+      return wait;
+    };
+    Operator& of_keys = linear(subject_.source, kHeads, names.key, false, false, kAdds);
+    of_keys.follows_source = fake_codes_.has_value();
+    of_keys.waiting = fake_codes_ ? waiting("gradient of queries", queries) : of_source("gradient of a source", width_);
+    linear(subject_.source, kHeads, names.value, false, false).waiting = of_source("gradient of keys", keys);
     branch_needs_ = stream_reads || subject_.source_needs_gradient;
     push_attention(scores_attention(subject_, subject_.batch.source_length, /*by_distance=*/false, made_needs_));
     finish_attention("cross-attention's output projection", names);
@@ -125,7 +131,7 @@ class LayerOperators {
       alive(/*input=*/true);
     } else if (gated) {
       begin_branch(kGate, names.norm_before, {names.gate, names.up});
-      reader(kGate, names.gate).waiting = of_input();
+      reader(kGate, names.gate, kAdds).waiting = of_input();
       reader(kGate, names.up).waiting = waiting("gradient of the gate", inner);
     } else {
       begin_branch(kUp, names.norm_before, {names.up});
@@ -153,7 +159,7 @@ class LayerOperators {
   // The rows of both stacks are read by their module's name; what reads the norm is the first.
   void experts(const arch::FeedForwardNames& names) {
     constexpr const char *kRouting = "the router", *kExperts = "the experts";
-    begin_branch(kRouting, names.norm_before, {names.router, names.experts});
+    begin_branch(kRouting, names.norm_before, {names.router, names.experts}, /*apart=*/true);
     reader(kRouting, names.router).waiting = of_input();
     footprint::ExpertSizes sizes = expert_sizes(spec_.feed_forward, width_, subject_.rows, casts_);
     sizes.makes_input_again = before_;
@@ -185,9 +191,12 @@ class LayerOperators {
 
   // ---- operators.
 
+  // Of a linear layer: that its backward pass adds to the gradient that another has made of what both read.
+  static constexpr bool kAdds = true;
+
   // A linear layer that reads what the branch reads.
-  Operator& reader(const char* part, const char* module) {
-    Operator& made = linear(step_, part, module, before_, keeps_input_alone_);
+  Operator& reader(const char* part, const char* module, bool adds = false) {
+    Operator& made = linear(step_, part, module, before_, keeps_input_alone_, adds);
     if (casts_input_) made.footprint.forward.front().push_back(cast_of_input());
     const bool casts = step_.adapter_bytes != step_.compute_bytes && !fake_codes_;
     casts_input_ = casts_input_ || (casts && sizes_of(module).adapted);
@@ -195,11 +204,13 @@ class LayerOperators {
   }
 
   // input_is_kept: while the layer runs forward, by what made it.
-  Operator& linear(const StepSizes& step, const char* part, const char* module, bool again, bool input_is_kept) {
+  Operator& linear(const StepSizes& step, const char* part, const char* module, bool again, bool input_is_kept,
+                   bool adds = false) {
     footprint::LinearSizes sizes = sizes_of(module);
     sizes.makes_input_again = again;
     sizes.input_is_kept = subject_.gradients && input_is_kept;
     sizes.input_needs_gradient = branch_needs_;
+    sizes.adds_to_gradient = adds && !fake_codes_;
     made_needs_ = made_needs_ || branch_needs_ || sizes.keeps_input();
     operators_.push_back({part, footprint::linear_footprint(step, sizes), gradients_of(subject_.rows, module), {}});
     alive(/*input=*/false);  // which it counts itself
@@ -240,7 +251,9 @@ class LayerOperators {
 
   // The stream as linear layers read it: through a norm, or as it is, which a layer that is trained keeps.
   // A parallel feed-forward part reads what attention read.
-  void begin_branch(const char* part, const char* norm, std::initializer_list<const char*> readers) {
+  // apart: they make their gradients of it apart, which add up.
+  void begin_branch(const char* part, const char* norm, std::initializer_list<const char*> readers,
+                    bool apart = false) {
     made_needs_ = false;
     if (norm == nullptr && before_) {
       branch_needs_ = shared_needs_;
@@ -257,8 +270,7 @@ class LayerOperators {
       operators_.back().keeps_stream = branch_needs_;
       if (!branch_needs_) keep_output_alone("output of a norm", width_, readers);
       keeps_input_alone_ = !branch_needs_ && any_keeps_input(readers);
-      // The gradients of the readers' inputs add up.
-      const auto sums = branch_needs_ ? static_cast<int64_t>(readers.size()) - 1 : 0;
+      const auto sums = branch_needs_ && (apart || fake_codes_) ? static_cast<int64_t>(readers.size()) - 1 : 0;
       operators_.back().footprint.backward_work.bytes += 3 * sums * value_of(step_.wide(width_, step_.compute_bytes));
     } else if (any_keeps_input(readers)) {
       operators_.push_back(

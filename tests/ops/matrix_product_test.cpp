@@ -69,6 +69,22 @@ TEST(MatrixProduct, IsRoundedOnceFromTheExactOne) {
   }
 }
 
+TEST(MatrixProduct, IsAddedBeforeItIsRounded) {
+  at::manual_seed(12);
+  for (const auto& [m, k, n] : kSides) {
+    for (const Order order : kOrders) {
+      const at::Tensor x = draw(m, k, order), y = draw(k, n, kOrders[kOrders.size() - 1 - size_t(order)]);
+      const at::Tensor all = draw(m + 2, n + 3, Order::kRows), before = all.clone();
+      at::Tensor sum = all.narrow(0, 1, m).narrow(1, 2, n);
+      const at::Tensor added = sum.to(at::kDouble);
+      ops::addmm_(sum, x, y);
+      expect_product(sum, x, y, added);
+      sum.copy_(added);
+      EXPECT_TRUE(at::equal(all, before)) << "something beside the sum was written";
+    }
+  }
+}
+
 TEST(MatrixProduct, WritesNothingBesideItsResult) {
   at::manual_seed(4);
   const at::Tensor x = draw(511, 129, Order::kRows), y = draw(129, 67, Order::kColumns);
