@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "plan/calibration.h"
 
 namespace fathom::app {
 
@@ -16,6 +18,8 @@ fs::path library_folder() { return program_folder() / "lib"; }
 fs::path cuda_kernels_file() { return library_folder() / "libfathom_cuda_kernels.so"; }
 
 namespace {
+
+constexpr int64_t kLargestTable = int64_t{4} << 20;
 
 // A file or folder of configs/.
 fs::path config_path(const std::string& name, const std::string& what) {
@@ -32,6 +36,11 @@ fs::path config_path(const std::string& name, const std::string& what) {
 }  // namespace
 
 fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }
+
+std::string operator_times_of(const std::string& device) {
+  const fs::path file = plan::calibration_file(config_path("gpu-times", "the folder of operators' times"), device);
+  return fs::exists(file) ? read_file(file, kLargestTable) : std::string();
+}
 
 fs::path models_folder() { return config_path("models", "the folder of known models"); }
 

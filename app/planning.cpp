@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/calibrations.h"
+#include "app/installation.h"
 #include "app/machine.h"
 #include "app/phantom_children.h"
 #include "app/waiting.h"
@@ -97,7 +98,9 @@ play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& 
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
   const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
   if (!why.empty()) throw UsageError(why);
-  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, subject.config), ask);
+  play::GpuRoom beside = beside_communicators(room, subject.config);
+  beside.operator_times = operator_times_of(room.gpu.product);
+  plan::Plan plan = play::plan_gpu(subject, beside, ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
   }

@@ -13,20 +13,21 @@ namespace fathom::app {
 namespace {
 
 std::optional<plan::Throughput> throughput_of(const config::RunConfig& config, const arch::Architecture& architecture,
-                                              const Session& session) {
+                                              const Session& session, const plan::Plan& plan) {
   if (session.phantom) return std::nullopt;
   if (session.placement.cuda == nullptr) return cpu_throughput(config, architecture, at::get_num_threads());
-  return plan::throughput_of(listed_spec_of(*session.placement.cuda), config, architecture);
+  return plan::speed_of(plan, plan::throughput_of(listed_spec_of(*session.placement.cuda), config, architecture));
 }
 
 }  // namespace
 
-StepTimes::StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session)
+StepTimes::StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
+                     const plan::Plan& plan)
     : config_(config),
       device_(session.placement.cuda == nullptr ? config::Device::kCpu : config::Device::kCuda),
       phantom_(session.phantom),
       architecture_(inputs.architecture),
-      throughput_(throughput_of(config, inputs.architecture, session)),
+      throughput_(throughput_of(config, inputs.architecture, session, plan)),
       steps_(schedule::step_shapes(config, inputs.train)) {}
 
 std::string StepTimes::forecast() const {

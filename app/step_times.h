@@ -9,6 +9,7 @@
 #include "app/session.h"
 #include "base/json.h"
 #include "plan/expected_time.h"
+#include "plan/plan.h"
 #include "schedule/inputs.h"
 #include "schedule/steps.h"
 
@@ -16,8 +17,10 @@ namespace fathom::app {
 
 class StepTimes {
  public:
-  // What is expected of the session's device: as calibrated for the CPU, as listed for a GPU; of a phantom nothing.
-  StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session);
+  // What is expected of the session's device: as calibrated for the CPU, as the plan has it or as listed for a GPU; of
+  // a phantom nothing.
+  StepTimes(const config::RunConfig& config, const schedule::RunInputs& inputs, const Session& session,
+            const plan::Plan& plan);
 
   // One line: "Expected, by …", or how an expectation can be had; nothing of a phantom.
   std::string forecast() const;

@@ -291,7 +291,7 @@ int train(const Train& invocation, const Session& session) {
   if (writes) {
     write_run_report(invocation, inputs.architecture, {plan, std::nullopt}, report::memory_json({plan, std::nullopt}));
   }
-  StepTimes times(config, inputs, session);
+  StepTimes times(config, inputs, session, plan);
   print(describe_run(config, inputs, resume) + report::folded(times.forecast()));
   Recorder recorder(config, resume, times, profile);
   keep_within_budget(plan.gpu ? plan.gpu->limit : config.memory_budget, session);

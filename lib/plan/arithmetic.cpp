@@ -56,8 +56,20 @@ Target target_of(const config::RunConfig& run) {
 }  // namespace
 
 Arithmetic operator+(const Arithmetic& a, const Arithmetic& b) {
-  return {checked_add(a.matrix_flops, b.matrix_flops, kWhat), checked_add(a.attention_flops, b.attention_flops, kWhat),
-          checked_add(a.bytes_moved, b.bytes_moved, kWhat)};
+  const auto sum = [](int64_t x, int64_t y) { return checked_add(x, y, kWhat); };
+  return {sum(a.matrix_flops, b.matrix_flops),
+          sum(a.attention_flops, b.attention_flops),
+          sum(a.bytes_moved, b.bytes_moved),
+          {sum(a.device.matrix_ns, b.device.matrix_ns), sum(a.device.attention_ns, b.device.attention_ns),
+           sum(a.device.memory_ns, b.device.memory_ns), sum(a.device.launches, b.device.launches)}};
+}
+
+Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
+  return {a.matrix_flops - b.matrix_flops,
+          a.attention_flops - b.attention_flops,
+          a.bytes_moved - b.bytes_moved,
+          {a.device.matrix_ns - b.device.matrix_ns, a.device.attention_ns - b.device.attention_ns,
+           a.device.memory_ns - b.device.memory_ns, a.device.launches - b.device.launches}};
 }
 
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,

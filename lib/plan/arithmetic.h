@@ -10,6 +10,13 @@
 
 namespace fathom::plan {
 
+// What a GPU takes for it, operator by operator, where operators were measured on its like (plan/operator_times.h).
+struct DeviceTime {
+  int64_t matrix_ns = 0, attention_ns = 0, memory_ns = 0;  // of what Arithmetic counts likewise
+  int64_t launches = 0;
+  bool operator==(const DeviceTime&) const = default;
+};
+
 // A multiplication and an addition are two operations.
 struct Arithmetic {
   int64_t matrix_flops = 0;  // of products with weights, forward, backward and recomputed
@@ -19,14 +26,13 @@ struct Arithmetic {
   // backward.
   int64_t attention_flops = 0;
   int64_t bytes_moved = 0;  // that operators other than those products read and write
+  DeviceTime device = {};   // 0: was not asked for, or cannot be known
   bool operator==(const Arithmetic&) const = default;
 };
 
 // Throws Error where a number leaves int64.
 Arithmetic operator+(const Arithmetic& a, const Arithmetic& b);
-inline Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
-  return {a.matrix_flops - b.matrix_flops, a.attention_flops - b.attention_flops, a.bytes_moved - b.bytes_moved};
-}
+Arithmetic operator-(const Arithmetic& a, const Arithmetic& b);
 
 // As the step's operators declare it (footprint/footprint.h), of one optimizer step. Operations are exactly those that
 // a dry run counts (play/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves

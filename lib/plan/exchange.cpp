@@ -88,15 +88,20 @@ schedule::Schedule schedule_from_json(const Json& value) {
 }
 
 Json to_json(const Arithmetic& arithmetic) {
+  const DeviceTime& device = arithmetic.device;
   return {{"matrix_flops", arithmetic.matrix_flops},
           {"attention_flops", arithmetic.attention_flops},
-          {"bytes_moved", arithmetic.bytes_moved}};
+          {"bytes_moved", arithmetic.bytes_moved},
+          {"device", {device.matrix_ns, device.attention_ns, device.memory_ns, device.launches}}};
 }
 
 Arithmetic arithmetic_from_json(const Json& value) {
+  const Json& device = value.at("device");
   return {.matrix_flops = value.at("matrix_flops").get<int64_t>(),
           .attention_flops = value.at("attention_flops").get<int64_t>(),
-          .bytes_moved = value.at("bytes_moved").get<int64_t>()};
+          .bytes_moved = value.at("bytes_moved").get<int64_t>(),
+          .device = {device.at(0).get<int64_t>(), device.at(1).get<int64_t>(), device.at(2).get<int64_t>(),
+                     device.at(3).get<int64_t>()}};
 }
 
 constexpr std::array<std::pair<Detail, const char*>, 4> kDetails = {{{Detail::kBytes, "bytes"},
@@ -124,6 +129,7 @@ Json to_json(const PhantomQuestion& question) {
           {"detail", name_of(question.detail)},
           {"kernels", question.kernels},
           {"trace", question.trace},
+          {"operator_times", question.operator_times},
           {"schedule", to_json(question.schedule)}};
 }
 
@@ -137,6 +143,7 @@ PhantomQuestion question_from_json(const Json& value) try {
   question.detail = detail_of(value.at("detail").get<std::string>());
   question.kernels = value.value("kernels", false);
   question.trace = value.value("trace", "");
+  question.operator_times = value.value("operator_times", "");
   question.schedule = schedule_from_json(value.at("schedule"));
   return question;
 } catch (const nlohmann::json::exception& error) {

@@ -23,6 +23,7 @@ struct PhantomQuestion {
   Detail detail = Detail::kBytes;
   bool kernels = false;         // instead: what the step that computes most gives the device
   std::string trace;            // a file for the allocator's events of all that is played; empty: none
+  std::string operator_times;   // the GPU's table as JSON, by which arithmetic is timed; empty: it is not
   std::string config;           // YAML
   int64_t added_tokens = 0;     // as arch::Architecture has them: the child does not open the tokenizer
   schedule::Schedule schedule;  // what is played

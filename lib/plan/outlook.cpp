@@ -19,6 +19,12 @@ int64_t tokens_of(const schedule::StepShape& step) {
 
 }  // namespace
 
+std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Throughput>& listed) {
+  std::optional<Throughput> speed = plan.throughput ? plan.throughput : listed;
+  if (speed && listed) speed->interconnect = listed->interconnect;
+  return speed;
+}
+
 std::optional<double> Outlook::tokens_per_second() const {
   if (!step || step->seconds() <= 0) return std::nullopt;
   return static_cast<double>(step_tokens) / step->seconds();
@@ -49,14 +55,14 @@ Outlook look_ahead(const arch::Architecture& architecture, const config::RunConf
   const schedule::StepShape step = longest_step(architecture, run, plan.workload.steps);
   outlook.step_tokens = tokens_of(step);
   outlook.processes = run.num_processes;
-  outlook.throughput = question.throughput;
-  if (question.throughput) outlook.step = expected_time(plan.arithmetic, *question.throughput);
-  if (question.throughput && question.throughput->interconnect && run.num_processes > 1) {
-    outlook.communication = communication_of(architecture, run, step, *question.throughput);
+  outlook.throughput = speed_of(plan, question.throughput);
+  if (outlook.throughput) outlook.step = expected_time(plan.arithmetic, *outlook.throughput);
+  if (outlook.throughput && outlook.throughput->interconnect && run.num_processes > 1) {
+    outlook.communication = communication_of(architecture, run, step, *outlook.throughput);
     outlook.step->exposed_seconds = outlook.communication->exposed;
   }
-  if (question.throughput && !question.steps.empty()) {
-    outlook.run = expected_run(architecture, run, question.steps, *question.throughput);
+  if (outlook.throughput && !question.steps.empty()) {
+    outlook.run = expected_run(architecture, run, question.steps, *outlook.throughput);
   }
   outlook.budget = question.budget;
   outlook.fits = missing_bytes(plan) == 0;

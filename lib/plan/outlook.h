@@ -41,6 +41,9 @@ struct OutlookQuestion {
   int64_t mapped_bytes = 0;
   std::vector<schedule::StepShape> steps;  // of the whole run; empty: no data
 };
+// As the plan has it, else as listed; what lies between GPUs as listed.
+std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Throughput>& listed);
+
 Outlook look_ahead(const arch::Architecture& architecture, const config::RunConfig& run, const Plan& plan,
                    const OutlookQuestion& question);
 

@@ -10,6 +10,7 @@
 #include "memory/component.h"
 #include "memory/timeline.h"
 #include "plan/arithmetic.h"
+#include "plan/expected_time.h"
 #include "quant/layout.h"
 #include "schedule/schedule.h"
 
@@ -100,12 +101,13 @@ struct Plan {
   Target target;
   Workload workload;
   Analytic analytic;
-  memory::Memory dry_run;       // without limit, where the GPU's capacity ran out
-  memory::Timeline timeline;    // of the step with the largest peak, as played
-  Arithmetic arithmetic;        // of the step with the most of it, as played
-  int64_t steps_played = 0;     // optimizer steps that the dry run took
-  double seconds = 0;           // that the dry run took
-  std::optional<GpuBytes> gpu;  // for CUDA targets only
+  memory::Memory dry_run;                // without limit, where the GPU's capacity ran out
+  memory::Timeline timeline;             // of the step with the largest peak, as played
+  Arithmetic arithmetic;                 // of the step with the most of it, as played
+  std::optional<Throughput> throughput;  // of that step on a GPU whose like was measured operator by operator
+  int64_t steps_played = 0;              // optimizer steps that the dry run took
+  double seconds = 0;                    // that the dry run took
+  std::optional<GpuBytes> gpu;           // for CUDA targets only
 };
 
 // What the ledger saw when the run was real (or played on a phantom GPU: Target::phantom).

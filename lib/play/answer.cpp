@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -60,7 +61,12 @@ plan::PhantomAnswer PhantomGpuPlayer::play(const plan::PhantomQuestion& question
       answer.kernels = list_kernels(config, architecture, &folder, workload, placement);
       return answer;
     }
-    DryRun played = dry_run(config, architecture, &folder, workload, placement, read_peaks, question.detail);
+    std::optional<plan::OperatorTimes> times;
+    if (!question.operator_times.empty() && question.detail >= plan::Detail::kArithmetic) {
+      times = plan::OperatorTimes::from_json(parse_json(question.operator_times, "operator_times"), "operator_times");
+    }
+    DryRun played = dry_run(config, architecture, &folder, workload, placement, read_peaks, question.detail,
+                            times ? &*times : nullptr);
     answer.memory = played.memory;
     answer.arithmetic = played.arithmetic;
     answer.steps_played = played.steps_played;

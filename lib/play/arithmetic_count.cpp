@@ -16,18 +16,23 @@
 #include "base/error.h"
 #include "ledger/kernel_call.h"
 #include "ops/attention_pairs.h"
+#include "ops/scalar_type.h"
+#include "phantom_gpu/gpu.h"
 
 namespace fathom::play {
 namespace {
 
 std::mutex one_at_a_time;
 std::atomic<int64_t> matrix_flops, attention_flops, bytes_moved, matrix_nanoseconds, attention_nanoseconds;
+std::atomic<int64_t> device_matrix_ns, device_attention_ns, device_memory_ns;
 std::atomic<c10::DispatchKey> kernels_of;
 std::mutex failure_lock;
 OperatorListener* listener = nullptr;
+const plan::OperatorTimes* device_times = nullptr;
 std::exception_ptr failure;  // the first; LibTorch only logs what its callbacks throw
 thread_local const at::RecordFunction* outermost = nullptr;
 thread_local const at::RecordFunction* announced_attention = nullptr;  // which said what its operators compute
+thread_local int64_t announced_flops = 0, moved_by_arguments = 0;
 thread_local std::chrono::steady_clock::time_point started, attention_started;
 
 enum class Kind { kMatrix, kAttention, kOther };
@@ -82,16 +87,20 @@ size_t first_factor(std::string_view name) {
   return name.ends_with("addmm") || name.ends_with("addmm_") || name.starts_with("aten::baddbmm") ? 1 : 0;
 }
 
-// Products of two matrices.
-std::optional<int64_t> product_flops(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
+// Of products of two matrices, or of batches of them.
+std::optional<plan::ProductSides> product_sides(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
   const size_t at = first_factor(name);
-  if (is_matrix_product(name)) {
-    return 2 * size(inputs[at], 0) * size(inputs[at], 1) * size(inputs[at + 1], 1);
-  }
+  if (is_matrix_product(name))
+    return plan::ProductSides{size(inputs[at], 0), size(inputs[at], 1), size(inputs[at + 1], 1)};
   if (is_any(name, {"aten::bmm", "aten::baddbmm", "aten::baddbmm_", "fathom::bmm"})) {
-    return 2 * size(inputs[at], 0) * size(inputs[at], 1) * size(inputs[at], 2) * size(inputs[at + 1], 2);
+    return plan::ProductSides{size(inputs[at], 1), size(inputs[at], 2), size(inputs[at + 1], 2), size(inputs[at], 0)};
   }
   return std::nullopt;
+}
+
+std::optional<int64_t> product_flops(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
+  const auto sides = product_sides(name, inputs);
+  return sides ? std::optional(2 * sides->batch * sides->m * sides->k * sides->n) : std::nullopt;
 }
 
 // query_BHSE, key_BKSE; all keys and queries of equal length see half of the pairs under a causal mask.
@@ -150,6 +159,36 @@ at::ScalarType type_of_first(c10::ArrayRef<const c10::IValue> inputs) {
   return at::kFloat;
 }
 
+int64_t nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9 + 0.5); }
+
+// Of fused attention, over rows [B, H, S, E], or over documents end to end [T, H, E] whose longest is told.
+plan::AttentionSides attention_sides(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
+  const at::Tensor query = argument(schema, inputs, "query").toTensor();
+  plan::AttentionSides sides;
+  if (query.dim() == 4) {
+    const bool heads_first = std::string_view(schema.name()).starts_with("aten::_scaled_dot_product_");
+    sides = {query.size(0), query.size(heads_first ? 1 : 2), query.size(heads_first ? 2 : 1), query.size(3)};
+  } else {
+    const int64_t length = std::max<int64_t>(1, argument(schema, inputs, "max_q").toInt());
+    sides = {std::max<int64_t>(1, query.size(0) / length), query.size(1), length, query.size(2)};
+  }
+  sides.backward = schema.name().ends_with("_backward");
+  sides.cudnn = schema.name().find("cudnn") != std::string::npos;
+  return sides;
+}
+
+// What the device takes for a product, or attention. flops: 0 where another operator has told those of attention.
+void time_products(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs, int64_t flops) {
+  const DType type = ops::dtype_of(type_of_first(inputs.slice(first_factor(schema.name()))));
+  if (const auto sides = product_sides(schema.name(), inputs)) {
+    const int64_t ns = nanoseconds(device_times->product(type, *sides));
+    (kind_of(schema) == Kind::kMatrix ? device_matrix_ns : device_attention_ns) += ns;
+  } else {
+    const plan::AttentionSides of_kernel = attention_sides(schema, inputs);
+    device_attention_ns += nanoseconds(device_times->attention(type, of_kernel, flops > 0 ? flops : announced_flops));
+  }
+}
+
 void add(const plan::Arithmetic& work) {
   matrix_flops += work.matrix_flops;
   attention_flops += work.attention_flops;
@@ -159,7 +198,7 @@ void add(const plan::Arithmetic& work) {
 void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
   const Kind kind = kind_of(schema);
   const bool counts_bytes = !moves_nothing(schema) && (kind == Kind::kOther || listener != nullptr);
-  const int64_t bytes = counts_bytes ? traffic_of_arguments(schema, inputs) : 0;
+  const int64_t bytes = moved_by_arguments = counts_bytes ? traffic_of_arguments(schema, inputs) : 0;
   plan::Arithmetic work;
   if (kind == Kind::kOther) {
     work.bytes_moved = bytes;
@@ -169,6 +208,7 @@ void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10:
         flops ? *flops : fused_attention_flops(schema, inputs);
   }
   add(work);
+  if (device_times != nullptr && kind != Kind::kOther) time_products(schema, inputs, work.attention_flops);
   if (listener != nullptr)
     listener->starts(schema.name(), type_of_first(inputs.slice(first_factor(schema.name()))), work, bytes);
 }
@@ -188,6 +228,9 @@ void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IVa
   if (!counts && listener == nullptr) return;
   const int64_t bytes = traffic_of_results(schema, outputs);
   if (counts) bytes_moved += bytes;
+  if (counts && device_times != nullptr) {
+    device_memory_ns += nanoseconds(device_times->stream(schema.name(), moved_by_arguments + bytes));
+  }
   if (listener != nullptr) listener->ends(bytes);
 }
 
@@ -195,13 +238,14 @@ void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IVa
 void count_announced(const at::RecordFunction& function) {
   plan::Arithmetic work;
   if (function.name() == std::string_view(ops::kAttentionScope)) {
-    work.attention_flops = function.inputs()[0].toInt();
+    work.attention_flops = announced_flops = function.inputs()[0].toInt();
     announced_attention = &function;
     attention_started = std::chrono::steady_clock::now();
   } else {
     for (const c10::IValue& value : function.inputs()) work.bytes_moved += bytes_of(value);
   }
   add(work);
+  if (device_times != nullptr) device_memory_ns += nanoseconds(device_times->stream(function.name(), work.bytes_moved));
   if (listener != nullptr) listener->starts(function.name(), type_of_first(function.inputs()), work, work.bytes_moved);
 }
 
@@ -267,10 +311,13 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/
 
 }  // namespace
 
-ArithmeticCount::ArithmeticCount(c10::DeviceType device, OperatorListener* hears) {
+ArithmeticCount::ArithmeticCount(c10::DeviceType device, OperatorListener* hears, const plan::OperatorTimes* times) {
   one_at_a_time.lock();
   listener = hears;
+  device_times = times;
   matrix_flops = attention_flops = bytes_moved = matrix_nanoseconds = attention_nanoseconds = 0;
+  device_matrix_ns = device_attention_ns = device_memory_ns = 0;
+  launches_before_ = phantom_gpu::launches_of_all();
   failure = nullptr;
   kernels_of = device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
   handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_start, &on_end)
@@ -287,7 +334,11 @@ ArithmeticCount::~ArithmeticCount() {
 plan::Arithmetic ArithmeticCount::sum() const {
   const std::lock_guard lock(failure_lock);
   if (failure) std::rethrow_exception(failure);
-  return {matrix_flops, attention_flops, bytes_moved};
+  plan::Arithmetic sum{matrix_flops, attention_flops, bytes_moved};
+  if (device_times == nullptr) return sum;
+  sum.device = {device_matrix_ns, device_attention_ns, device_memory_ns,
+                phantom_gpu::launches_of_all() - launches_before_};
+  return sum;
 }
 
 double ArithmeticCount::matrix_seconds() const { return static_cast<double>(matrix_nanoseconds) * 1e-9; }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plan/arithmetic.h"
+#include "plan/operator_times.h"
 
 namespace fathom::play {
 
@@ -29,8 +30,9 @@ class OperatorListener {
 class ArithmeticCount {
  public:
   // device: whose kernels decide what counts as one operator; the phantom device counts as the CPU.
-  // listener: may be null.
-  explicit ArithmeticCount(c10::DeviceType device, OperatorListener* listener = nullptr);
+  // listener: may be null. times: by which Arithmetic::device is reckoned; null: it stays 0.
+  explicit ArithmeticCount(c10::DeviceType device, OperatorListener* listener = nullptr,
+                           const plan::OperatorTimes* times = nullptr);
   ~ArithmeticCount();
   ArithmeticCount(const ArithmeticCount&) = delete;
   ArithmeticCount& operator=(const ArithmeticCount&) = delete;
@@ -43,6 +45,7 @@ class ArithmeticCount {
 
  private:
   uint64_t handle_ = 0;
+  int64_t launches_before_ = 0;
 };
 
 }  // namespace fathom::play

@@ -42,8 +42,9 @@ std::vector<data::Batch> batches_of(const std::vector<schedule::BatchShape>& sha
 class Counter {
  public:
   // leaves_out: unset: nothing.
-  Counter(const train::Placement& placement, bool counts, std::optional<Repeats::LeavesOut> leaves_out) {
-    if (counts) count_.emplace(placement.device.type());
+  Counter(const train::Placement& placement, bool counts, std::optional<Repeats::LeavesOut> leaves_out,
+          const plan::OperatorTimes* times) {
+    if (counts) count_.emplace(placement.device.type(), nullptr, times);
     if (leaves_out) repeats_.emplace(placement, count_ ? &*count_ : nullptr, *leaves_out);
   }
   bool counts() const { return count_.has_value(); }
@@ -184,7 +185,7 @@ void load(const config::RunConfig& config, const weights::ModelFolder* folder, c
 
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played, plan::Detail detail) {
+               const std::function<void()>& played, plan::Detail detail, const plan::OperatorTimes* times) {
   DryRun result;
   const bool all = detail == plan::Detail::kEvents;
   train::Trainer trainer(config, architecture, {workload.capacity_tokens, workload.capacity_source_tokens}, placement);
@@ -200,7 +201,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   {
     std::optional<Repeats::LeavesOut> leaves_out;
     if (!all) leaves_out = detail < plan::Detail::kTimeline ? Repeats::LeavesOut::kSteady : Repeats::LeavesOut::kQuiet;
-    const Counter counter(placement, counts, leaves_out);
+    const Counter counter(placement, counts, leaves_out, times);
     Player(workload.schedule, all, config.learning_rate, trainer, counter, longest, result).play();
   }
   result.memory.merge(trainer.saving([] {}));  // what is written is written from where it lies
@@ -208,7 +209,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   if (played) played();
   if (!counts || result.arithmetic != plan::Arithmetic()) return result;
   try {
-    const Counter counter(placement, true, Repeats::LeavesOut::kSteady);
+    const Counter counter(placement, true, Repeats::LeavesOut::kSteady, times);
     trainer.step(batches_of(longest), config.learning_rate);
     result.arithmetic = counter.sum();
   } catch (const c10::OutOfMemoryError&) {  // by its one play more than the run has

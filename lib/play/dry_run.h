@@ -8,6 +8,7 @@
 #include "config/run_config.h"
 #include "dist/group.h"
 #include "plan/kernels.h"
+#include "plan/operator_times.h"
 #include "plan/plan.h"
 #include "plan/workload.h"
 #include "train/trainer.h"
@@ -31,10 +32,12 @@ struct DryRun {
 // state of the device's memory) is not played again. folder: its weights are loaded as the run would (nothing is read
 // on a phantom); null, or without weights: the model is initialised instead. played: called when the schedule has been
 // played, before a step is played once more whose arithmetic is wanted and was not counted yet. What repeats itself
-// within a step (play/repeats.h) is played again only for a timeline; for Detail::kEvents everything is.
+// within a step (play/repeats.h) is played again only for a timeline; for Detail::kEvents everything is. times: of a
+// device like the one that is played, null where there are none.
 DryRun dry_run(const config::RunConfig& config, const arch::Architecture& architecture,
                const weights::ModelFolder* folder, const plan::Workload& workload, const train::Placement& placement,
-               const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline);
+               const std::function<void()>& played = nullptr, plan::Detail detail = plan::Detail::kTimeline,
+               const plan::OperatorTimes* times = nullptr);
 
 // Plays the step of the workload that computes most until it is like the next, and lists what it gives the device.
 // Nothing is left out.

@@ -21,6 +21,7 @@
 #include "phantom_gpu/gpu.h"
 #include "plan/analytic.h"
 #include "plan/bound.h"
+#include "plan/operator_times.h"
 #include "play/dry_run.h"
 #include "schedule/inputs.h"
 
@@ -109,6 +110,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   const config::GpuSpec& gpu = room.gpu;
   plan::PhantomQuestion question = question_of(subject, room);
   question.detail = room.detail;
+  question.operator_times = room.operator_times;
   plan::PhantomAnswer answer = ask(question);
   const int64_t budget = subject.config.memory_budget;
   plan::GpuBytes bytes;
@@ -148,6 +150,10 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.dry_run = answer.memory;
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;
+  if (!room.operator_times.empty()) {
+    const Json table = parse_json(room.operator_times, gpu.name);
+    plan.throughput = plan::throughput_of(plan.arithmetic, plan::OperatorTimes::from_json(table, gpu.name));
+  }
   plan.steps_played = answer.steps_played;
   plan.seconds = answer.seconds;
   bytes.requested = answer.requested;
@@ -162,6 +168,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
     bytes.reserved_range.highest = bound(bytes.reserved);
   }
   question.detail = plan::Detail::kBytes;
+  question.operator_times.clear();
   for (const plan::PhantomAnswer& placed : ask_placements(question, room.placements, ask)) {
     if (!placed.out_of_memory.empty()) {
       bytes.fits = false;

@@ -43,6 +43,7 @@ struct GpuRoom {
   int64_t taken_bytes = 0;                        // of gpu.memory_bytes, by this process' context and by others
   int placements = 1;                             // of segments, tried for the ranges of allocated and reserved bytes
   plan::Detail detail = plan::Detail::kTimeline;  // kArithmetic: only of a run that fits
+  std::string operator_times = {};                // the table of a GPU like it, as JSON; empty: there is none
 };
 
 // For a GPU that need not be there. Asks within what nobody has taken and memory_budget first; where these run out,
