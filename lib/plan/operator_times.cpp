@@ -153,7 +153,7 @@ double OperatorTimes::stream(std::string_view op, int64_t bytes) const {
   return std::max(kLeastSeconds, static_cast<double>(bytes) / per_second);
 }
 
-std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTimes& times) {
+std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTimes& times, int64_t processes) {
   const DeviceTime& device = step.device;
   if (device.matrix_ns + device.attention_ns + device.memory_ns == 0) return std::nullopt;
   const auto per_second = [](int64_t work, double seconds) {
@@ -163,9 +163,8 @@ std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTi
   const double attention = 1e-9 * static_cast<double>(device.attention_ns);
   const double memory = 1e-9 * static_cast<double>(device.memory_ns);
   const double gaps = times.gap() * static_cast<double>(device.launches);
-  // Where the host cannot keep up, the GPU waits for it.
-  const double waiting =
-      std::max(0.0, times.launch() * static_cast<double>(device.launches) - (matrix + attention + memory + gaps));
+  const double host = processes == 1 ? times.launch() * static_cast<double>(device.launches) : 0;
+  const double waiting = std::max(0.0, host - (matrix + attention + memory + gaps));
   Throughput speed;
   speed.matrix_flops_per_second = per_second(step.matrix_flops, matrix);
   speed.attention_flops_per_second = per_second(step.attention_flops, attention);

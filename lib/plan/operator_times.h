@@ -73,7 +73,8 @@ class OperatorTimes {
 };
 
 // The speed of the step whose operators were timed, for steps like it: what each kind of its work does in a second. The
-// gaps between kernels are of what moves bytes. nullopt where nothing was timed.
-std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTimes& times);
+// gaps between kernels are of what moves bytes, and so is what the GPU waits for a host that launches more slowly than
+// it works; of several processes not, which launch much that is of no layer. nullopt where nothing was timed.
+std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTimes& times, int64_t processes);
 
 }  // namespace fathom::plan

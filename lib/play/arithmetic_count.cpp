@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -159,7 +160,7 @@ at::ScalarType type_of_first(c10::ArrayRef<const c10::IValue> inputs) {
   return at::kFloat;
 }
 
-int64_t nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9 + 0.5); }
+int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 // Of fused attention, over rows [B, H, S, E], or over documents end to end [T, H, E] whose longest is told.
 plan::AttentionSides attention_sides(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {

@@ -151,8 +151,8 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;
   if (!room.operator_times.empty()) {
-    const Json table = parse_json(room.operator_times, gpu.name);
-    plan.throughput = plan::throughput_of(plan.arithmetic, plan::OperatorTimes::from_json(table, gpu.name));
+    const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, gpu.name), gpu.name);
+    plan.throughput = plan::throughput_of(plan.arithmetic, times, subject.config.num_processes);
   }
   plan.steps_played = answer.steps_played;
   plan.seconds = answer.seconds;

@@ -66,15 +66,16 @@ TEST(OperatorTimes, OfATypeThatWasNotMeasuredTakeTheShareOfDataSheets) {
 
 TEST(OperatorTimes, AddUpToTheSpeedOfAStep) {
   Arithmetic step{.matrix_flops = 1000, .attention_flops = 100, .bytes_moved = 10};
-  EXPECT_EQ(throughput_of(step, times()), std::nullopt);
+  EXPECT_EQ(throughput_of(step, times(), 1), std::nullopt);
   step.device = {.matrix_ns = 3'000'000, .attention_ns = 1'000'000, .memory_ns = 2'000'000, .launches = 100};
-  const ExpectedTime expected = expected_time(step, *throughput_of(step, times()));
+  const ExpectedTime expected = expected_time(step, *throughput_of(step, times(), 1));
   EXPECT_NEAR(expected.matrix_seconds, 3e-3, 1e-9);
   EXPECT_NEAR(expected.attention_seconds, 1e-3, 1e-9);
   EXPECT_NEAR(expected.memory_seconds, 2e-3 + 100 * 2e-6, 1e-9) << "with the gaps";
   step.device.launches = 1000;
-  EXPECT_NEAR(expected_time(step, *throughput_of(step, times())).seconds(), 1000 * 20e-6, 1e-9)
+  EXPECT_NEAR(expected_time(step, *throughput_of(step, times(), 1)).seconds(), 1000 * 20e-6, 1e-9)
       << "the GPU waits for its host";
+  EXPECT_NEAR(expected_time(step, *throughput_of(step, times(), 2)).seconds(), 6e-3 + 1000 * 2e-6, 1e-9);
 }
 
 TEST(OperatorTimes, RefuseATableOfAnotherForm) {
