@@ -21,15 +21,20 @@ namespace {
 
 constexpr int64_t kLargestTable = int64_t{4} << 20;
 
-// A file or folder of configs/.
-fs::path config_path(const std::string& name, const std::string& what) {
-  const fs::path beside = program_folder() / "configs" / name;
-  const fs::path source = fs::path(FATHOM_SOURCE_DIR) / "configs" / name;
-  const fs::path copy = library_folder() / name;
-  for (const fs::path& path : {beside, source, copy}) {
-    if (fs::exists(path)) return path;
+// A file or folder of configs/; empty: it is nowhere.
+fs::path find_config(const std::string& name) {
+  for (const fs::path& folder :
+       {program_folder() / "configs", fs::path(FATHOM_SOURCE_DIR) / "configs", library_folder()}) {
+    if (fs::exists(folder / name)) return folder / name;
   }
-  throw Error(what + " is missing: neither " + beside.string() + " nor " + copy.string() + " is there",
+  return {};
+}
+
+fs::path config_path(const std::string& name, const std::string& what) {
+  fs::path path = find_config(name);
+  if (!path.empty()) return path;
+  throw Error(what + " is missing: neither " + (program_folder() / "configs" / name).string() + " nor " +
+                  (library_folder() / name).string() + " is there",
               "copy configs/" + name + " of fathom to one of them");
 }
 
@@ -38,8 +43,8 @@ fs::path config_path(const std::string& name, const std::string& what) {
 fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }
 
 std::string operator_times_of(const std::string& device) {
-  const fs::path file = plan::calibration_file(config_path("gpu-times", "the folder of operators' times"), device);
-  return fs::exists(file) ? read_file(file, kLargestTable) : std::string();
+  const fs::path file = find_config(plan::calibration_file("gpu-times", device));
+  return file.empty() ? std::string() : read_file(file, kLargestTable);
 }
 
 fs::path models_folder() { return config_path("models", "the folder of known models"); }

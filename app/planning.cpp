@@ -95,12 +95,15 @@ play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& 
   return room;
 }
 
+play::GpuRoom with_operator_times(play::GpuRoom room, const config::RunConfig& config) {
+  if (!config.tf32) room.operator_times = operator_times_of(room.gpu.product);
+  return room;
+}
+
 plan::Plan plan_for_gpu(const play::Subject& subject, const play::GpuRoom& room, const play::AskPhantom& ask) {
   const std::string why = why_not_on(room.gpu, subject.config, subject.architecture);
   if (!why.empty()) throw UsageError(why);
-  play::GpuRoom beside = beside_communicators(room, subject.config);
-  beside.operator_times = operator_times_of(room.gpu.product);
-  plan::Plan plan = play::plan_gpu(subject, beside, ask);
+  plan::Plan plan = play::plan_gpu(subject, beside_communicators(room, subject.config), ask);
   if (const auto calibration = calibration_of(room.gpu.product)) {
     plan.gpu->overhead = plan::overhead_of(*calibration, plan::kernel_settings(subject.config, subject.architecture));
   }
@@ -155,7 +158,8 @@ plan::Plan plan_of(const config::RunConfig& planned, const schedule::RunInputs& 
   if (session.placement.cuda == nullptr) return plan_for_cpu(subject, session.processes_here);
   const Waiting waiting("planning");
   const OwnGpu own = own_gpu(session, invocation);
-  plan::Plan plan = plan_for_gpu(subject, {.gpu = own.gpu, .taken_bytes = own.taken_bytes});
+  const play::GpuRoom room{.gpu = own.gpu, .taken_bytes = own.taken_bytes};
+  plan::Plan plan = plan_for_gpu(subject, with_operator_times(room, planned));
   plan.target.phantom = session.phantom;
   return plan;
 }

@@ -38,6 +38,9 @@ OwnGpu own_gpu(const Session& session, const Invocation& invocation);
 // With what NCCL will take in a run of this config.
 play::GpuRoom beside_communicators(play::GpuRoom room, const config::RunConfig& config);
 
+// With what operators take on its like, where that was measured; products in TF32 were not.
+play::GpuRoom with_operator_times(play::GpuRoom room, const config::RunConfig& config);
+
 // What plan_of counts of the run's config, after warnings of what the run loses and of what it has for nothing: once,
 // however often it is planned then.
 config::RunConfig planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs,

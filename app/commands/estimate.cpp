@@ -143,7 +143,8 @@ plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInput
   const Waiting waiting("planning");
   const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, gpu.has_value())};
   if (!gpu) return plan_for_cpu(subject, run.num_processes);
-  return plan_for_gpu(subject, {.gpu = *gpu, .placements = placements.value_or(expands_segments() ? 1 : kPlacements)});
+  const play::GpuRoom room{.gpu = *gpu, .placements = placements.value_or(expands_segments() ? 1 : kPlacements)};
+  return plan_for_gpu(subject, with_operator_times(room, run));
 }
 
 int run_estimate(const Estimate& invocation) {

@@ -68,7 +68,7 @@ struct Gradients {
 // Of x A^T; of a joined one what reaches it, which is scaled later.
 at::Tensor gradient_of_hidden(const at::Tensor& grad_TN, const Kept& kept) {
   if (!kept.place) return scaled(ops::mm(grad_TN, kept.b_NR), kept.scaling);
-  at::Tensor grad_hidden_TR = kept.shared->grad_hidden_TR(grad_TN, *kept.place);
+  at::Tensor grad_hidden_TR = kept.shared->grad_hidden_to_write_TR(grad_TN, *kept.place);
   return ops::mm_out(grad_hidden_TR, grad_TN, kept.b_NR);
 }
 

@@ -38,7 +38,7 @@ class LinearInput {
   const at::Tensor& tensor() const { return x_TD_; }
   // Under LoRA without autocast several layers share one cast to the adapters' type.
   const at::Tensor& as(at::ScalarType dtype) const;
-  // Its rows in INT8, made once for all layers.
+  // Its rows in INT8, made once for all layers that read this object.
   const Int8Rows& int8_rows() const;
   const std::shared_ptr<KeptInput>& kept() const { return kept_; }
 

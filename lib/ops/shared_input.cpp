@@ -2,6 +2,7 @@
 #include "ops/shared_input.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -72,11 +73,14 @@ std::vector<LoraAdapter> joined_adapters(const at::Tensor& x_TD, const std::vect
   std::vector<LoraAdapter> adapters;
   for (const Linear* layer : layers) {
     if (!layer->adapter || (training && layer->adapter->dropout > 0)) return {};
-    LoraAdapter& adapter = adapters.emplace_back(*layer->adapter);
-    adapter.a_cast_RD = compute.weight(adapter.a_RD, adapter.a_cast_RD);
+    const LoraAdapter& adapter = adapters.emplace_back(*layer->adapter);
     const LoraAdapter& first = adapters.front();
-    const bool alike = adapter.a_RD.requires_grad() == first.a_RD.requires_grad() && adapter.scaling == first.scaling;
-    if (!alike || adapter.a_cast_RD.scalar_type() != x_TD.scalar_type()) return {};
+    if (adapter.a_RD.requires_grad() != first.a_RD.requires_grad() || adapter.scaling != first.scaling) return {};
+  }
+  const at::NoGradGuard no_gradients;
+  for (LoraAdapter& adapter : adapters) {
+    adapter.a_cast_RD = compute.weight(adapter.a_RD, adapter.a_cast_RD);
+    if (adapter.a_cast_RD.scalar_type() != x_TD.scalar_type()) return {};
   }
   return adapters;
 }
@@ -117,7 +121,7 @@ at::Tensor SharedInput::hidden_TR(const at::Tensor& x_TD, size_t place) {
   return hidden_TR;
 }
 
-at::Tensor SharedInput::grad_hidden_TR(const at::Tensor& like_TN, size_t place) {
+at::Tensor SharedInput::grad_hidden_to_write_TR(const at::Tensor& like_TN, size_t place) {
   if (!grad_hidden_TS_.defined()) {
     grad_hidden_TS_ = at::empty({like_TN.size(0), rows_before(joined_, joined_.size())},
                                 like_TN.options().dtype(joined_.front().a_cast_RD.scalar_type()));

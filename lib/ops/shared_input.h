@@ -34,9 +34,9 @@ class SharedInput {
   at::Tensor a_SD() const;
   // x A^T of the adapter at this place times its scaling, a part of one tensor: [T, R].
   at::Tensor hidden_TR(const at::Tensor& x_TD, size_t place);
-  // Where what reaches that goes, to be written once; likewise.
-  at::Tensor grad_hidden_TR(const at::Tensor& like_TN, size_t place);
-  // The gradients of all x A^T; undefined where none was asked for, 0 where one was not.
+  // For the layer at this place to write what reaches its x A^T, before it is scaled: a part of one tensor, [T, R].
+  at::Tensor grad_hidden_to_write_TR(const at::Tensor& like_TN, size_t place);
+  // All of them, scaled, [T, S]; undefined where none was written, 0 where one was not.
   at::Tensor take_grad_hidden_TS();
 
  private:

@@ -1,5 +1,6 @@
-// Expected time of a step on named hardware, by the roofline: each kind of work at a stated share of what the hardware
-// does in a second, one kind after the other, as one stream of kernels runs them.
+// Expected time of a step on named hardware: each kind of work at what the hardware does of it in a second, one kind
+// after the other, as one stream of kernels runs them. By the roofline that is a stated share of the data sheet; of
+// hardware that was measured it is what was measured.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,7 @@ struct Throughput {
   double matrix_efficiency = 1;           // the share of each that a run is taken to reach; 1 for measured figures
   double attention_efficiency = 1;
   double memory_efficiency = 1;
-  std::string source;                        // "configs/gpus.yaml", "calibrated on 2026-11-21"
+  std::string source;  // "configs/gpus.yaml", "calibrated on 2026-11-21"; or see plan/operator_times.h
   std::optional<Interconnect> interconnect;  // of a run of several processes, where it is known
 };
 

@@ -15,26 +15,36 @@ constexpr double kNearest = 0.05;       // of squared distances, so that what wa
 constexpr double kLeastSeconds = 2e-6;  // of a kernel
 constexpr const char* kPlain = "aten::add_";
 
-std::array<double, 3> logarithms(int64_t a, int64_t b, int64_t c) {
-  const auto log = [](int64_t side) { return std::log2(static_cast<double>(std::max<int64_t>(1, side))); };
-  return {log(a), log(b), log(c)};
+constexpr int64_t kLargestSide = int64_t{1} << 50;  // also of bytes
+
+double number(int64_t side) { return static_cast<double>(side); }
+
+std::array<double, 3> logarithms(const ProductSides& sides) {
+  return {std::log2(number(sides.m)), std::log2(number(sides.k)), std::log2(number(sides.n))};
+}
+
+std::array<double, 3> logarithms(const AttentionSides& sides) {
+  return {std::log2(number(sides.rows)) + std::log2(number(sides.heads)), std::log2(number(sides.length)),
+          std::log2(number(sides.head_size))};
 }
 
 double attention_flops(const AttentionSides& sides) {
-  const double pairs = static_cast<double>(sides.length) * static_cast<double>(sides.length + 1) / 2;
-  return (sides.backward ? 10.0 : 4.0) * pairs * static_cast<double>(sides.rows * sides.heads * sides.head_size);
+  const double pairs = number(sides.length) * number(sides.length + 1) / 2;
+  return (sides.backward ? 10.0 : 4.0) * pairs * number(sides.rows) * number(sides.heads) * number(sides.head_size);
 }
 
 double positive(const Json& value, const char* key) {
-  const auto number = value.at(key).get<double>();
-  if (!std::isfinite(number) || number <= 0) throw Error(std::string(key) + " is no positive number");
-  return number;
+  const auto given = value.at(key).get<double>();
+  if (!std::isfinite(given) || given <= 0) throw Error(std::string(key) + " is no positive number");
+  return given;
 }
 
 int64_t side(const Json& value, const char* key) {
-  const auto number = value.at(key).get<int64_t>();
-  if (number < 1) throw Error(std::string(key) + " is below 1");
-  return number;
+  const Json& given = value.at(key);
+  if (!given.is_number_integer()) throw Error(std::string(key) + " is no whole number");
+  const auto whole = given.get<int64_t>();
+  if (whole < 1 || whole > kLargestSide) throw Error(std::string(key) + " is not between 1 and 2^50");
+  return whole;
 }
 
 }  // namespace
@@ -58,7 +68,7 @@ OperatorTimes OperatorTimes::from_json(const Json& value, const std::string& ori
     const DType type = dtype_from_name(each.at("type").get<std::string>());
     const ProductSides sides{side(each, "m"), side(each, "k"), side(each, "n")};
     const double share = times.least(type, sides) / (positive(each, "us") * kMicro);
-    times.products_[type].push_back({logarithms(sides.m, sides.k, sides.n), share});
+    times.products_[type].push_back({logarithms(sides), share});
   }
   for (const Json& each : value.at("attention")) {
     const AttentionSides sides{side(each, "rows"),
@@ -69,8 +79,7 @@ OperatorTimes OperatorTimes::from_json(const Json& value, const std::string& ori
                                each.at("cudnn").get<bool>()};
     const double share =
         attention_flops(sides) / times.flops_per_second(DType::kBF16) / (positive(each, "us") * kMicro);
-    times.attention_[{sides.backward, sides.cudnn}].push_back(
-        {logarithms(sides.rows * sides.heads, sides.length, sides.head_size), share});
+    times.attention_[{sides.backward, sides.cudnn}].push_back({logarithms(sides), share});
   }
   for (const Json& each : value.at("streams")) {
     times.streams_[each.at("operator").get<std::string>()][side(each, "bytes")] = positive(each, "us") * kMicro;
@@ -90,9 +99,10 @@ double OperatorTimes::flops_per_second(DType type) const {
 }
 
 double OperatorTimes::least(DType type, const ProductSides& sides) const {
-  const auto m = static_cast<double>(sides.m), k = static_cast<double>(sides.k), n = static_cast<double>(sides.n);
-  const double bytes = (m * k + k * n + m * n) * static_cast<double>(size_of(type));
-  return std::max({2 * m * k * n / flops_per_second(type), bytes / bytes_per_second_, kLeastSeconds / 2});
+  const double m = number(sides.m), k = number(sides.k), n = number(sides.n), batch = number(sides.batch);
+  const double bytes = (m * k + k * n + m * n) * number(size_of(type));
+  return std::max(
+      {batch * 2 * m * k * n / flops_per_second(type), batch * bytes / bytes_per_second_, kLeastSeconds / 2});
 }
 
 double OperatorTimes::interpolated(const std::vector<Sample>& samples, const std::array<double, 3>& at) {
@@ -117,17 +127,14 @@ double OperatorTimes::interpolated(const std::vector<Sample>& samples, const std
 double OperatorTimes::product(DType type, const ProductSides& sides) const {
   if (type == DType::kF16) type = DType::kBF16;
   const auto found = products_.find(type);
-  const double share =
-      found == products_.end() ? kMatrixEfficiency : interpolated(found->second, logarithms(sides.m, sides.k, sides.n));
-  return static_cast<double>(sides.batch) * least(type, sides) / share;
+  const double share = found == products_.end() ? kMatrixEfficiency : interpolated(found->second, logarithms(sides));
+  return least(type, sides) / share;
 }
 
 double OperatorTimes::attention(DType type, const AttentionSides& sides, int64_t flops) const {
   const auto found = attention_.find({sides.backward, sides.cudnn});
   const bool measured = size_of(type) == 2 && found != attention_.end();
-  const double share =
-      measured ? interpolated(found->second, logarithms(sides.rows * sides.heads, sides.length, sides.head_size))
-               : kAttentionEfficiency;
+  const double share = measured ? interpolated(found->second, logarithms(sides)) : kAttentionEfficiency;
   return static_cast<double>(flops) / flops_per_second(size_of(type) == 2 ? DType::kBF16 : type) / share;
 }
 

@@ -151,7 +151,9 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;
   if (!room.operator_times.empty()) {
-    const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, gpu.name), gpu.name);
+    const std::string origin = "the table of what operators take on " + gpu.product;
+    const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, origin), origin);
+    if (times.device() != gpu.product) throw Error(origin + " is of another device, " + times.device());
     plan.throughput = plan::throughput_of(plan.arithmetic, times, subject.config.num_processes);
   }
   plan.steps_played = answer.steps_played;

@@ -77,6 +77,8 @@ TEST_F(Estimate, ExpectsTheTimeThatStepsTook) {
     EXPECT_NEAR(time.at("step_seconds").get<double>(), seconds, 0.05 * seconds) << run_of;
   }
   EXPECT_EQ(estimate(full + " --gpu H200 --placements 1").at("time").at("source"), "configs/gpus.yaml");
+  const std::string tf32 = "smollm2-135m max_length=64 tf32=true --gpu H100 --placements 1";
+  EXPECT_EQ(estimate(tf32).at("time").at("source"), "configs/gpus.yaml") << "whose products were not measured";
 }
 
 // The sums of a step's operators are what the plan counts of the whole.

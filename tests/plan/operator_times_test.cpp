@@ -52,6 +52,12 @@ TEST(OperatorTimes, OfWhatWasNotLieBetween) {
   EXPECT_LT(times().stream("fathom::gated", 300'000'000), 3 * 200e-6);
 }
 
+// The least time of a kernel counts once.
+TEST(OperatorTimes, OfABatchOfSmallProductsAreThoseOfItsBytes) {
+  const ProductSides sides{128, 64, 512, 64};
+  EXPECT_LT(times().product(DType::kBF16, sides), 64.0 * (128 * 64 + 64 * 512 + 128 * 512) * 2 / 1000e9 * 2);
+}
+
 // A thin product is bound by its bytes, whatever the share of the matrix units.
 TEST(OperatorTimes, OfAThinProductAreThoseOfItsBytes) {
   EXPECT_GT(times().product(DType::kBF16, {4096, 4096, 8}), 4096 * 4096 * 2 / 1000e9);
@@ -90,7 +96,8 @@ TEST(OperatorTimes, RefuseATableOfAnotherForm) {
     }
   };
   EXPECT_THAT(refusal("/products/0/us", 0), HasSubstr("the table: us is no positive number"));
-  EXPECT_THAT(refusal("/products/0/m", -1), HasSubstr("m is below 1"));
+  EXPECT_THAT(refusal("/products/0/m", -1), HasSubstr("m is not between 1 and 2^50"));
+  EXPECT_THAT(refusal("/products/0/m", 1e300), HasSubstr("m is no whole number"));
   EXPECT_THAT(refusal("/products/0/type", "int3"), HasSubstr("int3"));
   EXPECT_THAT(refusal("/gap_us", "much"), HasSubstr("the table has another form than expected"));
   EXPECT_THAT(refusal("/tflops", Json{{"bfloat16", 1000}}), HasSubstr("tflops lacks float32"));

@@ -195,10 +195,12 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   question.schedule.of_all = {0, 5};
   question.schedule.others_evaluate_one_more = true;
   question.trace = "events";
+  question.operator_times = "{}";
   const Json said = to_json(question);
   EXPECT_EQ(to_json(plan::question_from_json(said)), said);
   EXPECT_EQ(plan::question_from_json(said).schedule, question.schedule);
   EXPECT_EQ(plan::question_from_json(said).trace, "events");
+  EXPECT_EQ(plan::question_from_json(said).operator_times, "{}");
   question.schedule.events.push_back(2);
   EXPECT_THROW(plan::question_from_json(to_json(question)), Error);
   EXPECT_THROW(plan::question_from_json(Json::object()), Error);
@@ -208,11 +210,13 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   answer.timeline.blocks.push_back({.bytes = 3});
   answer.timeline.events = 1;
   answer.arithmetic.matrix_flops = int64_t{1} << 60;
+  answer.arithmetic.device = {1, 2, 3, 4};
   answer.attention_kernel = "flash attention";
   answer.requested = 9;
   const Json heard = to_json(answer);
   EXPECT_EQ(to_json(plan::answer_from_json(heard)), heard);
   EXPECT_EQ(plan::answer_from_json(heard).timeline, answer.timeline);
+  EXPECT_EQ(plan::answer_from_json(heard).arithmetic, answer.arithmetic);
   answer.out_of_memory = "CUDA out of memory";
   EXPECT_EQ(plan::answer_from_json(to_json(answer)).out_of_memory, answer.out_of_memory);
   EXPECT_THROW(plan::answer_from_json(Json{{"error", "what"}}), Error);
