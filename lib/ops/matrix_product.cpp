@@ -5,6 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/addmv_ops.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/bmm_ops.h>
@@ -173,7 +174,11 @@ struct Elsewhere {
   }
   static at::Tensor& addmm_in_place(at::Tensor& sum, const at::Tensor& x, const at::Tensor& y,
                                     const at::Scalar& alpha) {
-    return at::_ops::addmm_::redispatch(kKeys, sum, x, y, 1, alpha);
+    if (!is_product(sum, x, y) || x.size(0) != 1) return at::_ops::addmm_::redispatch(kKeys, sum, x, y, 1, alpha);
+    // LibTorch would take a single row for a bias, and keep a workspace for cuBLASLt from then on.
+    at::Tensor row = sum.select(0, 0);
+    at::_ops::addmv_::redispatch(kKeys, row, y.t(), x.select(0, 0), 1, alpha);
+    return sum;
   }
 };
 

@@ -27,7 +27,7 @@ constexpr const char* kCodes = "a code for each number, a scale for each row or 
 constexpr const char* kParts = "a base is quantized a part at a time; lib/footprint/quantized_part_size.h";
 constexpr const char* kRing = "ids and targets of the batch in work and of the next; lib/train/batch_ring.h";
 constexpr const char* kWorkspace = "at::cuda::getChosenWorkspaceSize of LibTorch 2.11, for each thread that multiplies";
-constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases and one token";
+constexpr const char* kWorkspaceLt = "at::cuda::getCUDABlasLtWorkspaceSize of LibTorch 2.11, for biases";
 
 // ops::RotaryTable has a power of two of positions, and at least 64: cosines and sines, of queries apart where these
 // are scaled.
@@ -59,13 +59,6 @@ void add_gradients(const config::RunConfig& run, const arch::ParameterTable& par
   const int64_t of_others = bytes / run.num_processes * (run.num_processes - 1);
   moment.push_back({"gradients", kBuckets, {{bytes, "bytes"}}, Component::kGradients});
   moment.push_back({"gradients of other processes", kBuckets, {{of_others, "bytes"}}, Component::kFunctionality});
-}
-
-bool has_one_token(const Workload& workload) {
-  const auto any = [](const std::vector<schedule::BatchShape>& batches) {
-    return std::any_of(batches.begin(), batches.end(), [](const auto& each) { return each.rows * each.length == 1; });
-  };
-  return any(workload.evaluations) || std::any_of(workload.steps.begin(), workload.steps.end(), any);
 }
 
 }  // namespace
@@ -152,8 +145,7 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
                     Component::kKernels});
   const bool biased = std::any_of(architecture.layers.begin(), architecture.layers.end(),
                                   [](const arch::LayerSpec& layer) { return layer.has_bias(); });
-  const bool lora = run.method == config::Method::kLora;
-  if (biased || (lora && run.lora_r > 1 && has_one_token(workload))) {
+  if (biased) {
     const int64_t threads = run.gradient_checkpointing ? 2 : 1;
     moment.push_back({"cuBLASLt workspaces", kWorkspaceLt, {{threads, "of"}, {1048576, "bytes"}}, Component::kKernels});
   }

@@ -131,13 +131,20 @@ TEST_F(AnswersOfEvaluations, TakeWhatIsPlanned) {
 
 // Prompts of a decoder are of different lengths in one batch.
 TEST_F(AnswersOfEvaluations, OfADecoderTakeWhatIsPlanned) {
-  const std::string decoder = "run.yaml max_steps=2 eval_steps=1 save_strategy=no model_name_or_path=" +
-                              (fs::path(FATHOM_SOURCE_DIR) / "data" / "model").string();
+  const std::string model = "run.yaml save_strategy=no eval_steps=1 model_name_or_path=" +
+                            (fs::path(FATHOM_SOURCE_DIR) / "data" / "model").string();
+  const std::string decoder = model + " max_steps=2";
   for (const std::string settings :
        {"", "generation_max_length=40 packing=true", "method=lora attn_implementation=math"}) {
     expect_planned(decoder + " " + settings);
     EXPECT_TRUE(evaluations("planned").back().contains("eval_exact_match"));
   }
+  // Products of one row and of more, by turns.
+  write("pairs.jsonl", R"({"prompt": "a", "completion": "b"}
+{"prompt": "What comes after two, and before four?", "completion": "three"}
+)");
+  expect_planned(model + " max_steps=1 eval_on_start=false method=lora device=cuda --phantom-gpu H100 " +
+                 "train_file=pairs.jsonl validation_file=pairs.jsonl per_device_eval_batch_size=1");
   write("texts.jsonl", "{\"text\": \"one two\"}\n");
   const Outcome refused = run("train " + decoder + " validation_file=texts.jsonl");
   EXPECT_NE(refused.status, 0);

@@ -267,6 +267,10 @@ TEST(MatrixProduct, IsLeftToTheDeviceElsewhere) {
   EXPECT_EQ(ops::mm(x, y).sizes(), at::IntArrayRef({3, 5}));
   EXPECT_EQ(ops::addmm(bias_N, x, y).sizes(), at::IntArrayRef({3, 5}));
   EXPECT_THROW(ops::mm(y, x), c10::Error);
+  at::Tensor rows = at::empty({3, 5}, at::kMeta), row = rows.narrow(0, 1, 1);
+  EXPECT_EQ(ops::addmm_(row, x.narrow(0, 1, 1), y).sizes(), at::IntArrayRef({1, 5}));
+  EXPECT_THROW(ops::addmm_(row, x, y), c10::Error) << "the sum would change its shape";
+  EXPECT_THROW(ops::addmm_(rows, x.narrow(0, 1, 1), y.t()), c10::Error);
   EXPECT_EQ(ops::bmm(x.expand({2, 3, 4}), y.expand({2, 4, 5})).sizes(), at::IntArrayRef({2, 3, 5}));
   EXPECT_THROW(ops::bmm(x.expand({2, 3, 4}), y.expand({3, 4, 5})), c10::Error);
 }
