@@ -33,6 +33,7 @@ void add_gradient(const at::Tensor& sum_VD, const at::Tensor& gradient_TD, const
     sum_VD.add_(whole_gradient(gradient_TD, ids_T, vocabulary));
     return;
   }
+  if (sum_VD.is_cuda()) return add_rows_of_ids(sum_VD, gradient_TD, ids_T);
   for (int64_t first = 0; first < vocabulary; first += part) {
     const int64_t count = std::min(part, vocabulary - first);
     sum_VD.narrow(0, first, count).add_(part_of_gradient(gradient_TD, ids_T, first, count));
@@ -61,6 +62,21 @@ struct EmbedTied : torch::autograd::Function<EmbedTied> {
 };
 
 }  // namespace
+
+void add_rows_of_ids(const at::Tensor& sum_VD, const at::Tensor& gradient_TD, const at::Tensor& ids_T) {
+  const int64_t tokens = ids_T.numel(), most = std::min(tokens, sum_VD.size(0));
+  at::Tensor places_T = at::empty_like(ids_T), ids_P = at::arange(most, ids_T.options());
+  {
+    const auto [sorted_T, order_T] = at::sort(ids_T, /*stable=*/true, /*dim=*/0, /*descending=*/false);
+    at::Tensor rank_T = at::zeros_like(ids_T), begins_T = rank_T.narrow(0, 1, tokens - 1);
+    at::ne_out(begins_T, sorted_T.narrow(0, 1, tokens - 1), sorted_T.narrow(0, 0, tokens - 1));
+    rank_T.cumsum_(0);
+    places_T.scatter_(0, order_T, rank_T);
+    ids_P.scatter_(0, rank_T, sorted_T);
+  }
+  // Places behind the last have rows of zeros, and add them to rows of ids that are different from each other.
+  sum_VD.index_add_(0, ids_P, whole_gradient(gradient_TD, places_T, most));
+}
 
 TiedEmbedding embed_tied(const at::Tensor& weight_VD, const at::Tensor& ids_BS) {
   const variable_list outputs = EmbedTied::apply(weight_VD, ids_BS);

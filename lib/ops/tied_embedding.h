@@ -1,6 +1,6 @@
 // The embedding of a model whose head is the same matrix. Both gradients of that matrix become one without a second of
 // its size, where that is large: the embedding's, which has rows for the batch's tokens alone, is added to the head's
-// in parts (footprint/tied_embedding_part.h).
+// on a CPU in parts (footprint/tied_embedding_part.h), on a GPU row by row.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,5 +15,9 @@ struct TiedEmbedding {
 // weight_VD: trained. ids_BS: int64 below V. Gradients are those of at::embedding and of a product with weight_VD, bit
 // for bit; where no gradient of head_VD comes, it is the embedding's alone.
 TiedEmbedding embed_tied(const at::Tensor& weight_VD, const at::Tensor& ids_BS);
+
+// What a GPU does for it: adds to sum_VD the rows of the embedding's gradient that are not zero, each once and as
+// at::embedding_dense_backward makes it. ids_T: at least one.
+void add_rows_of_ids(const at::Tensor& sum_VD, const at::Tensor& gradient_TD, const at::Tensor& ids_T);
 
 }  // namespace fathom::ops

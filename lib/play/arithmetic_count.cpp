@@ -122,6 +122,9 @@ int64_t traffic_of_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<co
   const bool overwrites = is_any(name, {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_",
                                         "aten::bernoulli_", "aten::random_"});
   const bool gathers = is_any(name, {"aten::index_select", "aten::embedding"});  // reads as much as it writes
+  if (name == "aten::index_add_") {  // of what it adds to, the rows that it adds
+    return bytes_of(argument(schema, inputs, "index")) + 3 * bytes_of(argument(schema, inputs, "source"));
+  }
   int64_t bytes = 0;
   for (size_t i = 0; i < inputs.size() && i < schema.arguments().size(); ++i) {
     const c10::Argument& each = schema.arguments()[i];

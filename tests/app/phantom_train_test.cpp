@@ -146,6 +146,17 @@ TEST_F(PhantomTrain, EvaluatesBeforeTheFirstStepAloneAsPlanned) {
   }
 }
 
+// Of a vocabulary that is large enough for it.
+TEST_F(PhantomTrain, AddsTheRowsOfATiedEmbeddingsGradientAsPlanned) {
+  write_run(0);
+  Json model = Json::parse(kShapes[0]);
+  model.update({{"tie_word_embeddings", true}, {"vocab_size", 1 << 21}});
+  write("model/config.json", model.dump());
+  const Outcome outcome = run("train run.yaml --phantom-gpu H100 save_strategy=no");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("equal to the byte"));
+}
+
 // Evaluations too, and rows of many lengths; documents and windows are flash attention's.
 TEST_F(PhantomTrain, PlaysCudnnsAttentionAsPlanned) {
   write_run(1);

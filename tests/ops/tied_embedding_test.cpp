@@ -60,6 +60,22 @@ TEST(TiedEmbedding, HasTheGradientOfOneUseAlone) {
   for (const Reads reads : {Reads::kStream, Reads::kHead}) expect_same_gradients(kSmall, reads);
 }
 
+// As a GPU adds them, of more and of fewer tokens than there are ids.
+TEST(TiedEmbedding, AddsRowsOfIdsAsAWholeGradientWouldBe) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [vocabulary, tokens] : {std::pair<int64_t, int64_t>{97, 300}, {97, 97}, {500, 60}, {5, 1}}) {
+      at::manual_seed(11);
+      const at::Tensor gradient_TD = draw({tokens, 6}, type, 1),
+                       ids_T = at::randint(0, vocabulary, {tokens}, at::kLong);
+      if (tokens > 4) ids_T.narrow(0, 0, tokens / 4).fill_(vocabulary - 1);
+      at::Tensor sum_VD = draw({vocabulary, 6}, type, 2);
+      const at::Tensor expected_VD = sum_VD + at::embedding_dense_backward(gradient_TD, ids_T, vocabulary, -1, false);
+      add_rows_of_ids(sum_VD, gradient_TD, ids_T);
+      EXPECT_TRUE(at::equal(sum_VD, expected_VD)) << vocabulary << " ids, " << tokens << " tokens, " << type;
+    }
+  }
+}
+
 TEST(TiedEmbedding, AddsUpOverBackwardPasses) {
   const at::Tensor weight_VD = at::ones({5, 2}).set_requires_grad(true),
                    ids_BS = at::tensor({3, 3, 1}, at::kLong).view({1, 3});
