@@ -178,6 +178,7 @@ constexpr std::string_view kTemplate =
     "remove it: the template is chat_template.jinja in the model's folder, or chat_template of its "
     "tokenizer_config.json";
 constexpr std::string_view kNoise = "remove it: lora_dropout and weight_decay are the regularisation here";
+constexpr std::string_view kCompiles = "remove it; cuda_graphs: true spares the host most launches of a GPU's step";
 constexpr std::string_view kKernels = "remove it: cuda_kernels: true takes the kernels that there are";
 constexpr std::string_view kFewer = "remove it: `head -n N FILE` makes a smaller file";
 constexpr std::string_view kTokens =
@@ -304,8 +305,8 @@ constexpr Unsupported kUnsupported[] = {
     {"wandb_project", "remove it: metrics are written to metrics.jsonl in output_dir"},
     {"deepspeed", kOneDevice},
     {"fsdp", kOneDevice},
-    {"torch_compile", "remove it"},
-    {"compile", "remove it"},
+    {"torch_compile", kCompiles},
+    {"compile", kCompiles},
 };
 
 // Ways of sharing a model that are not here.

@@ -35,6 +35,10 @@ std::vector<Key> model_keys() {
       optional_flag("cuda_kernels", &RunConfig::cuda_kernels, "true on a GPU, where the program has them",
                     "fathom's own kernels, in FP32 and BF16, for rotary positions, SwiGLU, the loss, dequantizing and "
                     "AdamW in mixed types. docs/gpu.md says where they were verified."),
+      flag(
+          "cuda_graphs", &RunConfig::cuda_graphs,
+          "Records the layers of a training step as CUDA graphs, at the second batch of a shape, and replays them: two "
+          "launches in place of hundreds. pad_to_multiple_of makes shapes repeat. Not run on a GPU yet."),
       integer("num_threads", &RunConfig::num_threads, kThreads,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
       size("memory_budget", &RunConfig::memory_budget, "no bound",

@@ -32,6 +32,7 @@ struct RunConfig {
   Attention attn_implementation = Attention::kFlash;
   Device device = Device::kAuto;
   std::optional<bool> cuda_kernels;  // fathom's own in the place of LibTorch's; unset: the program chooses, else false
+  bool cuda_graphs = false;          // layers of a step are recorded and replayed
   int64_t num_threads = 0;           // 0: as many as LibTorch chooses
   int64_t memory_budget = 0;         // bytes; 0: no bound
   int64_t num_processes = 1;         // of the run, each with its share of every step

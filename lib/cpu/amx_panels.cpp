@@ -115,11 +115,6 @@ FATHOM_AMX inline __m512 in_order(__m512 tile_0, __m512 tile_1, bool upper) {
   return _mm512_permutex2var_ps(tile_0, upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower, tile_1);
 }
 
-// Sixteen BF16 numbers.
-FATHOM_AMX inline __m512 widened(__m256i numbers) {
-  return reinterpret_cast<__m512>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
-}
-
 // Scales of columns in the order of a tile.
 FATHOM_AMX inline __m512 in_order_of_tile(const float* scales, int64_t columns, int tile) {
   const __m512i lower = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);

@@ -26,10 +26,6 @@ FATHOM_AMX inline __m512 power_of_two(__m512 x) {
 
 FATHOM_AMX inline __m256i rounded(__m512 x) { return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)); }
 
-FATHOM_AMX inline __m512 widened(__m256i x) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
-}
-
 FATHOM_AMX inline void store(uint16_t* out, __m256i x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), x); }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "ledger/ledger.h"
@@ -24,9 +26,28 @@ class CudaDevice {
   };
   virtual Statistics statistics() const = 0;
   virtual void reset_peaks() = 0;
-  // A hash of the caching allocator's segments and of the blocks in them, in use and free: where it is equal, the same
-  // requests are answered alike.
+  // A hash of the caching allocator's segments and of the blocks in them, in use and free, and of what was noted: where
+  // it is equal, the same requests are answered alike.
   virtual uint64_t layout() const = 0;
+  // Something beside the memory that decides what will be asked of it.
+  virtual void note(uint64_t fact) = 0;
+
+  // Work that was recorded in place of being done (a CUDA graph), for the device to do again and again.
+  class Recording {
+   public:
+    virtual ~Recording() = default;
+    // Queues all of it on this thread's stream.
+    virtual void replay() = 0;
+  };
+  // Records what `work`, on this thread, queues on its stream. Its tensors lie where they are
+  // from then on; what it lets go of is given to later recordings, whose replays must not come in between, and to
+  // nobody else. Throws what `work` throws, c10::Error where that waits for the device or copies the host's memory.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  // Has this thread queue its work on a stream that can be recorded, as LibTorch's own first choice is not, until
+  // start_over.
+  virtual void take_recordable_stream() = 0;
+  // Gives memory that nobody uses back to the driver.
+  virtual void release_cached() = 0;
   // Claims the cuBLAS and cuBLASLt workspaces that exist now as Component::kKernels.
   virtual void claim_workspaces() = 0;
   virtual void clear_workspaces() = 0;

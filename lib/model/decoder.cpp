@@ -52,9 +52,10 @@ Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs, std::shared_p
   LayerContext context = inputs.documents ? state->packed_context(inputs.documents) : state->context(rows, 0, length);
   context.balance = std::move(balance);
   ops::TiedEmbedding embedded;
-  LayerInputs layer_inputs;
+  at::Tensor stream_TD;
   state->before_unit(0);
   if (state->architecture.encoder) {
+    LayerInputs layer_inputs;
     // One embedding of both, so that its gradient is one.
     embedded = state->embed(at::cat({inputs.source_BS.flatten(), inputs.ids_BS.flatten()}));
     state->after_unit(0, embedded.stream_TD);
@@ -64,14 +65,14 @@ Decoder::HiddenStates Decoder::hidden_states(const Inputs& inputs, std::shared_p
     layer_inputs.stream_TD = std::move(streams[1]);
     layer_inputs.by_distance_HN = state->decoder_bias->by_distance(length, length);
     context.source_hidden_BS = inputs.source_hidden_BS;
+    stream_TD = state->run_stack(state->architecture.encoder_layers(), state->architecture.num_hidden_layers(),
+                                 std::move(layer_inputs), context);
   } else {
     embedded =
         state->embed(inputs.ids_BS, inputs.documents ? inputs.documents->positions_T : state->positions(0, length));
     state->after_unit(0, embedded.stream_TD);
-    layer_inputs.stream_TD = std::move(embedded.stream_TD);
+    stream_TD = state->run_layers(rows, std::move(embedded.stream_TD), context);
   }
-  const at::Tensor stream_TD = state->run_stack(
-      state->architecture.encoder_layers(), state->architecture.num_hidden_layers(), std::move(layer_inputs), context);
   state->before_unit(state->last_unit());
   return {state->last_norm(stream_TD), std::move(embedded.head_VD)};
 }

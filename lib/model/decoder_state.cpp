@@ -73,6 +73,13 @@ Decoder::State::State(const arch::Architecture& architecture_in, const ModelOpti
     const std::optional<arch::Rotary>& its = layer.spec.attention.rotary;
     if (its) layer.rotary = static_cast<size_t>(std::find(rotaries.begin(), rotaries.end(), *its) - rotaries.begin());
   }
+  if (options.records != nullptr) {
+    std::vector<at::Tensor> trained;
+    for (const Parameter& parameter : parameters.all()) {
+      if (parameter.trained) trained.push_back(parameter.tensor);
+    }
+    recorded = std::make_unique<ops::RecordedSegments>(*options.records, std::move(trained));
+  }
   if (architecture.encoder) encoder_norm = parameters.norm(modules.encoder_norm);
   if (!architecture.relative) return;
   const auto bias = [&](int64_t first_layer, bool both_ways) {
@@ -236,6 +243,21 @@ at::Tensor Decoder::State::run_stack(int64_t first, int64_t end, LayerInputs inp
     after_unit(unit, inputs.stream_TD);
   }
   return inputs.stream_TD;
+}
+
+at::Tensor Decoder::State::run_layers(int64_t rows, at::Tensor stream_TD, const LayerContext& context) {
+  const int64_t layers_end = architecture.num_hidden_layers();
+  if (recorded == nullptr || !training || !at::GradMode::is_enabled()) {
+    return run_stack(0, layers_end, {std::move(stream_TD), {}, {}}, context);
+  }
+  const int64_t length = stream_TD.size(0) / rows;
+  // What a recording reads must be made in it, or stay: rotary tables may be replaced by longer ones.
+  const auto all_layers = [this, rows, length, layers_end,
+                           kept = std::make_shared<LayerContext>()](const at::Tensor& input_TD) {
+    *kept = this->context(rows, 0, length);
+    return run_stack(0, layers_end, {input_TD, {}, {}}, *kept);
+  };
+  return recorded->run({rows, length}, all_layers, stream_TD, anchor);
 }
 
 at::Tensor Decoder::State::encode(at::Tensor stream_TD, const Inputs& inputs) {

@@ -9,6 +9,7 @@
 #include "model/decoder.h"
 #include "model/relative_bias.h"
 #include "ops/norm.h"
+#include "ops/recorded_segments.h"
 #include "ops/rotary.h"
 #include "ops/tied_embedding.h"
 
@@ -33,6 +34,7 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   at::Tensor anchor;
   at::Tensor router_loss;  // of the last pass that made a loss
   std::map<at::ScalarType, footprint::AttentionKernel> kernels;
+  std::unique_ptr<ops::RecordedSegments> recorded;  // where layers are
 
   bool draws() const {
     return architecture.dropout > 0 || (options.parameters.lora && options.parameters.lora->dropout > 0);
@@ -58,6 +60,8 @@ struct Decoder::State : std::enable_shared_from_this<Decoder::State> {
   at::Tensor positions(int64_t first, int64_t length) const;
   // Layers [first, end), each checkpointed where that saves anything.
   at::Tensor run_stack(int64_t first, int64_t end, LayerInputs inputs, const LayerContext& context);
+  // All layers of a decoder alone, on a stream of `rows` rows: recorded, where that is asked for and the pass trains.
+  at::Tensor run_layers(int64_t rows, at::Tensor stream_TD, const LayerContext& context);
   // The new tokens; where LongRoPE turns those in the cache otherwise than before, these as well: the cache is empty
   // then.
   at::Tensor ids_to_read(const at::Tensor& ids_BS, KeyValueCache& cache) const;

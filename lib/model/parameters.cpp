@@ -84,6 +84,7 @@ void ModelParameters::make_adapter_casts(const std::vector<std::string>& names) 
     int64_t rows = 0;
   };
   std::vector<Block> blocks;
+  std::map<std::string, size_t> places;  // of blocks
   for (const std::string& name : names) {
     const at::Tensor& adapter = adapters_.at(name);
     const size_t module_end = name.rfind(".lora_A.weight");
@@ -91,10 +92,10 @@ void ModelParameters::make_adapter_casts(const std::vector<std::string>& names) 
     if (module_end != std::string::npos) {
       block = name.substr(0, name.rfind('.', module_end - 1)) + ".lora_A of " + std::to_string(adapter.size(1));
     }
-    auto same = std::find_if(blocks.begin(), blocks.end(), [&](const Block& each) { return each.name == block; });
-    if (same == blocks.end()) same = blocks.insert(blocks.end(), {std::move(block), {}});
-    same->adapters.push_back(name);
-    same->rows += adapter.size(0);
+    const auto [place, is_new] = places.emplace(std::move(block), blocks.size());
+    if (is_new) blocks.push_back({place->first, {}});
+    blocks[place->second].adapters.push_back(name);
+    blocks[place->second].rows += adapter.size(0);
   }
   for (const Block& block : blocks) {
     const at::Tensor& first = adapters_.at(block.adapters.front());

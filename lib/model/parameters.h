@@ -12,6 +12,7 @@
 #include "arch/casts.h"
 #include "arch/parameter_table.h"
 #include "config/run_config.h"
+#include "ledger/cuda.h"
 #include "ledger/ledger.h"
 #include "model/base_parameters.h"
 #include "model/decoder_layer.h"
@@ -28,9 +29,10 @@ struct ModelOptions {
   config::Attention attention = config::Attention::kFlash;
   bool cuda_kernels = false;  // ops/cuda_kernels.h: for the whole process, from here on
   bool gradient_checkpointing = false;
-  ledger::Ledger* ledger = nullptr;  // claims weights and marks recomputation; may be null
-  UnitKeeper* units = nullptr;       // set: parameters are made without memory, which it gives them
-  arch::Casts casts = {};            // in a pass it gives memory to these instead of the parameters that have them
+  ledger::Ledger* ledger = nullptr;       // claims weights and marks recomputation; may be null
+  ledger::CudaDevice* records = nullptr;  // set: it records the layers of training passes (ops/recorded_segments.h)
+  UnitKeeper* units = nullptr;            // set: parameters are made without memory, which it gives them
+  arch::Casts casts = {};                 // in a pass it gives memory to these instead of the parameters that have them
   std::optional<at::ScalarType> adapter_casts = {};  // set: copies of adapters in this type stay beside them, for
                                                      // passes under autocast to it
 };

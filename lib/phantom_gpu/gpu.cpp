@@ -49,6 +49,9 @@ void check(const PhantomGpu& gpu) {
 
 using Count = long();
 
+// Null where no stubs are loaded.
+Count* counter(const char* name) { return reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, name)); }
+
 void set_environment(const char* name, const std::string& value) { setenv(name, value.c_str(), /*overwrite=*/1); }
 
 }  // namespace
@@ -94,12 +97,17 @@ void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement) {
 }
 
 int64_t launches() {
-  static const auto count = reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, "phantom_launches"));
+  static Count* const count = counter("phantom_launches");
   return count != nullptr ? count() : 0;
 }
 
 int64_t launches_of_all() {
-  static const auto count = reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, "phantom_launches_of_all"));
+  static Count* const count = counter("phantom_launches_of_all");
+  return count != nullptr ? count() : 0;
+}
+
+int64_t recorded_of_all() {
+  static Count* const count = counter("phantom_recorded_of_all");
   return count != nullptr ? count() : 0;
 }
 

@@ -48,5 +48,7 @@ void pretend(int64_t memory_bytes, int64_t taken_bytes, uint64_t placement);
 // far, and that all threads have; 0 where none are loaded.
 int64_t launches();
 int64_t launches_of_all();
+// Of those of all threads, what went into recordings (CUDA graphs); a replay is one launch.
+int64_t recorded_of_all();
 
 }  // namespace fathom::phantom_gpu

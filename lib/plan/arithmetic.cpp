@@ -61,7 +61,8 @@ Arithmetic operator+(const Arithmetic& a, const Arithmetic& b) {
           sum(a.attention_flops, b.attention_flops),
           sum(a.bytes_moved, b.bytes_moved),
           {sum(a.device.matrix_ns, b.device.matrix_ns), sum(a.device.attention_ns, b.device.attention_ns),
-           sum(a.device.memory_ns, b.device.memory_ns), sum(a.device.launches, b.device.launches)}};
+           sum(a.device.memory_ns, b.device.memory_ns), sum(a.device.launches, b.device.launches),
+           sum(a.device.recorded, b.device.recorded)}};
 }
 
 Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
@@ -69,7 +70,8 @@ Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
           a.attention_flops - b.attention_flops,
           a.bytes_moved - b.bytes_moved,
           {a.device.matrix_ns - b.device.matrix_ns, a.device.attention_ns - b.device.attention_ns,
-           a.device.memory_ns - b.device.memory_ns, a.device.launches - b.device.launches}};
+           a.device.memory_ns - b.device.memory_ns, a.device.launches - b.device.launches,
+           a.device.recorded - b.device.recorded}};
 }
 
 Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,

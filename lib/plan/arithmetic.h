@@ -14,6 +14,7 @@ namespace fathom::plan {
 struct DeviceTime {
   int64_t matrix_ns = 0, attention_ns = 0, memory_ns = 0;  // of what Arithmetic counts likewise
   int64_t launches = 0;
+  int64_t recorded = 0;  // of them, what the host does not give it one by one (config cuda_graphs)
   bool operator==(const DeviceTime&) const = default;
 };
 

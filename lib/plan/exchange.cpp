@@ -92,7 +92,7 @@ Json to_json(const Arithmetic& arithmetic) {
   return {{"matrix_flops", arithmetic.matrix_flops},
           {"attention_flops", arithmetic.attention_flops},
           {"bytes_moved", arithmetic.bytes_moved},
-          {"device", {device.matrix_ns, device.attention_ns, device.memory_ns, device.launches}}};
+          {"device", {device.matrix_ns, device.attention_ns, device.memory_ns, device.launches, device.recorded}}};
 }
 
 Arithmetic arithmetic_from_json(const Json& value) {
@@ -101,7 +101,7 @@ Arithmetic arithmetic_from_json(const Json& value) {
           .attention_flops = value.at("attention_flops").get<int64_t>(),
           .bytes_moved = value.at("bytes_moved").get<int64_t>(),
           .device = {device.at(0).get<int64_t>(), device.at(1).get<int64_t>(), device.at(2).get<int64_t>(),
-                     device.at(3).get<int64_t>()}};
+                     device.at(3).get<int64_t>(), device.at(4).get<int64_t>()}};
 }
 
 constexpr std::array<std::pair<Detail, const char*>, 4> kDetails = {{{Detail::kBytes, "bytes"},

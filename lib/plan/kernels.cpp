@@ -46,12 +46,16 @@ Json to_json(const KernelList& list) {
                     {"attention_flops", row.attention_flops},
                     {"bytes", row.bytes}});
   }
-  return {{"rows", rows}, {"launches", list.launches}, {"host_seconds", list.host_seconds}};
+  return {{"rows", rows},
+          {"launches", list.launches},
+          {"host_launches", list.host_launches},
+          {"host_seconds", list.host_seconds}};
 }
 
 KernelList kernels_from_json(const Json& value) {
   KernelList list;
   list.launches = value.at("launches").get<int64_t>();
+  list.host_launches = value.at("host_launches").get<int64_t>();
   list.host_seconds = value.at("host_seconds").get<double>();
   for (const Json& each : value.at("rows")) {
     KernelRow& row = list.rows.emplace_back();

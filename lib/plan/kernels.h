@@ -30,6 +30,7 @@ struct KernelRow {
 struct KernelList {
   std::vector<KernelRow> rows;  // in the order of phases and parts
   int64_t launches = 0;         // of the whole step, also outside of any operator
+  int64_t host_launches = 0;    // by the host: all, but a replay is one where they were recorded (config cuda_graphs)
   double host_seconds = 0;  // of the step where it was played: on a phantom GPU what the host does, without a driver
 };
 

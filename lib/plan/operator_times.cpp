@@ -170,7 +170,7 @@ std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTi
   const double attention = 1e-9 * static_cast<double>(device.attention_ns);
   const double memory = 1e-9 * static_cast<double>(device.memory_ns);
   const double gaps = times.gap() * static_cast<double>(device.launches);
-  const double host = processes == 1 ? times.launch() * static_cast<double>(device.launches) : 0;
+  const double host = processes == 1 ? times.launch() * static_cast<double>(device.launches - device.recorded) : 0;
   const double waiting = std::max(0.0, host - (matrix + attention + memory + gaps));
   Throughput speed;
   speed.matrix_flops_per_second = per_second(step.matrix_flops, matrix);

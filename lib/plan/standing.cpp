@@ -129,6 +129,11 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
   if (run.packing) ring("ring of batches, positions", tokens, 4);
   if (architecture.encoder) ring("ring of batches, sources and their padding", workload.capacity_source_tokens, 9);
   if (!cuda) return moment;
+  if (run.cuda_graphs) {
+    functionality("input of recorded layers, and the gradient of what they make",
+                  "lib/ops/recorded_segments.h; of each shape, here of the largest",
+                  {{2, "of"}, {tokens, "tokens"}, {architecture.hidden_size, ""}, {stored, "bytes"}});
+  }
   if (run.packing) ring("ring of batches, borders of documents", tokens + 1, 4);
   const auto scheme = arch::base_scheme(architecture, run);
   if (scheme && quant::is_in_4_bits(*scheme)) {

@@ -7,16 +7,38 @@
 #include "arch/parameter_table.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
+#include "base/error.h"
 #include "config/shards.h"
 #include "plan/analytic.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {
+namespace {
+
+// What is recorded once is replayed in every step (ops/recorded_segments.h).
+void refuse_recording(const arch::Architecture& architecture, const config::RunConfig& config) {
+  if (!config.cuda_graphs) return;
+  const auto refuse = [](const char* reason, const char* remedy = "remove cuda_graphs") {
+    throw UsageError(std::string("cuda_graphs: true, but ") + reason, remedy);
+  };
+  if (config.num_processes > 1) refuse("processes exchange gradients while layers run");
+  if (architecture.encoder) refuse("the model has an encoder, and layers of decoders alone are recorded");
+  if (architecture.experts() != nullptr) refuse("which experts tokens go to is another in every step");
+  if (architecture.dropout > 0 || architecture.inner_dropout > 0) refuse("dropout is another in every step");
+  // LibTorch's own generator goes on with each replay, but cannot be set back while work is recorded.
+  if (config.method == config::Method::kLora && config.lora_dropout > 0 && config.gradient_checkpointing) {
+    refuse("checkpoints draw what lora_dropout leaves out once more",
+           "remove one of lora_dropout, gradient_checkpointing and cuda_graphs");
+  }
+}
+
+}  // namespace
 
 Workload make_workload(const config::RunConfig& config, const arch::Architecture& architecture,
                        schedule::Schedule schedule) {
   const arch::ParameterTable parameters = arch::parameter_table(architecture, config);
   arch::refuse_training_codes(architecture, config, parameters);
+  refuse_recording(architecture, config);
   Workload workload;
   workload.steps = schedule::maximal_shapes(schedule.steps, architecture.sliding_window());
   std::vector<schedule::StepShape> single;

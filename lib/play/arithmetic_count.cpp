@@ -322,6 +322,7 @@ ArithmeticCount::ArithmeticCount(c10::DeviceType device, OperatorListener* hears
   matrix_flops = attention_flops = bytes_moved = matrix_nanoseconds = attention_nanoseconds = 0;
   device_matrix_ns = device_attention_ns = device_memory_ns = 0;
   launches_before_ = phantom_gpu::launches_of_all();
+  recorded_before_ = phantom_gpu::recorded_of_all();
   failure = nullptr;
   kernels_of = device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
   handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_start, &on_end)
@@ -341,7 +342,7 @@ plan::Arithmetic ArithmeticCount::sum() const {
   plan::Arithmetic sum{matrix_flops, attention_flops, bytes_moved};
   if (device_times == nullptr) return sum;
   sum.device = {device_matrix_ns, device_attention_ns, device_memory_ns,
-                phantom_gpu::launches_of_all() - launches_before_};
+                phantom_gpu::launches_of_all() - launches_before_, phantom_gpu::recorded_of_all() - recorded_before_};
   return sum;
 }
 

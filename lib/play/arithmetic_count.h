@@ -45,7 +45,7 @@ class ArithmeticCount {
 
  private:
   uint64_t handle_ = 0;
-  int64_t launches_before_ = 0;
+  int64_t launches_before_ = 0, recorded_before_ = 0;
 };
 
 }  // namespace fathom::play

@@ -119,6 +119,10 @@ std::string format_kernels(const plan::KernelList& list, const std::optional<con
   add_rows(sums, by_operator, all, operators);
   std::string text = parts.format() + "\n" + operators.format() + "\n";
   if (!gpu) return text;
+  if (list.host_launches < list.launches) {
+    text +=
+        folded("Most of it is recorded: the host launches " + format_count(list.host_launches) + " times a step.\n");
+  }
   return text + folded("The host gave the GPU this work in " + format_seconds(list.host_seconds) +
                        ", on this machine and without a driver. What a row takes at least is the longer of its bytes "
                        "and its products at the speeds of configs/gpus.yaml.\n");

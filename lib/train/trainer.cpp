@@ -186,6 +186,13 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     options.units = sharded_.get();
     options.casts = plan::gathered_casts(architecture, config);
   }
+  if (config.cuda_graphs) {
+    if (placement_.cuda == nullptr) {
+      throw UsageError("cuda_graphs is true, but this run is on the CPU", "set cuda_graphs: false or device: cuda");
+    }
+    placement_.cuda->take_recordable_stream();
+    options.records = placement_.cuda;
+  }
   if (const auto type = plan::adapter_casts(architecture, config)) options.adapter_casts = ops::scalar_type(*type);
   ops::keep_casts(!holds_shares());  // they would be all weights again
   evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
@@ -352,6 +359,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
 }
 
 memory::Memory Trainer::saving(const std::function<void()>& save) {
+  if (placement_.cuda != nullptr) placement_.cuda->synchronize();  // other threads' streams do not wait for this one's
   placement_.ledger->begin_phase(memory::Phase::kSave);
   save();
   placement_.ledger->end_phase();

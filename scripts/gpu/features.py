@@ -18,6 +18,7 @@ LORA = ["method=lora", "target_modules=all-linear", "lora_r=8"]
 LORA_BF16 = [*LORA, "dtype=bfloat16"]
 OWN = "cuda_kernels=true"
 CUDNN = "attn_implementation=cudnn"
+GRAPHS = "cuda_graphs=true"
 SMALL = {
     "FP32": [],
     "TF32": ["tf32=true"],
@@ -31,6 +32,9 @@ SMALL = {
     "BF16 autocast, math attention": ["bf16=true", "attn_implementation=math"],
     "pure BF16": ["dtype=bfloat16"],
     "pure BF16, own kernels": ["dtype=bfloat16", OWN],
+    "pure BF16, own kernels, CUDA graphs": ["dtype=bfloat16", OWN, GRAPHS],
+    "BF16 autocast, own kernels, cuDNN's attention, CUDA graphs": ["bf16=true", OWN, CUDNN, GRAPHS],
+    "BF16 autocast, checkpointing, CUDA graphs": ["bf16=true", "gradient_checkpointing=true", GRAPHS],
     "pure BF16, FP32 masters": ["dtype=bfloat16", "master_weights=fp32"],
     "pure BF16, stochastic": ["dtype=bfloat16", "master_weights=stochastic"],
     "pure BF16, stochastic, adamw_8bit": ["dtype=bfloat16", "master_weights=stochastic", "optim=adamw_8bit"],
@@ -58,12 +62,14 @@ SMALL = {
     ],
     "LoRA, BF16": LORA_BF16,
     "LoRA, BF16, own kernels": [*LORA_BF16, OWN],
+    "LoRA, BF16, own kernels, CUDA graphs": [*LORA_BF16, OWN, GRAPHS],
     "LoRA, FP16": [*LORA, "dtype=float16"],
     "LoRA, INT8 base": [*LORA_BF16, "bf16=true", "load_in_8bit=true"],
     "LoRA, INT8 base, own kernels": [*LORA_BF16, "bf16=true", "load_in_8bit=true", OWN],
     "LoRA, FP8 base": [*LORA_BF16, "load_in_fp8=true"],
     "LoRA, NF4 base": [*LORA_BF16, "load_in_4bit=true"],
     "LoRA, NF4 base, own kernels": [*LORA_BF16, "load_in_4bit=true", OWN],
+    "LoRA, NF4 base, own kernels, CUDA graphs": [*LORA_BF16, "load_in_4bit=true", OWN, GRAPHS],
     "LoRA, NF4 base, double quantization": [*LORA_BF16, "load_in_4bit=true", "bnb_4bit_use_double_quant=true"],
 }
 CHUNKED = {"full, FP32": [], "full, BF16 autocast": ["bf16=true"], "LoRA, BF16": ["method=lora", "dtype=bfloat16"]}
@@ -121,6 +127,16 @@ LARGE = {
         ["dtype=bfloat16", "gradient_accumulation_steps=4", OWN, CUDNN],
     ),
     "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention": ("llama-3.1-8b", 2, LORA_CUDNN),
+    "llama-3.2-1b, pure BF16, own kernels, cuDNN's attention, CUDA graphs": (
+        "llama-3.2-1b",
+        4,
+        ["dtype=bfloat16", OWN, CUDNN, GRAPHS],
+    ),
+    "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention, CUDA graphs": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_CUDNN, GRAPHS],
+    ),
     "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention, 2 × 4,096": ("llama-3.1-8b", 2, LORA_CUDNN, 4096),
     "llama-3.1-8b, LoRA, autocast, own kernels, cuDNN's attention, NF4 base": (
         "llama-3.1-8b",

@@ -56,9 +56,10 @@ def units(session):
     attention = Unit(
         "parity/cudnn", "losses by cuDNN's attention, BF16, relative", 10, lambda: attention_difference(session)
     )
+    graphs = [graphs_unit(method, session) for method in ("full", "lora")]
     families = [family_unit(name, session) for name in FAMILIES]
     # A phantom computes nothing to compare.
-    return [*trainings, *families] if session.phantom else [kernels, logits, *trainings, attention, *families]
+    return [*trainings, *families] if session.phantom else [kernels, logits, *trainings, attention, *graphs, *families]
 
 
 def training_unit(training, session):
@@ -66,6 +67,11 @@ def training_unit(training, session):
         [training.method, *(["sgd"] if training.settings else []), *(["own"] if training.own_kernels else [])]
     )
     return Unit(key, training.title + ", relative", 15, lambda: loss_difference(training, session))
+
+
+def graphs_unit(method, session):
+    title = f"losses by CUDA graphs, {method}, relative"
+    return Unit(f"parity/graphs-{method}", title, 10, lambda: graphs_difference(method, session))
 
 
 def family_unit(name, session):
@@ -148,17 +154,27 @@ def loss_difference(training, session):
     return {**within(difference, LOSS_TOLERANCE, session), "moved": moved, "losses": losses}
 
 
-def attention_difference(session):
-    """The largest relative difference of a loss by cuDNN's attention from one by flash attention, both on the GPU."""
+def difference_by(setting, values, method, allowed, session, *settings):
+    """The largest relative difference of a loss by the second value of a setting, both on the GPU in BF16."""
     losses = {}
-    for attention in ("flash", "cudnn"):
-        run = session.work / f"parity-{attention}"
-        config = cases.write_config(cases.Case("125m", Row("full", "autocast"), data="ragged"), session.work, run)
-        session.train(config, "learning_rate=1e-3", f"attn_implementation={attention}")
-        losses[attention] = [step["loss"] for step in read_steps(run)]
-    pairs = list(zip(losses["flash"], losses["cudnn"], strict=True))
-    found = within(max(abs(a - b) / a for a, b in pairs), BF16_TOLERANCE, session)
+    for value in values:
+        run = session.work / f"parity-{setting}-{method}-{value}"
+        config = cases.write_config(cases.Case("125m", Row(method, "autocast"), data="ragged"), session.work, run)
+        session.train(config, "learning_rate=1e-3", f"{setting}={value}", *settings)
+        losses[value] = [step["loss"] for step in read_steps(run)]
+    pairs = list(zip(*losses.values(), strict=True))
+    found = within(max(abs(a - b) / a for a, b in pairs), allowed, session)
     return {**found, "moved": abs(pairs[0][0] - pairs[-1][0]) / pairs[0][0], "losses": losses}
+
+
+def attention_difference(session):
+    return difference_by("attn_implementation", ("flash", "cudnn"), "full", BF16_TOLERANCE, session)
+
+
+def graphs_difference(method, session):
+    """None is allowed: the same kernels on the same numbers. One shape, so that all but two steps are replayed."""
+    repeats = ["pad_to_multiple_of=512", "max_steps=8", "cuda_kernels=true"]
+    return difference_by("cuda_graphs", ("false", "true"), method, 0, session, *repeats)
 
 
 def family_difference(name, session):

@@ -75,15 +75,7 @@ class PhantomTrain : public ProgramTest {
  protected:
   void write_run(int shape) {
     write("model/config.json", kShapes[shape]);
-    std::mt19937 random(3);
-    std::string lines;
-    for (int line = 0; line < 14; ++line) {
-      Json ids = Json::array();
-      const unsigned length = 3 + random() % 60;
-      for (unsigned i = 0; i < length; ++i) ids.push_back(random() % 101);
-      lines += Json{{"input_ids", ids}}.dump() + "\n";
-    }
-    write("data.jsonl", lines);
+    write_ids("data.jsonl", 14);
     write("run.yaml", R"(model_name_or_path: model
 random_init: true
 train_file: data.jsonl

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <string>
 
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fathom {
 
@@ -47,6 +49,18 @@ class ProgramTest : public ::testing::Test {
   void write(const std::string& name, const std::string& text) {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_file_atomically(folder_ / name, text);
+  }
+  // Lines of 3 to 62 ids below 101.
+  void write_ids(const std::string& name, int lines) {
+    std::mt19937 random(3);
+    std::string text;
+    for (int line = 0; line < lines; ++line) {
+      Json ids = Json::array();
+      const unsigned length = 3 + random() % 60;
+      for (unsigned i = 0; i < length; ++i) ids.push_back(random() % 101);
+      text += Json{{"input_ids", ids}}.dump() + "\n";
+    }
+    write(name, text);
   }
   // The folder "model", of a T5 without weights: its config.json, and the tokenizer of the tests.
   void put_t5(const std::string& config) {

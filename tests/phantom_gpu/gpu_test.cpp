@@ -125,6 +125,20 @@ TEST(PhantomGpu, RefusesLaunchesThatNoGpuCanRun) {
   EXPECT_EQ(play(kH100, "launches"), expected);
 }
 
+TEST(PhantomGpu, RecordsWhatAStreamIsGiven) {
+  const std::string success = "cudaSuccess", unsupported = "cudaErrorStreamCaptureUnsupported";
+  const Json expected = {unsupported,  // LibTorch's own first stream
+                         success,     success,     success,
+                         success,     success,  // a stream, begun, three kernels
+                         success,     success,     success,
+                         success,                      // ended, its nodes, made, replayed
+                         3,           4,           3,  // nodes; launches with the replay; recorded
+                         success,     unsupported, "cudaErrorStreamCaptureInvalidated",  // memory of the host
+                         success,     unsupported, "cudaErrorStreamCaptureInvalidated",  // waiting
+                         success};
+  EXPECT_EQ(play(kH100, "recordings"), expected);
+}
+
 class Training : public testing::TestWithParam<Precision> {};
 
 TEST_P(Training, IsCountedByTheLedgerAsByTheAllocator) {

@@ -31,11 +31,12 @@ config::GpuSpec gpu() {
 TEST(KernelList, IsTheSameBehindJson) {
   KernelList list;
   list.rows = {product_of(DType::kBF16), product_of(DType::kF8E4M3)};
-  list.launches = 70;
+  list.launches = list.host_launches = 70;
   list.host_seconds = 0.25;
   const KernelList read = kernels_from_json(to_json(list));
   EXPECT_EQ(read.rows, list.rows);
   EXPECT_EQ(read.launches, 70);
+  EXPECT_EQ(read.host_launches, 70);
   EXPECT_EQ(read.host_seconds, 0.25);
 }
 

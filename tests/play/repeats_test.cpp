@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ledger/cuda.h"
 #include "ledger/operator_repeats.h"
 #include "phantom/device.h"
 #include "play/dry_run.h"
+#include "tests/ledger/idle_gpu.h"
 #include "tests/train/tiny.h"
 
 namespace fathom::play {
@@ -63,31 +63,14 @@ TEST_F(RepeatsTest, CountsWhatIsLeftOut) {
 }
 
 // A GPU of which only the layout of memory is asked.
-class Gpu final : public ledger::CudaDevice {
+class Gpu final : public testing::IdleGpu {
  public:
-  explicit Gpu(ledger::Ledger& ledger) : ledger_(ledger) {}
-  ledger::Ledger& ledger() override { return ledger_; }
-  Statistics statistics() const override { return {}; }
-  void reset_peaks() override {}
+  using IdleGpu::IdleGpu;
   uint64_t layout() const override {
     ++looks;
     return static_cast<uint64_t>(ledger_.live_bytes());
   }
-  void claim_workspaces() override {}
-  void clear_workspaces() override {}
-  void limit(int64_t /*bytes*/) override {}
-  void synchronize() override {}
-  void start_over() override {}
-  void trace_to(const std::filesystem::path& /*file*/) override {}
-  std::string name() const override { return ""; }
-  std::string compute_capability() const override { return ""; }
-  int64_t multiprocessors() const override { return 0; }
-  int64_t total_bytes() const override { return 0; }
-  int64_t free_bytes() const override { return 0; }
   mutable int looks = 0;
-
- private:
-  ledger::Ledger& ledger_;
 };
 
 class OperatorRepeatsTest : public RepeatsTest {

@@ -298,6 +298,11 @@ const std::vector<KeyDraw>& key_draws() {
        [](Draft& draft) {
          return draft.is("packing", "true") ? std::nullopt : maybe(draft, 0.2, {"0", "8", "16", "7"});
        }},
+      {"cuda_graphs",
+       [](Draft& draft) {
+         const bool differs = draft.is("packing", "true") || draft.encodes() || draft.has_experts();
+         return flag(draft, 0.3, draft.on_gpu() && (!differs || draft.rarely()));
+       }},
       {"shuffle",
        [](Draft& draft) { return draft.dice.chance(0.25) ? Value(text_of(draft.dice.chance(0.1))) : std::nullopt; }},
       {"group_by_length",
@@ -316,6 +321,7 @@ const std::vector<KeyDraw>& key_draws() {
       {"per_device_eval_batch_size", draw_rows},
       {"gradient_accumulation_steps",
        [](Draft& draft) {
+         if (draft.is("cuda_graphs", "true") && !draft.rarely()) return maybe(draft, 0.1, {"1"});
          return maybe(draft, 0.4, {"1", "2", "2", "3", "4"});
        }},
       {"max_steps", draw_steps},
@@ -352,7 +358,11 @@ const std::vector<KeyDraw>& key_draws() {
        [](Draft& draft) {
          return maybe(draft, 0.4, {"0", "0.5", "1"});
        }},
-      {"gradient_checkpointing", [](Draft& draft) { return flag(draft, 0.35, true); }},
+      {"gradient_checkpointing",
+       [](Draft& draft) {
+         const bool draws = draft.is("cuda_graphs", "true") && !draft.is("lora_dropout", "0");
+         return flag(draft, 0.35, !draws || draft.rarely());
+       }},
       {"loss_chunk_size",
        [](Draft& draft) {
          return maybe(draft, 0.5, {"0", "0", "1", "7", "64", "1024"});

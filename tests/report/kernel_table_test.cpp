@@ -35,7 +35,7 @@ plan::KernelList example() {
       row(memory::Phase::kOptimizerStep, "", "aten::_fused_adamw_", 4, 20'000'000'000, 0),
       row(memory::Phase::kOptimizerStep, "", "aten::reciprocal", 0, 8, 0),
   };
-  list.launches = 70;
+  list.launches = list.host_launches = 70;
   list.host_seconds = 0.0076;
   return list;
 }
@@ -56,6 +56,13 @@ TEST(FormatKernels, AddsUpPartsPhasesAndOperators) {
   EXPECT_THAT(text, HasSubstr("\nstep                              70  27.0 GB  12.0 TFLOP   22.5 ms\n"));
   EXPECT_THAT(text, HasSubstr("\naten::mm, bfloat16           48  6.00 GB  12.0 TFLOP   12.0 ms\n"));
   EXPECT_THAT(text, AllOf(HasSubstr("\n1 operator more "), Not(HasSubstr("reciprocal")), HasSubstr("in 7.60 ms")));
+}
+
+TEST(FormatKernels, SaysWhatTheHostLaunchesOfRecordedOnes) {
+  plan::KernelList list = example();
+  EXPECT_THAT(format_kernels(list, gpu(), false), Not(HasSubstr("recorded")));
+  list.host_launches = 12;
+  EXPECT_THAT(format_kernels(list, gpu(), false), HasSubstr("the host launches 12 times a step"));
 }
 
 TEST(FormatKernels, OfACpuHasNoLaunchesAndNoTimes) {

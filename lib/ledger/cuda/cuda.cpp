@@ -12,6 +12,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
@@ -19,6 +20,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -69,6 +71,31 @@ void initialise() {
                 "correct or unset it");
   }
 }
+
+class Graph final : public CudaDevice::Recording {
+ public:
+  // pool: of the memory of all recordings.
+  Graph(const std::function<void()>& work, at::cuda::MempoolId_t pool) {
+    {
+      const ClaimScope position_of_random_numbers(memory::Component::kFunctionality);
+      graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);  // other threads may wait for the device
+    }
+    try {
+      work();
+    } catch (...) {
+      try {
+        graph_.capture_end();
+      } catch (const c10::Error&) {  // the consequence; what it follows from is thrown on
+      }
+      throw;
+    }
+    graph_.capture_end();
+  }
+  void replay() override { graph_.replay(); }
+
+ private:
+  at::cuda::CUDAGraph graph_;
+};
 
 class Device final : public CudaDevice {
  public:
@@ -123,8 +150,16 @@ class Device final : public CudaDevice {
       hash.add(reinterpret_cast<uint64_t>(segment.stream));
       for (const caching::BlockInfo& block : segment.blocks) hash.add(2 * block.size + (block.allocated ? 1 : 0));
     }
+    hash.add(notes_.value());
     return hash.value();
   }
+  void note(uint64_t fact) override { notes_.add(fact); }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return std::make_unique<Graph>(work, recordings_);
+  }
+  void take_recordable_stream() override { c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool()); }
+  void release_cached() override { caching::emptyCache(); }
 
   // Waits for no one: a thread that runs out of memory may be adding a workspace.
   void claim_workspaces() override {
@@ -168,6 +203,9 @@ class Device final : public CudaDevice {
       caching::setMemoryFraction(1, kDevice);
     }
     ledger_ = std::make_unique<Ledger>();
+    notes_ = {};
+    recordings_ = at::cuda::graph_pool_handle();
+    c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(kDevice));
   }
 
   std::string name() const override { return properties_.name; }
@@ -204,6 +242,8 @@ class Device final : public CudaDevice {
   }
 
   cudaDeviceProp properties_{};
+  at::cuda::MempoolId_t recordings_ = at::cuda::graph_pool_handle();
+  NumberHash notes_;
   bool limited_ = false;  // the allocator was told to reserve less than all
   std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>();

@@ -47,10 +47,15 @@ bool phantom_has_address_space(void);
 int phantom_check_launch(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, size_t shared_limit);
 // Counts work that is given to the device: a kernel, a product of a library, a copy or a fill.
 void phantom_launched(void);
-// So much of it by the calling thread, and by all. Exported functions, for phantom_gpu::launches
-// (lib/phantom_gpu/gpu.h).
+// Whether it goes into a recording, which counts it.
+bool phantom_records(void);
+// Waits for a stream, null: for all; a cudaError_t, where that one is recorded.
+int phantom_wait(void* stream);
+// So much of it by the calling thread, by all, and of that into recordings. Exported functions, for
+// phantom_gpu::launches (lib/phantom_gpu/gpu.h).
 long phantom_launches(void);
 long phantom_launches_of_all(void);
+long phantom_recorded_of_all(void);
 // Remembers the error for cudaGetLastError, and returns it.
 int phantom_fail(int error);
 // A small object whose address is the handle.

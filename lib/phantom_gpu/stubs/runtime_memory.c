@@ -334,6 +334,7 @@ static bool reachable(const void* pointer, size_t bytes) {
 static cudaError_t copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (!reachable(to, bytes) || !reachable(from, bytes)) return phantom_fail(cudaErrorInvalidValue);
+  if (is_device(to) != is_device(from) && phantom_wait(NULL)) return phantom_fail(cudaErrorStreamCaptureUnsupported);
   if (is_device(to) || is_device(from)) phantom_launched();
   if (is_device(to)) return cudaSuccess;
   if (is_device(from)) {

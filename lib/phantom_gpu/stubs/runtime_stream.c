@@ -1,4 +1,5 @@
-// Streams and events on which everything has already happened, the last error, and the door to the driver's functions.
+// Streams and events on which everything has already happened, what is recorded of a stream in place of happening, the
+// last error, and the door to the driver's functions.
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -39,6 +40,10 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInitializationError";
     case cudaErrorNotSupported:
       return "cudaErrorNotSupported";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
     default:
       return "unrecognized error code";
   }
@@ -59,6 +64,10 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no address space for a phantom GPU (see ulimit -v)";
     case cudaErrorNotSupported:
       return "the phantom GPU cannot do this";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
     default:
       return "unrecognized error code";
   }
@@ -82,26 +91,90 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   (void)stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  (void)stream;
-  return cudaSuccess;
-}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return phantom_wait(stream); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   (void)stream, (void)event, (void)flags;
   return cudaSuccess;
 }
+// One stream at a time is recorded; what the process gives the device meanwhile counts as recorded. As on a device,
+// nothing may be waited for then, and copies of the host's memory, which would be read at every replay, are refused
+// too.
+static struct {
+  cudaStream_t stream;  // null: none is recorded
+  unsigned long long id;
+  long launches;
+  bool broken;
+} recording;
+
+bool phantom_records(void) {
+  if (!recording.stream) return false;
+  recording.launches++;
+  return true;
+}
+int phantom_wait(void* stream) {
+  if (!recording.stream || (stream && stream != recording.stream)) return cudaSuccess;
+  recording.broken = true;
+  return phantom_fail(cudaErrorStreamCaptureUnsupported);
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+  (void)mode;
+  const bool ordinary = stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
+  if (!ordinary || recording.stream) return phantom_fail(cudaErrorStreamCaptureUnsupported);
+  recording.stream = stream;
+  recording.id++;
+  recording.launches = 0;
+  recording.broken = false;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = NULL;
+  if (!recording.stream || stream != recording.stream) return phantom_fail(cudaErrorInvalidValue);
+  recording.stream = NULL;
+  if (recording.broken) return phantom_fail(cudaErrorStreamCaptureInvalidated);
+  const cudaError_t error = make_handle((void**)graph);
+  if (!error) *(long*)*graph = recording.launches;
+  return error;
+}
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* status) {
-  (void)stream;
-  *status = cudaStreamCaptureStatusNone;
+  *status = !recording.stream || stream != recording.stream ? cudaStreamCaptureStatusNone
+            : recording.broken                              ? cudaStreamCaptureStatusInvalidated
+                                                            : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus* status, unsigned long long* id,
                                      cudaGraph_t* graph, const cudaGraphNode_t** dependencies,
                                      const cudaGraphEdgeData** edges, size_t* count) {
-  (void)stream, (void)graph, (void)dependencies, (void)edges;
-  if (status) *status = cudaStreamCaptureStatusNone;
-  if (id) *id = 0;
+  enum cudaStreamCaptureStatus now;
+  cudaStreamIsCapturing(stream, &now);
+  if (status) *status = now;
+  if (id) *id = now == cudaStreamCaptureStatusNone ? 0 : recording.id;
+  if (graph) *graph = NULL;
+  if (dependencies) *dependencies = NULL;
+  if (edges) *edges = NULL;
   if (count) *count = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  if (nodes) return phantom_fail(cudaErrorNotSupported);
+  *count = (size_t) * (long*)graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  free(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
+  (void)graph, (void)flags;
+  return make_handle((void**)executable);
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  free(executable);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  (void)executable, (void)stream;
+  phantom_launched();
   return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode) {
@@ -137,7 +210,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   (void)event;
-  return cudaSuccess;
+  return phantom_wait(NULL);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   (void)start, (void)end;

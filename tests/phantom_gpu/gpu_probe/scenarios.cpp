@@ -6,9 +6,12 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <array>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "ledger/cuda.h"
+#include "phantom_gpu/gpu.h"
 #include "phantom_gpu/gpu_probe/matrix.h"
 #include "phantom_gpu/gpu_probe/predictions.h"
 #include "phantom_gpu/gpu_probe/training.h"
@@ -115,6 +118,40 @@ Json launches() {
   return answers;
 }
 
+// What a real GPU says of work that is recorded, and of what may not be.
+Json recordings() {
+  static const char kernel = 0;
+  const at::Tensor on_gpu = bytes_on_gpu(1000);
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replayed = nullptr;
+  size_t nodes = 0;
+  Json answers = Json::array();
+  const auto note = [&](cudaError_t answer) { answers.push_back(cudaGetErrorName(answer)); };
+  note(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal));
+  note(cudaStreamCreate(&stream));
+  note(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  const int64_t before = phantom_gpu::launches_of_all(), recorded_before = phantom_gpu::recorded_of_all();
+  for (int i = 0; i < 3; ++i) note(cudaLaunchKernel(&kernel, {1, 1, 1}, {32, 1, 1}, nullptr, 0, stream));
+  note(cudaStreamEndCapture(stream, &graph));
+  note(cudaGraphGetNodes(graph, nullptr, &nodes));
+  note(cudaGraphInstantiateWithFlags(&replayed, graph, 0));
+  note(cudaGraphLaunch(replayed, stream));
+  answers.push_back(nodes);
+  answers.push_back(phantom_gpu::launches_of_all() - before);
+  answers.push_back(phantom_gpu::recorded_of_all() - recorded_before);
+  std::array<char, 8> host{};
+  note(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  note(cudaMemcpyAsync(host.data(), on_gpu.const_data_ptr(), host.size(), cudaMemcpyDeviceToHost, stream));
+  note(cudaStreamEndCapture(stream, &graph));
+  note(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  note(cudaStreamSynchronize(stream));
+  note(cudaStreamEndCapture(stream, &graph));
+  note(cudaStreamSynchronize(stream));
+  cudaGetLastError();
+  return answers;
+}
+
 Json play(const Json& request) {
   const std::string scenario = request.at("scenario");
   if (scenario == "device") return device();
@@ -122,6 +159,7 @@ Json play(const Json& request) {
   if (scenario == "record stream") return record_stream();
   if (scenario == "copies") return copies();
   if (scenario == "launches") return launches();
+  if (scenario == "recordings") return recordings();
   if (scenario == "training") return play_training(request);
   if (scenario == "matrix") return play_matrix(request);
   if (scenario == "predictions") return predict_sample(request);
