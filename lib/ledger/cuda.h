@@ -39,9 +39,9 @@ class CudaDevice {
     // Queues all of it on this thread's stream.
     virtual void replay() = 0;
   };
-  // Records what `work`, on this thread, queues on its stream. Its tensors lie where they are
-  // from then on; what it lets go of is given to later recordings, whose replays must not come in between, and to
-  // nobody else. Throws what `work` throws, c10::Error where that waits for the device or copies the host's memory.
+  // Records what `work`, on this thread, queues on its stream. Its tensors lie where they are from then on; what it
+  // lets go of is given to later recordings, whose replays must not come in between, and to nobody else. Throws what
+  // `work` throws, c10::Error where that waits for the device or copies the host's memory.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
   // Has this thread queue its work on a stream that can be recorded, as LibTorch's own first choice is not, until
   // start_over.

@@ -28,6 +28,11 @@ KeyValueCache::KeyValueCache(const arch::Architecture& architecture, int64_t bat
 Decoder::Decoder(const arch::Architecture& architecture, const ModelOptions& options)
     : state_(std::make_shared<State>(architecture, options)) {}
 
+// Where a step failed between its passes, a recording keeps a graph whose checkpoints keep the state.
+Decoder::~Decoder() {
+  if (state_) state_->recorded.reset();
+}
+
 void Decoder::load(const weights::ModelFolder& folder, uint64_t seed) {
   state_->parameters.load(state_->architecture, folder, seed);
   state_->order_codes();

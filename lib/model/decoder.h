@@ -48,6 +48,9 @@ class Decoder {
   // Allocates every parameter on the device, uninitialised, and claims them as weights. Nothing else is ever copied
   // whole.
   Decoder(const arch::Architecture& architecture, const ModelOptions& options);
+  ~Decoder();
+  Decoder(Decoder&&) noexcept = default;
+  Decoder& operator=(Decoder&&) = delete;
 
   // Fills the base weights from a folder (model/base_parameters.h); adapters get PEFT's initialisation from
   // `seed` (A Kaiming-uniform with a = sqrt(5), B zero). Throws Error for a missing tensor, a wrong shape, or a

@@ -16,9 +16,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct RecordedSegments::Recorded {
-  Recorded(ledger::CudaDevice& device_in, const std::vector<at::Tensor>& trained_in, const at::Tensor& like,
+  Recorded(ledger::CudaDevice& device_in, std::vector<at::Tensor> trained_in, const at::Tensor& like,
            Segment segment_in)
-      : device(device_in), trained(trained_in), segment(std::move(segment_in)) {
+      : device(device_in), trained(std::move(trained_in)), segment(std::move(segment_in)) {
+    device.release_cached();
     input = empty_like(like).set_requires_grad(like.requires_grad());
     forward = device.record([&] {
       const at::AutoGradMode gradients(true);
@@ -29,6 +30,7 @@ struct RecordedSegments::Recorded {
 
   void record_backward(const at::Tensor& like) {
     gradient = empty_like(like);
+    device.release_cached();  // LibTorch does not, while work is recorded
     // Of what the segment does not read, whose gradients come from elsewhere.
     std::vector<bool> is_made;
     for (const at::Tensor& leaf : trained) is_made.push_back(leaf.grad().defined());
@@ -62,7 +64,7 @@ struct RecordedSegments::Recorded {
   }
 
   ledger::CudaDevice& device;
-  const std::vector<at::Tensor>& trained;
+  std::vector<at::Tensor> trained;
   Segment segment;
   std::unique_ptr<ledger::CudaDevice::Recording> forward, backward;
   at::Tensor input, output, gradient, gradient_of_input;
@@ -112,8 +114,9 @@ at::Tensor RecordedSegments::run(const std::vector<int64_t>& kind, const Segment
   }
   if (is_first) return segment(input);
   if (is_second) {
-    device_.release_cached();  // what the first took beside the recordings
+    if (recorded_ == kMostRecorded) return segment(input);
     place->second = std::make_shared<Recorded>(device_, trained_, input, segment);
+    recorded_ += 1;
   }
   auto holder = c10::make_intrusive<Replay::Holder>();
   holder->recorded = place->second;

@@ -19,6 +19,9 @@ class RecordedSegments {
   // numbers, which go on with every replay; nothing that waits for the device. Kept with its recording.
   using Segment = std::function<at::Tensor(const at::Tensor& input)>;
 
+  // Kinds; others are computed as they come. A recording takes memory of the driver's besides.
+  static constexpr int64_t kMostRecorded = 16;
+
   // trained: the leaves that segments have gradients of. device outlives this.
   RecordedSegments(ledger::CudaDevice& device, std::vector<at::Tensor> trained);
   ~RecordedSegments();
@@ -40,7 +43,8 @@ class RecordedSegments {
   struct Replay;
   ledger::CudaDevice& device_;
   std::vector<at::Tensor> trained_;
-  std::map<std::vector<int64_t>, std::shared_ptr<Recorded>> by_kind_;  // null: seen once
+  std::map<std::vector<int64_t>, std::shared_ptr<Recorded>> by_kind_;  // null: not recorded
+  int64_t recorded_ = 0;
 };
 
 }  // namespace fathom::ops

@@ -24,11 +24,12 @@ void refuse_recording(const arch::Architecture& architecture, const config::RunC
   if (config.num_processes > 1) refuse("processes exchange gradients while layers run");
   if (architecture.encoder) refuse("the model has an encoder, and layers of decoders alone are recorded");
   if (architecture.experts() != nullptr) refuse("which experts tokens go to is another in every step");
-  if (architecture.dropout > 0 || architecture.inner_dropout > 0) refuse("dropout is another in every step");
   // LibTorch's own generator goes on with each replay, but cannot be set back while work is recorded.
-  if (config.method == config::Method::kLora && config.lora_dropout > 0 && config.gradient_checkpointing) {
-    refuse("checkpoints draw what lora_dropout leaves out once more",
-           "remove one of lora_dropout, gradient_checkpointing and cuda_graphs");
+  const bool draws = architecture.dropout > 0 || architecture.inner_dropout > 0 ||
+                     (config.method == config::Method::kLora && config.lora_dropout > 0);
+  if (draws && config.gradient_checkpointing) {
+    refuse("checkpoints draw what dropout leaves out once more",
+           "remove one of dropout, gradient_checkpointing and cuda_graphs");
   }
 }
 

@@ -359,7 +359,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
 }
 
 memory::Memory Trainer::saving(const std::function<void()>& save) {
-  if (placement_.cuda != nullptr) placement_.cuda->synchronize();  // other threads' streams do not wait for this one's
+  if (config_.cuda_graphs) placement_.cuda->synchronize();  // threads that write have other streams than recorded work
   placement_.ledger->begin_phase(memory::Phase::kSave);
   save();
   placement_.ledger->end_phase();

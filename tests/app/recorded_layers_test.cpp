@@ -92,8 +92,7 @@ TEST_F(RecordedLayers, RefusesToRecordWhatIsNotTheSameInEveryStep) {
   expect_refused(gpu + " gradient_accumulation_steps=2", "expected false with gradient_accumulation_steps above 1");
   expect_refused(gpu + " packing=true", "expected false with packing: true");
   expect_refused(gpu + " num_processes=2", "processes exchange gradients");
-  expect_refused(gpu + " method=lora lora_dropout=0.1 gradient_checkpointing=true",
-                 "draw what lora_dropout leaves out");
+  expect_refused(gpu + " method=lora lora_dropout=0.1 gradient_checkpointing=true", "draw what dropout leaves out");
   expect_refused(" device=cpu", "this run is on the CPU");
   Json model = model_;
   model.update({{"architectures", {"MixtralForCausalLM"}},

@@ -128,15 +128,33 @@ TEST(PhantomGpu, RefusesLaunchesThatNoGpuCanRun) {
 TEST(PhantomGpu, RecordsWhatAStreamIsGiven) {
   const std::string success = "cudaSuccess", unsupported = "cudaErrorStreamCaptureUnsupported";
   const Json expected = {unsupported,  // LibTorch's own first stream
-                         success,     success,     success,
-                         success,     success,  // a stream, begun, three kernels
-                         success,     success,     success,
-                         success,                      // ended, its nodes, made, replayed
-                         3,           4,           3,  // nodes; launches with the replay; recorded
-                         success,     unsupported, "cudaErrorStreamCaptureInvalidated",  // memory of the host
-                         success,     unsupported, "cudaErrorStreamCaptureInvalidated",  // waiting
-                         success};
+                         success,
+                         success,
+                         success,
+                         success,
+                         success,  // a stream, begun, three kernels
+                         success,
+                         success,
+                         success,
+                         success,  // ended, its nodes, made, replayed
+                         3,
+                         4,
+                         3,  // nodes; launches with the replay; recorded
+                         success,
+                         unsupported,
+                         "cudaErrorStreamCaptureInvalidated",  // memory of the host
+                         success,
+                         unsupported,
+                         "cudaErrorStreamCaptureInvalidated",  // waiting
+                         success,
+                         success,
+                         success,
+                         "cudaErrorStreamCaptureInvalidated"};  // another stream
   EXPECT_EQ(play(kH100, "recordings"), expected);
+}
+
+TEST(PhantomGpu, StartsOverBehindABrokenRecording) {
+  EXPECT_EQ(play(kH100, "broken recording"), Json({"refused", 0, "refused", 0}));
 }
 
 class Training : public testing::TestWithParam<Precision> {};

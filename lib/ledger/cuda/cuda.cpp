@@ -84,16 +84,27 @@ class Graph final : public CudaDevice::Recording {
       work();
     } catch (...) {
       try {
-        graph_.capture_end();
+        end(pool);
       } catch (const c10::Error&) {  // the consequence; what it follows from is thrown on
       }
       throw;
     }
-    graph_.capture_end();
+    end(pool);
   }
   void replay() override { graph_.replay(); }
 
  private:
+  // LibTorch's allocator is not told where a recording was broken, and would go on giving it memory.
+  void end(at::cuda::MempoolId_t pool) {
+    try {
+      graph_.capture_end();
+    } catch (const c10::Error&) {
+      caching::endAllocateToPool(kDevice, pool);
+      caching::releasePool(kDevice, pool);
+      throw;
+    }
+  }
+
   at::cuda::CUDAGraph graph_;
 };
 

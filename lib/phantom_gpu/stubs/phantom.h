@@ -51,6 +51,8 @@ void phantom_launched(void);
 bool phantom_records(void);
 // Waits for a stream, null: for all; a cudaError_t, where that one is recorded.
 int phantom_wait(void* stream);
+// Tells of work on a stream, which breaks the recording of another one.
+void phantom_goes_to(void* stream);
 // So much of it by the calling thread, by all, and of that into recordings. Exported functions, for
 // phantom_gpu::launches (lib/phantom_gpu/gpu.h).
 long phantom_launches(void);

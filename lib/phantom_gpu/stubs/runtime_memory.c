@@ -350,12 +350,14 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, enum cudaMemcpy
   return copy(to, from, bytes);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  (void)kind, (void)stream;
+  (void)kind;
+  phantom_goes_to(stream);
   return copy(to, from, bytes);
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  (void)kind, (void)stream;
+  (void)kind;
+  phantom_goes_to(stream);
   cudaError_t error = cudaSuccess;
   for (size_t row = 0; row < height && !error; row++) {
     error = copy((char*)to + row * to_pitch, (const char*)from + row * from_pitch, width);
@@ -373,7 +375,7 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   return reachable(to, bytes) ? cudaSuccess : phantom_fail(cudaErrorInvalidValue);
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  (void)stream;
+  phantom_goes_to(stream);
   return cudaMemset(to, value, bytes);
 }
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {

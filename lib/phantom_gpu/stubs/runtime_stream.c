@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,31 +97,38 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   (void)stream, (void)event, (void)flags;
   return cudaSuccess;
 }
-// One stream at a time is recorded; what the process gives the device meanwhile counts as recorded. As on a device,
-// nothing may be waited for then, and copies of the host's memory, which would be read at every replay, are refused
-// too.
+// One stream at a time is recorded, by one thread; what that gives the device meanwhile counts as recorded. As on a
+// device, it may wait for nothing then. Copies of the host's memory, which would be read at every replay, and work on
+// other streams, which no replay would do, break the recording too.
 static struct {
   cudaStream_t stream;  // null: none is recorded
+  pthread_t thread;
   unsigned long long id;
   long launches;
   bool broken;
 } recording;
 
+static bool records(void) { return recording.stream && pthread_equal(recording.thread, pthread_self()); }
+
 bool phantom_records(void) {
-  if (!recording.stream) return false;
+  if (!records()) return false;
   recording.launches++;
   return true;
 }
 int phantom_wait(void* stream) {
-  if (!recording.stream || (stream && stream != recording.stream)) return cudaSuccess;
+  if (!records() || (stream && stream != recording.stream)) return cudaSuccess;
   recording.broken = true;
   return phantom_fail(cudaErrorStreamCaptureUnsupported);
+}
+void phantom_goes_to(void* stream) {
+  if (records() && stream != recording.stream) recording.broken = true;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
   (void)mode;
   const bool ordinary = stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
   if (!ordinary || recording.stream) return phantom_fail(cudaErrorStreamCaptureUnsupported);
+  recording.thread = pthread_self();
   recording.stream = stream;
   recording.id++;
   recording.launches = 0;

@@ -148,7 +148,29 @@ Json recordings() {
   note(cudaStreamSynchronize(stream));
   note(cudaStreamEndCapture(stream, &graph));
   note(cudaStreamSynchronize(stream));
+  note(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  note(cudaLaunchKernel(&kernel, {1, 1, 1}, {32, 1, 1}, nullptr, 0, nullptr));
+  note(cudaStreamEndCapture(stream, &graph));
   cudaGetLastError();
+  return answers;
+}
+
+// What is left of a recording that was broken.
+Json broken_recording() {
+  ledger::CudaDevice& cuda = cuda_device();
+  Json answers = Json::array();
+  for (int i = 0; i < 2; ++i) {
+    cuda.take_recordable_stream();
+    const auto copies_to_the_host = [] { bytes_on_gpu(1000).cpu(); };
+    try {
+      cuda.record(copies_to_the_host);
+      answers.push_back("recorded");
+    } catch (const c10::Error&) {
+      answers.push_back("refused");
+    }
+    cuda.start_over();
+    answers.push_back(cuda.statistics().reserved);
+  }
   return answers;
 }
 
@@ -160,6 +182,7 @@ Json play(const Json& request) {
   if (scenario == "copies") return copies();
   if (scenario == "launches") return launches();
   if (scenario == "recordings") return recordings();
+  if (scenario == "broken recording") return broken_recording();
   if (scenario == "training") return play_training(request);
   if (scenario == "matrix") return play_matrix(request);
   if (scenario == "predictions") return predict_sample(request);
