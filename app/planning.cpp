@@ -78,6 +78,10 @@ std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& conf
       return std::string("attn_implementation: cudnn ") + footprint::kCudnnKnows + ", as this run does not" + remedy;
     }
   }
+  if (config.fp8 && !config::has_fp8(gpu.compute_capability)) {
+    return gpu.name + " (compute capability " + gpu.compute_capability +
+           ") does not multiply in FP8, as this run would; set fp8: false";
+  }
   const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
   if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +

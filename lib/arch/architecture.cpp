@@ -153,6 +153,14 @@ std::string Architecture::layer_prefix(int64_t layer) const {
          std::to_string(layer < first ? layer : layer - first) + ".";
 }
 
+int64_t Architecture::widest_gate() const {
+  int64_t widest = 0;
+  for (const LayerSpec& layer : layers) {
+    if (layer.feed_forward.gated && !layer.feed_forward.experts) widest = std::max(widest, layer.feed_forward.width);
+  }
+  return widest;
+}
+
 const Experts* Architecture::experts() const {
   for (const LayerSpec& layer : layers) {
     if (layer.feed_forward.experts) return &*layer.feed_forward.experts;

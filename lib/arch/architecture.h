@@ -127,6 +127,7 @@ struct Architecture {
   std::optional<int64_t> bos_token_id, pad_token_id;
   std::vector<int64_t> eos_token_ids;
 
+  int64_t widest_gate() const;     // F of the widest feed-forward part with a gate and without experts; 0: none
   const Experts* experts() const;  // those of the layers that have some, which are alike; null: none has
   int64_t num_hidden_layers() const { return static_cast<int64_t>(layers.size()); }  // L
   // In which a base is held where nobody says otherwise: as it is stored, but FP32 for FP16 of an encoder and decoder,

@@ -68,6 +68,7 @@ const Condition kConditions[] = {
     {"load_in_8bit", "method", "method: lora", kIsLora},
     {"load_in_4bit", "method", "method: lora", kIsLora},
     {"load_in_fp8", "method", "method: lora", kIsLora},
+    {"fp8", "method", "method: lora", kIsLora},
     {"bnb_4bit_use_double_quant", "load_in_4bit", "load_in_4bit: true", kIsIn4Bit},
     {"qat_activations", "qat", "qat: int8 or int4", kIsQat},
     {"master_weights", "method", "method: full", kIsFull},

@@ -56,6 +56,8 @@ And those that the files decide:
 - `bf16` and `dtype: bfloat16` need a GPU that multiplies in BF16 (compute capability 8.0 or later), or a CPU.
 - `attn_implementation: cudnn` needs a GPU of compute capability 9.0, products in 16 bits, and heads of 64, 128 or 256 numbers.
 - `cuda_kernels: true` needs a GPU, and a program that was built with nvcc.
+- `fp8: true` needs a GPU of compute capability 8.9 or later, a base in FP8 whose projections have sides of whole 16
+  numbers, no experts, and products in BF16.
 - `cuda_graphs: true` needs a GPU, one process, and a decoder without experts, with checkpoints without dropout.
 )";
 

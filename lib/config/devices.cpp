@@ -144,6 +144,8 @@ void read_gpu(const Entry& section, std::map<std::string, GpuSpec>& gpus, Proble
 
 bool has_bf16(const std::string& compute_capability) { return number_of(compute_capability) >= 80; }
 
+bool has_fp8(const std::string& compute_capability) { return number_of(compute_capability) >= 89; }
+
 bool is_supported(const std::string& compute_capability) { return number_of(compute_capability) >= 75; }
 
 std::map<std::string, GpuSpec> load_gpus(const std::filesystem::path& yaml) {

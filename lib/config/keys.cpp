@@ -38,7 +38,7 @@ std::vector<Key> model_keys() {
       flag(
           "cuda_graphs", &RunConfig::cuda_graphs,
           "Records the layers of a training step as CUDA graphs, at the second batch of a shape, and replays them: two "
-          "launches in place of hundreds. pad_to_multiple_of makes shapes repeat. Not run on a GPU yet."),
+          "launches in place of hundreds. pad_to_multiple_of makes shapes repeat."),
       integer("num_threads", &RunConfig::num_threads, kThreads,
               "Threads for operators on the CPU; 0: as many as LibTorch chooses."),
       size("memory_budget", &RunConfig::memory_budget, "no bound",
@@ -89,6 +89,9 @@ std::vector<Key> method_keys() {
            "alone; embeddings, head and norms stay as `dtype` says (docs/quantization.md)."),
       flag("load_in_4bit", &RunConfig::load_in_4bit, "The same in NF4, one scale for 64 values: an eighth of float32."),
       flag("load_in_fp8", &RunConfig::load_in_fp8, "The same in FP8 (E4M3), one scale a row."),
+      flag("fp8", &RunConfig::fp8,
+           "Products of an FP8 base in FP8, about twice as fast as in BF16: what projections read is quantized as it "
+           "comes, one scale a token, to E4M3, and gradients to E5M2 (docs/quantization.md)."),
       flag("bnb_4bit_use_double_quant", &RunConfig::bnb_4bit_use_double_quant,
            "NF4's scales in 8 bits themselves: 0.37 bits less for each value."),
       choice(
@@ -191,7 +194,8 @@ std::vector<Key> training_keys() {
       integer("loss_chunk_size", &RunConfig::loss_chunk_size, kAtLeastZero,
               "Most rows of logits that exist at a time, of the tokens that count for the loss alone; 0: those of all "
               "tokens at once. With a frozen head fewer exist, where smaller chunks cost no time: on a CPU 16 MiB of "
-              "logits, but at least 128 rows in FP32 and 256 in 16 bits; on a GPU 64 MiB, but at least 256 rows."),
+              "logits, but at least 128 rows in FP32 and 256 in 16 bits; on a GPU 64 MiB, or what the backward pass of a "
+              "feed-forward part takes, but at least 256 rows."),
       integer("seed", &RunConfig::seed, kAtLeastZero, "Of the order of samples, dropout and new weights."),
   };
 }

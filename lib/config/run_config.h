@@ -54,6 +54,7 @@ struct RunConfig {
   bool load_in_8bit = false;                   // the frozen base in INT8
   bool load_in_4bit = false;                   // in NF4
   bool load_in_fp8 = false;                    // in FP8
+  bool fp8 = false;                            // products of that with inputs and gradients in FP8
   bool bnb_4bit_use_double_quant = false;      // NF4's scales in 8 bits
   Qat qat = Qat::kNone;                        // projections trained as they will be stored: fake quantization
   QatActivations qat_activations = QatActivations::kNone;

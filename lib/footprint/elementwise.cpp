@@ -27,7 +27,7 @@ Footprint norm_footprint(const StepSizes& step, int64_t width, bool centred) {
   footprint.forward = {{{"residual stream", kNorm, stored}, {"output of a norm", kNorm, computed}}};
   footprint.backward = {{{"gradient of a norm's output", kGradientSource, computed},
                          {"gradient of a norm's input", kGradientSource, stored}}};
-  if (step.cuda && step.casts()) {  // LibTorch's kernel answers in the type of its input
+  if (step.cuda && step.casts() && (centred || !step.own_kernels)) {  // LibTorch's answers in the type of its input
     footprint.forward[0].push_back({"output of a norm, before its cast", kNorm, stored});
     footprint.backward[0].push_back({"gradient of a norm's output, cast", kGradientSource, stored});
   }

@@ -47,7 +47,8 @@ struct StepSizes {
   bool dropout = false;             // of what adapters read
   bool adapters_stay_cast = false;  // their copies in autocast's type
   bool cuda = false;
-  bool own_kernels = false;  // fathom's on a GPU, which take FP32 and BF16
+  bool own_kernels = false;   // fathom's on a GPU, which take FP32 and BF16
+  bool fp8_products = false;  // of projections in FP8
   bool casts() const { return compute_bytes != stored_bytes; }
   Product wide(int64_t width, int64_t bytes) const { return {{tokens, "tokens"}, {width, ""}, {bytes, "bytes"}}; }
 };

@@ -16,7 +16,8 @@ Footprint head_loss_footprint(const StepSizes& step, const HeadSizes& sizes) {
       "gradients of head and input are ready when the forward pass ends; lib/ops/head_loss.cpp";
   const int64_t bytes = step.compute_bytes, all = sizes.vocabulary;
   const bool casts = step.casts() && !sizes.comes_cast;
-  const int64_t chunk = loss_chunk_rows(sizes.rows, sizes.largest_chunk, all, bytes, !sizes.trained, step.cuda);
+  const int64_t chunk =
+      loss_chunk_rows(sizes.rows, sizes.largest_chunk, all, bytes, !sizes.trained, step.cuda, sizes.spare_bytes);
   const Bytes input = {"input of the head, which becomes its gradient",
                        kLoss,
                        {{sizes.rows, "rows"}, {sizes.width, ""}, {bytes, "bytes"}}};

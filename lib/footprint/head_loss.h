@@ -12,6 +12,7 @@ struct HeadSizes {
   int64_t vocabulary = 0, width = 0;
   int64_t rows = 0;           // that the head reads
   int64_t largest_chunk = 0;  // as LossTargets::chunk_rows
+  int64_t spare_bytes = 0;    // as LossTargets::spare_bytes
   bool trained = false;       // the gradient is not in the footprint
   bool comes_cast = false;    // the matrix: no copy is made of it
   bool input_needs_gradient = true;

@@ -11,11 +11,16 @@ namespace {
 
 constexpr const char* kLora = "LoRA: y = W x + b (a x) (Hu et al. 2021, arXiv 2106.09685)";
 constexpr const char* kDequantized = "a quantized matrix for one product (Dettmers et al. 2023, arXiv 2305.14314)";
+constexpr const char* kFp8 = "FP8, a scale for each row (Micikevicius et al. 2022, arXiv 2209.05433)";
 constexpr const char* kProduct = "a product with weights";
 constexpr auto kCopy = memory::Component::kFunctionality;
 
 Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
   return {"input of a linear layer", kProduct, step.wide(sizes.in, step.compute_bytes)};
+}
+
+bool multiplies_in_fp8(const StepSizes& step, const LinearSizes& sizes) {
+  return step.fp8_products && sizes.codes == quant::Scheme::kFp8;
 }
 
 // What a product needs of a weight that is not there as it is: a copy in the type of products, and by ATen's operators
@@ -35,6 +40,24 @@ Tensors made_for_product(const StepSizes& step, const LinearSizes& sizes) {
   return made;
 }
 
+// Beside what a product in FP8 reads and writes: the codes of its rows, one scale each.
+Tensors rows_in_fp8(const StepSizes& step, int64_t width) {
+  return {{"rows in FP8", kFp8, step.wide(width, 1)}, {"scales of rows in FP8", kFp8, step.wide(1, 4)}};
+}
+
+// Forward, and for the gradient of the input, which becomes a tensor of its own that joins the others'.
+Tensors made_for_forward(const StepSizes& step, const LinearSizes& sizes) {
+  return multiplies_in_fp8(step, sizes) ? rows_in_fp8(step, sizes.in) : made_for_product(step, sizes);
+}
+Tensors made_for_backward(const StepSizes& step, const LinearSizes& sizes) {
+  if (!multiplies_in_fp8(step, sizes)) return made_for_product(step, sizes);
+  Tensors made = rows_in_fp8(step, sizes.out);
+  made.push_back({"codes of a weight, turned", kFp8, {{sizes.out, ""}, {sizes.in, ""}, {1, "byte"}}});
+  if (sizes.adds_to_gradient)
+    made.push_back({"a share of the input's gradient", kGradientSource, input_of(step, sizes).product});
+  return made;
+}
+
 // Products of a token's input with so many weights, and of the weights' gradients.
 int64_t product_flops(const StepSizes& step, int64_t weights, int64_t times) {
   return value_of({{2, ""}, {step.tokens, ""}, {weights, ""}, {times, ""}});
@@ -47,7 +70,8 @@ void add_work(const StepSizes& step, const LinearSizes& sizes, bool copies, Foot
   footprint.backward_work.flops = product_flops(step, weights, (sizes.trained ? 1 : 0) + back);
   const int64_t read =
       sizes.codes ? quant::layout_of(*sizes.codes, sizes.out, sizes.in).bytes() : weights * step.stored_bytes;
-  const int64_t copy = copies ? weights * step.compute_bytes + read : 0;
+  int64_t copy = copies ? weights * step.compute_bytes + read : 0;
+  if (multiplies_in_fp8(step, sizes)) copy = 2 * weights;  // turned once, beside rows, which are few
   footprint.forward_work.bytes = copy;
   footprint.backward_work.bytes =
       sizes.trained || back == 1 ? copy : 0;  // a trained weight's gradient, or the copy again
@@ -75,7 +99,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   const Bytes mask = {"masks of dropout", "dropout keeps which elements it left out (Srivastava et al. 2014)",
                       step.wide(sizes.in, 1)};
   Footprint footprint;
-  const Tensors made = made_for_product(step, sizes);
+  const Tensors made = made_for_forward(step, sizes);
   add_work(step, sizes, !made.empty(), footprint);
   Tensors given = {output}, of_weight = {of_output}, of_input = {of_output};
   if (!sizes.input_is_kept) given.push_back(input);
@@ -120,7 +144,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (!sizes.adds_to_gradient)
     of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
   Tensors through = of_input;
-  if (!sizes.trained) append(of_input, made);
+  if (!sizes.trained) append(of_input, made_for_backward(step, sizes));
   footprint.backward.push_back(std::move(of_input));
   if (sizes.adapted && (widens || step.dropout)) {
     through.push_back({"gradient of adapters' input", kLora, wide_input.product});

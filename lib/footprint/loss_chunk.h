@@ -14,6 +14,12 @@ inline constexpr int64_t kColumnBytes = 512;
 inline constexpr int64_t kCudaChunkBytes = int64_t{64} << 20;
 inline constexpr int64_t kCudaRows = 256;
 
+// What the backward pass of a gated feed-forward part takes beside what is kept: the gradients of its output, gate and
+// up. Logits may take as much of a GPU without being felt in the peak, and larger chunks read the head fewer times.
+inline int64_t bytes_beside_gate(int64_t tokens, int64_t width, int64_t element_bytes) {
+  return 3 * tokens * width * element_bytes;
+}
+
 // Rows of a trained head's gradient that a CPU multiplies at a time in 16 bits, before they widen the sum: enough for
 // full speed, few beside the logits.
 inline int64_t head_gradient_rows(int64_t vocabulary, int64_t width, int64_t element_bytes) {
@@ -21,13 +27,13 @@ inline int64_t head_gradient_rows(int64_t vocabulary, int64_t width, int64_t ele
   return std::min(vocabulary, std::max(kTileRows, kChunkBytes / (width * element_bytes) / kTileRows * kTileRows));
 }
 
-// largest: loss_chunk_size; 0: all rows, always.
+// largest: loss_chunk_size; 0: all rows, always. spare_bytes: what logits may take on a GPU at least.
 inline int64_t loss_chunk_rows(int64_t rows, int64_t largest, int64_t vocabulary, int64_t element_bytes,
-                               bool head_is_frozen, bool cuda) {
+                               bool head_is_frozen, bool cuda, int64_t spare_bytes = 0) {
   if (largest == 0) return rows;
   const int64_t chunk = std::min(rows, largest);
   if (!head_is_frozen) return chunk;
-  const int64_t bytes = cuda ? kCudaChunkBytes : kChunkBytes;
+  const int64_t bytes = cuda ? std::max(kCudaChunkBytes, spare_bytes) : kChunkBytes;
   const int64_t fast_rows = cuda ? kCudaRows : kColumnBytes / element_bytes;
   return std::min(chunk, std::max(bytes / (vocabulary * element_bytes), fast_rows));
 }

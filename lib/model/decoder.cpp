@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
+#include "footprint/loss_chunk.h"
 #include "model/decoder_state.h"
 #include "ops/linear.h"
 #include "ops/token_logprobs.h"
@@ -92,6 +93,10 @@ at::Tensor Decoder::loss(const Inputs& inputs, ops::LossTargets targets, double 
   targets.softcap = state_->architecture.head_softcap;
   const std::shared_ptr<ops::Balance> balance = state_->balance(inputs);
   HiddenStates last = hidden_states(inputs, balance);
+  if (at::GradMode::is_enabled()) {
+    targets.spare_bytes =
+        footprint::bytes_beside_gate(last.x_TD.size(0), state_->architecture.widest_gate(), last.x_TD.element_size());
+  }
   const ops::ComputeScope compute(state_->options.device, state_->head_VD.scalar_type());
   state_->names.forward("loss");
   at::Tensor loss = ops::head_loss(std::move(last.x_TD), last.head_VD,

@@ -40,14 +40,17 @@ at::Tensor detached(const at::Tensor& x) { return x.defined() ? x.detach() : x; 
 at::Tensor as_input(const at::Tensor& x_TD, bool rounds) { return rounds ? ops::fake_quantize_tokens(x_TD) : x_TD; }
 
 // The norm of the stream for the layers that read it, which have it computed again: the norm keeps the stream anyway.
-ops::LinearInput normed_input(const at::Tensor& stream_TD, const ops::NormWeights& weights, const LayerContext& context,
+// The stream becomes what the branch is added to.
+ops::LinearInput normed_input(at::Tensor& stream_TD, const ops::NormWeights& weights, const LayerContext& context,
                               const ops::ComputeScope& compute) {
-  const auto norm = [settings = context.norm, dtype = compute.dtype(), rounds = context.rounds_inputs](
-                        const at::Tensor& x_TD, const ops::NormWeights& its) {
+  const auto again = [settings = context.norm, dtype = compute.dtype(), rounds = context.rounds_inputs,
+                      x_TD = stream_TD.detach(),
+                      its = ops::NormWeights{detached(weights.weight_D), detached(weights.bias_D)}] {
     return as_input(ops::norm(x_TD, its, settings, dtype), rounds);
   };
-  const ops::NormWeights its{detached(weights.weight_D), detached(weights.bias_D)};
-  return {norm(stream_TD, weights), [norm, x_TD = stream_TD.detach(), its] { return norm(x_TD, its); }};
+  ops::NormedStream both = ops::norm_of_stream(stream_TD, weights, context.norm, compute.dtype());
+  stream_TD = std::move(both.stream_TD);
+  return {as_input(both.normed_TD, context.rounds_inputs), again};
 }
 
 // What is kept anyway, by who made it or as it is: rounded again where it is asked for.
@@ -62,7 +65,7 @@ struct Branch {
   const BranchNorms& norms;
 };
 
-ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, const at::Tensor& stream_TD,
+ops::LinearInput branch_input(const DecoderLayer& layer, const Branch& branch, at::Tensor& stream_TD,
                               const LayerContext& context, const ops::ComputeScope& compute) {
   const bool normed = branch.norms.before.defined();
   layer.names.forward(normed ? branch.norm_before : branch.module);
@@ -246,6 +249,9 @@ ops::LinearInput activated(const DecoderLayer& layer, BranchInput& x_TD, const L
   const auto make = [activation, rounds = context.rounds_inputs](const at::Tensor& gate, const at::Tensor& up) {
     return as_input(gate.defined() ? ops::gated(activation, gate, up) : ops::activated(activation, up), rounds);
   };
+  if (gate_TF.defined() && !context.rounds_inputs && context.inner_dropout == 0) {
+    return ops::gated_input(activation, gate_TF, up_TF);
+  }
   if (context.inner_dropout > 0) return ops::LinearInput(ops::dropout(make(gate_TF, up_TF), context.inner_dropout));
   return {make(gate_TF, up_TF), [make, gate = detached(gate_TF), up = detached(up_TF)] { return make(gate, up); }};
 }
@@ -285,22 +291,23 @@ at::Tensor run_layer(const DecoderLayer& layer, const LayerInputs& inputs, const
   const BranchNorms& norms = layer.attention.norms;
   const at::Tensor& norm_D = norms.before.defined() ? norms.before.weight_D : norms.after.weight_D;
   const ops::ComputeScope compute(inputs.stream_TD.device(), norm_D.scalar_type());
-  const auto read = [&](const Branch& branch, const at::Tensor& stream_TD) {
+  at::Tensor stream_TD = inputs.stream_TD;
+  const auto read = [&](const Branch& branch) {
     return BranchInput(branch_input(layer, branch, stream_TD, context, compute));
   };
-  BranchInput x_TD = read(branch_of(layer.attention), inputs.stream_TD);
-  at::Tensor stream_TD =
+  BranchInput x_TD = read(branch_of(layer.attention));
+  stream_TD =
       add_attention(layer, layer.attention, attention(layer, x_TD, inputs.by_distance_HN, context, compute, cache),
-                    inputs.stream_TD, context, compute);
+                    stream_TD, context, compute);
   if (layer.cross) {
-    x_TD = read(branch_of(*layer.cross), stream_TD);
+    x_TD = read(branch_of(*layer.cross));
     stream_TD =
         add_attention(layer, *layer.cross, cross_attention(layer, x_TD, inputs.source_TD, context, compute, cache),
                       stream_TD, context, compute);
   }
   const arch::FeedForwardNames& names = layer.feed_forward_names;
   const Branch feeds{names.module, names.norm_before, names.norm_after, layer.feed_forward_norms};
-  if (!x_TD) x_TD = read(feeds, stream_TD);
+  if (!x_TD) x_TD = read(feeds);
   at::Tensor output_TD = add_branch(layer, feeds, feed_forward(layer, x_TD, context, compute), stream_TD, context);
   layer.names.backward(output_TD, layer.experts ? names.experts : names.down);
   return output_TD;

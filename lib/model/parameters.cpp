@@ -132,6 +132,7 @@ ops::Linear ModelParameters::linear(const std::string& module) const {
   linear.quantizer = weight.quantizer;
   linear.cast_ND = weight.cast;
   linear.int8_activations = options_.int8_activations && weight.quantized;
+  linear.fp8_products = options_.fp8_products && weight.quantized && weight.quantized->scheme == quant::Scheme::kFp8;
   linear.adapter = adapter(module + ".weight");
   return linear;
 }

@@ -38,6 +38,13 @@ const CudaKernels* cuda_kernels_for(const at::Tensor& tensor) {
   return tensor.is_contiguous() ? cuda_kernels_for(tensor.device(), tensor.scalar_type()) : nullptr;
 }
 
+bool takes_rows(const at::Tensor& x_TD) {
+  constexpr uintptr_t kAlignment = 32;
+  const int64_t width = x_TD.size(-1);
+  return width % kRowPack == 0 && width <= kWidestRow &&
+         reinterpret_cast<uintptr_t>(x_TD.const_data_ptr()) % kAlignment == 0;
+}
+
 void* current_stream(const at::Tensor& tensor) {
   return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(tensor.device()).native_handle();
 }

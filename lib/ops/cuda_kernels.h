@@ -16,6 +16,9 @@ const CudaKernels* cuda_kernels_for(const at::Tensor& tensor);
 // The same of a contiguous tensor that is yet to be made.
 const CudaKernels* cuda_kernels_for(at::Device device, at::ScalarType type);
 
+// Whether a block takes rows like those of x whole (ops/cuda/kernels.h).
+bool takes_rows(const at::Tensor& x_TD);
+
 // The cudaStream_t that LibTorch queues work for this tensor's device on.
 void* current_stream(const at::Tensor& tensor);
 

@@ -39,12 +39,14 @@ struct GatherRows : torch::autograd::Function<GatherRows> {
 // What the operator is asked for beside its tensors.
 struct Request {
   double denominator, gradient_scale, softcap;
-  int64_t chunk_rows;
+  int64_t chunk_rows, spare_bytes;
   bool needs_x, needs_head;  // gradients
+  bool unscaled;
 };
 
 constexpr const char* kOfInput = "gradient of the input";
 constexpr const char* kOfHead = "gradient of the head";
+constexpr const char* kUnscaled = "unscaled";
 
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_ND, const at::Tensor& head_VD,
@@ -53,7 +55,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const int64_t rows = values_ND.size(0);
     const int64_t chunk =
         footprint::loss_chunk_rows(rows, request.chunk_rows, weight_VD.size(0), values_ND.element_size(),
-                                   !request.needs_head, values_ND.is_cuda());
+                                   !request.needs_head, values_ND.is_cuda(), request.spare_bytes);
     at::Tensor loss = at::zeros({}, values_ND.options().dtype(at::kFloat));
     std::optional<HeadGradient> of_head;
     if (request.needs_head) of_head.emplace(head_VD, values_ND.scalar_type(), /*in_one=*/chunk == rows);
@@ -73,19 +75,22 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     buffer_CV.reset();
     softcap.reset();
     // Not saved as variables are, which would keep what autograd shall take over.
+    context->saved_data[kUnscaled] = request.unscaled;
     if (request.needs_x) context->saved_data[kOfInput] = values_ND;
     if (of_head) context->saved_data[kOfHead] = of_head->take();
     return loss;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const bool unscaled = context->saved_data[kUnscaled].toBool();
     const auto hand_over = [&](const char* name) {
       if (context->saved_data.count(name) == 0) return at::Tensor();
       at::Tensor gradient = std::move(context->saved_data[name]).toTensor();
-      // The upstream gradient is 1 unless the caller scaled the loss; asking costs a synchronisation on CUDA.
+      // The upstream gradient is 1 unless somebody scaled the loss; asking costs a synchronisation on CUDA.
       const at::Tensor& upstream = gradients[0];
       const bool is_one = upstream.is_privateuseone() || (upstream.is_cpu() && *upstream.data_ptr<float>() == 1.0f);
-      return is_one ? gradient : gradient.mul_(upstream);
+      TORCH_CHECK(is_one || !upstream.is_cpu() || !unscaled, "a loss that nobody would scale was scaled");
+      return is_one || unscaled ? gradient : gradient.mul_(upstream);
     };
     return {hand_over(kOfInput), hand_over(kOfHead), at::Tensor(), at::Tensor(), at::Tensor()};
   }
@@ -100,8 +105,10 @@ at::Tensor head_loss(at::Tensor x_TD, const at::Tensor& head_VD, const at::Tenso
                         targets.gradient_scale,
                         targets.softcap,
                         targets.chunk_rows,
+                        targets.spare_bytes,
                         gradients && x_TD.requires_grad(),
-                        gradients && head_VD.requires_grad()};
+                        gradients && head_VD.requires_grad(),
+                        targets.unscaled};
   if (targets.rows_N.defined()) x_TD = GatherRows::apply(x_TD, targets.rows_N);
   return HeadLoss::apply(x_TD, head_VD, head_copy_VD.detach(), targets.targets_N, request);
 }

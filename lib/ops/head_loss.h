@@ -12,6 +12,8 @@ struct LossTargets {
   double denominator = 1;
   int64_t chunk_rows = 0;     // of logits at a time, at most (footprint/loss_chunk.h); 0: all of them
   double gradient_scale = 1;  // gradients are those of a loss so many times as large; the loss itself is not scaled
+  bool unscaled = false;      // promised: nobody multiplies the loss before its backward pass
+  int64_t spare_bytes = 0;    // what a chunk of logits may take on a GPU at least; model::Decoder sets its own
   double softcap = 0;         // of logits (ops/softcap.h); model::Decoder sets its own
 };
 

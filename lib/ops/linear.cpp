@@ -13,6 +13,7 @@
 #include "ledger/ledger.h"
 #include "ops/dropout.h"
 #include "ops/fake_quantized_linear.h"
+#include "ops/fp8_linear.h"
 #include "ops/int8_linear.h"
 #include "ops/matrix_product.h"
 #include "ops/shared_input.h"
@@ -36,6 +37,7 @@ struct Kept : torch::CustomClassHolder {
   std::shared_ptr<SharedInput> shared;             // null: the gradient of x is this layer's own
   std::optional<size_t> place;                     // of an A that is joined with others
   at::ScalarType stored_dtype{}, adapter_dtype{};  // of the gradients of weight and bias, of A and B
+  bool fp8_products = false;
   bool needs_x = false, needs_weight = false, needs_bias = false, needs_adapter = false;
 };
 
@@ -72,19 +74,24 @@ at::Tensor gradient_of_hidden(const at::Tensor& grad_TN, const Kept& kept) {
   return ops::mm_out(grad_hidden_TR, grad_TN, kept.b_NR);
 }
 
-// Of A, unless it is joined, and B; returns the gradient of x A^T.
-at::Tensor adapter_gradients(const at::Tensor& grad_TN, Kept& kept, Gradients& gradients) {
-  const at::ScalarType dtype = kept.a_RD.scalar_type();
-  at::Tensor grad_hidden_TR;
-  {
-    const at::Tensor wide_TN = grad_TN.to(dtype);
-    gradients.b_NR = ops::mm(wide_TN.t(), kept.hidden_TR, kept.adapter_dtype);
-    kept.hidden_TR.reset();
-    grad_hidden_TR = gradient_of_hidden(wide_TN, kept);
+// Makes that of B; returns the gradient of x A^T.
+at::Tensor gradient_of_b(const at::Tensor& grad_TN, Kept& kept, Gradients& gradients) {
+  const at::Tensor wide_TN = grad_TN.to(kept.a_RD.scalar_type());
+  gradients.b_NR = ops::mm(wide_TN.t(), kept.hidden_TR, kept.adapter_dtype);
+  kept.hidden_TR.reset();
+  return gradient_of_hidden(wide_TN, kept);
+}
+
+// What x is asked for: the gradients of the weight and of an A that is not joined. Lets go of x.
+void make_by_input(const at::Tensor& grad_TN, const at::Tensor& grad_hidden_TR, Kept& kept, Gradients& gradients) {
+  if (kept.needs_weight) {
+    gradients.weight_ND = ops::mm(grad_TN.t(), kept.input->as(grad_TN.scalar_type()), kept.stored_dtype);
   }
-  if (kept.place) return grad_hidden_TR;
-  gradients.a_RD = ops::mm(grad_hidden_TR.t(), kept.dropout.apply(kept.input->as(dtype)), kept.adapter_dtype);
-  return grad_hidden_TR;
+  if (kept.needs_adapter && !kept.place) {
+    const at::Tensor& x_TD = kept.input->as(kept.a_RD.scalar_type());
+    gradients.a_RD = ops::mm(grad_hidden_TR.t(), kept.dropout.apply(x_TD), kept.adapter_dtype);
+  }
+  kept.input.reset();
 }
 
 // What reaches x through the adapter joins what reaches it through the base; that of a joined A joins later.
@@ -102,9 +109,24 @@ at::Tensor multiply_codes(const LinearInput& input, const Linear& layer, const C
   return layer.bias_N.defined() ? y_TN.add_(compute.weight(layer.bias_N)) : y_TN;
 }
 
+at::Tensor multiply_in_fp8(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
+  kept.fp8_products = true;
+  if (kept.needs_x) kept.quantized_ND = layer.quantized_ND;
+  at::Tensor y_TN = fp8_product(input.fp8_rows(), *layer.quantized_ND, compute.dtype());
+  return layer.bias_N.defined() ? y_TN.add_(compute.weight(layer.bias_N)) : y_TN;
+}
+
+// What reaches x through the base is added to the sum, or is the sum where there is none yet.
+void add_through_base(at::Tensor& grad_x_TD, const at::Tensor& grad_TN, const Kept& kept) {
+  if (!kept.fp8_products) return add_product(grad_x_TD, grad_TN, weight_for_product(kept, grad_TN.scalar_type()));
+  const at::Tensor through_TD = fp8_gradient_of_input(grad_TN, *kept.quantized_ND);
+  grad_x_TD.defined() ? grad_x_TD.add_(through_TD) : grad_x_TD = through_TD;
+}
+
 // x W^T + bias.
 at::Tensor multiply_base(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
   if (layer.int8_activations) return multiply_codes(input, layer, compute);
+  if (layer.fp8_products) return multiply_in_fp8(input, layer, compute, kept);
   const at::Tensor copy_ND = layer.quantized_ND ? dequantize(*layer.quantized_ND, compute.dtype())
                                                 : compute.weight(layer.weight_ND, layer.cast_ND);
   const at::Tensor bias_N = layer.bias_N.defined() ? compute.weight(layer.bias_N) : at::Tensor();
@@ -145,17 +167,19 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const auto kept = c10::static_intrusive_pointer_cast<Kept>(std::move(context->saved_data[kKept]).toCapsule());
     const at::Tensor grad_TN = upstream[0].contiguous();
     Gradients gradients;
-    if (kept->needs_weight) {
-      gradients.weight_ND = ops::mm(grad_TN.t(), kept->input->as(grad_TN.scalar_type()), kept->stored_dtype);
-    }
+    at::Tensor& grad_x_TD = kept->shared ? kept->shared->gradient_TD() : gradients.x_TD;
+    const bool meets = kept->needs_x && !kept->shared && kept->input && kept->input->meets_gradient();
     if (kept->needs_bias) gradients.bias_N = grad_TN.sum(0).to(kept->stored_dtype);
     at::Tensor grad_hidden_TR;
-    if (kept->needs_adapter) grad_hidden_TR = adapter_gradients(grad_TN, *kept, gradients);
-    kept->input.reset();
+    if (kept->needs_adapter) grad_hidden_TR = gradient_of_b(grad_TN, *kept, gradients);
+    if (!meets) make_by_input(grad_TN, grad_hidden_TR, *kept, gradients);
     if (kept->needs_x) {
-      at::Tensor& grad_x_TD = kept->shared ? kept->shared->gradient_TD() : gradients.x_TD;
-      add_product(grad_x_TD, grad_TN, weight_for_product(*kept, grad_TN.scalar_type()));
+      add_through_base(grad_x_TD, grad_TN, *kept);
       if (kept->needs_adapter && !kept->place) add_through_adapter(grad_x_TD, grad_hidden_TR, *kept);
+    }
+    if (meets) {
+      kept->input->meet(grad_x_TD);
+      make_by_input(grad_TN, grad_hidden_TR, *kept, gradients);
     }
     return {gradients.x_TD, gradients.weight_ND, gradients.bias_N, gradients.a_RD, gradients.b_NR, {}, {}, {}};
   }

@@ -15,11 +15,16 @@ const at::Tensor& KeptInput::as(at::ScalarType dtype) {
   return made_TD_;
 }
 
+void KeptInput::meet(const at::Tensor& grad_TD) {
+  make_ = [x_TD = std::exchange(meet_, nullptr)(grad_TD)] { return x_TD; };
+}
+
 LinearInput::LinearInput(at::Tensor x_TD)
     : x_TD_(std::move(x_TD)), kept_(std::make_shared<KeptInput>([x_TD = x_TD_.detach()] { return x_TD; })) {}
 
-LinearInput::LinearInput(at::Tensor x_TD, std::function<at::Tensor()> again) : LinearInput(std::move(x_TD)) {
-  if (x_TD_.requires_grad()) kept_ = std::make_shared<KeptInput>(std::move(again));
+LinearInput::LinearInput(at::Tensor x_TD, std::function<at::Tensor()> again, KeptInput::Meeting meet)
+    : LinearInput(std::move(x_TD)) {
+  if (x_TD_.requires_grad()) kept_ = std::make_shared<KeptInput>(std::move(again), std::move(meet));
 }
 
 const at::Tensor& LinearInput::as(at::ScalarType dtype) const {
@@ -31,6 +36,11 @@ const at::Tensor& LinearInput::as(at::ScalarType dtype) const {
 const Int8Rows& LinearInput::int8_rows() const {
   if (!int8_rows_) int8_rows_ = quantize_rows(x_TD_);
   return *int8_rows_;
+}
+
+const Fp8Rows& LinearInput::fp8_rows() const {
+  if (!fp8_rows_) fp8_rows_ = quantize_rows_to_fp8(x_TD_.detach(), at::kFloat8_e4m3fn);
+  return *fp8_rows_;
 }
 
 LinearInput LinearInput::shared_as(at::Tensor x_TD, std::shared_ptr<SharedInput> shared) const {

@@ -20,12 +20,20 @@ struct NormWeights {
 
 // y = (x - m) / sqrt(mean((x - m)^2) + eps) * (weight + offset) + bias over the last dimension, where m is the mean of
 // centred rows, else 0; computed in FP32 and rounded once to `out_dtype`. Keeps x and one FP32 number per row for the
-// backward pass, two of centred rows. x_TD: contiguous; weight_D and bias_D: the type of x, or wider. On CUDA these are
-// rounded to the type of x.
+// backward pass, two of centred rows. x_TD: contiguous; weight_D and bias_D: the type of x, or wider. By LibTorch's
+// operators, on CUDA, these are rounded to the type of x.
 at::Tensor norm(const at::Tensor& x_TD, const NormWeights& weights, const NormSettings& settings,
                 at::ScalarType out_dtype);
 
-// The same from ATen's elementwise operators; every device, every type; what the tests compare with.
+// The norm of a stream, and the stream for whoever adds to it afterwards, so that the gradients of both meet in the
+// norm's backward pass where that is one of fathom's CUDA kernels; elsewhere the stream as it came.
+struct NormedStream {
+  at::Tensor normed_TD, stream_TD;
+};
+NormedStream norm_of_stream(const at::Tensor& x_TD, const NormWeights& weights, const NormSettings& settings,
+                            at::ScalarType out_dtype);
+
+// What `norm` computes from ATen's elementwise operators; every device, every type; what the tests compare with.
 at::Tensor norm_reference(const at::Tensor& x_TD, const NormWeights& weights, const NormSettings& settings,
                           at::ScalarType out_dtype);
 

@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kNeighbours = 6;
 constexpr double kNearest = 0.05;       // of squared distances, so that what was measured counts for itself
 constexpr double kLeastSeconds = 2e-6;  // of a kernel
+// Between kernels that a CUDA graph replays: on an H100 a step of 1,183 of them took 2.1 ms less than one by one.
+constexpr double kRecordedGap = 0.9e-6;
 constexpr const char* kPlain = "aten::add_";
 
 constexpr int64_t kLargestSide = int64_t{1} << 50;  // also of bytes
@@ -126,6 +128,7 @@ double OperatorTimes::interpolated(const std::vector<Sample>& samples, const std
 
 double OperatorTimes::product(DType type, const ProductSides& sides) const {
   if (type == DType::kF16) type = DType::kBF16;
+  if (type == DType::kF8E5M2) type = DType::kF8E4M3;
   const auto found = products_.find(type);
   const double share = found == products_.end() ? kMatrixEfficiency : interpolated(found->second, logarithms(sides));
   return least(type, sides) / share;
@@ -169,8 +172,10 @@ std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTi
   const double matrix = 1e-9 * static_cast<double>(device.matrix_ns);
   const double attention = 1e-9 * static_cast<double>(device.attention_ns);
   const double memory = 1e-9 * static_cast<double>(device.memory_ns);
-  const double gaps = times.gap() * static_cast<double>(device.launches);
-  const double host = processes == 1 ? times.launch() * static_cast<double>(device.launches - device.recorded) : 0;
+  const auto recorded = static_cast<double>(device.recorded);
+  const double by_host = static_cast<double>(device.launches) - recorded;
+  const double gaps = times.gap() * by_host + kRecordedGap * recorded;
+  const double host = processes == 1 ? times.launch() * by_host : 0;
   const double waiting = std::max(0.0, host - (matrix + attention + memory + gaps));
   Throughput speed;
   speed.matrix_flops_per_second = per_second(step.matrix_flops, matrix);

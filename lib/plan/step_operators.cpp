@@ -11,6 +11,7 @@
 #include "footprint/elementwise.h"
 #include "footprint/embedding.h"
 #include "footprint/head_loss.h"
+#include "footprint/loss_chunk.h"
 #include "plan/layer_operators.h"
 #include "plan/parameter_gradients.h"
 #include "plan/shares.h"
@@ -75,6 +76,7 @@ footprint::StepSizes StepOperators::sizes_of(int64_t tokens, bool gradients) con
   step.adapters_stay_cast = adapter_casts(architecture_, run_).has_value();
   step.dropout = gradients && run_.lora_dropout > 0;
   step.cuda = target_.device == config::Device::kCuda;
+  step.fp8_products = run_.fp8;
   step.own_kernels = step.cuda && run_.cuda_kernels.value_or(false) && precision.computed != DType::kF16;
   return step;
 }
@@ -210,6 +212,9 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
   if (architecture_.encoder) add_encoder(shape, step, source, gradients, result);
   footprint::HeadSizes head = {architecture_.vocab_size, width, shape.targets, run_.loss_chunk_size};
   if (run_.loss_chunk_size == 0) head.rows = step.tokens;
+  if (gradients) {
+    head.spare_bytes = footprint::bytes_beside_gate(step.tokens, architecture_.widest_gate(), step.compute_bytes);
+  }
   head.trained = gradients && parameters_.trains_head();
   head.comes_cast = head_comes_cast();
   result.last_norm = norm(step, "the last norm", architecture_.names().norm);
@@ -249,7 +254,7 @@ BatchOperators StepOperators::of_answers(const schedule::AnswerShape& shape) con
   result.embedded_targets.clear();  // which come after the encoder
   const footprint::StepSizes last = sizes_of(shape.rows, false);
   const footprint::HeadSizes head = {
-      architecture_.vocab_size, architecture_.hidden_size, shape.rows, 0, false, head_comes_cast(), false, false};
+      architecture_.vocab_size, architecture_.hidden_size, shape.rows, 0, 0, false, head_comes_cast(), false, false};
   result.head = {"the head", footprint::head_loss_footprint(last, head), {}, {}};
   result.answers = {{"ids", kIds, {{shape.rows, "rows"}, {shape.first, "tokens"}, {8, "bytes"}}, kOfAnswers},
                     {"ids of sources and their padding",

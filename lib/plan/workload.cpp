@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arch/parameter_table.h"
+#include "arch/precision.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
 #include "base/error.h"
@@ -33,6 +34,30 @@ void refuse_recording(const arch::Architecture& architecture, const config::RunC
   }
 }
 
+// What aten::_scaled_mm takes (ops/fp8_linear.h).
+void refuse_fp8_products(const arch::Architecture& architecture, const config::RunConfig& config,
+                         const arch::ParameterTable& parameters) {
+  constexpr int64_t kSides = 16;
+  if (!config.fp8) return;
+  const auto refuse = [](const std::string& reason, const char* remedy = "set fp8: false") {
+    throw UsageError("fp8: true, but " + reason, remedy);
+  };
+  if (arch::base_scheme(architecture, config) != quant::Scheme::kFp8) {
+    refuse("the base is not in FP8, whose codes it multiplies", "set load_in_fp8: true, or fp8: false");
+  }
+  if (arch::precision_of(architecture, config).computed != DType::kBF16) {
+    refuse("products of this run are not in BF16, in which those of FP8 are written", "set bf16: true, or fp8: false");
+  }
+  if (architecture.experts() != nullptr) refuse("products of experts are not made in FP8");
+  for (const arch::ParameterRow& row : parameters.rows) {
+    const std::vector<int64_t>& sides = row.spec.shape;
+    if (row.codes && (sides[0] % kSides != 0 || sides[1] % kSides != 0)) {
+      refuse(row.spec.name + " is " + std::to_string(sides[0]) + " x " + std::to_string(sides[1]) +
+             ", and sides must be multiples of " + std::to_string(kSides));
+    }
+  }
+}
+
 }  // namespace
 
 Workload make_workload(const config::RunConfig& config, const arch::Architecture& architecture,
@@ -40,6 +65,7 @@ Workload make_workload(const config::RunConfig& config, const arch::Architecture
   const arch::ParameterTable parameters = arch::parameter_table(architecture, config);
   arch::refuse_training_codes(architecture, config, parameters);
   refuse_recording(architecture, config);
+  refuse_fp8_products(architecture, config, parameters);
   Workload workload;
   workload.steps = schedule::maximal_shapes(schedule.steps, architecture.sliding_window());
   std::vector<schedule::StepShape> single;

@@ -80,7 +80,8 @@ const c10::IValue& argument(const c10::FunctionSchema& schema, c10::ArrayRef<con
 
 // LibTorch's and fathom's (ops/matrix_product.h).
 bool is_matrix_product(std::string_view name) {
-  return is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_", "fathom::mm", "fathom::addmm", "fathom::addmm_"});
+  return is_any(name, {"aten::mm", "aten::addmm", "aten::addmm_", "fathom::mm", "fathom::addmm", "fathom::addmm_",
+                       "aten::_scaled_mm"});
 }
 
 // The position of a product's first factor.

@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "arch/parameter_table.h"
 #include "arch/precision.h"
 #include "base/error.h"
-#include "base/finite.h"
 #include "base/log.h"
 #include "config/precision.h"
 #include "config/shards.h"
@@ -26,6 +24,7 @@
 #include "plan/shares.h"
 #include "schedule/inputs.h"
 #include "schedule/step_order.h"
+#include "train/finite.h"
 #include "train/loss_sum.h"
 
 namespace fathom::train {
@@ -35,6 +34,7 @@ model::ModelOptions model_options(const config::RunConfig& config, const arch::A
   options.device = placement.device;
   options.parameters = arch::parameter_settings(architecture, config);
   options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
+  options.fp8_products = config.fp8;
   options.attention = config.attn_implementation;
   options.cuda_kernels = config.cuda_kernels.value_or(false);
   options.gradient_checkpointing = config.gradient_checkpointing;
@@ -89,16 +89,6 @@ class EvaluationProgress {
   bool shown_ = false;
 };
 
-// By the largest magnitude: a norm of finite numbers may overflow. Takes no memory on the CPU.
-bool is_finite(const at::Tensor& tensor) {
-  if (tensor.is_cpu() && tensor.is_contiguous()) {
-    return all_finite(static_cast<const std::byte*>(tensor.const_data_ptr()), ops::dtype_of(tensor.scalar_type()),
-                      static_cast<int64_t>(tensor.nbytes()));
-  }
-  const double infinity = std::numeric_limits<double>::infinity();
-  return std::isfinite(at::linalg_vector_norm(tensor.detach(), infinity).item<double>());
-}
-
 }  // namespace
 
 Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& architecture,
@@ -117,7 +107,7 @@ Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& 
 
 at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale, double router_share) {
   const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale},
+  return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale, true},
                      router_share);
 }
 
@@ -186,10 +176,12 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     options.units = sharded_.get();
     options.casts = plan::gathered_casts(architecture, config);
   }
+  for (const auto& [key, asked] : {std::pair("fp8", config.fp8), std::pair("cuda_graphs", config.cuda_graphs)}) {
+    if (!asked || placement_.cuda != nullptr) continue;
+    throw UsageError(std::string(key) + " is true, but this run is on the CPU",
+                     std::string("set ") + key + ": false or device: cuda");
+  }
   if (config.cuda_graphs) {
-    if (placement_.cuda == nullptr) {
-      throw UsageError("cuda_graphs is true, but this run is on the CPU", "set cuda_graphs: false or device: cuda");
-    }
     placement_.cuda->take_recordable_stream();
     options.records = placement_.cuda;
   }
@@ -270,7 +262,8 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
   return loss;
 }
 
-void Trainer::update(double learning_rate, const std::function<void()>& before_update, StepResult& result) {
+void Trainer::update(double learning_rate, const std::function<void()>& before_update,
+                     const std::function<void()>& read_losses, StepResult& result) {
   std::vector<at::Tensor> gradients;
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
   std::function<double(double)> of_all;
@@ -279,6 +272,7 @@ void Trainer::update(double learning_rate, const std::function<void()>& before_u
   }
   const optim::GradientNorm gradient_norm = optim::gradient_norm(
       gradients, config_.max_grad_norm, loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt, of_all);
+  read_losses();  // a GPU has been given the norm before anybody waits for it
   result.gradient_norm = gradient_norm.total.item<double>();
   if (!is_alone()) placement_.group->check();
   result.skipped = !may_update(result);
@@ -350,9 +344,12 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     placement_.ledger->end_phase();
   }
   placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
-  result.loss = losses.take_total(micro_batches_of_all);
-  if (model().architecture().router_aux_loss_coef > 0) result.router_loss = of_routers.take_total(micro_batches_of_all);
-  update(learning_rate, before_update, result);
+  const auto read_losses = [&] {
+    result.loss = losses.take_total(micro_batches_of_all);
+    if (model().architecture().router_aux_loss_coef == 0) return;
+    result.router_loss = of_routers.take_total(micro_batches_of_all);
+  };
+  update(learning_rate, before_update, read_losses, result);
   placement_.ledger->end_phase();
   result.memory = label(placement_);
   return result;

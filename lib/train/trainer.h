@@ -152,7 +152,9 @@ class Trainer {
   void count_for_all(StepResult& result, int64_t& micro_batches) const;
   using Round = dist::ShardedParameters::Round;
   at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round);
-  void update(double learning_rate, const std::function<void()>& before_update, StepResult& result);
+  // read_losses: called once the norm of the gradients is being made.
+  void update(double learning_rate, const std::function<void()>& before_update,
+              const std::function<void()>& read_losses, StepResult& result);
   bool may_update(const StepResult& result);
   [[noreturn]] void fail_not_finite(double loss) const;
 

@@ -19,6 +19,7 @@ LORA_BF16 = [*LORA, "dtype=bfloat16"]
 OWN = "cuda_kernels=true"
 CUDNN = "attn_implementation=cudnn"
 GRAPHS = "cuda_graphs=true"
+FP8 = ["bf16=true", "load_in_fp8=true", "fp8=true"]
 SMALL = {
     "FP32": [],
     "TF32": ["tf32=true"],
@@ -67,6 +68,9 @@ SMALL = {
     "LoRA, INT8 base": [*LORA_BF16, "bf16=true", "load_in_8bit=true"],
     "LoRA, INT8 base, own kernels": [*LORA_BF16, "bf16=true", "load_in_8bit=true", OWN],
     "LoRA, FP8 base": [*LORA_BF16, "load_in_fp8=true"],
+    "LoRA, FP8 products": [*LORA_BF16, *FP8, OWN],
+    "LoRA, FP8 products by LibTorch's operators, dropout": [*LORA_BF16, *FP8, "lora_dropout=0.1"],
+    "LoRA, FP8 products, CUDA graphs": [*LORA_BF16, *FP8, OWN, GRAPHS],
     "LoRA, NF4 base": [*LORA_BF16, "load_in_4bit=true"],
     "LoRA, NF4 base, own kernels": [*LORA_BF16, "load_in_4bit=true", OWN],
     "LoRA, NF4 base, own kernels, CUDA graphs": [*LORA_BF16, "load_in_4bit=true", OWN, GRAPHS],
@@ -147,6 +151,11 @@ LARGE = {
         "llama-3.1-8b",
         2,
         [*LORA_CUDNN, "load_in_8bit=true"],
+    ),
+    "llama-3.1-8b, LoRA, FP8 products, own kernels, cuDNN's attention, CUDA graphs": (
+        "llama-3.1-8b",
+        2,
+        [*LORA_BF16, *FP8, OWN, CUDNN, GRAPHS],
     ),
     "llama-3.1-8b, full, stochastic, adamw_8bit, own kernels, cuDNN's attention, 8 × 2,048": (
         "llama-3.1-8b",

@@ -12,7 +12,7 @@ import sys
 import torch
 from mixed_adamw import STORAGES, MixedAdamW, Rows
 
-IGNORED = -100
+IGNORED, NORM_SUMS = -100, 512
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 8e-3}  # rounded once; relative to the norm
 
 
@@ -40,13 +40,22 @@ FORMATS = {
     "INT4, groups of 16": (3, 16),
 }
 
+
+class Norm(ctypes.Structure):
+    _fields_ = [("weight", Rows), ("bias", Rows), ("offset", ctypes.c_double), ("eps", ctypes.c_double)]
+
+
 INT64, POINTER, FLOAT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 FUNCTIONS = {
     "rotate": [Rows, POINTER, POINTER, Rows, INT64, INT64, INT64, INT64, FLOAT, POINTER],
     "swiglu": [Rows, Rows, Rows, INT64, POINTER],
-    "swiglu_backward": [Rows, Rows, Rows, Rows, Rows, INT64, POINTER],
+    "swiglu_backward": [Rows, Rows, Rows, Rows, Rows, Rows, INT64, POINTER],
+    "norm": [Rows, ctypes.POINTER(Norm), Rows, POINTER, INT64, INT64, POINTER],
+    "norm_backward": [Rows, Rows, ctypes.POINTER(Norm), POINTER, Rows, Rows, Rows, POINTER, INT64, INT64, POINTER],
     "cross_entropy": [Rows, POINTER, INT64, FLOAT, POINTER, INT64, INT64, POINTER],
     "dequantize": [ctypes.POINTER(CodedMatrix), Rows, POINTER],
+    "fp8_rows": [Rows, POINTER, ctypes.c_int, POINTER, POINTER, INT64, INT64, POINTER],
+    "turn_bytes": [POINTER, POINTER, POINTER, INT64, INT64, POINTER],
     "mixed_adamw": [POINTER, POINTER, INT64, POINTER],
 }
 
@@ -123,9 +132,7 @@ class Quantized:
         tables = [
             None if tensor is None else tensor.data_ptr() for tensor in (self.pairs, self.dynamic, self.outer, offset)
         ]
-        self.coded = CodedMatrix(
-            kind, self.codes.data_ptr(), self.values, self.shared, self.scales.data_ptr(), *tables
-        )
+        self.coded = CodedMatrix(kind, self.codes.data_ptr(), self.values, self.shared, self.scales.data_ptr(), *tables)
 
     def bytes(self):
         return sum(tensor.nbytes for tensor in (self.codes, self.scales, self.outer) if tensor is not None)
@@ -152,20 +159,24 @@ class Check:
         return values[0 if aligned else 1 :][:count].view(shape)
 
     def hold(self, what, dtype, actual, expected):
-        self.rows.append({"what": f"{what}, {word(dtype)}", "difference": difference(actual, expected), "allowed": TOLERANCE[dtype]})
+        self.rows.append(
+            {"what": f"{what}, {word(dtype)}", "difference": difference(actual, expected), "allowed": TOLERANCE[dtype]}
+        )
 
     def swiglu(self, dtype, elements, aligned):
         gate, up, grad = (self.draw([elements], dtype, aligned, spread) for spread in (4, 1, 1))
         out, grad_gate, grad_up = (torch.empty_like(gate) for _ in range(3))
         self.kernels["swiglu"](rows(gate), rows(up), rows(out), elements, None)
+        again = grad.clone()
         self.kernels["swiglu_backward"](
-            rows(grad), rows(gate), rows(up), rows(grad_gate), rows(grad_up), elements, None
+            rows(again), rows(gate), rows(up), rows(grad_gate), rows(grad_up), rows(again), elements, None
         )
         wide = [tensor.double().requires_grad_() for tensor in (gate, up)]
         expected = torch.nn.functional.silu(wide[0]) * wide[1]
         expected.backward(grad.double())
         what = f"swiglu of {elements:,}" + ("" if aligned else ", unaligned")
         self.hold(what, dtype, out, expected.detach())
+        self.hold(what + ", made again", dtype, again, expected.detach())
         self.hold(what + ", gradient of gate", dtype, grad_gate, wide[0].grad)
         self.hold(what + ", gradient of up", dtype, grad_up, wide[1].grad)
 
@@ -194,6 +205,37 @@ class Check:
         self.hold(what, dtype, out, expected)
         self.hold(what + ", and back", dtype, back, x)
 
+    def norm(self, dtype, of_weight, of_out, count, width):
+        x, stream = self.draw([count, width], dtype, True, 2), self.draw([count, width], dtype, True)
+        weight, grad = self.draw([width], of_weight, True), self.draw([count, width], of_out, True)
+        out, alone, met, grad_weight = map(torch.empty_like, (grad, x, x, weight))
+        rstd = torch.empty(count, device=self.device)
+        sums = torch.empty(min(count, NORM_SUMS), width, device=self.device)
+        norm, nothing = Norm(rows(weight), Rows(None, 0), 0.5, 1e-3), Rows(None, 0)
+        self.kernels["norm"](rows(x), norm, rows(out), rstd.data_ptr(), count, width, None)
+        for stream_rows, made, weight_rows in ((nothing, alone, nothing), (rows(stream), met, rows(grad_weight))):
+            self.kernels["norm_backward"](
+                rows(grad),
+                rows(x),
+                norm,
+                rstd.data_ptr(),
+                stream_rows,
+                rows(made),
+                weight_rows,
+                sums.data_ptr(),
+                count,
+                width,
+                None,
+            )
+        wide, wide_weight = (tensor.double().requires_grad_() for tensor in (x, weight))
+        expected = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-3) * (wide_weight + 0.5)
+        expected.backward(grad.double())
+        what = f"norm of {count:,} × {width:,} by a weight in {word(of_weight)}, to {word(of_out)}"
+        self.hold(what, of_out, out, expected.detach())
+        self.hold(what + ", gradient", dtype, alone, wide.grad)
+        self.hold(what + ", gradient with the stream's", dtype, met, wide.grad + stream)
+        self.hold(what + ", gradient of the weight", of_weight, grad_weight, wide_weight.grad)
+
     def cross_entropy(self, dtype, count, vocabulary, aligned):
         logits = self.draw([count, vocabulary], dtype, aligned, 3)
         targets = torch.randint(vocabulary, [count], device=self.device)
@@ -217,7 +259,33 @@ class Check:
             expected = matrix.formula(dtype)
             wrong = (out != expected) & ~(out.isnan() & expected.isnan())
             what = f"dequantize {name}, {count:,} × {columns:,}" + ("" if aligned else ", unaligned")
-            self.rows.append({"what": f"{what}, {word(dtype)}", "difference": wrong.float().mean().item(), "allowed": 0})
+            self.rows.append(
+                {"what": f"{what}, {word(dtype)}", "difference": wrong.float().mean().item(), "allowed": 0}
+            )
+
+    def fp8_rows(self, dtype, count, width):
+        x, columns = self.draw([count, width], dtype, True, 3), torch.randn(width, device=self.device).exp()
+        for format, (kind, most) in enumerate(((torch.float8_e4m3fn, 448.0), (torch.float8_e5m2, 57344.0))):
+            codes, scales = torch.empty_like(x, dtype=kind), torch.empty(count, 1, device=self.device)
+            self.kernels["fp8_rows"](
+                rows(x), columns.data_ptr(), format, codes.data_ptr(), scales.data_ptr(), count, width, None
+            )
+            wide = x.float() * columns
+            largest = wide.abs().amax(1, keepdim=True)
+            expected = (wide * torch.full_like(largest, most).div(largest)).clamp(-most, most).to(kind)
+            what = f"rows of {count:,} × {width:,} in {str(kind).removeprefix('torch.')}"
+            wrong = codes.view(torch.uint8) != expected.view(torch.uint8)
+            self.rows.append(
+                {"what": f"{what}, {word(dtype)}", "difference": wrong.float().mean().item(), "allowed": 0}
+            )
+            self.hold(what + ", scales", torch.float32, scales, largest / most)
+
+    def turn_bytes(self, count, width):
+        codes = torch.randint(256, [count, width], device=self.device, dtype=torch.uint8)
+        turned = torch.empty(width, count, device=self.device, dtype=torch.uint8)
+        self.kernels["turn_bytes"](codes.data_ptr(), turned.data_ptr(), None, count, width, None)
+        wrong = (turned != codes.t()).float().mean().item()
+        self.rows.append({"what": f"{count:,} × {width:,} bytes turned", "difference": wrong, "allowed": 0})
 
     def mixed_adamw(self, storage, sizes):
         update = MixedAdamW(storage, sizes, self.device)
@@ -245,6 +313,53 @@ def bandwidth(kernels, dtype, name, count, columns, matrices=4, times=40):
     return {"what": what, "ms": milliseconds, "bytes": moved, "GB/s": moved / milliseconds / 1e6}
 
 
+def streams(kernels, times=40):
+    """Time and bandwidth of the kernels that only pass over memory, at a layer's shapes in BF16: four sets by turns."""
+
+    def tensors(*shapes, dtype=torch.bfloat16):
+        return [torch.empty(shape, dtype=dtype, device="cuda").fill_(1) for shape in shapes]
+
+    def calls():
+        """Name, bytes moved and arguments of each, and the tensors that these point to."""
+        x, grad, out, stream = tensors(*[(8192, 2048)] * 4)
+        weight, grad_weight = tensors(2048, 2048)
+        rstd, sums = tensors(8192, (NORM_SUMS, 2048), dtype=torch.float32)
+        norm, nothing, row = Norm(rows(weight), Rows(None, 0), 0, 1e-5), Rows(None, 0), x.nbytes
+        back = rows(grad), rows(x), norm, rstd.data_ptr(), rows(stream), rows(out)
+        shape = 8192, 2048, None
+        gate, up, grad_gate, grad_up, inner = tensors(*[(4096, 14336)] * 5)
+        gates, size = (rows(inner), rows(gate), rows(up), rows(grad_gate), rows(grad_up)), inner.numel()
+        codes, turned = tensors((4096, 14336), (14336, 4096), dtype=torch.uint8)
+        scales, columns = tensors(4096, 14336, dtype=torch.float32)
+        in_codes = codes.data_ptr(), scales.data_ptr(), 4096, 14336, None
+        with_weight = rows(grad_weight), sums.data_ptr(), *shape
+        found = {
+            "norm, 8,192 × 2,048": ("norm", 2 * row, rows(x), norm, rows(out), rstd.data_ptr(), *shape),
+            "norm, backward with the stream": ("norm_backward", 4 * row, *back, nothing, None, *shape),
+            "norm, backward with stream and weight": ("norm_backward", 4 * row, *back, *with_weight),
+            "swiglu, 4,096 × 14,336": ("swiglu", 6 * size, rows(gate), rows(up), rows(inner), size, None),
+            "swiglu, backward": ("swiglu_backward", 10 * size, *gates, nothing, size, None),
+            "swiglu, backward and made again": ("swiglu_backward", 12 * size, *gates, rows(inner), size, None),
+            "rows in E4M3, 4,096 × 14,336": ("fp8_rows", 3 * size, rows(gate), None, 0, *in_codes),
+            "rows in E5M2, by columns": ("fp8_rows", 3 * size, rows(gate), columns.data_ptr(), 1, *in_codes),
+            "bytes turned": ("turn_bytes", 2 * size, codes.data_ptr(), turned.data_ptr(), None, 4096, 14336, None),
+        }
+        return found, dict(locals())
+
+    made = [calls() for _ in range(4)]
+    for what in made[0][0]:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        for turn in range(len(made) + times):
+            if turn == len(made):
+                begin.record()
+            name, moved, *arguments = made[turn % len(made)][0][what]
+            kernels[name](*arguments)
+        end.record()
+        torch.cuda.synchronize()
+        milliseconds = begin.elapsed_time(end) / times
+        yield {"what": what, "ms": milliseconds, "bytes": moved, "GB/s": moved / milliseconds / 1e6}
+
+
 def main():
     library, device = sys.argv[1], "cpu" if sys.argv[2:] == ["--device", "cpu"] else "cuda"
     check = Check(open_kernels(library, device), device)
@@ -261,6 +376,15 @@ def main():
             check.swiglu(dtype, elements, aligned)
         for shape in ((2, 9, 3, 2), (2, 9, 3, 10), (2, 9, 3, 16), (2, 9, 3, 64), *[(2, 2048, 32, 128)] * large):
             check.rotate(dtype, *shape)
+        for count, width in (
+            (3, 8),
+            (515, 24),
+            (5, 2040),
+            (2, 8200),
+            *[(8192, 2048), (4096, 4096), (3, 16384)] * large,
+        ):
+            for of_weight, of_out in ((dtype, dtype), (torch.float32, dtype), (torch.float32, torch.bfloat16)):
+                check.norm(dtype, of_weight, of_out, count, width)
         for count, vocabulary, aligned in (
             (3, 5, True),
             (9, 1031, True),
@@ -268,14 +392,19 @@ def main():
             *[(1024, 128256, True)] * large,
         ):
             check.cross_entropy(dtype, count, vocabulary, aligned)
+        for count, width in ((3, 8), (5, 264), (2, 4104), *[(4096, 14336)] * large):
+            check.fp8_rows(dtype, count, width)
         for name in FORMATS:
             for count, columns in ((1, 128), (5, 384), (130, 640), *[(14336, 4096)] * large):
                 check.dequantize(dtype, name, count, columns)
         for name in ("INT8", "FP8", "NF4", "NF4, double quantization"):
             for count, columns in ((1, 1), (7, 51), (65, 33)):
                 check.dequantize(dtype, name, count, columns)
+    for count, width in ((16, 16), (64, 128), (80, 176), *[(14336, 4096)] * large):
+        check.turn_bytes(count, width)
     fast = open_kernels(library, device, waits=False)
     reached = [bandwidth(fast, dtype, name, 14336, 4096) for dtype in TOLERANCE for name in FORMATS if large]
+    reached += streams(fast) if large else []
     for storage in STORAGES:
         check.mixed_adamw(storage, [1, 255, 256, 257, 4096 + 3, *[1000 * 1000 + 1] * large])
         check.mixed_adamw(storage, [7, 300] * 20)  # more than one launch takes

@@ -208,6 +208,48 @@ def spread(values):
     return f"{statistics.median(values):,.2f} ({min(values):,.2f}–{max(values):,.2f})" if values else "—"
 
 
+def steps(records):
+    lines = [
+        "With fathom's kernels, cuDNN's attention and, where nothing else is said and a step is one batch, CUDA graphs. A step's "
+        "time: the median of those that lines of the log tell, of ten steps each, but for the first (smallest–largest). Of the "
+        "data sheet's 989 TFLOP/s in BF16: what the model's products and attention are, without what is done again. MiB.",
+        "",
+    ]
+    rows = []
+    for record in records.values():
+        times = [1e3 * seconds for seconds in record.get("step_seconds", [])]
+        if not times:
+            rows.append([record["title"], *["—"] * 7, verdict(record)])
+            continue
+        middle = statistics.median(times)
+        expected = record["expected_seconds"]
+        rows.append(
+            [
+                record["title"],
+                record["shape"],
+                spread(times),
+                f"{1e3 * expected:,.1f}" if expected else "—",
+                f"{1e3 * record['tokens'] / middle:,.0f}",
+                f"{record['flops'] / middle / 1e9 / 989:.1%}",
+                mebibytes(record["peak"]["dry_run"]),
+                mebibytes(record["peak"]["measured"]),
+                verdict(record),
+            ]
+        )
+    header = [
+        ":",
+        "a step",
+        "ms",
+        "expected",
+        "tokens/s",
+        "of 989 TFLOP/s",
+        "requested: predicted",
+        "measured",
+        ":verdict",
+    ]
+    return lines + table(header, rows)
+
+
 def speed(records):
     lines = [
         "Both sides train the same weights (and adapter) on the same ids, turn about; tokens/s are the medians, ratios fathom's "
@@ -257,6 +299,7 @@ PIECES = {
     "parity": ("Values: the GPU against the CPU and against references, FP32", parity),
     "check": ("Memory: configurations predicted on the phantom GPU, then run", check),
     "features": ("Memory: feature by feature", features),
+    "steps": ("Steps as a run has them", steps),
     "profile": ("Where a step's time goes", profile),
     "operators": ("Operators by themselves", operators),
     "speed": ("Speed beside transformers + PEFT", speed),

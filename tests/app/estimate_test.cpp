@@ -66,12 +66,17 @@ TEST_F(Estimate, AgreesWithAnAccountOfTheTenLargestAllocations) {
 
 // Steps of benchmarks/gpu-nvidia-h100-80gb-hbm3, of which the GPU's table knows the operators.
 TEST_F(Estimate, ExpectsTheTimeThatStepsTook) {
+  const std::string fast = " attn_implementation=cudnn cuda_graphs=true";
   const std::string full = "llama-3.2-1b method=full dtype=bfloat16 per_device_train_batch_size=4 max_length=2048";
   const std::string lora =
       "llama-3.1-8b method=lora lora_r=8 target_modules=all-linear dtype=bfloat16 bf16=true "
       "per_device_train_batch_size=2 max_length=2048";
-  for (const auto& [run_of, seconds] : {std::pair(full, 0.1417), std::pair(full + " attn_implementation=cudnn", 0.1376),
-                                        std::pair(lora, 0.2876), std::pair(lora + " load_in_4bit=true", 0.2969)}) {
+  const std::string small = "smollm2-135m method=full dtype=bfloat16 per_device_train_batch_size=4 max_length=512";
+  for (const auto& [run_of, seconds] :
+       {std::pair(full + fast, 0.1298), std::pair(full + fast + " loss_chunk_size=0", 0.1268),
+        std::pair(lora + fast, 0.2570), std::pair(lora + fast + " load_in_4bit=true", 0.2657),
+        std::pair(lora + fast + " load_in_fp8=true fp8=true", 0.1971),
+        std::pair(small + " attn_implementation=cudnn", 0.0417)}) {
     const Json time = estimate(run_of + " --gpu H100 --placements 1").at("time");
     EXPECT_EQ(time.at("source"), "operators measured on NVIDIA H100 80GB HBM3 on 2026-11-27");
     EXPECT_NEAR(time.at("step_seconds").get<double>(), seconds, 0.05 * seconds) << run_of;

@@ -350,7 +350,7 @@ TEST_F(PhantomOutOfMemory, LeavesTheLastCheckpointIntact) {
 TEST_F(PhantomTrain, RunsWithinTheLeastMemoryThatItsPlanAllows) {
   write_run(1);
   int ended = 0, refused = 0;
-  for (int megabytes = 80; megabytes <= 94; megabytes += 2) {
+  for (int megabytes = 76; megabytes <= 90; megabytes += 2) {
     std::filesystem::remove_all(folder_ / "out");
     const Outcome outcome = run("train run.yaml --phantom-gpu H100 --gpu-memory " + std::to_string(megabytes) + "MiB");
     ++(outcome.status == 0 ? ended : refused);

@@ -11,6 +11,7 @@
 #include "base/rounding.h"
 #include "ops/cross_entropy.h"
 #include "ops/cuda_kernels.h"
+#include "ops/fp8_rows.h"
 #include "ops/quantized_matrix.h"
 #include "ops/rotary.h"
 #include "ops/rows.h"
@@ -39,9 +40,11 @@ TEST_P(CudaKernelsOf, swiglu) {
     const at::Tensor grad_out = draw_at({elements}, aligned);
     at::Tensor out = at::empty_like(gate), grad_gate = at::empty_like(gate), grad_up = at::empty_like(gate);
     ASSERT_EQ(on_cpu().swiglu(rows(gate), rows(up), rows(out), elements, nullptr), 0);
-    ASSERT_EQ(on_cpu().swiglu_backward(rows(grad_out), rows(gate), rows(up), rows(grad_gate), rows(grad_up), elements,
-                                       nullptr),
+    at::Tensor again = grad_out.clone();
+    ASSERT_EQ(on_cpu().swiglu_backward(rows(again), rows(gate), rows(up), rows(grad_gate), rows(grad_up), rows(again),
+                                       elements, nullptr),
               0);
+    EXPECT_TRUE(again.equal(out)) << "in place of the gradient, bit for bit";
     const at::Tensor wide_gate = gate.to(at::kDouble).set_requires_grad(true);
     const at::Tensor wide_up = up.to(at::kDouble).set_requires_grad(true);
     const at::Tensor expected = at::silu(wide_gate) * wide_up;
@@ -74,6 +77,68 @@ TEST_P(CudaKernelsOf, rotate) {
     ASSERT_EQ(turn(out_BSHE, back_BSHE, -1), 0);
     EXPECT_LE(relative_difference(out_BSHE, ops::rotate(x_BSHE, keys)), tolerance(GetParam()));
     EXPECT_LE(relative_difference(back_BSHE, x_BSHE), tolerance(GetParam()));
+  }
+}
+
+// Widths for one to four packs a thread, warps of which some threads have none, more rows than sums.
+TEST_P(CudaKernelsOf, norm) {
+  const double eps = 1e-3, offset = 0.5;
+  for (const auto& [rows_, width] :
+       std::vector<std::pair<int64_t, int64_t>>{{3, 8}, {515, 24}, {5, 2040}, {2, 4096}, {2, 8200}, {1, 16384}}) {
+    for (const auto& [of_weight, of_out] : std::vector<std::pair<at::ScalarType, at::ScalarType>>{
+             {GetParam(), GetParam()}, {at::kFloat, GetParam()}, {at::kFloat, at::kBFloat16}}) {
+      const at::Tensor x_TD = draw_at({rows_, width}, true, 2), weight_D = draw({width}, of_weight);
+      const at::Tensor grad_out_TD = draw({rows_, width}, of_out), stream_TD = draw_at({rows_, width}, true);
+      const at::Tensor rstd_T = at::empty({rows_}), sums_SD = at::full({std::min(rows_, kNormSums), width}, NAN);
+      at::Tensor out_TD = at::empty_like(grad_out_TD), grad_weight_D = at::empty_like(weight_D);
+      const cpu::Norm norm{rows(weight_D), {}, offset, eps};
+      ASSERT_EQ(on_cpu().norm(rows(x_TD), norm, rows(out_TD), rstd_T.data_ptr<float>(), rows_, width, nullptr), 0);
+      const auto back = [&](const cpu::Rows& grad_stream, const at::Tensor& grad_TD, const cpu::Rows& grad_weight) {
+        ASSERT_EQ(on_cpu().norm_backward(rows(grad_out_TD), rows(x_TD), norm, rstd_T.data_ptr<float>(), grad_stream,
+                                         rows(grad_TD), grad_weight, sums_SD.data_ptr<float>(), rows_, width, nullptr),
+                  0);
+      };
+      at::Tensor alone_TD = at::empty_like(x_TD), met_TD = stream_TD.clone();
+      back({}, alone_TD, {});
+      const bool of_rows_alone = width == kWidestRow;  // whose columns take long to be added up here
+      back(rows(met_TD), met_TD, of_rows_alone ? cpu::Rows() : rows(grad_weight_D));
+
+      const at::Tensor wide_TD = x_TD.to(at::kDouble).set_requires_grad(true);
+      const at::Tensor wide_D = weight_D.to(at::kDouble).set_requires_grad(true);
+      const at::Tensor expected_TD = wide_TD * at::rsqrt((wide_TD * wide_TD).mean(-1, true) + eps) * (wide_D + offset);
+      torch::autograd::backward({expected_TD}, {grad_out_TD.to(at::kDouble)});
+      const std::string what = std::to_string(rows_) + " x " + std::to_string(width);
+      EXPECT_LE(relative_difference(out_TD, expected_TD), tolerance(of_out)) << what;
+      EXPECT_LE(relative_difference(alone_TD, wide_TD.grad()), tolerance(GetParam())) << what;
+      EXPECT_LE(relative_difference(met_TD, wide_TD.grad() + stream_TD), tolerance(GetParam())) << what;
+      if (of_rows_alone) continue;
+      EXPECT_LE(relative_difference(grad_weight_D, wide_D.grad()), tolerance(of_weight)) << what;
+    }
+  }
+}
+
+// A row of zeros, one with NaN, one with infinity; columns of different sizes.
+TEST_P(CudaKernelsOf, fp8_rows) {
+  for (const auto& [width, with_columns] :
+       std::vector<std::pair<int64_t, bool>>{{8, false}, {264, true}, {4104, true}}) {
+    const at::Tensor x_TD = draw_at({5, width}, true, 3), columns_D = draw({width}, at::kFloat).exp_();
+    x_TD[1].zero_();
+    x_TD[2][3] = NAN;
+    for (const auto& [type, format] :
+         {std::pair(at::kFloat8_e4m3fn, Fp8Format::kE4m3), std::pair(at::kFloat8_e5m2, Fp8Format::kE5m2)}) {
+      const Fp8Rows expected = quantize_rows_to_fp8(x_TD, type, with_columns ? columns_D : at::Tensor());
+      const at::Tensor codes_TD = at::empty({5, width}, at::TensorOptions(type)), scales_T = at::empty({5});
+      ASSERT_EQ(on_cpu().fp8_rows(rows(x_TD), with_columns ? columns_D.data_ptr<float>() : nullptr, format,
+                                  codes_TD.data_ptr(), scales_T.data_ptr<float>(), 5, width, nullptr),
+                0);
+      const auto numbers = [](const at::Tensor& codes) { return codes.to(at::kFloat); };
+      EXPECT_TRUE(numbers(codes_TD)[2].isnan().any().item<bool>());
+      for (const int64_t row : {0, 1, 3, 4}) {
+        EXPECT_EQ(scales_T[row].item<float>(), expected.scales_T1[row].item<float>());
+        EXPECT_TRUE(numbers(codes_TD)[row].equal(numbers(expected.codes_TD)[row]))
+            << width << " " << type << " " << row;
+      }
+    }
   }
 }
 
@@ -151,6 +216,44 @@ TEST_P(CudaKernelsOf, dequantize_reads_every_code) {
   }
 }
 
+// Every code is what its number is rounded to, and what lies between two neighbours goes to the nearer, or to the even.
+TEST(CudaKernels, round_to_FP8_as_it_is_defined) {
+  const auto check = [](auto format, at::ScalarType type, int finite) {
+    using Format = decltype(format);
+    const at::Tensor numbers = at::arange(finite, at::kByte).view(type).to(at::kFloat);
+    const auto* number = numbers.data_ptr<float>();
+    for (int code = 0; code < finite; ++code) {
+      EXPECT_EQ(cuda::fp8_code<Format>(number[code]), code);
+      EXPECT_EQ(cuda::fp8_code<Format>(-number[code]), code | 0x80);
+      if (code + 1 == finite) continue;
+      const float between = (number[code] + number[code + 1]) / 2;
+      EXPECT_EQ(cuda::fp8_code<Format>(between), code + code % 2);
+      EXPECT_EQ(cuda::fp8_code<Format>(std::nextafter(between, 0.0f)), code);
+      EXPECT_EQ(cuda::fp8_code<Format>(std::nextafter(between, INFINITY)), code + 1);
+    }
+    EXPECT_EQ(cuda::fp8_code<Format>(INFINITY), finite - 1);
+    EXPECT_EQ(cuda::fp8_code<Format>(1e-30f), 0);
+    EXPECT_EQ(cuda::fp8_code<Format>(NAN), 0x7f);
+  };
+  check(cuda::E4m3(), at::kFloat8_e4m3fn, 0x7f);
+  check(cuda::E5m2(), at::kFloat8_e5m2, 0x7c);
+}
+
+TEST(CudaKernels, turn_bytes) {
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{16, 16}, {64, 128}, {80, 176}}) {
+    const at::Tensor bytes = at::randint(256, {rows, columns}, at::kByte),
+                     turned = at::empty({columns, rows}, at::kByte);
+    const at::Tensor ones = at::zeros({columns});
+    ASSERT_EQ(on_cpu().turn_bytes(bytes.data_ptr(), turned.data_ptr(), nullptr, rows, columns, nullptr), 0);
+    EXPECT_TRUE(turned.equal(bytes.t()));
+    turned.zero_();
+    ASSERT_EQ(on_cpu().turn_bytes(bytes.data_ptr(), turned.data_ptr(), ones.data_ptr<float>(), rows, columns, nullptr),
+              0);
+    EXPECT_TRUE(turned.equal(bytes.t()));
+    EXPECT_TRUE(ones.equal(at::ones({columns})));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, CudaKernelsOf, testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return at::toString(info.param); });
 
@@ -167,6 +270,8 @@ TEST(CudaKernels, launches_nothing_for_nothing) {
   EXPECT_EQ(on_cpu().swiglu({}, {}, {}, 0, nullptr), 0);
   EXPECT_EQ(on_cpu().cross_entropy({}, nullptr, -100, 0, nullptr, 0, 40, nullptr), 0);
   EXPECT_EQ(on_cpu().dequantize({}, {}, nullptr), 0);
+  EXPECT_EQ(on_cpu().norm({}, {}, {}, nullptr, 0, 8, nullptr), 0);
+  EXPECT_EQ(on_cpu().norm_backward({}, {}, {}, nullptr, {}, {}, {}, nullptr, 0, 8, nullptr), 0);
   EXPECT_EQ(played_blocks, 0);
 }
 

@@ -21,7 +21,7 @@ struct dim3 {
   dim3(unsigned count = 1) : x(count) {}
   unsigned x;
 };
-inline thread_local dim3 threadIdx, blockIdx, blockDim;
+inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 using cudaStream_t = void*;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
@@ -67,6 +67,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
     players.emplace_back([=, &barrier] {
       threadIdx.x = thread;
       blockDim.x = threads;
+      gridDim.x = blocks;
       for (unsigned block = 0; block < blocks; ++block) {
         blockIdx.x = block;
         kernel(arguments...);

@@ -1,7 +1,10 @@
 // Linear layers: LoRA's formula in every combination of types, dropout, and casts of weights under autocast.
 #include "ops/linear.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <limits>
+#include <memory>
 
 #include "ops/dropout.h"
 #include "tests/ops/compare.h"
@@ -42,6 +45,39 @@ TEST_P(LoraOn, a_bias_is_added_once_and_takes_the_sum_of_gradients) {
   expect_equal(ours, reference,
                {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat),
                 draw({7}, type)});
+}
+
+// Twice its input. What reaches that waits in `met` where it was made together with the output.
+struct Twice : torch::autograd::Function<Twice> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            std::shared_ptr<at::Tensor> met) {
+    context->saved_data["met"] = c10::IValue(reinterpret_cast<int64_t>(met.get()));
+    return x * 2;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list /*overwritten*/) {
+    return {*reinterpret_cast<at::Tensor*>(context->saved_data["met"].toInt()), at::Tensor()};
+  }
+};
+
+TEST_P(LoraOn, an_input_may_be_made_again_in_place_of_its_gradient) {
+  at::manual_seed(4);
+  const at::ScalarType type = GetParam();
+  const auto met = std::make_shared<at::Tensor>();
+  const Operator ours = [&](const std::vector<at::Tensor>& in) {
+    const at::Tensor x_TD = in[0].detach();
+    const auto again = [] { return at::Tensor(); };
+    const auto meet = [x_TD, met](const at::Tensor& grad_TD) {
+      *met = grad_TD * 2;
+      return grad_TD.copy_(x_TD).mul_(2);
+    };
+    return linear(LinearInput(Twice::apply(in[0], met), again, meet), make(in), ComputeScope(at::kCPU, type), true);
+  };
+  const Operator reference = [](const std::vector<at::Tensor>& in) {
+    return formula({in[0] * 2, in[1], in[2], in[3]});
+  };
+  expect_equal(ours, reference,
+               {draw({13, 20}, type), draw({7, 20}, type), draw({3, 20}, at::kFloat), draw({7, 3}, at::kFloat)});
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, LoraOn, testing::Values(at::kFloat, at::kBFloat16),

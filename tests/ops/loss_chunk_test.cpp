@@ -37,6 +37,15 @@ TEST(LossChunk, is_larger_on_a_gpu) {
   EXPECT_EQ(footprint::loss_chunk_rows(4096, 64, 128'256, 4, kFrozen, kCuda), 64);
 }
 
+TEST(LossChunk, takes_what_the_layers_need_anyway) {
+  const int64_t spare = footprint::bytes_beside_gate(2048, 14'336, 2);
+  EXPECT_EQ(spare, 3 * 2048 * 14'336 * 2);
+  EXPECT_EQ(footprint::loss_chunk_rows(2048, 1024, 128'256, 2, kFrozen, kCuda, spare), 686);
+  EXPECT_EQ(footprint::loss_chunk_rows(4096, 1024, 128'256, 2, kFrozen, kCuda, 2 * spare), 1024);
+  EXPECT_EQ(footprint::loss_chunk_rows(2048, 1024, 128'256, 2, kFrozen, kCuda, 1), 261) << "64 MiB";
+  EXPECT_EQ(footprint::loss_chunk_rows(2048, 1024, 128'256, 2, kFrozen, kCpu, spare), 256);
+}
+
 TEST(HeadGradientRows, are_few_beside_the_logits_and_enough_for_products) {
   EXPECT_EQ(footprint::head_gradient_rows(262'144, 640, 2), 13'056);
   EXPECT_EQ(footprint::head_gradient_rows(300, 640, 2), 300);

@@ -6,6 +6,8 @@
 
 namespace fathom::ops::cuda {
 
+constexpr int kWarp = 32;
+
 // BF16 is the upper half of an FP32.
 struct BFloat16 {
   uint16_t bits;
@@ -56,23 +58,25 @@ __global__ void swiglu(const T* gate, const T* up, T* out, int64_t packs) {
   reinterpret_cast<P*>(out)[index] = o;
 }
 
-// d silu(x) / dx = s (1 + x (1 - s)) with s = sigmoid(x).
+// d silu(x) / dx = s (1 + x (1 - s)) with s = sigmoid(x). out: null, or grad_out itself, or another.
 template <typename T, int kCount>
-__global__ void swiglu_backward(const T* grad_out, const T* gate, const T* up, T* grad_gate, T* grad_up,
+__global__ void swiglu_backward(const T* grad_out, const T* gate, const T* up, T* grad_gate, T* grad_up, T* out,
                                 int64_t packs) {
   const int64_t index = thread_of_grid();
   if (index >= packs) return;
   using P = Pack<T, kCount>;
   const P d = reinterpret_cast<const P*>(grad_out)[index], g = reinterpret_cast<const P*>(gate)[index];
   const P u = reinterpret_cast<const P*>(up)[index];
-  P of_gate, of_up;
+  P of_gate, of_up, made;
   for (int i = 0; i < kCount; ++i) {
-    const float x = widen(g.at[i]), upstream = widen(d.at[i]), sigmoid = 1 / (1 + expf(-x));
+    const float x = widen(g.at[i]), upstream = widen(d.at[i]), grown = 1 + expf(-x), sigmoid = 1 / grown;
+    made.at[i] = rounded<T>(x / grown * widen(u.at[i]));  // as swiglu has it, bit for bit
     of_up.at[i] = rounded<T>(upstream * x * sigmoid);
     of_gate.at[i] = rounded<T>(upstream * widen(u.at[i]) * sigmoid * (1 + x * (1 - sigmoid)));
   }
   reinterpret_cast<P*>(grad_gate)[index] = of_gate;
   reinterpret_cast<P*>(grad_up)[index] = of_up;
+  if (out != nullptr) reinterpret_cast<P*>(out)[index] = made;
 }
 
 // A thread turns kCount neighbouring pairs of one head.

@@ -29,6 +29,11 @@ struct CodedMatrix {
 };
 inline constexpr int64_t kScalesPerOuter = 256;
 
+// Codes of FP8, with the largest number of each format.
+enum class Fp8Format { kE4m3, kE5m2 };
+inline constexpr float kMostE4m3 = 448, kMostE5m2 = 57344;
+inline constexpr float kLeastFp8Row = 1e-30F;  // rows of smaller numbers become zeros, or nearly
+
 // Of quant::DynamicMap, in the device's memory.
 struct DynamicTable {
   const float *values_256 = nullptr, *midpoints_255 = nullptr;
@@ -53,20 +58,41 @@ struct MixedAdamWUpdate {
   DynamicTable first, second;     // signed and unsigned, for codes
 };
 
+// Rows that a block takes whole: of whole packs whatever the types, at most so long; their pointers are multiples of 32
+// bytes.
+inline constexpr int64_t kRowPack = 8, kWidestRow = 16384;
+// So many sums of a weight's gradient norm_backward makes at most, before it adds them up.
+inline constexpr int64_t kNormSums = 512;
+
 struct CudaKernels {
   using Rows = cpu::Rows;
   // x_NE: N = rows of B*S*H.
   int (*rotate)(Rows in, const float* cos, const float* sin, Rows out, int64_t rows, int64_t heads, int64_t positions,
                 int64_t head_size, float direction, void* stream);
   int (*swiglu)(Rows gate, Rows up, Rows out, int64_t elements, void* stream);
-  int (*swiglu_backward)(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, int64_t elements,
+  // out: takes swiglu's output, in place of grad_out if that is asked for; without data: it does not.
+  int (*swiglu_backward)(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, Rows out, int64_t elements,
                          void* stream);
+  // By the root mean square alone. Rows that a block takes, which are FP32 or of the type of `out`, the weight FP32 or
+  // of the type of rows.
+  int (*norm)(Rows in, const cpu::Norm& norm, Rows out, float* rstd, int64_t rows, int64_t width, void* stream);
+  // grad_stream: added to the gradient of the rows, which may be written in its place; grad_weight: of the weight's
+  // type. Both without data where there is none. sums: room for min(rows, kNormSums) rows if there is a grad_weight.
+  int (*norm_backward)(Rows grad_out, Rows in, const cpu::Norm& norm, const float* rstd, Rows grad_stream, Rows grad_in,
+                       Rows grad_weight, float* sums, int64_t rows, int64_t width, void* stream);
   // losses[n] = logsumexp(logits[n]) - logits[n][target], 0 where the target is `ignored`, NaN where it is no token.
   // The logits become their gradient times gradient_scale if that is not 0.
   int (*cross_entropy)(Rows logits, const int64_t* targets, int64_t ignored, float gradient_scale, float* losses,
                        int64_t rows, int64_t vocabulary, void* stream);
   // All values, with the bits that a CPU gives them: what a code stands for times its scale in FP32, rounded to `out`.
   int (*dequantize)(const CodedMatrix& matrix, Rows out, void* stream);
+  // codes[t] = in[t] * columns / scales[t], of which the largest is the format's; columns: FP32, null: 1. Rows that a
+  // block takes.
+  int (*fp8_rows)(Rows in, const float* columns, Fp8Format format, void* codes, float* scales, int64_t rows,
+                  int64_t width, void* stream);
+  // Rows become columns, of bytes; both counts are multiples of 16, both pointers too. ones: null, or takes a 1 for
+  // each of the columns.
+  int (*turn_bytes)(const void* in, void* out, float* ones, int64_t rows, int64_t columns, void* stream);
   // A launch for every few dozen parameters of one kind.
   int (*mixed_adamw)(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count, void* stream);
   const char* (*error_text)(int error);

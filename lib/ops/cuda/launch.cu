@@ -1,9 +1,13 @@
 // How the kernels are launched: one thread for each access to memory, or one block for each row. No header of CUDA's:
 // nvcc brings its own, and the tests their own too (tests/ops/cuda_on_cpu.h).
+#include <type_traits>
+
 #include "ops/cuda/dequantize.cuh"
+#include "ops/cuda/fp8.cuh"
 #include "ops/cuda/kernels.cuh"
 #include "ops/cuda/kernels.h"
 #include "ops/cuda/mixed_adamw.cuh"
+#include "ops/cuda/norm.cuh"
 
 namespace fathom::ops::cuda {
 namespace {
@@ -85,16 +89,76 @@ int launch_swiglu(Rows gate, Rows up, Rows out, int64_t elements, void* stream) 
   });
 }
 
-int launch_swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, int64_t elements,
+int launch_swiglu_backward(Rows grad_out, Rows gate, Rows up, Rows grad_gate, Rows grad_up, Rows out, int64_t elements,
                            void* stream) {
   if (elements == 0) return cudaSuccess;
   return for_type(gate.type, [&](auto type) {
     using T = decltype(type);
     const bool wide =
-        elements % kPack<T> == 0 && aligned(grad_out.data, gate.data, up.data, grad_gate.data, grad_up.data);
+        elements % kPack<T> == 0 && aligned(grad_out.data, gate.data, up.data, grad_gate.data, grad_up.data, out.data);
     const int64_t packs = wide ? elements / kPack<T> : elements;
     return launch_packs(wide ? swiglu_backward<T, kPack<T>> : swiglu_backward<T, 1>, packs, stream, as<T>(grad_out),
-                        as<T>(gate), as<T>(up), as<T>(grad_gate), as<T>(grad_up), packs);
+                        as<T>(gate), as<T>(up), as<T>(grad_gate), as<T>(grad_up), as<T>(out), packs);
+  });
+}
+
+// Calls launch(T(), Weight(), Out()) for what a norm reads, multiplies by and writes.
+template <typename Launch>
+int for_norm(Rows in, Rows weight, Rows out, Launch launch) {
+  if (in.type == RowType::kF32) {
+    return for_type(out.type, [&](auto type) { return launch(float(), float(), type); });
+  }
+  return for_type(weight.type, [&](auto type) { return launch(BFloat16(), type, BFloat16()); });
+}
+
+// Calls launch(packs of a row, threads of a block, packs for a thread as a constant).
+template <typename T, typename Launch>
+int for_width(int64_t width, Launch launch) {
+  constexpr int64_t kThreadsAtFirst = 256;
+  const int64_t packs = width / kPack<T>;
+  const auto with = [&](auto each) {
+    const int64_t share = decltype(each)::value * kWarp;
+    return launch(packs, static_cast<unsigned>((packs + share - 1) / share * kWarp), each);
+  };
+  if (packs <= kThreadsAtFirst) return with(std::integral_constant<int, 1>());
+  if (packs <= 2 * kThreadsAtFirst) return with(std::integral_constant<int, 2>());
+  if (packs <= 4 * kMostRowThreads) return with(std::integral_constant<int, 4>());
+  return with(std::integral_constant<int, kWidestRow / kPack<float> / kMostRowThreads>());  // FP32 alone
+}
+
+int launch_norm(Rows in, const cpu::Norm& norm, Rows out, float* rstd, int64_t rows, int64_t width, void* stream) {
+  if (rows == 0) return cudaSuccess;
+  return for_norm(in, norm.weight, out, [&](auto type, auto of_weight, auto of_out) {
+    using T = decltype(type);
+    using Weight = decltype(of_weight);
+    using Out = decltype(of_out);
+    return for_width<T>(width, [&](int64_t packs, unsigned threads, auto each) {
+      return launch_blocks(rms_norm<T, Weight, Out, kPack<T>, decltype(each)::value>, rows, threads, stream, as<T>(in),
+                           as<Weight>(norm.weight), norm.offset, norm.eps, as<Out>(out), rstd, packs);
+    });
+  });
+}
+
+int launch_norm_backward(Rows grad_out, Rows in, const cpu::Norm& norm, const float* rstd, Rows grad_stream,
+                         Rows grad_in, Rows grad_weight, float* sums, int64_t rows, int64_t width, void* stream) {
+  if (rows == 0) return cudaSuccess;
+  const bool has_weight = grad_weight.data != nullptr;
+  const int64_t blocks = has_weight && rows > kNormSums ? kNormSums : rows;
+  const int error = for_norm(in, norm.weight, grad_out, [&](auto type, auto of_weight, auto of_out) {
+    using T = decltype(type);
+    using Weight = decltype(of_weight);
+    using Out = decltype(of_out);
+    return for_width<T>(width, [&](int64_t packs, unsigned threads, auto each) {
+      return launch_blocks(rms_norm_backward<T, Weight, Out, kPack<T>, decltype(each)::value>, blocks, threads, stream,
+                           as<Out>(grad_out), as<T>(in), as<Weight>(norm.weight), norm.offset, rstd, as<T>(grad_stream),
+                           as<T>(grad_in), has_weight ? sums : nullptr, rows, packs);
+    });
+  });
+  if (error != cudaSuccess || !has_weight) return error;
+  return for_type(grad_weight.type, [&](auto type) {
+    using T = decltype(type);
+    return launch_blocks(sum_rows<T>, (width + kWarp - 1) / kWarp, kWarp * kMostWarps, stream, sums, as<T>(grad_weight),
+                         blocks, width);
   });
 }
 
@@ -141,6 +205,27 @@ int launch_dequantize(const CodedMatrix& matrix, Rows out, void* stream) {
       return launch_dequantize_as(FourBitCodes<false>{block_bits}, matrix, out, stream);
   }
   return cudaErrorInvalidValue;
+}
+
+int launch_fp8_rows(Rows in, const float* columns, Fp8Format format, void* codes, float* scales, int64_t rows,
+                    int64_t width, void* stream) {
+  if (rows == 0) return cudaSuccess;
+  return for_type(in.type, [&](auto type) {
+    using T = decltype(type);
+    return for_width<T>(width, [&](int64_t packs, unsigned threads, auto each) {
+      constexpr int kEach = decltype(each)::value;
+      return launch_blocks(
+          format == Fp8Format::kE4m3 ? fp8_rows<E4m3, T, kPack<T>, kEach> : fp8_rows<E5m2, T, kPack<T>, kEach>, rows,
+          threads, stream, as<T>(in), columns, static_cast<uint8_t*>(codes), scales, packs);
+    });
+  });
+}
+
+int launch_turn_bytes(const void* in, void* out, float* ones, int64_t rows, int64_t columns, void* stream) {
+  if (rows == 0 || columns == 0) return cudaSuccess;
+  const int64_t across = (columns + kSide - 1) / kSide, down = (rows + kSide - 1) / kSide;
+  return launch_blocks(turn_bytes<kWords + 1>, across * down, kTurnThreads, stream, static_cast<const uint8_t*>(in),
+                       static_cast<uint8_t*>(out), ones, rows, columns, across);
 }
 
 MixedAdamWArguments arguments_of(const MixedAdamWUpdate& update) {
@@ -208,8 +293,12 @@ const fathom::ops::CudaKernels* fathom_cuda_kernels() {
   static constexpr fathom::ops::CudaKernels kTable = {own::launch_rotate,
                                                       own::launch_swiglu,
                                                       own::launch_swiglu_backward,
+                                                      own::launch_norm,
+                                                      own::launch_norm_backward,
                                                       own::launch_cross_entropy,
                                                       own::launch_dequantize,
+                                                      own::launch_fp8_rows,
+                                                      own::launch_turn_bytes,
                                                       own::launch_mixed_adamw,
                                                       own::error_text};
   return &kTable;

@@ -9,7 +9,7 @@
 
 namespace fathom::ops::cuda {
 
-constexpr int kWarp = 32, kUpdateThreads = 256;
+constexpr int kUpdateThreads = 256;
 constexpr int64_t kEach = 8;                           // elements that a thread updates at a time
 constexpr int64_t kEachTime = kUpdateThreads * kEach;  // those of a block of threads
 constexpr int64_t kUpdateChunk = 8 * kEachTime;        // all that a block of threads updates
