@@ -191,11 +191,12 @@ std::vector<Key> training_keys() {
              "Gradients of a larger norm are scaled down to it; 0: no clipping."),
       flag("gradient_checkpointing", &RunConfig::gradient_checkpointing,
            "Keeps only each layer's input for the backward pass and computes the rest again."),
-      integer("loss_chunk_size", &RunConfig::loss_chunk_size, kAtLeastZero,
-              "Most rows of logits that exist at a time, of the tokens that count for the loss alone; 0: those of all "
-              "tokens at once. With a frozen head fewer exist, where smaller chunks cost no time: on a CPU 16 MiB of "
-              "logits, but at least 128 rows in FP32 and 256 in 16 bits; on a GPU 64 MiB, or what the backward pass of a "
-              "feed-forward part takes, but at least 256 rows."),
+      integer(
+          "loss_chunk_size", &RunConfig::loss_chunk_size, kAtLeastZero,
+          "Most rows of logits that exist at a time, of the tokens that count for the loss alone; 0: those of all "
+          "tokens at once. With a frozen head fewer exist, where smaller chunks cost no time: on a CPU 16 MiB of "
+          "logits, but at least 128 rows in FP32 and 256 in 16 bits; on a GPU 64 MiB, or what the backward pass of a "
+          "feed-forward part takes, but at least 256 rows."),
       integer("seed", &RunConfig::seed, kAtLeastZero, "Of the order of samples, dropout and new weights."),
   };
 }

@@ -41,8 +41,8 @@ class OperatorTimes {
   const std::string& device() const { return device_; }            // as the driver names it
   const std::string& measured_on() const { return measured_on_; }  // "2026-11-21"
 
-  // In seconds. FP16 counts as BF16, E5M2 as E4M3, which are equally fast. What was measured of no shape takes its share of the data
-  // sheet's speed as plan/expected_time.h has it.
+  // In seconds. FP16 counts as BF16, E5M2 as E4M3, which are equally fast. What was measured of no shape takes its
+  // share of the data sheet's speed as plan/expected_time.h has it.
   double product(DType type, const ProductSides& sides) const;
   // flops: of this pass, as Arithmetic counts them.
   double attention(DType type, const AttentionSides& sides, int64_t flops) const;

@@ -83,35 +83,36 @@ TEST_P(CudaKernelsOf, rotate) {
 // Widths for one to four packs a thread, warps of which some threads have none, more rows than sums.
 TEST_P(CudaKernelsOf, norm) {
   const double eps = 1e-3, offset = 0.5;
-  for (const auto& [rows_, width] :
+  for (const auto& [count, of_row] :
        std::vector<std::pair<int64_t, int64_t>>{{3, 8}, {515, 24}, {5, 2040}, {2, 4096}, {2, 8200}, {1, 16384}}) {
+    const int64_t tokens = count, width = of_row;
     for (const auto& [of_weight, of_out] : std::vector<std::pair<at::ScalarType, at::ScalarType>>{
              {GetParam(), GetParam()}, {at::kFloat, GetParam()}, {at::kFloat, at::kBFloat16}}) {
-      const at::Tensor x_TD = draw_at({rows_, width}, true, 2), weight_D = draw({width}, of_weight);
-      const at::Tensor grad_out_TD = draw({rows_, width}, of_out), stream_TD = draw_at({rows_, width}, true);
-      const at::Tensor rstd_T = at::empty({rows_}), sums_SD = at::full({std::min(rows_, kNormSums), width}, NAN);
+      const at::Tensor x_TD = draw_at({tokens, width}, true, 2), weight_D = draw({width}, of_weight);
+      const at::Tensor grad_out_TD = draw({tokens, width}, of_out), stream_TD = draw_at({tokens, width}, true);
+      const at::Tensor rstd_T = at::empty({tokens}), sums_SD = at::full({std::min(tokens, kNormSums), width}, NAN);
       at::Tensor out_TD = at::empty_like(grad_out_TD), grad_weight_D = at::empty_like(weight_D);
       const cpu::Norm norm{rows(weight_D), {}, offset, eps};
-      ASSERT_EQ(on_cpu().norm(rows(x_TD), norm, rows(out_TD), rstd_T.data_ptr<float>(), rows_, width, nullptr), 0);
+      ASSERT_EQ(on_cpu().norm(rows(x_TD), norm, rows(out_TD), rstd_T.data_ptr<float>(), tokens, width, nullptr), 0);
       const auto back = [&](const cpu::Rows& grad_stream, const at::Tensor& grad_TD, const cpu::Rows& grad_weight) {
         ASSERT_EQ(on_cpu().norm_backward(rows(grad_out_TD), rows(x_TD), norm, rstd_T.data_ptr<float>(), grad_stream,
-                                         rows(grad_TD), grad_weight, sums_SD.data_ptr<float>(), rows_, width, nullptr),
+                                         rows(grad_TD), grad_weight, sums_SD.data_ptr<float>(), tokens, width, nullptr),
                   0);
       };
       at::Tensor alone_TD = at::empty_like(x_TD), met_TD = stream_TD.clone();
       back({}, alone_TD, {});
-      const bool of_rows_alone = width == kWidestRow;  // whose columns take long to be added up here
-      back(rows(met_TD), met_TD, of_rows_alone ? cpu::Rows() : rows(grad_weight_D));
+      const bool of_tokensalone = width == kWidestRow;  // whose columns take long to be added up here
+      back(rows(met_TD), met_TD, of_tokensalone ? cpu::Rows() : rows(grad_weight_D));
 
       const at::Tensor wide_TD = x_TD.to(at::kDouble).set_requires_grad(true);
       const at::Tensor wide_D = weight_D.to(at::kDouble).set_requires_grad(true);
       const at::Tensor expected_TD = wide_TD * at::rsqrt((wide_TD * wide_TD).mean(-1, true) + eps) * (wide_D + offset);
       torch::autograd::backward({expected_TD}, {grad_out_TD.to(at::kDouble)});
-      const std::string what = std::to_string(rows_) + " x " + std::to_string(width);
+      const std::string what = std::to_string(tokens) + " x " + std::to_string(width);
       EXPECT_LE(relative_difference(out_TD, expected_TD), tolerance(of_out)) << what;
       EXPECT_LE(relative_difference(alone_TD, wide_TD.grad()), tolerance(GetParam())) << what;
       EXPECT_LE(relative_difference(met_TD, wide_TD.grad() + stream_TD), tolerance(GetParam())) << what;
-      if (of_rows_alone) continue;
+      if (of_tokensalone) continue;
       EXPECT_LE(relative_difference(grad_weight_D, wide_D.grad()), tolerance(of_weight)) << what;
     }
   }

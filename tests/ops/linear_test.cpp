@@ -25,7 +25,7 @@ TEST_P(LoraOn, base_adds_scaled_adapter_and_keeps_the_type) {
   const at::ScalarType type = GetParam();
   const Operator ours = [type](const std::vector<at::Tensor>& in) {
     const ComputeScope compute(at::kCPU, type);
-    const at::Tensor y = linear(LinearInput(in[0]), make(in), compute, true);
+    at::Tensor y = linear(LinearInput(in[0]), make(in), compute, true);
     EXPECT_EQ(y.scalar_type(), type);
     return y;
   };
@@ -50,12 +50,12 @@ TEST_P(LoraOn, a_bias_is_added_once_and_takes_the_sum_of_gradients) {
 // Twice its input. What reaches that waits in `met` where it was made together with the output.
 struct Twice : torch::autograd::Function<Twice> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
-                            std::shared_ptr<at::Tensor> met) {
+                            const std::shared_ptr<at::Tensor>& met) {
     context->saved_data["met"] = c10::IValue(reinterpret_cast<int64_t>(met.get()));
     return x * 2;
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list /*overwritten*/) {
+                                                 const torch::autograd::variable_list& /*overwritten*/) {
     return {*reinterpret_cast<at::Tensor*>(context->saved_data["met"].toInt()), at::Tensor()};
   }
 };

@@ -108,8 +108,9 @@ __global__ void turn_bytes(const uint8_t* in, uint8_t* out, float* ones, int64_t
   __shared__ unsigned tile[kSide * kPitch], turned_tile[kSide * kPitch];
   const int64_t top = blockIdx.x / tiles_across * kSide, left = blockIdx.x % tiles_across * kSide;
   const int thread = static_cast<int>(threadIdx.x), line = thread / 4, word = thread % 4 * 4;
-  if (top + line < rows && left + word * 4 < columns) {
-    const Four read = *reinterpret_cast<const Four*>(in + (top + line) * columns + left + word * 4);
+  const int64_t byte = int64_t{4} * word;
+  if (top + line < rows && left + byte < columns) {
+    const Four read = *reinterpret_cast<const Four*>(in + (top + line) * columns + left + byte);
     for (int i = 0; i < 4; ++i) tile[line * kPitch + word + i] = read.at[i];
   }
   __syncthreads();
@@ -119,10 +120,10 @@ __global__ void turn_bytes(const uint8_t* in, uint8_t* out, float* ones, int64_t
   square = turned(square);
   for (int i = 0; i < 4; ++i) turned_tile[(across * 4 + i) * kPitch + down] = square.at[i];
   __syncthreads();
-  if (left + line < columns && top + word * 4 < rows) {
+  if (left + line < columns && top + byte < rows) {
     Four made;
     for (int i = 0; i < 4; ++i) made.at[i] = turned_tile[line * kPitch + word + i];
-    *reinterpret_cast<Four*>(out + (left + line) * rows + top + word * 4) = made;
+    *reinterpret_cast<Four*>(out + (left + line) * rows + top + byte) = made;
   }
   if (ones != nullptr && top == 0 && thread < kSide && left + thread < columns) ones[left + thread] = 1;
 }

@@ -117,7 +117,7 @@ int for_width(int64_t width, Launch launch) {
   constexpr int64_t kThreadsAtFirst = 256;
   const int64_t packs = width / kPack<T>;
   const auto with = [&](auto each) {
-    const int64_t share = decltype(each)::value * kWarp;
+    const int64_t share = int64_t{decltype(each)::value} * kWarp;
     return launch(packs, static_cast<unsigned>((packs + share - 1) / share * kWarp), each);
   };
   if (packs <= kThreadsAtFirst) return with(std::integral_constant<int, 1>());
