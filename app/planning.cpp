@@ -82,6 +82,9 @@ std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& conf
     return gpu.name + " (compute capability " + gpu.compute_capability +
            ") does not multiply in FP8, as this run would; set fp8: false";
   }
+  if (config.fp8 && config.cuda_graphs && gpu.compute_capability == "8.9") {
+    return gpu.name + ": products in FP8 cannot be recorded on compute capability 8.9; set cuda_graphs: false";
+  }
   const bool in_bf16 = arch::precision_of(architecture, config).computed == DType::kBF16;
   if (!in_bf16 || config::has_bf16(gpu.compute_capability)) return "";
   return gpu.name + " (compute capability " + gpu.compute_capability +

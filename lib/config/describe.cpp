@@ -57,8 +57,9 @@ And those that the files decide:
 - `attn_implementation: cudnn` needs a GPU of compute capability 9.0, products in 16 bits, and heads of 64, 128 or 256 numbers.
 - `cuda_kernels: true` needs a GPU, and a program that was built with nvcc.
 - `fp8: true` needs a GPU of compute capability 8.9 or later, a base in FP8 whose projections have sides of whole 16
-  numbers, no experts, and products in BF16.
-- `cuda_graphs: true` needs a GPU, one process, and a decoder without experts, with checkpoints without dropout.
+  numbers, no experts, and products in BF16; on 8.9 without `cuda_graphs`.
+- `cuda_graphs: true` needs a GPU, one process, and a decoder without experts and without dropout of attention, with
+  checkpoints without any dropout.
 )";
 
 }  // namespace

@@ -26,8 +26,9 @@ void refuse_recording(const arch::Architecture& architecture, const config::RunC
   if (architecture.encoder) refuse("the model has an encoder, and layers of decoders alone are recorded");
   if (architecture.experts() != nullptr) refuse("which experts tokens go to is another in every step");
   // LibTorch's own generator goes on with each replay, but cannot be set back while work is recorded.
-  const bool draws = architecture.dropout > 0 || architecture.inner_dropout > 0 ||
-                     (config.method == config::Method::kLora && config.lora_dropout > 0);
+  if (architecture.dropout > 0) refuse("attention draws once more what it leaves out of its scores");
+  const bool draws =
+      architecture.inner_dropout > 0 || (config.method == config::Method::kLora && config.lora_dropout > 0);
   if (draws && config.gradient_checkpointing) {
     refuse("checkpoints draw what dropout leaves out once more",
            "remove one of dropout, gradient_checkpointing and cuda_graphs");

@@ -73,6 +73,7 @@ TEST_F(Fp8Products, AreThoseOfTheProjections) {
 TEST_F(Fp8Products, AreRefusedWhereTheyCannotBeMade) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"--phantom-gpu A100-80GB", "does not multiply in FP8"},
+      {"--phantom-gpu RTX-4060 cuda_graphs=true", "cannot be recorded on compute capability 8.9"},
       {"--phantom-gpu H100 load_in_fp8=false", "the base is not in FP8"},
       {"--phantom-gpu H100 bf16=false dtype=float32", "products of this run are not in BF16"},
       {"device=cpu", "fp8 is true, but this run is on the CPU"},
