@@ -30,6 +30,7 @@ struct GpuSpec {
 
 // Whether a GPU of this compute capability ("9.0") multiplies in BF16: from 8.0 on.
 bool has_bf16(const std::string& compute_capability);
+// In FP8: from 8.9 on.
 bool has_fp8(const std::string& compute_capability);
 
 // Whether LibTorch 2.11 with CUDA 13 has kernels for it: from 7.5 on.

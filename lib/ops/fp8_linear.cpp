@@ -7,6 +7,7 @@
 
 #include "ops/cuda_kernels.h"
 #include "ops/traffic.h"
+#include "quant/fp8.h"
 
 namespace fathom::ops {
 namespace {
@@ -20,7 +21,7 @@ Turned turned(const QuantizedMatrix& weight_ND) {
   const at::Tensor& codes_ND = weight_ND.codes;
   const CudaKernels* kernels = cuda_kernels_for(codes_ND.device(), at::kFloat);
   const auto of_scales = weight_ND.scales.options();
-  const bool aligned = reinterpret_cast<uintptr_t>(codes_ND.const_data_ptr()) % kFp8Sides == 0;
+  const bool aligned = reinterpret_cast<uintptr_t>(codes_ND.const_data_ptr()) % quant::kFp8Sides == 0;
   if (kernels == nullptr || !aligned) return {codes_ND.t().contiguous(), at::ones({1, weight_ND.columns}, of_scales)};
   Turned made{at::empty({weight_ND.columns, weight_ND.rows}, codes_ND.options()),
               at::empty({1, weight_ND.columns}, of_scales)};

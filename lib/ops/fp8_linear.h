@@ -9,9 +9,8 @@
 namespace fathom::ops {
 
 // x W^T [T, N] in `dtype`, BF16 on a GPU. weight_ND: quant::Scheme::kFp8; on a GPU, of compute capability 8.9 or more,
-// both sides are multiples of kFp8Sides. On CPUs products of the same numbers in FP32.
+// both sides are multiples of quant::kFp8Sides. On CPUs products of the same numbers in FP32.
 at::Tensor fp8_product(const Fp8Rows& x, const QuantizedMatrix& weight_ND, at::ScalarType dtype);
-inline constexpr int64_t kFp8Sides = 16;
 
 // What reaches x, [T, D] in the gradient's type, through it: grad W. The gradient's rows, times the scales of W's rows,
 // are quantized to E5M2; on a GPU W's codes are turned for it first.

@@ -6,12 +6,13 @@
 #include "ops/cuda_kernels.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
+#include "quant/fp8.h"
 
 namespace fathom::ops {
 namespace {
 
 Fp8Rows by_operators(const at::Tensor& x_TD, at::ScalarType format, const at::Tensor& columns_D) {
-  const float most = format == at::kFloat8_e4m3fn ? kMostE4m3 : kMostE5m2;
+  const float most = format == at::kFloat8_e4m3fn ? quant::kLargestFp8Code : quant::kLargestE5m2Code;
   at::Tensor wide_TD = x_TD.to(at::kFloat);
   if (columns_D.defined()) wide_TD = wide_TD * columns_D;
   const at::Tensor largest_T1 = wide_TD.abs().amax(1, /*keepdim=*/true);

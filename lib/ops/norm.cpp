@@ -93,12 +93,17 @@ struct Norm : torch::autograd::Function<Norm> {
     };
     const at::Tensor grad_weight_D = wanted(1, weight_D), grad_bias_D = wanted(2, bias_D);
     const cpu::Norm norm{rows(weight_D), rows_or_none(bias_D), context->saved_data["offset"].toDouble()};
-    at::Tensor grad_TD = x_TD.is_cuda()
-                             ? backward_on_cuda(grad_out_TD, x_TD, norm, rstd_T, grad_stream_TD, grad_weight_D)
-                             : at::empty_like(x_TD);
-    variable_list made = {grad_TD, grad_weight_D, grad_bias_D, {}, {}, {}};
-    if (x_TD.is_cuda()) return made;
+    if (x_TD.is_cuda()) {
+      return {backward_on_cuda(grad_out_TD, x_TD, norm, rstd_T, grad_stream_TD, grad_weight_D),
+              grad_weight_D,
+              grad_bias_D,
+              {},
+              {},
+              {}};
+    }
 
+    const at::Tensor grad_TD = at::empty_like(x_TD);
+    variable_list made = {grad_TD, grad_weight_D, grad_bias_D, {}, {}, {}};
     const int64_t tokens = x_TD.size(0), width = x_TD.size(1);
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::norm_backward", traffic(grad_out_TD, x_TD, weight_D, rstd_T, grad_TD));
     if (!x_TD.is_cpu()) return made;

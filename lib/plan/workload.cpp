@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "config/shards.h"
 #include "plan/analytic.h"
+#include "quant/fp8.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {
@@ -38,7 +39,6 @@ void refuse_recording(const arch::Architecture& architecture, const config::RunC
 // What aten::_scaled_mm takes (ops/fp8_linear.h).
 void refuse_fp8_products(const arch::Architecture& architecture, const config::RunConfig& config,
                          const arch::ParameterTable& parameters) {
-  constexpr int64_t kSides = 16;
   if (!config.fp8) return;
   const auto refuse = [](const std::string& reason, const char* remedy = "set fp8: false") {
     throw UsageError("fp8: true, but " + reason, remedy);
@@ -52,9 +52,9 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
   if (architecture.experts() != nullptr) refuse("products of experts are not made in FP8");
   for (const arch::ParameterRow& row : parameters.rows) {
     const std::vector<int64_t>& sides = row.spec.shape;
-    if (row.codes && (sides[0] % kSides != 0 || sides[1] % kSides != 0)) {
+    if (row.codes && (sides[0] % quant::kFp8Sides != 0 || sides[1] % quant::kFp8Sides != 0)) {
       refuse(row.spec.name + " is " + std::to_string(sides[0]) + " x " + std::to_string(sides[1]) +
-             ", and sides must be multiples of " + std::to_string(kSides));
+             ", and sides must be multiples of " + std::to_string(quant::kFp8Sides));
     }
   }
 }

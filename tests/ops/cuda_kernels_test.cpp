@@ -101,8 +101,8 @@ TEST_P(CudaKernelsOf, norm) {
       };
       at::Tensor alone_TD = at::empty_like(x_TD), met_TD = stream_TD.clone();
       back({}, alone_TD, {});
-      const bool of_tokensalone = width == kWidestRow;  // whose columns take long to be added up here
-      back(rows(met_TD), met_TD, of_tokensalone ? cpu::Rows() : rows(grad_weight_D));
+      const bool of_rows_alone = width == kWidestRow;  // whose columns take long to be added up here
+      back(rows(met_TD), met_TD, of_rows_alone ? cpu::Rows() : rows(grad_weight_D));
 
       const at::Tensor wide_TD = x_TD.to(at::kDouble).set_requires_grad(true);
       const at::Tensor wide_D = weight_D.to(at::kDouble).set_requires_grad(true);
@@ -112,13 +112,13 @@ TEST_P(CudaKernelsOf, norm) {
       EXPECT_LE(relative_difference(out_TD, expected_TD), tolerance(of_out)) << what;
       EXPECT_LE(relative_difference(alone_TD, wide_TD.grad()), tolerance(GetParam())) << what;
       EXPECT_LE(relative_difference(met_TD, wide_TD.grad() + stream_TD), tolerance(GetParam())) << what;
-      if (of_tokensalone) continue;
+      if (of_rows_alone) continue;
       EXPECT_LE(relative_difference(grad_weight_D, wide_D.grad()), tolerance(of_weight)) << what;
     }
   }
 }
 
-// A row of zeros, one with NaN, one with infinity; columns of different sizes.
+// A row of zeros, one with NaN; columns of different sizes.
 TEST_P(CudaKernelsOf, fp8_rows) {
   for (const auto& [width, with_columns] :
        std::vector<std::pair<int64_t, bool>>{{8, false}, {264, true}, {4104, true}}) {

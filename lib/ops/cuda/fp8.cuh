@@ -3,18 +3,19 @@
 
 #include "ops/cuda/block.cuh"
 #include "ops/cuda/kernels.h"
+#include "quant/fp8.h"
 
 namespace fathom::ops::cuda {
 
 // The lowest bits of a code are its fraction; kMost is the largest number, and its code is kMostCode.
 struct E4m3 {
   static constexpr int kFraction = 3, kBias = 7;
-  static constexpr float kMost = kMostE4m3;
+  static constexpr float kMost = quant::kLargestFp8Code;
   static constexpr unsigned kMostCode = 0x7e;
 };
 struct E5m2 {
   static constexpr int kFraction = 2, kBias = 15;
-  static constexpr float kMost = kMostE5m2;
+  static constexpr float kMost = quant::kLargestE5m2Code;
   static constexpr unsigned kMostCode = 0x7b;
 };
 

@@ -29,9 +29,7 @@ struct CodedMatrix {
 };
 inline constexpr int64_t kScalesPerOuter = 256;
 
-// Codes of FP8, with the largest number of each format.
 enum class Fp8Format { kE4m3, kE5m2 };
-inline constexpr float kMostE4m3 = 448, kMostE5m2 = 57344;
 inline constexpr float kLeastFp8Row = 1e-30F;  // rows of smaller numbers become zeros, or nearly
 
 // Of quant::DynamicMap, in the device's memory.
