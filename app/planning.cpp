@@ -62,8 +62,10 @@ std::string lost_updates(const config::RunConfig& config, const arch::Architectu
          std::string(config::row_of(config.optim).is_adamw ? "" : ", with optim: adamw or adamw_8bit");
 }
 
-void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
+void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
   if (const std::string lost = lost_updates(config, architecture); !lost.empty()) log_warning(lost);
+  if (!config.optimizer_in_backward) return;
+  log_info("max_grad_norm is 0: with optimizer_in_backward no gradient is left to scale once the norm of all is known");
 }
 
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
@@ -149,7 +151,7 @@ void warn_of_widening(const config::RunConfig& config, const arch::Architecture&
 config::RunConfig planned_run(const config::RunConfig& config, const schedule::RunInputs& inputs,
                               const Session& session) {
   warn_of_unread_validation(config, inputs);
-  warn_of_lost_updates(config, inputs.architecture);
+  tell_of_updates(config, inputs.architecture);
   if (session.placement.cuda == nullptr) warn_of_widening(config, inputs.architecture);
   return planned_config(config, inputs.train);
 }
@@ -189,6 +191,15 @@ void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& con
       plan::describe_misfit(plan, config, architecture) +
       "\n`fathom advise` finds the largest batch, length or rank that fits, and the fastest settings; --force runs "
       "it anyway");
+}
+
+void refuse_what_the_host_cannot_hold(const plan::Plan& plan, bool force) {
+  const int64_t available = available_memory_bytes();
+  if (force || plan.offloaded <= available) return;
+  throw Error("the run puts " + format_bytes(plan.offloaded) + " into the host's memory for the GPU, and " +
+                  format_bytes(available) + " are available",
+              "keep them in fewer bits (optim: adamw_8bit; load_in_4bit: true), or set offload_optimizer: false and "
+              "offload_weights: false; --force runs it anyway");
 }
 
 }  // namespace fathom::app

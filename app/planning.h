@@ -19,7 +19,7 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
 // What a run loses that rounds weights in BF16 to nearest, and what to do: full training
 // (config::rounds_weights_to_nearest), or what modules_to_save trains. Empty: nothing.
 std::string lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
-void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
+void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture);
 // Why a GPU does not run the run, and what to do; empty: it does. Of BF16 on GPUs without it.
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,
                        const arch::Architecture& architecture);
@@ -62,5 +62,7 @@ plan::Plan plan_for_cpu(const play::Subject& subject, int64_t processes_here);
 // that would help most.
 void refuse_what_cannot_fit(const plan::Plan& plan, const config::RunConfig& config,
                             const arch::Architecture& architecture, bool force);
+// Throws Error where what is to lie in the host's memory for the GPU is more than it has left.
+void refuse_what_the_host_cannot_hold(const plan::Plan& plan, bool force);
 
 }  // namespace fathom::app

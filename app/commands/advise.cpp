@@ -130,7 +130,7 @@ void advise_techniques(Planner& planner, const plan::Question& question, const A
       plan::remedies(question.architecture, question.run, question.target, planner.workload_of(question.run));
   planner.end();
   if (advice.best && lost_updates(question.run, question.architecture).empty()) {
-    warn_of_lost_updates(advice.best->run, question.architecture);
+    tell_of_updates(advice.best->run, question.architecture);
   }
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (invocation.json) {
@@ -147,7 +147,7 @@ int run_advise(const Advise& invocation) {
     throw UsageError("--vary length: an encoder and decoder has two lengths, max_length and max_target_length",
                      "ask `fathom estimate` with the lengths that you have in mind");
   }
-  warn_of_lost_updates(invocation.config, planner.inputs().architecture);
+  tell_of_updates(invocation.config, planner.inputs().architecture);
   const plan::Question question = planner.question(invocation.config);
   if (invocation.varied == "gpus") {
     advise_gpus(planner, question, invocation);

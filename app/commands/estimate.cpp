@@ -168,7 +168,7 @@ int run_estimate(const Estimate& invocation) {
   if (!gpu && session.placement.cuda != nullptr) gpu = listed_spec_of(*session.placement.cuda);
   config::RunConfig planned = planned_config(config, inputs.train);
   if (!gpu) warn_of_widening(config, inputs.architecture);
-  warn_of_lost_updates(config, inputs.architecture);
+  tell_of_updates(config, inputs.architecture);
   if (invocation.kernels) return print_kernels(invocation, planned, inputs, gpu);
   const plan::OutlookQuestion question = question_of(invocation, inputs, gpu, program_bytes);
   refuse_tokens_without_speed(invocation, question);

@@ -185,6 +185,7 @@ plan::Measured measured_of(const train::RunResult& result, const Session& sessio
     const ledger::CudaDevice::Statistics statistics = cuda->statistics();
     measured.allocated = statistics.peak_allocated;
     measured.reserved = statistics.peak_reserved;
+    measured.offloaded = result.offloaded;
     // Of the driver's used bytes now, with what was reserved at the peak instead of now.
     measured.device_growth = cuda->total_bytes() - cuda->free_bytes() - statistics.reserved + statistics.peak_reserved;
   } else {
@@ -282,6 +283,7 @@ int train(const Train& invocation, const Session& session) {
   config.strategy = planned.strategy;
   print(report::format_plan(plan));
   refuse_what_cannot_fit(plan, config, inputs.architecture, invocation.force);
+  if (!session.phantom) refuse_what_the_host_cannot_hold(plan, invocation.force);
   const PlannedEvents events(planned, inputs, start_of_run, session, invocation);
   if (group != nullptr) group->meet();  // all have looked at the folder as it was
   const bool in_place = train::continues_in_place(config, resume);

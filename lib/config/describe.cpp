@@ -58,6 +58,8 @@ And those that the files decide:
 - `cuda_kernels: true` needs a GPU, and a program that was built with nvcc.
 - `fp8: true` needs a GPU of compute capability 8.9 or later, a base in FP8 whose projections have sides of whole 16
   numbers, no experts, and products in BF16; on 8.9 without `cuda_graphs`.
+- `offload_optimizer: true` and `offload_weights: true` need a GPU and one process.
+- `optimizer_in_backward: true` needs one process, and products in float32 or bfloat16.
 - `cuda_graphs: true` needs a GPU, one process, and a decoder without experts and without dropout of attention, with
   checkpoints without any dropout.
 )";

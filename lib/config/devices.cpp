@@ -61,6 +61,7 @@ constexpr std::array kFigures{Figure{"memory_gb_per_second", &GpuSpec::memory_by
                               Figure{"int8_tops", &GpuSpec::int8_ops, kTera},
                               Figure{"link_gb_per_second", &GpuSpec::link_bytes_per_second, kGiga},
                               Figure{"network_gb_per_second", &GpuSpec::network_bytes_per_second, kGiga},
+                              Figure{"host_link_gb_per_second", &GpuSpec::host_link_bytes_per_second, kGiga},
                               Figure{"desktop_gib", &GpuSpec::desktop_bytes, kGiB},
                               Figure{"price_per_hour", &GpuSpec::price_per_hour, 1}};
 constexpr double kMostFigure = 1e6;

@@ -22,8 +22,9 @@ struct GpuSpec {
   double link_bytes_per_second = 0;     // to the other GPUs of its node, one way
   double network_bytes_per_second = 0;  // to those of other nodes, one way, its share of what the node has
   double gpus_per_node = 0;
-  double price_per_hour = 0;  // US dollars
-  double desktop_bytes = 0;   // of its memory, that a desktop is taken to need; 0: no card for screens
+  double host_link_bytes_per_second = 0;  // to the host's memory, one way
+  double price_per_hour = 0;              // US dollars
+  double desktop_bytes = 0;               // of its memory, that a desktop is taken to need; 0: no card for screens
 
   bool operator==(const GpuSpec&) const = default;
 };

@@ -89,6 +89,9 @@ std::vector<Key> method_keys() {
            "alone; embeddings, head and norms stay as `dtype` says (docs/quantization.md)."),
       flag("load_in_4bit", &RunConfig::load_in_4bit, "The same in NF4, one scale for 64 values: an eighth of float32."),
       flag("load_in_fp8", &RunConfig::load_in_fp8, "The same in FP8 (E4M3), one scale a row."),
+      flag("offload_weights", &RunConfig::offload_weights,
+           "On a GPU: the frozen weights of layers lie in the host's memory, pinned, and come to the GPU a layer at a "
+           "time, the next one while a layer computes (docs/offload.md)."),
       flag("fp8", &RunConfig::fp8,
            "Products of an FP8 base in FP8, about twice as fast as in BF16: what projections read is quantized as it "
            "comes, one scale a token, to E4M3, and gradients to E5M2 (docs/quantization.md)."),
@@ -187,8 +190,16 @@ std::vector<Key> training_keys() {
              "adamw: decay of the second moment; lion: decay of the momentum."),
       number("adam_epsilon", &RunConfig::adam_epsilon, kAboveZero,
              "adamw: added to the root of the second moment, which is 0 where no gradient was another number."),
-      number("max_grad_norm", &RunConfig::max_grad_norm, kAtLeastZero,
-             "Gradients of a larger norm are scaled down to it; 0: no clipping."),
+      number(
+          "max_grad_norm", &RunConfig::max_grad_norm, kAtLeastZero,
+          "Gradients of a larger norm are scaled down to it; 0: no clipping, as where optimizer_in_backward is true."),
+      flag("optimizer_in_backward", &RunConfig::optimizer_in_backward,
+           "Each parameter is updated during the backward pass as soon as its gradient is there, which is let go at "
+           "once: gradients of a layer exist at a time in the place of all. Steps are those of max_grad_norm: 0, bit "
+           "for bit."),
+      flag("offload_optimizer", &RunConfig::offload_optimizer,
+           "On a GPU: optimizer states lie in the host's memory, pinned, and pass through the GPU's a piece at a time; "
+           "copies run while it computes. Steps stay the same, bit for bit (docs/offload.md)."),
       flag("gradient_checkpointing", &RunConfig::gradient_checkpointing,
            "Keeps only each layer's input for the backward pass and computes the rest again."),
       integer(

@@ -88,6 +88,7 @@ class Assembly {
     return names;
   }
   RunConfig finish(Purpose purpose) {
+    if (run_.optimizer_in_backward && !given_.contains("max_grad_norm")) run_.max_grad_norm = 0;
     check_together(run_, given_, purpose, problems_);
     problems_.throw_if_any();
     for (const Key& key : keys()) {

@@ -54,6 +54,7 @@ struct RunConfig {
   bool load_in_8bit = false;                   // the frozen base in INT8
   bool load_in_4bit = false;                   // in NF4
   bool load_in_fp8 = false;                    // in FP8
+  bool offload_weights = false;                // those of layers, in the host's memory
   bool fp8 = false;                            // products of that with inputs and gradients in FP8
   bool bnb_4bit_use_double_quant = false;      // NF4's scales in 8 bits
   Qat qat = Qat::kNone;                        // projections trained as they will be stored: fake quantization
@@ -90,7 +91,9 @@ struct RunConfig {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
-  double max_grad_norm = 1;  // 0: no clipping
+  double max_grad_norm = 1;            // 0: no clipping; so where it is not given and updates are made in backward
+  bool optimizer_in_backward = false;  // each parameter is updated, and its gradient let go, as soon as that is there
+  bool offload_optimizer = false;      // optimizer states in the host's memory
   bool gradient_checkpointing = false;
   int64_t loss_chunk_size = 1024;  // rows of logits at a time; 0: all at once
   int64_t seed = 42;

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/rounding.h"
 #include "footprint/moment_storage.h"
+#include "footprint/offload.h"
 #include "footprint/update_groups.h"
 
 namespace fathom::footprint {
@@ -20,6 +21,7 @@ constexpr const char* kMasters = "FP32 masters of BF16 weights (Micikevicius et 
 constexpr const char* kLion = "Lion keeps one momentum, in FP32 (Chen et al. 2023, arXiv 2302.06675)";
 constexpr const char* kAdafactor =
     "Adafactor keeps one mean for each row and column, in FP32 (Shazeer and Stern 2018, arXiv 1804.04235)";
+constexpr const char* kOnHost = "a piece of a parameter at a time; lib/footprint/offload.h";
 constexpr const char* kUpdate = "one parameter's update in FP32, by ATen's operators; lib/optim";
 constexpr const char* kGroup = "a group of parameters in FP32, by ATen's operators; lib/optim/mixed_adamw.h";
 
@@ -27,7 +29,7 @@ int64_t elements_of(const TrainedSizes& sizes) {
   return sizes.columns == 0 ? sizes.rows : checked_multiply(sizes.rows, sizes.columns, "elements of a matrix");
 }
 
-Tensors adamw_states(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
+Tensors adamw_moments(const config::RunConfig& run, const std::vector<TrainedSizes>& trained) {
   const MomentStorage storage = moment_storage(run.optim, run.master_weights);
   std::map<int64_t, int64_t> numbers;  // bytes of one number of a moment -> numbers of each moment
   int64_t scales = 0, masters = 0;
@@ -43,13 +45,76 @@ Tensors adamw_states(const config::RunConfig& run, const std::vector<TrainedSize
     states.push_back({"moments", source, {{2, "of"}, {count, "parameters"}, {bytes, "bytes"}}, kStates});
   }
   states.push_back({"scales of moments", k8bit, {{2, "of"}, {scales, "scales"}, {4, "bytes"}}, kStates});
-  if (!cuda) return states;
+  return states;
+}
+
+// What AdamW's kernels on a GPU read besides.
+void add_constants(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, Tensors& states) {
+  const MomentStorage storage = moment_storage(run.optim, run.master_weights);
   if (!run.cuda_kernels.value_or(false) || storage == MomentStorage::kAsWeights)
     states.push_back({"step count", kAdamW, {{4, "bytes"}}, kStates});
-  if (scales > 0) {
+  const auto in_codes = [&](const TrainedSizes& each) { return is_quantized(storage, elements_of(each)); };
+  if (std::any_of(trained.begin(), trained.end(), in_codes)) {
     states.push_back({"tables of codes", k8bit, {{int64_t{2} * (256 + 255), "numbers"}, {4, "bytes"}}, kStates});
   }
-  return states;
+}
+
+// Of each number that is trained, or of rows and columns.
+Tensors states_of(const config::RunConfig& run, const std::vector<TrainedSizes>& trained) {
+  int64_t parameters = 0, sides = 0;
+  for (const TrainedSizes& each : trained) {
+    parameters = checked_add(parameters, elements_of(each), "trained parameters");
+    sides = checked_add(sides, checked_add(each.rows, each.columns, "sides"), "sides");
+  }
+  switch (run.optim) {
+    case config::Optimizer::kAdamW:
+    case config::Optimizer::kAdamW8bit:
+    case config::Optimizer::kAdamWBf16:
+      return adamw_moments(run, trained);
+    case config::Optimizer::kLion:
+      return {{"momentum", kLion, {{parameters, "parameters"}, {4, "bytes"}}, kStates}};
+    case config::Optimizer::kAdafactor:
+      return {{"means of squared gradients", kAdafactor, {{sides, "rows and columns"}, {4, "bytes"}}, kStates}};
+    case config::Optimizer::kSgd:
+      break;
+  }
+  return {};
+}
+
+// Those whose states lie in the host's memory, or the others.
+std::vector<TrainedSizes> kept_on_host(const config::RunConfig& run, const std::vector<TrainedSizes>& trained,
+                                       bool on_host) {
+  std::vector<TrainedSizes> some;
+  for (const TrainedSizes& each : trained) {
+    if ((run.offload_optimizer && is_offloaded(elements_of(each))) == on_host) some.push_back(each);
+  }
+  return some;
+}
+
+// Of the states of n of a parameter's numbers, from the first of a block on, each in its place.
+int64_t slot_bytes(const config::RunConfig& run, const TrainedSizes& parameter, int64_t n) {
+  const auto place = [](int64_t bytes) { return round_up(bytes, kStagingAlignment); };
+  if (!config::row_of(run.optim).is_adamw) return place(4 * n);  // Lion's momentum
+  const MomentStorage storage = moment_storage(run.optim, run.master_weights);
+  const int64_t elements = elements_of(parameter), block = block_of_moments(storage, elements);
+  int64_t bytes = 2 * place(n * bytes_of_moment(storage, elements, parameter.bytes));
+  if (block > 1) bytes += 2 * place(4 * divide_up(n, block));
+  const bool has_master = run.master_weights == config::MasterWeights::kFp32 && parameter.bytes < 4;
+  return bytes + (has_master ? place(4 * n) : 0);
+}
+
+// The slots that states pass through, each as large as those of the largest piece.
+Bytes staging(const config::RunConfig& run, const std::vector<TrainedSizes>& offloaded) {
+  int64_t largest = 0, pieces = 0;
+  for (const TrainedSizes& each : offloaded) {
+    largest = std::max(largest, slot_bytes(run, each, std::min(elements_of(each), kPieceElements)));
+    pieces += pieces_of(elements_of(each));
+  }
+  const int64_t slots = pieces == 0 ? 0 : staging_slots(largest, pieces);
+  return {"optimizer states on their way",
+          kOnHost,
+          {{slots, "slots"}, {largest, "bytes"}},
+          memory::Component::kFunctionality};
 }
 
 // Lion's and Adafactor's updates go over a parameter at a time.
@@ -119,24 +184,14 @@ int64_t adamw_traffic(const config::RunConfig& run, const TrainedSizes& trained)
 }  // namespace
 
 Tensors state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda) {
-  int64_t parameters = 0, sides = 0;
-  for (const TrainedSizes& each : trained) {
-    parameters = checked_add(parameters, elements_of(each), "trained parameters");
-    sides = checked_add(sides, checked_add(each.rows, each.columns, "sides"), "sides");
-  }
-  switch (run.optim) {
-    case config::Optimizer::kAdamW:
-    case config::Optimizer::kAdamW8bit:
-    case config::Optimizer::kAdamWBf16:
-      return adamw_states(run, trained, cuda);
-    case config::Optimizer::kLion:
-      return {{"momentum", kLion, {{parameters, "parameters"}, {4, "bytes"}}, kStates}};
-    case config::Optimizer::kAdafactor:
-      return {{"means of squared gradients", kAdafactor, {{sides, "rows and columns"}, {4, "bytes"}}, kStates}};
-    case config::Optimizer::kSgd:
-      break;
-  }
-  return {};
+  Tensors states = states_of(run, kept_on_host(run, trained, false));
+  if (cuda && config::row_of(run.optim).is_adamw) add_constants(run, trained, states);
+  if (run.offload_optimizer) states.push_back(staging(run, kept_on_host(run, trained, true)));
+  return states;
+}
+
+int64_t host_state_bytes(const config::RunConfig& run, const std::vector<TrainedSizes>& trained) {
+  return bytes_of(states_of(run, kept_on_host(run, trained, true)));
 }
 
 std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,

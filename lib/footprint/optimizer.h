@@ -15,7 +15,11 @@ struct TrainedSizes {
 };
 
 // Tensors that exist from before the first step to the end.
+// On the device, with what it needs for those that lie in the host's memory.
 Tensors state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda);
+
+// Of these, bytes that lie in the host's memory instead (config offload_optimizer).
+int64_t host_state_bytes(const config::RunConfig& run, const std::vector<TrainedSizes>& trained);
 
 // Moments of an update, gradients apart: on a CPU none, where our kernels take nothing. scales_loss: FP16.
 std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,

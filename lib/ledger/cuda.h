@@ -48,6 +48,9 @@ class CudaDevice {
   virtual void take_recordable_stream() = 0;
   // Gives memory that nobody uses back to the driver.
   virtual void release_cached() = 0;
+  // A tensor of zeros, uint8 [bytes], in the host's memory, pinned: the device copies from and to it by itself. Whole
+  // pages are taken, on a phantom of address space alone. Throws Error where the host has not so much.
+  virtual at::Tensor host_memory(int64_t bytes) = 0;
   // Claims the cuBLAS and cuBLASLt workspaces that exist now as Component::kKernels.
   virtual void claim_workspaces() = 0;
   virtual void clear_workspaces() = 0;

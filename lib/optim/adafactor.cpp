@@ -35,19 +35,22 @@ class Adafactor : public Optimizer {
  public:
   // States, all FP32: "exp_avg_sq_row.<parameter>" and "exp_avg_sq_col.<parameter>" of a matrix, "exp_avg_sq.…" of a
   // vector.
-  Adafactor(const config::RunConfig& run, const std::vector<OptimizedParameter>& parameters, ledger::Ledger* ledger);
+  Adafactor(const config::RunConfig& run, const std::vector<OptimizedParameter>& parameters, const StatesHome& home);
 
  private:
   struct Entry {
-    at::Tensor parameter;
-    bool decays;
+    explicit Entry(const Updated& updated) : parameter(updated.parameter), gradient(updated.gradient) {
+      (updated.states.size() == 2 ? rows_N : squares) = updated.states.front();
+      if (updated.states.size() == 2) columns_D = updated.states.back();
+    }
+    at::Tensor parameter, gradient;
     at::Tensor rows_N, columns_D;  // of a matrix
     at::Tensor squares;            // of a vector
   };
   struct Step {
     double rate, keep, decay, factor;
   };
-  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+  void update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) override;
   // Our kernels on the CPU read the gradient four times and take no memory beside two vectors.
   static void update_matrix(const Entry& entry, const Step& step);
   static void update_vector(const Entry& entry, const Step& step);
@@ -55,32 +58,31 @@ class Adafactor : public Optimizer {
   // FP32.
   static void update_by_operators(const Entry& entry, const Step& step, const at::Tensor& gradient);
 
-  std::vector<Entry> entries_;
   double weight_decay_;
 };
 
 Adafactor::Adafactor(const config::RunConfig& run, const std::vector<OptimizedParameter>& parameters,
-                     ledger::Ledger* ledger)
-    : Optimizer(ledger), weight_decay_(run.weight_decay) {
+                     const StatesHome& home)
+    : Optimizer(home), weight_decay_(run.weight_decay) {
   for (const OptimizedParameter& parameter : parameters) {
     const at::Tensor& tensor = parameter.tensor;
-    Entry entry{tensor, parameter.decays, {}, {}, {}};
+    add_parameter(parameter);
     if (tensor.dim() == 2) {
-      entry.rows_N = add_state("exp_avg_sq_row." + parameter.name, tensor, {tensor.size(0)}, at::kFloat);
-      entry.columns_D = add_state("exp_avg_sq_col." + parameter.name, tensor, {tensor.size(1)}, at::kFloat);
+      add_state("exp_avg_sq_row." + parameter.name, {tensor.size(0)}, at::kFloat);
+      add_state("exp_avg_sq_col." + parameter.name, {tensor.size(1)}, at::kFloat);
     } else {
-      entry.squares = add_state("exp_avg_sq." + parameter.name, tensor, tensor.sizes(), at::kFloat);
+      add_state("exp_avg_sq." + parameter.name, tensor.sizes(), at::kFloat);
     }
-    entries_.push_back(std::move(entry));
   }
 }
 
-void Adafactor::update(double learning_rate, const at::Tensor& gradient_factor) {
+void Adafactor::update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) {
   Step step{learning_rate, 1, 1 - std::pow(static_cast<double>(steps()), kDecayExponent), 1};
-  for (const Entry& entry : entries_) {
-    step.keep = entry.decays ? 1 - learning_rate * weight_decay_ : 1;
+  for (const Updated& each : all) {
+    const Entry entry(each);
+    step.keep = each.decays ? 1 - learning_rate * weight_decay_ : 1;
     if (!ops::has_kernel(entry.parameter)) {
-      update_by_operators(entry, step, scaled_gradient(entry.parameter, gradient_factor));
+      update_by_operators(entry, step, scaled_gradient(entry.gradient, gradient_factor));
       continue;
     }
     step.factor = factor_on_host(gradient_factor, entry.parameter);
@@ -90,7 +92,7 @@ void Adafactor::update(double learning_rate, const at::Tensor& gradient_factor) 
 
 void Adafactor::update_matrix(const Entry& entry, const Step& step) {
   const at::Tensor& parameter = entry.parameter;
-  const at::Tensor gradient = parameter.grad().contiguous();
+  const at::Tensor gradient = entry.gradient.contiguous();
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::adafactor", ops::traffic(gradient, gradient.detach(), gradient.detach(),
                                                                   gradient.detach(), parameter, parameter.detach()));
   if (!parameter.is_cpu()) return;
@@ -132,7 +134,7 @@ void Adafactor::update_matrix(const Entry& entry, const Step& step) {
 // Vectors are short: one thread.
 void Adafactor::update_vector(const Entry& entry, const Step& step) {
   const at::Tensor& parameter = entry.parameter;
-  const at::Tensor gradient = parameter.grad().contiguous();
+  const at::Tensor gradient = entry.gradient.contiguous();
   RECORD_USER_SCOPE_WITH_INPUTS(
       "fathom::adafactor", ops::traffic(gradient, gradient.detach(), parameter, parameter.detach(), entry.squares));
   if (!parameter.is_cpu()) return;
@@ -169,8 +171,8 @@ void Adafactor::update_by_operators(const Entry& entry, const Step& step, const 
 }  // namespace
 
 std::unique_ptr<Optimizer> make_adafactor(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
-                                          ledger::Ledger* ledger) {
-  return std::make_unique<Adafactor>(run, std::move(parameters), ledger);
+                                          const StatesHome& home) {
+  return std::make_unique<Adafactor>(run, std::move(parameters), home);
 }
 
 }  // namespace fathom::optim

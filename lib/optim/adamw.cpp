@@ -23,8 +23,8 @@ cpu::AdamWStep adamw_step(const AdamWOptions& options, int64_t count, double lea
   return step;
 }
 
-AdamW::AdamW(std::vector<OptimizedParameter> parameters, const AdamWOptions& options, ledger::Ledger* ledger)
-    : Optimizer(ledger), options_(options) {
+AdamW::AdamW(const std::vector<OptimizedParameter>& parameters, const AdamWOptions& options, const StatesHome& home)
+    : Optimizer(home), options_(options) {
   if (parameters.empty()) return;
   const at::Tensor& first = parameters.front().tensor;
   if (!ops::has_kernel(first)) {
@@ -34,57 +34,57 @@ AdamW::AdamW(std::vector<OptimizedParameter> parameters, const AdamWOptions& opt
   }
   for (const OptimizedParameter& parameter : parameters) {
     const at::Tensor& tensor = parameter.tensor;
-    Group& group = group_of(parameter);
-    group.parameters.push_back(tensor);
-    const auto moment = [&](const char* name) {
-      return add_state(name + parameter.name, tensor, tensor.sizes(), tensor.scalar_type());
-    };
-    group.first_moments.push_back(moment("exp_avg."));
-    group.second_moments.push_back(moment("exp_avg_sq."));
-    group.steps.push_back(steps_tensor_);
-  }
-}
-
-AdamW::Group& AdamW::group_of(const OptimizedParameter& parameter) {
-  const double weight_decay = parameter.decays ? options_.weight_decay : 0;
-  const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& candidate) {
-    return candidate.weight_decay == weight_decay &&
-           candidate.parameters.front().scalar_type() == parameter.tensor.scalar_type();
-  });
-  if (group != groups_.end()) return *group;
-  groups_.push_back({});
-  groups_.back().weight_decay = weight_decay;
-  return groups_.back();
-}
-
-void AdamW::update_by_kernel(Group& group, double learning_rate, const at::Tensor& gradient_factor) const {
-  cpu::AdamWStep step = adamw_step(options_, steps(), learning_rate, group.weight_decay);
-  for (size_t i = 0; i < group.parameters.size(); ++i) {
-    const at::Tensor &parameter = group.parameters[i], &m = group.first_moments[i], &v = group.second_moments[i];
-    const at::Tensor gradient = parameter.grad().contiguous();
-    step.factor = factor_on_host(gradient_factor, parameter);
-    RECORD_USER_SCOPE_WITH_INPUTS("fathom::adamw",
-                                  ops::traffic(gradient, parameter, parameter.detach(), m, m.detach(), v, v.detach()));
-    for_elements(parameter, [&](int64_t first, int64_t last) {
-      cpu::adamw(step, ops::rows(parameter), ops::rows(gradient), ops::rows(m), ops::rows(v), first, last);
-    });
-  }
-}
-
-void AdamW::update(double learning_rate, const at::Tensor& gradient_factor) {
-  std::optional<at::Tensor> divisor;
-  for (Group& group : groups_) {
-    if (ops::has_kernel(group.parameters.front())) {
-      update_by_kernel(group, learning_rate, gradient_factor);
-      continue;
+    add_parameter(parameter);
+    for (const char* moment : {"exp_avg.", "exp_avg_sq."}) {
+      add_state(moment + parameter.name, tensor.sizes(), tensor.scalar_type());
     }
-    if (gradient_factor.defined() && !divisor) divisor = gradient_factor.reciprocal();
-    std::vector<at::Tensor> gradients;
-    for (const at::Tensor& parameter : group.parameters) gradients.push_back(parameter.grad());
-    at::_fused_adamw_(group.parameters, gradients, group.first_moments, group.second_moments, {}, group.steps,
-                      learning_rate, options_.beta1, options_.beta2, group.weight_decay, options_.epsilon,
-                      /*amsgrad=*/false, /*maximize=*/false, divisor);
   }
+}
+
+void AdamW::update_by_kernel(const Updated& updated, double learning_rate, const at::Tensor& gradient_factor) const {
+  const at::Tensor &parameter = updated.parameter, &m = updated.states.at(0), &v = updated.states.at(1);
+  const at::Tensor gradient = updated.gradient.contiguous();
+  cpu::AdamWStep step = adamw_step(options_, steps(), learning_rate, weight_decay(updated));
+  step.factor = factor_on_host(gradient_factor, parameter);
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::adamw",
+                                ops::traffic(gradient, parameter, parameter.detach(), m, m.detach(), v, v.detach()));
+  for_elements(parameter, [&](int64_t first, int64_t last) {
+    cpu::adamw(step, ops::rows(parameter), ops::rows(gradient), ops::rows(m), ops::rows(v), first, last);
+  });
+}
+
+// LibTorch's multi-tensor kernel takes tensors of one type and weight decay.
+void AdamW::update_fused(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) const {
+  struct Group {
+    at::ScalarType type;
+    bool decays;
+    std::vector<at::Tensor> parameters, gradients, first_moments, second_moments;
+  };
+  std::vector<Group> groups;
+  for (const Updated& each : all) {
+    const at::ScalarType type = each.parameter.scalar_type();
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& candidate) {
+      return candidate.type == type && candidate.decays == each.decays;
+    });
+    if (group == groups.end()) group = groups.insert(groups.end(), Group{type, each.decays, {}, {}, {}, {}});
+    group->parameters.push_back(each.parameter);
+    group->gradients.push_back(each.gradient);
+    group->first_moments.push_back(each.states.at(0));
+    group->second_moments.push_back(each.states.at(1));
+  }
+  std::optional<at::Tensor> divisor;
+  if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
+  for (const Group& group : groups) {
+    const std::vector<at::Tensor> counts(group.parameters.size(), steps_tensor_);
+    at::_fused_adamw_(group.parameters, group.gradients, group.first_moments, group.second_moments, {}, counts,
+                      learning_rate, options_.beta1, options_.beta2, group.decays ? options_.weight_decay : 0,
+                      options_.epsilon, /*amsgrad=*/false, /*maximize=*/false, divisor);
+  }
+}
+
+void AdamW::update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) {
+  if (steps_tensor_.defined()) return update_fused(all, learning_rate, gradient_factor);
+  for (const Updated& each : all) update_by_kernel(each, learning_rate, gradient_factor);
 }
 
 void AdamW::set_steps(int64_t steps) {

@@ -18,20 +18,15 @@ class AdamW : public Optimizer {
  public:
   // States: "exp_avg.<parameter>" and "exp_avg_sq.<parameter>", of the parameter's type and shape; for the fused kernel
   // one 4-byte count of steps besides.
-  AdamW(std::vector<OptimizedParameter> parameters, const AdamWOptions& options, ledger::Ledger* ledger);
+  AdamW(const std::vector<OptimizedParameter>& parameters, const AdamWOptions& options, const StatesHome& home);
   void set_steps(int64_t steps) override;
 
  private:
-  // Parameters of one type and weight decay.
-  struct Group {
-    std::vector<at::Tensor> parameters, first_moments, second_moments, steps;
-    double weight_decay;
-  };
-  Group& group_of(const OptimizedParameter& parameter);
-  void update(double learning_rate, const at::Tensor& gradient_factor) override;
-  void update_by_kernel(Group& group, double learning_rate, const at::Tensor& gradient_factor) const;
+  void update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) override;
+  void update_by_kernel(const Updated& updated, double learning_rate, const at::Tensor& gradient_factor) const;
+  void update_fused(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) const;
+  double weight_decay(const Updated& updated) const { return updated.decays ? options_.weight_decay : 0; }
 
-  std::vector<Group> groups_;
   AdamWOptions options_;
   at::Tensor steps_tensor_;
 };

@@ -44,29 +44,60 @@ std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
   return norms;
 }
 
+bool has_kernel_for(const at::Tensor& gradient) { return ops::has_kernel(gradient) && gradient.is_contiguous(); }
+
+// By kernels, in order: an FP32 scalar of these options.
+at::Tensor root_of(const std::vector<double>& squares, const at::TensorOptions& options,
+                   const std::function<double(double)>& of_all) {
+  at::Tensor total = at::empty({}, options.dtype(at::kFloat));
+  if (!total.is_cpu()) return total;
+  double sum = std::accumulate(squares.begin(), squares.end(), 0.0);
+  if (of_all) sum = of_all(sum);
+  *total.data_ptr<float>() = static_cast<float>(std::sqrt(sum));
+  return total;
+}
+
 // The 2-norm of all gradients together, in FP32. LibTorch's norm of a BF16 tensor in FP32 would widen all of it first.
 at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::function<double(double)>& of_all) {
-  const bool by_kernel = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
-    return ops::has_kernel(gradient) && gradient.is_contiguous();
-  });
-  if (!by_kernel) {
+  if (!std::all_of(gradients.begin(), gradients.end(), has_kernel_for)) {
     at::Tensor total = at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
     if (!of_all) return total;
     const double own = total.item<double>();
     return total.fill_(std::sqrt(of_all(own * own)));
   }
   const at::TensorOptions options = gradients.empty() ? at::TensorOptions() : gradients.front().options();
-  at::Tensor total = at::empty({}, options.dtype(at::kFloat));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
-  if (!total.is_cpu()) return total;
-  double sum = 0;
-  for (const at::Tensor& gradient : gradients) sum += sum_of_squares(gradient);
-  if (of_all) sum = of_all(sum);
-  *total.data_ptr<float>() = static_cast<float>(std::sqrt(sum));
-  return total;
+  std::vector<double> squares;
+  for (const at::Tensor& gradient : gradients) squares.push_back(gradient.is_cpu() ? sum_of_squares(gradient) : 0);
+  return root_of(squares, options, of_all);
 }
 
 }  // namespace
+
+void RunningNorm::add(size_t index, const at::Tensor& gradient) {
+  const at::NoGradGuard no_gradients;
+  options_ = gradient.options();
+  if (!has_kernel_for(gradient)) {
+    norms_.at(index) = norms_of({gradient}).front();
+    return;
+  }
+  RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradient));
+  squares_.at(index) = gradient.is_cpu() ? sum_of_squares(gradient) : 0;
+}
+
+at::Tensor RunningNorm::total() const {
+  const at::NoGradGuard no_gradients;
+  const bool by_kernels =
+      std::none_of(norms_.begin(), norms_.end(), [](const at::Tensor& norm) { return norm.defined(); });
+  return by_kernels ? root_of(squares_, options_, nullptr) : at::linalg_vector_norm(at::stack(norms_), 2);
+}
+
+std::optional<size_t> RunningNorm::first_not_finite() const {
+  for (size_t i = 0; i < norms_.size(); ++i) {
+    if (!std::isfinite(norms_[i].defined() ? norms_[i].item<double>() : squares_[i])) return i;
+  }
+  return std::nullopt;
+}
 
 GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm, std::optional<double> loss_scale,
                            const std::function<double(double)>& of_all) {

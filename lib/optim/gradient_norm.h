@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -22,5 +23,23 @@ struct GradientNorm {
 GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_norm,
                            std::optional<double> loss_scale = std::nullopt,
                            const std::function<double(double)>& of_all = nullptr);
+
+// The norm of gradients that come one at a time and do not stay: the same number as of all together.
+class RunningNorm {
+ public:
+  // Of so many gradients.
+  explicit RunningNorm(size_t gradients) : squares_(gradients), norms_(gradients) {}
+  // The one of this number, in any order.
+  void add(size_t index, const at::Tensor& gradient);
+  // Of all, as GradientNorm::total. Each must have been added.
+  at::Tensor total() const;
+  // Of those that were added, the first that is not finite; reading them synchronises.
+  std::optional<size_t> first_not_finite() const;
+
+ private:
+  std::vector<double> squares_;    // sums, on the CPU
+  std::vector<at::Tensor> norms_;  // FP32 scalars on the device, elsewhere
+  at::TensorOptions options_;
+};
 
 }  // namespace fathom::optim

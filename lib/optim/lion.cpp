@@ -20,36 +20,31 @@ void update_by_operators(const at::Tensor& parameter, const at::Tensor& momentum
 class Lion : public Optimizer {
  public:
   // States: "exp_avg.<parameter>", FP32 whatever the parameter is (what lion_32bit names).
-  Lion(const config::RunConfig& run, std::vector<OptimizedParameter> parameters, ledger::Ledger* ledger)
-      : Optimizer(ledger),
-        parameters_(std::move(parameters)),
-        beta1_(run.adam_beta1),
-        beta2_(run.adam_beta2),
-        weight_decay_(run.weight_decay) {
-    for (const OptimizedParameter& each : parameters_) {
-      momenta_.push_back(add_state("exp_avg." + each.name, each.tensor, each.tensor.sizes(), at::kFloat));
+  Lion(const config::RunConfig& run, const std::vector<OptimizedParameter>& parameters, const StatesHome& home)
+      : Optimizer(home), beta1_(run.adam_beta1), beta2_(run.adam_beta2), weight_decay_(run.weight_decay) {
+    for (const OptimizedParameter& each : parameters) {
+      add_parameter(each);
+      add_state("exp_avg." + each.name, each.tensor.sizes(), at::kFloat);
     }
   }
 
  private:
-  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+  void update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) override;
 
-  std::vector<OptimizedParameter> parameters_;
-  std::vector<at::Tensor> momenta_;
   double beta1_, beta2_, weight_decay_;
 };
 
-void Lion::update(double learning_rate, const at::Tensor& gradient_factor) {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor &parameter = parameters_[i].tensor, &momentum = momenta_[i];
-    const double keep = parameters_[i].decays ? 1 - learning_rate * weight_decay_ : 1;
+void Lion::update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) {
+  for (const Updated& each : all) {
+    const at::Tensor &parameter = each.parameter, &momentum = each.states.at(0);
+    const double keep = each.decays ? 1 - learning_rate * weight_decay_ : 1;
     cpu::LionStep step{1, beta1_, beta2_, keep, learning_rate};
     if (!ops::has_kernel(parameter)) {
-      update_by_operators(parameter, momentum, scaled_gradient(parameter, gradient_factor), step);
+      update_by_operators(parameter, momentum, scaled_gradient(each.gradient, gradient_factor), step);
       continue;
     }
     step.factor = factor_on_host(gradient_factor, parameter);
-    const at::Tensor gradient = parameter.grad().contiguous();
+    const at::Tensor gradient = each.gradient.contiguous();
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::lion",
                                   ops::traffic(gradient, parameter, parameter.detach(), momentum, momentum.detach()));
     for_elements(parameter, [&](int64_t first, int64_t last) {
@@ -61,8 +56,8 @@ void Lion::update(double learning_rate, const at::Tensor& gradient_factor) {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_lion(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
-                                     ledger::Ledger* ledger) {
-  return std::make_unique<Lion>(run, std::move(parameters), ledger);
+                                     const StatesHome& home) {
+  return std::make_unique<Lion>(run, parameters, home);
 }
 
 }  // namespace fathom::optim

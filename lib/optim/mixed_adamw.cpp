@@ -20,48 +20,49 @@ at::ScalarType type_of(footprint::MomentStorage storage, int64_t elements) {
 }  // namespace
 
 MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
-                       ledger::Ledger* ledger)
-    : Optimizer(ledger), options_(options) {
+                       const StatesHome& home)
+    : Optimizer(home), options_(options) {
   for (const OptimizedParameter& parameter : parameters) {
     const at::Tensor& tensor = parameter.tensor;
-    Entry entry{tensor, {}, parameter.decays, std::ssize(entries_)};
-    if (parameter.whole) entry.place = parameter.whole->place;
-    if (parameter.whole) entry.origin = parameter.whole->first;
-    if (options_.masters == config::MasterWeights::kFp32 && tensor.scalar_type() == at::kBFloat16) {
-      entry.master = add_state("master." + parameter.name, tensor, tensor.sizes(), at::kFloat);
-    }
-    entry.first = add_moment("exp_avg", parameter);
-    entry.second = add_moment("exp_avg_sq", parameter);
-    entries_.push_back(std::move(entry));
+    add_parameter(parameter);
+    if (has_master(tensor)) add_state("master." + parameter.name, tensor.sizes(), at::kFloat);
+    add_moment("exp_avg", parameter);
+    add_moment("exp_avg_sq", parameter);
   }
   if (parameters.empty()) return;
   const at::Tensor& any = parameters.front().tensor;
   if (options_.cuda_kernels == nullptr) options_.cuda_kernels = ops::cuda_kernels_for(any);
-  if (options_.cuda_kernels != nullptr) {
-    add_tables(any.device());
-  } else if (!has_kernel(any)) {
-    add_tables(any.device());
-    prepare_operators(any.device());
+  if (options_.cuda_kernels == nullptr && has_kernel(any)) return;
+  add_tables(any.device());
+  if (options_.cuda_kernels != nullptr) return;
+  // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
+  count_of_steps_ = at::zeros({}, at::TensorOptions().device(any.device()).dtype(at::kFloat));
+  claim(count_of_steps_, "step");
+}
+
+void MixedAdamW::add_moment(const std::string& name, const OptimizedParameter& parameter) {
+  const at::Tensor& tensor = parameter.tensor;
+  const int64_t block = footprint::block_of_moments(options_.moments, parameter.elements());
+  add_state(name + "." + parameter.name, tensor.sizes(), type_of(options_.moments, parameter.elements()));
+  if (block > 1) {
+    add_state(name + "_scale." + parameter.name, {divide_up(tensor.numel(), block)}, at::kFloat, block);
   }
 }
 
-MixedAdamW::Moment MixedAdamW::add_moment(const std::string& name, const OptimizedParameter& parameter) {
-  const at::Tensor& tensor = parameter.tensor;
-  const int64_t block = footprint::block_of_moments(options_.moments, parameter.elements());
-  Moment moment;
-  moment.values =
-      add_state(name + "." + parameter.name, tensor, tensor.sizes(), type_of(options_.moments, parameter.elements()));
-  if (block > 1) {
-    const int64_t scales = divide_up(tensor.numel(), block);
-    moment.scales = add_state(name + "_scale." + parameter.name, tensor, {scales}, at::kFloat, block);
+MixedAdamW::Entry MixedAdamW::entry_of(const Updated& updated) const {
+  Entry entry{updated.parameter, updated.gradient, {}, updated.decays, updated.place, updated.origin};
+  auto state = updated.states.begin();
+  if (has_master(entry.parameter)) entry.master = *state++;
+  for (Moment* moment : {&entry.first, &entry.second}) {
+    moment->values = *state++;
+    if (moment->values.scalar_type() == at::kByte) moment->scales = *state++;
   }
-  return moment;
+  return entry;
 }
 
 void MixedAdamW::add_tables(at::Device device) {
-  if (std::none_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.first.scales.defined(); })) {
-    return;
-  }
+  const auto in_codes = [&](const Updated& each) { return entry_of(each).first.scales.defined(); };
+  if (std::none_of(parameters().begin(), parameters().end(), in_codes)) return;
   const auto table = [&](const quant::DynamicMap& map) {
     const auto copy = [&](const std::array<float, 256>& numbers, int64_t count) {
       at::Tensor tensor = at::from_blob(const_cast<float*>(numbers.data()), {count}, at::kFloat).to(device);
@@ -73,27 +74,17 @@ void MixedAdamW::add_tables(at::Device device) {
   tables_ = {table(quant::kSignedDynamic), table(quant::kUnsignedDynamic)};
 }
 
-void MixedAdamW::prepare_operators(at::Device device) {
-  std::vector<footprint::UpdatedParameter> parameters;
-  for (const Entry& entry : entries_) {
-    parameters.push_back({entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat,
-                          entry.first.scales.defined(), entry.origin});
-  }
-  groups_ = footprint::update_groups(parameters);
-  // The fused kernel reads a count for each parameter; all of them are equal, so they share one.
-  count_of_steps_ = at::zeros({}, at::TensorOptions().device(device).dtype(at::kFloat));
-  claim(count_of_steps_, "step");
-}
-
 void MixedAdamW::set_steps(int64_t steps) {
   Optimizer::set_steps(steps);
   if (count_of_steps_.defined()) count_of_steps_.fill_(static_cast<double>(steps));
 }
 
-void MixedAdamW::update(double learning_rate, const at::Tensor& gradient_factor) {
-  if (!groups_.empty()) return update_by_operators(learning_rate, gradient_factor);
-  if (options_.cuda_kernels != nullptr) return update_by_cuda_kernel(learning_rate, gradient_factor);
-  for (const Entry& entry : entries_) {
+void MixedAdamW::update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) {
+  std::vector<Entry> entries;
+  for (const Updated& each : all) entries.push_back(entry_of(each));
+  if (count_of_steps_.defined()) return update_by_operators(entries, learning_rate, gradient_factor);
+  if (options_.cuda_kernels != nullptr) return update_by_cuda_kernel(entries, learning_rate, gradient_factor);
+  for (const Entry& entry : entries) {
     cpu::AdamWStep step =
         adamw_step(options_.update, steps(), learning_rate, entry.decays ? options_.update.weight_decay : 0);
     step.factor = factor_on_host(gradient_factor, entry.parameter);
@@ -124,7 +115,7 @@ cpu::StoredWeights MixedAdamW::stored_weights(const Entry& entry) const {
 
 void MixedAdamW::update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const {
   const at::Tensor& parameter = entry.parameter;
-  const at::Tensor gradient = parameter.grad().contiguous();
+  const at::Tensor gradient = entry.gradient.contiguous();
   std::vector<c10::IValue> traffic;
   add_traffic(entry, gradient, traffic);
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);

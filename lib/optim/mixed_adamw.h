@@ -28,7 +28,7 @@ class MixedAdamW : public Optimizer {
   // "master.<parameter>", which the first step takes from the weights. By operators one 4-byte count of steps besides,
   // and on a GPU the tables of codes.
   MixedAdamW(const std::vector<OptimizedParameter>& parameters, const MixedAdamWOptions& options,
-             ledger::Ledger* ledger);
+             const StatesHome& home);
   void set_steps(int64_t steps) override;
 
  private:
@@ -37,9 +37,9 @@ class MixedAdamW : public Optimizer {
     at::Tensor scales;  // of codes, FP32
   };
   struct Entry {
-    at::Tensor parameter, master;
+    at::Tensor parameter, gradient, master;
     bool decays = false;
-    int64_t place = 0, origin = 0;  // as OptimizedParameter::Whole has them
+    int64_t place = 0, origin = 0;  // as Updated has them
     Moment first = {}, second = {};
   };
   // What a GPU looks codes up in.
@@ -50,11 +50,14 @@ class MixedAdamW : public Optimizer {
   struct Tables {
     Table first, second;
   };
-  Moment add_moment(const std::string& name, const OptimizedParameter& parameter);
+  void add_moment(const std::string& name, const OptimizedParameter& parameter);
+  bool has_master(const at::Tensor& parameter) const {
+    return options_.masters == config::MasterWeights::kFp32 && parameter.scalar_type() == at::kBFloat16;
+  }
+  Entry entry_of(const Updated& updated) const;
   void add_tables(at::Device device);
-  void prepare_operators(at::Device device);
 
-  void update(double learning_rate, const at::Tensor& gradient_factor) override;
+  void update(std::span<const Updated> all, double learning_rate, const at::Tensor& gradient_factor) override;
   bool has_kernel(const at::Tensor& parameter) const { return !options_.by_operators && ops::has_kernel(parameter); }
   bool rounds_stochastically(const at::Tensor& parameter) const {
     return options_.masters == config::MasterWeights::kStochastic && parameter.scalar_type() == at::kBFloat16;
@@ -65,18 +68,17 @@ class MixedAdamW : public Optimizer {
   static cpu::QuantizedMoments quantized_moments(const Entry& entry);
   static void add_traffic(const Entry& entry, const at::Tensor& gradient, std::vector<c10::IValue>& traffic);
   void update_by_kernel(const Entry& entry, const cpu::AdamWStep& step, const cpu::DrawStream& draws) const;
-  void update_by_cuda_kernel(double learning_rate, const at::Tensor& gradient_factor) const;
-  ops::UpdatedParameter updated(size_t index, const at::Tensor& gradient) const;
+  void update_by_cuda_kernel(std::span<const Entry> entries, double learning_rate,
+                             const at::Tensor& gradient_factor) const;
+  ops::UpdatedParameter updated(const Entry& entry, const at::Tensor& gradient) const;
   // Elsewhere: a group of parameters at a time, whose FP32 copies are all that is taken.
-  void update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const;
+  void update_by_operators(std::span<const Entry> entries, double learning_rate,
+                           const at::Tensor& gradient_factor) const;
   struct Group;
 
-  std::vector<Entry> entries_;
   MixedAdamWOptions options_;
   Tables tables_;
-  // By operators.
-  std::vector<footprint::UpdateGroup> groups_;
-  at::Tensor count_of_steps_;
+  at::Tensor count_of_steps_;  // by operators
 };
 
 }  // namespace fathom::optim

@@ -6,8 +6,7 @@
 
 namespace fathom::optim {
 
-ops::UpdatedParameter MixedAdamW::updated(size_t index, const at::Tensor& gradient) const {
-  const Entry& entry = entries_[index];
+ops::UpdatedParameter MixedAdamW::updated(const Entry& entry, const at::Tensor& gradient) const {
   ops::UpdatedParameter parameter;
   parameter.weights = stored_weights(entry);
   parameter.gradient = ops::rows(gradient);
@@ -22,7 +21,8 @@ ops::UpdatedParameter MixedAdamW::updated(size_t index, const at::Tensor& gradie
   return parameter;
 }
 
-void MixedAdamW::update_by_cuda_kernel(double learning_rate, const at::Tensor& gradient_factor) const {
+void MixedAdamW::update_by_cuda_kernel(std::span<const Entry> entries, double learning_rate,
+                                       const at::Tensor& gradient_factor) const {
   ops::MixedAdamWUpdate update;
   update.step = adamw_step(options_.update, steps(), learning_rate, options_.update.weight_decay);
   if (gradient_factor.defined()) update.factor = gradient_factor.const_data_ptr<float>();
@@ -37,7 +37,7 @@ void MixedAdamW::update_by_cuda_kernel(double learning_rate, const at::Tensor& g
   std::vector<ops::UpdatedParameter> parameters;
   std::vector<c10::IValue> traffic;
   const auto launch = [&] {
-    const at::Tensor& any = entries_.front().parameter;
+    const at::Tensor& any = entries.front().parameter;
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);
     ops::check_launch("mixed_adamw", options_.cuda_kernels->mixed_adamw(
                                          update, parameters.data(), static_cast<int64_t>(parameters.size()),
@@ -45,12 +45,11 @@ void MixedAdamW::update_by_cuda_kernel(double learning_rate, const at::Tensor& g
     parameters.clear();
     traffic.clear();
   };
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    const at::Tensor& parameter = entries_[i].parameter;
-    const at::Tensor gradient = parameter.grad().to(parameter.scalar_type()).contiguous();
-    parameters.push_back(updated(i, gradient));
-    add_traffic(entries_[i], gradient, traffic);
-    if (!gradient.is_same(parameter.grad())) launch();  // one copy at a time
+  for (const Entry& entry : entries) {
+    const at::Tensor gradient = entry.gradient.to(entry.parameter.scalar_type()).contiguous();
+    parameters.push_back(updated(entry, gradient));
+    add_traffic(entry, gradient, traffic);
+    if (!gradient.is_same(entry.gradient)) launch();  // one copy at a time
   }
   if (!parameters.empty()) launch();
 }

@@ -98,12 +98,13 @@ void round_stochastically(const at::Tensor& values, const at::Tensor& sixteen_bi
 // One group of an optimizer's parameters.
 struct MixedAdamW::Group {
   const MixedAdamW& optimizer;
+  std::span<const Entry> entries;
   const footprint::UpdateGroup& spans;
 
   void update(double learning_rate, const std::optional<at::Tensor>& gradient_divisor) const;
   uint64_t shape_hash() const;  // of all that sizes and types of an update's tensors depend on
 
-  const Entry& entry(size_t span) const { return optimizer.entries_[spans[span].parameter]; }
+  const Entry& entry(size_t span) const { return entries[spans[span].parameter]; }
   const Entry& any() const { return entry(0); }  // for what all have in common
   // The spans of a tensor that every entry has: contiguous, of the parameter's size.
   template <typename TensorOf>
@@ -226,7 +227,7 @@ void MixedAdamW::Group::update(double learning_rate, const std::optional<at::Ten
   const Buffer second = widened(&Entry::second, optimizer.tables_.second);
   const Buffer weights = this->weights();
   {
-    Buffer gradients = in_fp32(of([](const Entry& entry) { return entry.parameter.grad().contiguous(); }), spans);
+    Buffer gradients = in_fp32(of([](const Entry& entry) { return entry.gradient.contiguous(); }), spans);
     update_in_fp32({weights, std::move(gradients), first, second}, learning_rate, gradient_divisor);
   }
   at::Tensor bits;
@@ -241,7 +242,7 @@ uint64_t MixedAdamW::Group::shape_hash() const {
   NumberHash hash;
   for (size_t i = 0; i < spans.size(); ++i) {
     const Entry& each = entry(i);
-    const at::Tensor& gradient = each.parameter.grad();
+    const at::Tensor& gradient = each.gradient;
     hash.add(static_cast<uint64_t>(spans[i].n));
     hash.add(each.decays ? 1 : 0);
     for (const at::Tensor& tensor : {each.parameter, gradient, each.master, each.first.values, each.second.values}) {
@@ -252,11 +253,17 @@ uint64_t MixedAdamW::Group::shape_hash() const {
   return hash.value();
 }
 
-void MixedAdamW::update_by_operators(double learning_rate, const at::Tensor& gradient_factor) const {
+void MixedAdamW::update_by_operators(std::span<const Entry> entries, double learning_rate,
+                                     const at::Tensor& gradient_factor) const {
+  std::vector<footprint::UpdatedParameter> parameters;
+  for (const Entry& entry : entries) {
+    parameters.push_back({entry.parameter.numel(), entry.parameter.scalar_type() != at::kFloat,
+                          entry.first.scales.defined(), entry.origin});
+  }
   std::optional<at::Tensor> divisor;
   if (gradient_factor.defined()) divisor = gradient_factor.reciprocal();
-  for (const footprint::UpdateGroup& spans : groups_) {
-    const Group group{*this, spans};
+  for (const footprint::UpdateGroup& spans : footprint::update_groups(parameters)) {
+    const Group group{*this, entries, spans};
     repeat(group.shape_hash(), [&] { group.update(learning_rate, divisor); });
   }
 }

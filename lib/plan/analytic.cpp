@@ -2,7 +2,9 @@
 #include "plan/analytic.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +12,9 @@
 #include "arch/precision.h"
 #include "base/bytes.h"
 #include "plan/alive.h"
+#include "plan/gradients_beside.h"
 #include "plan/shares.h"
+#include "plan/single_updates.h"
 #include "plan/standing.h"
 #include "plan/step_operators.h"
 
@@ -19,6 +23,7 @@ namespace {
 
 using footprint::Bytes;
 using footprint::Tensors;
+using footprint::update_footprint;
 using memory::Component;
 
 class Walk {
@@ -34,8 +39,10 @@ class Walk {
     const StepOperators operators(architecture, run, target, parameters_);
     standing_ = standing(architecture, run, target, workload, parameters_);
     loading_ = loading(architecture, run, target, parameters_);
-    updates_ = footprint::update_footprint(run, trained_sizes(parameters_), target.device == config::Device::kCuda,
-                                           arch::precision_of(architecture, run).computed == DType::kF16);
+    const bool cuda = target.device == config::Device::kCuda,
+               scales_loss = arch::precision_of(architecture, run).computed == DType::kF16;
+    if (run.optimizer_in_backward) single_updates_.emplace(run, cuda);
+    if (!single_updates_) updates_ = update_footprint(run, trained_sizes(parameters_), cuda, scales_loss);
     for (const schedule::StepShape& step : workload.steps) {
       std::vector<BatchOperators>& batches = steps_.emplace_back();
       for (const schedule::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
@@ -63,9 +70,8 @@ class Walk {
     now_ = {};
     instants_ = 0;
     const auto hold_standing = [&](bool of_kernels) {
-      for (const Bytes& tensor : standing_) {
+      for (const Bytes& tensor : standing_)
         if ((tensor.component == Component::kKernels) == of_kernels) hold(kept_, tensor, 0);
-      }
     };
     hold_standing(/*of_kernels=*/false);
     for (const Tensors& moment : loading_) instant({"load", "the base"}, {&moment});
@@ -151,11 +157,10 @@ class Walk {
     release(kept_, copies);
     for (const Tensors& moment : batch.head.footprint.backward) instant({"backward pass", "the loss"}, {&moment});
     end();  // of the head
-    if (batch.has_backward(layers)) {
-      backward(batch.last_norm, 0, {}, later);
-    } else {
-      end();
-    }
+    Beside last;
+    last.of_input = &batch.stack_of(layers).stream_gradient;
+    if (!batch.head_waits) update(batch.head, made, 0, last);
+    batch.has_backward(layers) ? backward(batch.last_norm, 0, last, later) : end();
     reduce(layers + 1);
     for (int64_t layer = layers; layer > 0 && batch.has_backward(layer); --layer) {
       gather(layer, layer - 1, keeps_units_);
@@ -170,7 +175,9 @@ class Walk {
         for (const Operator& each : operators) begin(each.footprint.kept, layer);
       }
       for (auto each = operators.rbegin(); each != operators.rend(); ++each) {
-        backward(*each, layer, gradients_beside(batch, *each, layer), later);
+        const auto next = std::next(each);
+        const bool goes_on = next != operators.rend() && !next->made_with.empty();
+        backward(*each, layer, gradients_beside(batch, *each, layer, checkpoints_), later, goes_on);
       }
       if (checkpoints_) {
         end();
@@ -178,17 +185,18 @@ class Walk {
       }
       if (batch.reads_encoder_first(layer)) {
         hold(graph_, batch.embedded_targets, 0);
-        if (!later) hold(gradients(), batch.decoder.bias_gradients, 0);
+        add_bias_gradients(batch.decoder, later);
         backward(batch.encoder_norm, 0, {}, later);
       }
       reduce(layer);
     }
     gather(0, 0);
-    if (!later) hold(gradients(), batch.encoder.bias_gradients, 0);
+    add_bias_gradients(batch.encoder, later);
     release(graph_, 0);
     if (batch.trains_embedding) {
       begin({}, 0);
       backward(batch.embedding, 0, {&batch.stack_of(1).stream_gradient}, later);
+      if (batch.head_waits) update(batch.head, 0, 0, {});
       reduce(0);
     }
     release(gathered_, 0);
@@ -199,9 +207,8 @@ class Walk {
 
   // In the last layer, where all that is kept is there. gradient: of its output, where it runs again; else null.
   void forward(const Operator& each, int64_t layer, const Tensors* gradient) {
-    for (const Tensors& moment : each.footprint.forward) {
+    for (const Tensors& moment : each.footprint.forward)
       instant({"forward pass", each.part, layer}, {&moment, &each.waiting, gradient});
-    }
   }
   // Of a layer that will run again, beside the copies of weights that those so far have made.
   void forward_once(const BatchOperators& batch, int64_t layer) {
@@ -227,44 +234,37 @@ class Walk {
     if (!batch.of_layer(layer).front().keeps_stream) hold(kept_, batch.stack_of(layer).checkpoint, layer);
   }
 
-  // Of the residual stream, of a layer's output, of what an encoder made: by the layers above, by this one; of biases.
-  struct Beside {
-    const Tensors *stream = nullptr, *output = nullptr, *source_above = nullptr, *source_here = nullptr;
-    const Tensors* biases = nullptr;
-  };
-  // What a checkpointed layer makes is added to what is there when all of it is made, else at once.
-  Beside gradients_beside(const BatchOperators& batch, const Operator& each, int64_t layer) const {
-    Beside beside;
-    const BatchOperators::Stack& stack = batch.stack_of(layer);
-    if (!each.takes_stream_gradient) beside.stream = &stack.stream_gradient;
-    if (checkpoints_ && each.another_follows) beside.output = &stack.output_gradient;
-    if (layer != batch.encoder_layers && layer < std::ssize(batch.layers)) beside.biases = &stack.bias_sums;
-    if (layer <= batch.encoder_layers) return beside;
-    if (layer < std::ssize(batch.layers)) beside.source_above = &batch.encoded_gradient;
-    if (each.follows_source && (checkpoints_ || beside.source_above == nullptr)) {
-      beside.source_here = &batch.encoded_gradient;
-    }
-    return beside;
-  }
-
-  void backward(const Operator& each, int64_t layer, const Beside& beside, bool later) {
+  // goes_on: the next operator's gradients are made by the same function.
+  void backward(const Operator& each, int64_t layer, const Beside& beside, bool later, bool goes_on = false) {
+    const size_t made = made_.size();
     if (!later) hold(gradients(), each.gradients, layer);
     const Tensors *added = later ? &each.gradients : nullptr, *added_with = later ? &each.made_with : nullptr;
     for (const Tensors& moment : each.footprint.backward) {
-      instant({"backward pass", each.part, layer},
-              {&moment, &each.waiting, beside.stream, beside.output, beside.source_above, beside.source_here,
-               beside.biases, added, added_with});
+      instant_beside({"backward pass", each.part, layer}, &moment, each, beside, {added, added_with});
     }
     end();
+    goes_on ? void(not_updated_ = made) : update(each, made, layer, beside);
+  }
+
+  void add_bias_gradients(const BatchOperators::Stack& stack, bool later) {
+    if (!later) hold(gradients(), stack.bias_gradients, 0);
+    if (single_updates_) release(made_, made_.size() - stack.bias_gradients.size());
+  }
+
+  // Where parameters are updated as soon as their gradients are there, which are the latest of those that were made.
+  void update(const Operator& each, size_t made, int64_t layer, const Beside& beside) {
+    if (!single_updates_) return;
+    for (const Tensors* moment : single_updates_->of(each))
+      instant_beside({"backward pass", "an update", layer}, moment, each, beside, {beside.of_input});
+    release(made_, std::exchange(not_updated_, std::nullopt).value_or(made));
   }
 
   // Autocast's copies of trained weights, which stay until a forward pass ends, whatever else is kept; of shared ones
   // none are kept.
   void hold_copies(const Operator& each, int64_t layer) {
     if (!shares_.empty()) return;
-    for (const Bytes& kept : each.footprint.kept) {
+    for (const Bytes& kept : each.footprint.kept)
       if (kept.component == Component::kFunctionality) hold(kept_, kept, layer);
-    }
   }
 
   void hold_copies(const BatchOperators& batch, int64_t last_layer) {
@@ -332,6 +332,12 @@ class Walk {
     begun_.pop_back();
   }
 
+  void instant_beside(const Place& place, const Tensors* moment, const Operator& each, const Beside& beside,
+                      const std::array<const Tensors*, 2>& more) {
+    instant(place, {moment, &each.waiting, beside.stream, beside.output, beside.source_above, beside.source_here,
+                    beside.biases, more[0], more[1]});
+  }
+
   // With what is taken at this instant besides; null: nothing.
   void instant(const Place& place, std::initializer_list<const Tensors*> taken) {
     memory::ComponentBytes at = now_;
@@ -346,9 +352,8 @@ class Walk {
         if (bytes > 0 && instants_ == sought_) temporaries.push_back({&tensor, component, place.layer, bytes});
       }
     }
-    for (const Component component : {Component::kFunctionality, Component::kTemporaryBuffers}) {
+    for (const Component component : {Component::kFunctionality, Component::kTemporaryBuffers})
       analytic_.maximum[component] = std::max(analytic_.maximum[component], at[component]);
-    }
     int64_t total = 0;
     for (const Component component : memory::kComponents) total = checked_add(total, at[component], "the plan's peak");
     if (total > analytic_.peak) {
@@ -367,15 +372,17 @@ class Walk {
   const std::vector<UnitShare> shares_;  // of a model that processes share
   Tensors standing_;
   std::vector<Tensors> loading_, updates_;
+  std::optional<SingleUpdates> single_updates_;  // where parameters are updated in the backward pass
   std::vector<std::vector<BatchOperators>> steps_;
   std::vector<BatchOperators> evaluations_;
 
   std::vector<Alive> kept_, made_;                   // for backward passes, the latest last; gradients
   std::vector<Alive> gathered_, of_unit_, reduced_;  // units that are there; gradients of one, and of one on its way
-  std::vector<Alive> graph_;     // for the whole backward pass, of a batch or of a layer that runs again
-  std::vector<size_t> begun_;    // where in kept_ what each operator keeps begins
-  bool adds_to_shares_ = false;  // of gradients, which a micro-batch before has made
-  int64_t reduces_ = -1;         // the unit whose gradients are on their way; -1: none
+  std::optional<size_t> not_updated_;  // where in made_ gradients begin that wait for others of their function
+  std::vector<Alive> graph_;           // for the whole backward pass, of a batch or of a layer that runs again
+  std::vector<size_t> begun_;          // where in kept_ what each operator keeps begins
+  bool adds_to_shares_ = false;        // of gradients, which a micro-batch before has made
+  int64_t reduces_ = -1;               // the unit whose gradients are on their way; -1: none
   memory::ComponentBytes now_;
   Analytic analytic_;
   int64_t instants_ = 0, peak_ = 0, sought_ = -1;

@@ -9,6 +9,7 @@
 #include "base/rounding.h"
 #include "config/shards.h"
 #include "plan/arithmetic.h"
+#include "plan/host.h"
 #include "plan/shares.h"
 
 namespace fathom::plan {
@@ -204,6 +205,9 @@ ExpectedTime expected_step_time(const arch::Architecture& architecture, const co
   ExpectedTime time = expected_time(arithmetic, throughput);
   if (run.num_processes > 1 && throughput.interconnect) {
     time.exposed_seconds = communication_of(architecture, run, step, throughput).exposed;
+  }
+  if (throughput.host_link) {
+    time.host_seconds = exposed_host_seconds(host_traffic(architecture, run), time.computing(), *throughput.host_link);
   }
   return time;
 }

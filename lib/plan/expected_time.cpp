@@ -1,6 +1,8 @@
 // Divides work by speed.
 #include "plan/expected_time.h"
 
+#include <algorithm>
+
 #include "arch/precision.h"
 #include "schedule/inputs.h"
 
@@ -13,6 +15,12 @@ std::optional<Interconnect> interconnect_of(const config::GpuSpec& gpu, const co
   if (run.num_processes == 1 || gpu.gpus_per_node == 0 || gpu.link_bytes_per_second == 0) return std::nullopt;
   if (!in_node && gpu.network_bytes_per_second == 0) return std::nullopt;
   return Interconnect{gpu.link_bytes_per_second, gpu.network_bytes_per_second, static_cast<int64_t>(gpu.gpus_per_node)};
+}
+
+// Layers come during all of a step; states during the backward pass, two thirds of it at least, or behind it.
+std::optional<HostLink> host_link_of(const config::GpuSpec& gpu, const config::RunConfig& run) {
+  if (!(run.offload_optimizer || run.offload_weights) || gpu.host_link_bytes_per_second == 0) return std::nullopt;
+  return HostLink{gpu.host_link_bytes_per_second, run.offload_weights ? 1 : run.optimizer_in_backward ? 2.0 / 3 : 0};
 }
 
 }  // namespace
@@ -35,6 +43,7 @@ std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config
   throughput.memory_efficiency = kMemoryEfficiency;
   throughput.source = "configs/gpus.yaml";
   throughput.interconnect = interconnect_of(gpu, run);
+  throughput.host_link = host_link_of(gpu, run);
   return throughput;
 }
 
@@ -45,6 +54,11 @@ ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throu
   return {seconds(arithmetic.matrix_flops, throughput.matrix_flops_per_second, throughput.matrix_efficiency),
           seconds(arithmetic.attention_flops, throughput.attention_flops_per_second, throughput.attention_efficiency),
           seconds(arithmetic.bytes_moved, throughput.bytes_per_second, throughput.memory_efficiency), 0};
+}
+
+double exposed_host_seconds(int64_t bytes, double computing_seconds, const HostLink& link) {
+  const double seconds = static_cast<double>(bytes) / (link.bytes_per_second * kHostLinkEfficiency);
+  return std::max(0.0, seconds - computing_seconds * link.hides);
 }
 
 }  // namespace fathom::plan

@@ -20,6 +20,12 @@ struct Interconnect {
   int64_t gpus_per_node = 1;
 };
 
+// Between a GPU and its host's memory, where optimizer states or weights lie there.
+struct HostLink {
+  double bytes_per_second = 0;  // one way, as it is sold; both ways at once
+  double hides = 0;             // of the time that a step computes, during which copies run
+};
+
 // What hardware does in a second, as it is sold or as it was measured.
 struct Throughput {
   double matrix_flops_per_second = 0;     // dense, in the type in which the run computes
@@ -30,6 +36,7 @@ struct Throughput {
   double memory_efficiency = 1;
   std::string source;  // "configs/gpus.yaml", "calibrated on 2026-11-21"; or see plan/operator_times.h
   std::optional<Interconnect> interconnect;  // of a run of several processes, where it is known
+  std::optional<HostLink> host_link;         // of a run with offload_optimizer or offload_weights, likewise
 };
 
 // The shares of a data sheet's peaks that a training step is taken to reach, the same for every GPU. Large matrix
@@ -39,6 +46,8 @@ struct Throughput {
 inline constexpr double kMatrixEfficiency = 0.65;
 inline constexpr double kAttentionEfficiency = 0.35;
 inline constexpr double kMemoryEfficiency = 0.8;
+// Of a link of PCIe, large copies from pinned memory: 25 of 31.5 GB/s (4.0, 16 lanes) in NVIDIA's bandwidthTest.
+inline constexpr double kHostLinkEfficiency = 0.8;
 
 // Of a listed GPU, for the type in which a run's products with base weights are computed: BF16 or FP16, which are
 // equally fast, where the weights are stored so or autocast is on, else FP32 or, with tf32, TF32. Math attention runs
@@ -51,8 +60,12 @@ struct ExpectedTime {
   double attention_seconds = 0;
   double memory_seconds = 0;   // of what moves bytes rather than computes
   double exposed_seconds = 0;  // of communication, while nothing computes (plan/communication.h)
-  double seconds() const { return matrix_seconds + attention_seconds + memory_seconds + exposed_seconds; }
+  double host_seconds = 0;     // of copies from and to the host's memory, likewise
+  double computing() const { return matrix_seconds + attention_seconds + memory_seconds; }
+  double seconds() const { return computing() + exposed_seconds + host_seconds; }
 };
+// What copies of so many bytes one way add to a step that computes so long.
+double exposed_host_seconds(int64_t bytes, double computing_seconds, const HostLink& link);
 // Of what one device computes in a step.
 ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throughput);
 

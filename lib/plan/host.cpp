@@ -6,8 +6,10 @@
 #include "arch/parameter_table.h"
 #include "arch/precision.h"
 #include "base/bytes.h"
+#include "footprint/optimizer.h"
 #include "memory/memory_pool.h"
 #include "plan/shares.h"
+#include "plan/standing.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {
@@ -64,6 +66,19 @@ constexpr int64_t kBesideTensors = 192 * kMiB;
 
 }  // namespace
 
+int64_t offloaded_bytes(const arch::Architecture& architecture, const config::RunConfig& run) {
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
+  return sum({footprint::host_state_bytes(run, trained_sizes(parameters)),
+              offloaded_layers(architecture, run, parameters).bytes});
+}
+
+int64_t host_traffic(const arch::Architecture& architecture, const config::RunConfig& run) {
+  const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
+  const int64_t layers = offloaded_layers(architecture, run, parameters).bytes;
+  return sum({footprint::host_state_bytes(run, trained_sizes(parameters)),
+              checked_multiply(2 * run.gradient_accumulation_steps, layers, "weights on their way")});
+}
+
 int64_t most_resident_growth(const Plan& plan) {
   const int64_t tensors = std::max(plan.dry_run.peak, plan.dry_run.peak_with_scratch);
   return sum({static_cast<int64_t>(memory::most_kept_and_used(static_cast<size_t>(tensors))), kBesideTensors});
@@ -89,9 +104,11 @@ HostMemory estimate_host(const arch::Architecture& architecture, const config::R
                                 : checked_multiply(largest(arch::parameter_table(architecture, run), is_converted),
                                                    size_of(stored), "the largest weight");
   const auto tensors = [&](memory::Phase phase) { return cpu ? plan.dry_run.phase(phase).peak : 0; };
-  host.load_peak = sum({program_bytes, tensors(memory::Phase::kLoad), converted});
-  host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0});
-  host.save_peak = sum({program_bytes, tensors(memory::Phase::kSave), save_buffer(architecture, run, plan)});
+  host.offloaded = plan.offloaded;
+  host.load_peak = sum({program_bytes, tensors(memory::Phase::kLoad), converted, plan.offloaded});
+  host.train_peak = sum({program_bytes, cpu ? plan.dry_run.peak : 0, plan.offloaded});
+  host.save_peak =
+      sum({program_bytes, tensors(memory::Phase::kSave), save_buffer(architecture, run, plan), plan.offloaded});
   return host;
 }
 

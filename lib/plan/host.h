@@ -19,7 +19,13 @@ struct HostMemory {
   int64_t load_peak = 0;     // program, tensors on the CPU, the copy in hand; without mapped_files
   int64_t train_peak = 0;    // without kernel scratch, which depends on the machine
   int64_t save_peak = 0;     // with the host's copy of what a GPU saves
+  int64_t offloaded = 0;     // part of all three, pinned: Plan::offloaded
 };
+
+// What lies in the host's memory of optimizer states (offload_optimizer) and of frozen layers (offload_weights).
+int64_t offloaded_bytes(const arch::Architecture& architecture, const config::RunConfig& run);
+// What comes from there in a step, each way as much of states: all of them once, layers for each pass.
+int64_t host_traffic(const arch::Architecture& architecture, const config::RunConfig& run);
 
 // program_bytes: resident before any tensor, on a CPU as measured in this process; of CUDA runs the libraries' code and
 // pinned memory add to it. mapped_bytes: of the folder's tensors; 0 for random_init.

@@ -22,6 +22,7 @@ int64_t tokens_of(const schedule::StepShape& step) {
 std::optional<Throughput> speed_of(const Plan& plan, const std::optional<Throughput>& listed) {
   std::optional<Throughput> speed = plan.throughput ? plan.throughput : listed;
   if (speed && listed) speed->interconnect = listed->interconnect;
+  if (speed && listed) speed->host_link = listed->host_link;
   return speed;
 }
 
@@ -57,6 +58,11 @@ Outlook look_ahead(const arch::Architecture& architecture, const config::RunConf
   outlook.processes = run.num_processes;
   outlook.throughput = speed_of(plan, question.throughput);
   if (outlook.throughput) outlook.step = expected_time(plan.arithmetic, *outlook.throughput);
+  outlook.host_traffic = host_traffic(architecture, run);
+  if (outlook.throughput && outlook.throughput->host_link) {
+    outlook.step->host_seconds =
+        exposed_host_seconds(outlook.host_traffic, outlook.step->computing(), *outlook.throughput->host_link);
+  }
   if (outlook.throughput && outlook.throughput->interconnect && run.num_processes > 1) {
     outlook.communication = communication_of(architecture, run, step, *outlook.throughput);
     outlook.step->exposed_seconds = outlook.communication->exposed;

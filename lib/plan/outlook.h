@@ -21,7 +21,8 @@ struct ExpectedRun {
 
 struct Outlook {
   HostMemory host;
-  int64_t step_tokens = 0;  // of the step whose arithmetic Plan::arithmetic is, padding included; one rank's
+  int64_t host_traffic = 0;  // see plan/host.h
+  int64_t step_tokens = 0;   // of the step whose arithmetic Plan::arithmetic is, padding included; one rank's
   std::optional<Throughput> throughput;        // unset: neither listed nor calibrated
   std::optional<ExpectedTime> step;            // where the throughput is known
   int64_t processes = 1;                       // of the run

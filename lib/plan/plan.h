@@ -108,6 +108,7 @@ struct Plan {
   int64_t steps_played = 0;              // optimizer steps that the dry run took
   double seconds = 0;                    // that the dry run took
   std::optional<GpuBytes> gpu;           // for CUDA targets only
+  int64_t offloaded = 0;                 // pinned in the host's memory (config offload_optimizer, offload_weights)
 };
 
 // What the ledger saw when the run was real (or played on a phantom GPU: Target::phantom).
@@ -117,6 +118,7 @@ struct Measured {
   std::optional<int64_t> allocated, reserved;  // peaks of the caching allocator, CUDA only
   std::optional<int64_t> device_growth;        // of the driver's used bytes over the run's peak, CUDA only
   std::optional<int64_t> resident_growth;      // of the process's resident memory over the run, CPU only
+  int64_t offloaded = 0;                       // as Plan::offloaded
 };
 
 // The plan with what became of it; without `measured` it is the plan alone.

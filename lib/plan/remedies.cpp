@@ -102,6 +102,8 @@ class Remedies {
       if (technique.group == "strategy") continue;
       if (const auto changed = technique.apply(kept_)) add(technique.name, technique.note, *changed, true);
     }
+    update_early();
+    offload();
     share_model();
     halve_length();
     if (!workload_.evaluations.empty() && run_.per_device_eval_batch_size > 1) {
@@ -136,6 +138,31 @@ class Remedies {
     if (!smaller.empty()) others.push_back(smaller.back());
     if (smaller.size() > 1) others.push_back(smaller.front());
     return others;
+  }
+
+  // Where gradients neither add up nor wait for anything but the norm that clips them.
+  void update_early() {
+    const bool in_fp16 = arch::precision_of(architecture_, run_).computed == DType::kF16;
+    if (run_.num_processes > 1 || run_.gradient_accumulation_steps > 1 || run_.cuda_graphs || in_fp16) return;
+    RunConfig changed = kept_;
+    changed.optimizer_in_backward = true;
+    changed.max_grad_norm = 0;
+    add("updates in the backward pass", run_.max_grad_norm > 0 ? "gradients are not clipped" : "the same result",
+        changed, true);
+  }
+
+  void offload() {
+    if (target_.device != config::Device::kCuda || run_.num_processes > 1) return;
+    RunConfig changed = kept_;
+    if (run_.method == config::Method::kLora) {
+      changed.offload_weights = true;
+      if (!run_.cuda_graphs)
+        add("layers in the host's memory", "the same result; each pass brings them", changed, true);
+    } else if (config::row_of(run_.optim).reads_betas) {
+      changed.offload_optimizer = true;
+      add("optimizer states in the host's memory", "the same result; each step moves them there and back", changed,
+          true);
+    }
   }
 
   // Among the processes that there are; or, where a GPU does not hold the run, among as many as do, by formula.

@@ -79,6 +79,7 @@ struct Combination : Candidate {
   double operations = 0;                      // of its products, as many as would take as long in FP32
   std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
   double exposed_seconds = 0;                 // of these, what communication is not hidden
+  double host_seconds = 0;                    // likewise, copies to the host and back
   int64_t tokens = 0;                         // of such a step, padding included; of one process
 };
 

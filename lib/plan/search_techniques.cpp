@@ -106,6 +106,7 @@ class TechniqueSearch {
       const ExpectedTime time = expected_step_time(question_.architecture, run, step, result.arithmetic, *throughput);
       result.seconds = time.seconds();
       result.exposed_seconds = time.exposed_seconds;
+      result.host_seconds = time.host_seconds;
     }
     ++advice_.combinations;
     return result;
@@ -283,7 +284,7 @@ class TechniqueSearch {
       for (Combination& each : family.batches) {
         const bool known = each.proof && each.proof->fits && each.proof->arithmetic;
         if (!known || &each == &combination) {
-          each.seconds = lack * seconds_of(each.run, each.arithmetic) + each.exposed_seconds;
+          each.seconds = lack * seconds_of(each.run, each.arithmetic) + each.exposed_seconds + each.host_seconds;
         }
       }
     }

@@ -9,6 +9,7 @@
 #include "config/precision.h"
 #include "config/shards.h"
 #include "footprint/moment_storage.h"
+#include "footprint/offload.h"
 
 namespace fathom::plan {
 namespace {
@@ -90,6 +91,35 @@ std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const
         bytes_of("gradients of other copies", divide_up(own, replicas) * (replicas - 1), Component::kFunctionality);
   }
   return shares;
+}
+
+OffloadedLayerBytes offloaded_layers(const arch::Architecture& architecture, const config::RunConfig& run,
+                                     const arch::ParameterTable& parameters) {
+  OffloadedLayerBytes offloaded;
+  if (!run.offload_weights) return offloaded;
+  std::vector<int64_t> units(static_cast<size_t>(architecture.num_hidden_layers()) + 2);
+  for (const arch::ParameterRow& row : parameters.rows) {
+    const auto unit = static_cast<size_t>(arch::unit_of(row.spec, architecture));
+    if (row.trained || unit == 0 || unit + 1 == units.size()) continue;
+    const auto add = [&](int64_t bytes) { units[unit] += round_up(bytes, footprint::kStagingAlignment); };
+    if (!row.codes) {
+      offloaded.numbers += row.spec.elements();
+      add(row.value_bytes());
+      continue;
+    }
+    const quant::Layout layout = quant::layout_of(*row.codes, row.spec.shape[0], row.spec.shape[1]);
+    const int64_t outer = 4 * layout.outer_scales;
+    offloaded.codes += layout.code_bytes;
+    offloaded.scales += layout.scale_bytes;
+    add(layout.code_bytes);
+    add(layout.scale_bytes - outer);
+    add(outer);
+  }
+  for (const int64_t bytes : units) {
+    offloaded.bytes = checked_add(offloaded.bytes, bytes, "layers in the host's memory");
+    offloaded.largest = std::max(offloaded.largest, bytes);
+  }
+  return offloaded;
 }
 
 footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const config::RunConfig& run,

@@ -40,6 +40,14 @@ std::vector<UnitBytes> unit_bytes(const arch::Architecture& architecture, const 
 std::vector<UnitShare> unit_shares(const arch::Architecture& architecture, const config::RunConfig& run,
                                    const arch::ParameterTable& parameters);
 
+// Frozen parameters of layers that lie in the host's memory (config offload_weights); zeros where none do.
+struct OffloadedLayerBytes {
+  int64_t numbers = 0, codes = 0, scales = 0;  // of plain parameters; bytes of quantized ones
+  int64_t bytes = 0, largest = 0;              // as model/offloaded_layers.h has them: of all, of the largest layer
+};
+OffloadedLayerBytes offloaded_layers(const arch::Architecture& architecture, const config::RunConfig& run,
+                                     const arch::ParameterTable& parameters);
+
 // Of all weights: what is between them where processes divide them between blocks of moments.
 footprint::Bytes filling_of_blocks(const arch::Architecture& architecture, const config::RunConfig& run,
                                    const arch::ParameterTable& parameters);

@@ -10,6 +10,7 @@
 #include "arch/rotary_frequencies.h"
 #include "arch/storage_schemes.h"
 #include "base/bytes.h"
+#include "footprint/offload.h"
 #include "footprint/quantized_part_size.h"
 #include "plan/shares.h"
 #include "plan/workload.h"
@@ -86,6 +87,10 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     codes = checked_add(codes, layout.code_bytes, "codes of the base");
     scales = checked_add(scales, layout.scale_bytes, "scales of the base");
   }
+  const OffloadedLayerBytes offloaded = offloaded_layers(architecture, run, parameters);
+  plain -= offloaded.numbers;
+  codes -= offloaded.codes;
+  scales -= offloaded.scales;
   const bool cuda = target.device == config::Device::kCuda;
   const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
   const int64_t step_sizes = parameters.count_of(arch::Role::kStepSizes);
@@ -113,6 +118,10 @@ Tensors standing(const arch::Architecture& architecture, const config::RunConfig
     functionality("buckets of relative positions",
                   "a bucket for each distance, of both stacks; lib/model/relative_bias.h",
                   {{2, "of"}, {std::max<int64_t>(0, 2 * longest_sequence(workload) - 1), "distances"}, {8, "bytes"}});
+  }
+  if (offloaded.bytes > 0) {
+    functionality("layers on their way", "a layer computes, the next one comes; lib/model/offloaded_layers.h",
+                  {{footprint::kLayerSlots, "slots"}, {offloaded.largest, "bytes"}});
   }
   if (const auto type = adapter_casts(architecture, run)) {
     int64_t numbers = 0;

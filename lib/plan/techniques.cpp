@@ -23,6 +23,7 @@ RunConfig with_plain_base(RunConfig run) {
 
 std::optional<RunConfig> full_training(RunConfig run) {
   if (run.dtype == DType::kF16) return std::nullopt;  // of a frozen base alone
+  run.offload_weights = false;
   const RunConfig plain;
   run.method = config::Method::kFull;
   run.lora_r = plain.lora_r;
@@ -39,6 +40,7 @@ std::optional<RunConfig> full_training(RunConfig run) {
 std::optional<RunConfig> lora(RunConfig run) {
   run.method = config::Method::kLora;
   run.master_weights = config::MasterWeights::kNone;
+  run.offload_optimizer = false;
   return run;
 }
 
@@ -55,6 +57,8 @@ std::optional<RunConfig> with_precision(RunConfig run, const arch::Architecture&
   const bool full = run.method == config::Method::kFull, rounded = to.masters != config::MasterWeights::kNone;
   if (to.bits == 16 && full != rounded) return std::nullopt;
   if (rounded && narrow != DType::kBF16) return std::nullopt;
+  const bool in_fp16 = narrow == DType::kF16 && (to.autocast || to.bits == 16);
+  if (in_fp16 && run.optimizer_in_backward) return std::nullopt;
   run = with_plain_base(run);
   run.master_weights = to.masters;
   run.bf16 = to.autocast && narrow == DType::kBF16;
@@ -125,7 +129,7 @@ void add_batches(std::vector<Technique>& rows, const RunConfig& run) {
                                              "per_device_train_batch_size × gradient_accumulation_steps");
   const auto add = [&](int64_t batch) {
     const int64_t accumulation = effective / batch;
-    if (accumulation > config::kMostAccumulated) return;
+    if (accumulation > config::kMostAccumulated || (accumulation > 1 && run.optimizer_in_backward)) return;
     rows.push_back({"batch", std::to_string(batch) + " × " + std::to_string(accumulation) + " accumulated",
                     "the same effective batch", [=](RunConfig changed) -> std::optional<RunConfig> {
                       changed.per_device_train_batch_size = batch;
@@ -150,6 +154,7 @@ void add_optimizers(std::vector<Technique>& rows, const RunConfig& run) {
                       const bool few = changed.method == config::Method::kLora && changed.modules_to_save.empty();
                       if (few && row.optimizer != own) return std::nullopt;
                       changed.optim = row.optimizer;
+                      changed.offload_optimizer = changed.offload_optimizer && row.reads_betas;
                       const bool rounded = changed.master_weights != config::MasterWeights::kNone;
                       return rounded && !row.is_adamw ? std::nullopt : std::optional(changed);
                     }});
@@ -188,6 +193,7 @@ std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
   run = with_whole_models(std::move(run));
   run.num_processes = processes;
   run.strategy = config::Strategy::kFsdp;
+  run.optimizer_in_backward = run.offload_optimizer = run.offload_weights = false;
   return run;
 }
 

@@ -36,6 +36,29 @@ void refuse_recording(const arch::Architecture& architecture, const config::RunC
   }
 }
 
+// The gradient of a parameter that is updated at once waits for nothing.
+void refuse_updates_in_backward(const arch::Architecture& architecture, const config::RunConfig& config) {
+  if (!config.optimizer_in_backward) return;
+  const auto refuse = [](const char* reason, const char* remedy) {
+    throw UsageError(std::string("optimizer_in_backward: true, but ") + reason, remedy);
+  };
+  if (config.num_processes > 1) {
+    refuse("processes add up their gradients before they update",
+           "remove it; strategy: fsdp divides gradients among processes");
+  }
+  if (arch::precision_of(architecture, config).computed == DType::kF16) {
+    refuse("products are in FP16, where a step is skipped if any gradient overflows",
+           "remove it, or train in bfloat16 or float32");
+  }
+}
+
+void refuse_offload(const config::RunConfig& config) {
+  if (!(config.offload_optimizer || config.offload_weights) || config.num_processes == 1) return;
+  throw UsageError(std::string(config.offload_optimizer ? "offload_optimizer" : "offload_weights") +
+                       ": true, but the run has several processes",
+                   "remove it; strategy: fsdp divides weights and optimizer states among processes");
+}
+
 // What aten::_scaled_mm takes (ops/fp8_linear.h).
 void refuse_fp8_products(const arch::Architecture& architecture, const config::RunConfig& config,
                          const arch::ParameterTable& parameters) {
@@ -66,6 +89,8 @@ Workload make_workload(const config::RunConfig& config, const arch::Architecture
   const arch::ParameterTable parameters = arch::parameter_table(architecture, config);
   arch::refuse_training_codes(architecture, config, parameters);
   refuse_recording(architecture, config);
+  refuse_updates_in_backward(architecture, config);
+  refuse_offload(config);
   refuse_fp8_products(architecture, config, parameters);
   Workload workload;
   workload.steps = schedule::maximal_shapes(schedule.steps, architecture.sliding_window());

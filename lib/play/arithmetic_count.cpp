@@ -200,6 +200,12 @@ void add(const plan::Arithmetic& work) {
   bytes_moved += work.bytes_moved;
 }
 
+// A copy between a device and its host's memory that nobody waits for: no kernel, and no stream of kernels has it.
+bool runs_beside(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
+  return schema.name() == "aten::copy_" && inputs[2].toBool() &&
+         inputs[0].toTensor().device() != inputs[1].toTensor().device();
+}
+
 void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
   const Kind kind = kind_of(schema);
   const bool counts_bytes = !moves_nothing(schema) && (kind == Kind::kOther || listener != nullptr);
@@ -275,7 +281,7 @@ void begin(const at::RecordFunction& function) {
   if (function.scope() == at::RecordScope::USER_SCOPE) return count_announced(function);
   if (outermost != nullptr) return;
   const c10::FunctionSchema* schema = counted_schema(function);
-  if (schema == nullptr) return;
+  if (schema == nullptr || runs_beside(*schema, function.inputs())) return;
   count_arguments(*schema, function.inputs());
   started = std::chrono::steady_clock::now();
   outermost = &function;

@@ -21,6 +21,7 @@
 #include "phantom_gpu/gpu.h"
 #include "plan/analytic.h"
 #include "plan/bound.h"
+#include "plan/host.h"
 #include "plan/operator_times.h"
 #include "play/dry_run.h"
 #include "schedule/inputs.h"
@@ -150,6 +151,7 @@ plan::Plan plan_gpu(const Subject& subject, const GpuRoom& room, const AskPhanto
   plan.dry_run = answer.memory;
   plan.timeline = std::move(answer.timeline);
   plan.arithmetic = answer.arithmetic;
+  plan.offloaded = plan::offloaded_bytes(subject.architecture, subject.config);
   if (!room.operator_times.empty()) {
     const std::string origin = "the table of what operators take on " + gpu.product;
     const auto times = plan::OperatorTimes::from_json(parse_json(room.operator_times, origin), origin);

@@ -34,6 +34,7 @@ Json time_json(const plan::Outlook& outlook) {
           {"attention_seconds", outlook.step->attention_seconds},
           {"memory_seconds", outlook.step->memory_seconds},
           {"exposed_communication_seconds", outlook.step->exposed_seconds},
+          {"exposed_host_seconds", outlook.step->host_seconds},
           {"step_seconds", outlook.step->seconds()},
           {"tokens_per_second", outlook.tokens_per_second() ? Json(*outlook.tokens_per_second()) : Json(nullptr)}};
 }
@@ -117,6 +118,13 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
       time.attention_seconds);
   add("everything else", work.bytes_moved, "B", at.bytes_per_second, at.memory_efficiency, time.memory_seconds);
   if (speed && outlook.communication) table.add_row(communication_row(outlook));
+  if (speed && speed->host_link) {
+    table.add_row(
+        {speed->host_link->hides > 0 ? "from the host's memory, not hidden" : "from the host's memory, and back",
+         format_quantity(static_cast<double>(outlook.host_traffic), "B"),
+         share(plan::kHostLinkEfficiency, speed->host_link->bytes_per_second, "B/s"),
+         format_seconds(time.host_seconds)});
+  }
   if (speed) {
     table.add_rule();
     table.add_row({format_count(outlook.step_tokens) + " tokens", "", "", format_seconds(time.seconds())});
@@ -166,6 +174,7 @@ std::string format_host(const plan::HostMemory& host) {
   std::string text = "Host memory, at least: " + format_bytes(host.load_peak) + " to load, " +
                      format_bytes(host.train_peak) + " to train, " + format_bytes(host.save_peak) + " to save";
   text += "; the program itself takes " + format_bytes(host.program);
+  if (host.offloaded > 0) text += ", what lies here for the GPU, pinned, " + format_bytes(host.offloaded);
   if (host.mapped_files > 0) {
     text += ". The weights' files, " + format_bytes(host.mapped_files) + ", are mapped and need no memory of their own";
   }
@@ -254,11 +263,9 @@ Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
                     {"price_per_hour", cost.price_per_hour > 0 ? Json(cost.price_per_hour) : Json(nullptr)},
                     {"dollars", cost.price_per_hour > 0 ? Json(cost.dollars()) : Json(nullptr)}};
   }
-  json["host"] = {{"program", outlook.host.program},
-                  {"mapped_files", outlook.host.mapped_files},
-                  {"load_peak", outlook.host.load_peak},
-                  {"train_peak", outlook.host.train_peak},
-                  {"save_peak", outlook.host.save_peak}};
+  json["host"] = {{"program", outlook.host.program},     {"mapped_files", outlook.host.mapped_files},
+                  {"load_peak", outlook.host.load_peak}, {"train_peak", outlook.host.train_peak},
+                  {"save_peak", outlook.host.save_peak}, {"offloaded", outlook.host.offloaded}};
   json["largest_blocks"] = Json::array();
   const memory::BlockGroups groups = memory::groups_at_peak(plan.timeline);
   for (const memory::BlockGroup& group : groups.in_order()) {

@@ -158,6 +158,7 @@ Json memory_json(const plan::Comparison& comparison) {
   json["missing"] = bounded ? Json(missing) : Json(nullptr);
   json["device"] = {{"dry_run", device_bytes(plan)},
                     {"measured", or_null(measured_or_null(&plan::Measured::device_growth))}};
+  json["offloaded"] = {{"dry_run", plan.offloaded}, {"measured", measured ? Json(measured->offloaded) : Json(nullptr)}};
   // Of a CPU: an upper bound for this machine's instruction set and the plan's threads.
   const bool on_cpu = plan.target.device == config::Device::kCpu;
   json["kernel_scratch"] = {{"dry_run", on_cpu ? Json(plan.dry_run.kernel_scratch) : Json(nullptr)},

@@ -216,6 +216,10 @@ std::string describe_rest(const plan::Plan& plan, const plan::Measured& measured
             " predicted: " + format_bytes(*measured.resident_growth - measured.memory.peak) +
             " beside the tensors (code, scratch, freed memory kept)\n";
   }
+  if (plan.offloaded > 0) {
+    text += "In the host's memory, pinned: " + format_bytes(measured.offloaded) + " measured, " +
+            format_bytes(plan.offloaded) + " predicted\n";
+  }
   if (measured.device_growth && measured.reserved) {
     text += "The driver reports " + format_bytes(*measured.device_growth) + ": " +
             format_bytes(*measured.device_growth - *measured.reserved) + " beside the caching allocator, " +

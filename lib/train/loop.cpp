@@ -369,6 +369,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   }
   result_.steps = counters_.step;
   result_.loss_scale = trainer_.loss_scale();
+  result_.offloaded = trainer_.host_bytes();
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
   result_.signal = signal();
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();

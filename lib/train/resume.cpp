@@ -318,6 +318,9 @@ std::string steps_identity(config::RunConfig config) {
   config.dp_shard_size = plain.dp_shard_size;
   config.reshard_after_forward = plain.reshard_after_forward;
   config.cuda_kernels = plain.cuda_kernels;
+  config.optimizer_in_backward = plain.optimizer_in_backward;
+  config.offload_optimizer = plain.offload_optimizer;
+  config.offload_weights = plain.offload_weights;
   // Steps are of as many batches, whoever takes them.
   config.gradient_accumulation_steps *= std::exchange(config.num_processes, plain.num_processes);
   return config::to_yaml(config);

@@ -95,7 +95,7 @@ void RunCheckpoints::start(int64_t step, Json state) {
   // The one that a signal asks for has no training to wait for it: the plan counts no copy for it.
   const bool copies = in_background() && schedule::saves_checkpoints(config_);
   if (copies) snapshot = checkpoint::on_host(std::move(snapshot));
-  const bool apart = copies && !trainer_.placement().device.is_cpu();
+  const bool apart = copies && !trainer_.placement().device.is_cpu() && !config_.offload_optimizer;
   writing_.start([this, step, snapshot = std::move(snapshot), apart,
                   remedy = trainer_.remedy_for_not_finite()](const std::function<void()>& state_was_read) {
     if (apart) state_was_read();

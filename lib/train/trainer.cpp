@@ -5,55 +5,23 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
-#include "arch/parameter_table.h"
 #include "arch/precision.h"
 #include "base/error.h"
-#include "base/log.h"
-#include "config/precision.h"
 #include "config/shards.h"
 #include "footprint/moment_storage.h"
 #include "ops/autocast.h"
 #include "ops/scalar_type.h"
-#include "ops/tf32.h"
 #include "optim/gradient_norm.h"
 #include "plan/shares.h"
 #include "schedule/inputs.h"
-#include "schedule/step_order.h"
 #include "train/finite.h"
 #include "train/loss_sum.h"
 
 namespace fathom::train {
-model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
-                                  const Placement& placement) {
-  model::ModelOptions options;
-  options.device = placement.device;
-  options.parameters = arch::parameter_settings(architecture, config);
-  options.fake_activations = config.qat_activations == config::QatActivations::kInt8;
-  options.fp8_products = config.fp8;
-  options.attention = config.attn_implementation;
-  options.cuda_kernels = config.cuda_kernels.value_or(false);
-  options.gradient_checkpointing = config.gradient_checkpointing;
-  options.ledger = placement.ledger;
-  return options;
-}
-
-std::optional<at::ScalarType> autocast_type(const config::RunConfig& config) {
-  const std::optional<DType> type = config::autocast_dtype(config);
-  return type ? std::optional(ops::scalar_type(*type)) : std::nullopt;
-}
-
 namespace {
-
-// Labels what happened since the last call.
-memory::Memory label(const Placement& placement) {
-  if (placement.cuda != nullptr) placement.cuda->claim_workspaces();
-  return placement.ledger->label();
-}
 
 // Updates smaller than a weight's last bit would be lost, and a loss scale does not lift them.
 void refuse_fp16(const model::Parameter& parameter) {
@@ -62,106 +30,7 @@ void refuse_fp16(const model::Parameter& parameter) {
                    "set dtype: float32 (with fp16: true products stay in float16) or dtype: bfloat16");
 }
 
-// The line in place of a terminal, for evaluations that are waited for.
-class EvaluationProgress {
- public:
-  EvaluationProgress(const char* what, int64_t batches) : what_(what), batches_(batches) {}
-  EvaluationProgress(const EvaluationProgress&) = delete;
-  EvaluationProgress& operator=(const EvaluationProgress&) = delete;
-  ~EvaluationProgress() {
-    if (shown_) log_progress("");
-  }
-
-  void done(int64_t batches) {
-    constexpr std::chrono::milliseconds kBetweenLines{500};
-    const Clock::time_point now = Clock::now();
-    if (now - last_ < kBetweenLines) return;
-    log_progress(std::string(what_) + ": batch " + std::to_string(batches) + "/" + std::to_string(batches_));
-    last_ = now;
-    shown_ = true;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  const char* what_;
-  int64_t batches_;
-  Clock::time_point last_ = Clock::now();
-  bool shown_ = false;
-};
-
 }  // namespace
-
-Evaluator::Evaluator(const config::RunConfig& config, const arch::Architecture& architecture,
-                     const model::ModelOptions& options, const BatchCapacity& capacity, const Placement& placement)
-    : placement_(placement),
-      autocast_(autocast_type(config)),
-      loss_chunk_(config.loss_chunk_size),
-      model_(architecture, options),
-      ring_(capacity,
-            {.rows = config.loss_chunk_size > 0,
-             .documents = config.packing,
-             .padding = architecture.router_aux_loss_coef > 0},
-            placement.device, *placement.ledger) {
-  ops::use_tf32(config.tf32, placement.device);
-}
-
-at::Tensor Evaluator::loss(const DeviceBatch& batch, double denominator, double gradient_scale, double router_share) {
-  const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-  return model_.loss(batch.inputs, {batch.rows_N, batch.targets_N, denominator, loss_chunk_, gradient_scale, true},
-                     router_share);
-}
-
-Evaluation Evaluator::evaluate(std::span<const data::Batch> batches) {
-  return evaluate(std::ssize(batches), [&](int64_t index) { return batches[static_cast<size_t>(index)]; });
-}
-
-Evaluation Evaluator::evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop) {
-  Evaluation result;
-  const at::NoGradGuard no_gradients;
-  model_.set_training(false);
-  placement_.ledger->begin_phase(memory::Phase::kEvaluation);
-  EvaluationProgress progress("evaluating", count);
-  // By batches, so that several processes, each of which takes its share, add up in the order of one.
-  std::vector<double> losses(static_cast<size_t>(count)), targets(losses.size());
-  for (int64_t index = placement_.rank(); index < count; index += placement_.processes()) {
-    const data::Batch batch = batch_at(index);
-    losses[static_cast<size_t>(index)] = loss(put(batch), 1).item<double>();
-    targets[static_cast<size_t>(index)] = static_cast<double>(batch.target_count);
-    progress.done(index + 1);
-    result.complete = !stop || !stop();
-    if (!result.complete) break;
-  }
-  const bool others_go_on = schedule::others_have_one_more(count, placement_.rank(), placement_.processes());
-  if (others_go_on && model_.options().units != nullptr) {
-    model_.options().units->idle_pass();
-  }
-  placement_.ledger->end_phase();
-  if (placement_.group != nullptr) {
-    placement_.group->sum(losses);
-    placement_.group->sum(targets);
-  }
-  const double target_count = std::accumulate(targets.begin(), targets.end(), 0.0);
-  result.target_count = static_cast<int64_t>(target_count);
-  result.loss = std::accumulate(losses.begin(), losses.end(), 0.0) / std::max(1.0, target_count);
-  result.memory = label(placement_);
-  return result;
-}
-
-Answers Evaluator::answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop) {
-  Answers result;
-  placement_.ledger->begin_phase(memory::Phase::kEvaluation);
-  EvaluationProgress progress("answering", count);
-  for (int64_t index = 0; index < count && result.complete; ++index) {
-    // Of each batch, so that none finds the copies of weights that the one before it made.
-    const ops::AutocastScope autocast(placement_.device.type(), autocast_);
-    for (std::vector<int32_t>& ids : continue_greedily(model_, prompts_at(index))) result.ids.push_back(std::move(ids));
-    progress.done(index + 1);
-    result.complete = !stop || !stop();
-  }
-  placement_.ledger->end_phase();
-  result.memory = label(placement_);
-  return result;
-}
 
 Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& architecture, const BatchCapacity& capacity,
                  const Placement& placement)
@@ -176,7 +45,9 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     options.units = sharded_.get();
     options.casts = plan::gathered_casts(architecture, config);
   }
-  for (const auto& [key, asked] : {std::pair("fp8", config.fp8), std::pair("cuda_graphs", config.cuda_graphs)}) {
+  for (const auto& [key, asked] : {std::pair("fp8", config.fp8), std::pair("cuda_graphs", config.cuda_graphs),
+                                   std::pair("offload_optimizer", config.offload_optimizer),
+                                   std::pair("offload_weights", config.offload_weights)}) {
     if (!asked || placement_.cuda != nullptr) continue;
     throw UsageError(std::string(key) + " is true, but this run is on the CPU",
                      std::string("set ") + key + ": false or device: cuda");
@@ -185,9 +56,15 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     placement_.cuda->take_recordable_stream();
     options.records = placement_.cuda;
   }
+  const auto host_memory = [cuda = placement_.cuda](int64_t bytes) { return cuda->host_memory(bytes); };
+  if (config.offload_weights) {
+    offloaded_ = std::make_unique<model::OffloadedLayers>(placement_.device, host_memory, *placement_.ledger);
+    options.units = offloaded_.get();
+  }
   if (const auto type = plan::adapter_casts(architecture, config)) options.adapter_casts = ops::scalar_type(*type);
   ops::keep_casts(!holds_shares());  // they would be all weights again
   evaluator_ = std::make_unique<Evaluator>(config, architecture, options, capacity, placement);
+  if (offloaded_) offloaded_->adopt(model().parameters());
   std::vector<optim::OptimizedParameter> optimized;
   const auto hold = [&](const model::Parameter& parameter, int64_t place, int64_t first, int64_t whole) {
     held_.push_back(parameter);
@@ -204,8 +81,13 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
     for (const auto& each : model().parameters()) hold(each, std::ssize(trained_), 0, each.tensor.numel());
   }
   if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
-  optimizer_ = optim::make_optimizer(config, std::move(optimized), placement_.ledger);
+  optim::StatesHome home(placement_.ledger);
+  if (config.offload_optimizer) home.host_memory = host_memory;
+  optimizer_ = optim::make_optimizer(config, std::move(optimized), home);
   if (holds_shares()) sharded_->adopt_states(optimizer_->state(), optimizer_->state_blocks());
+  if (config.optimizer_in_backward) {
+    in_backward_ = std::make_unique<UpdatesInBackward>(*optimizer_, trained_, *placement_.ledger);
+  }
   if (is_alone() || holds_shares()) return;
   std::vector<at::Tensor> tensors;
   for (const model::Parameter& parameter : trained_) tensors.push_back(parameter.tensor);
@@ -237,6 +119,8 @@ checkpoint::NamedTensors Trainer::states() const {
   return named;
 }
 
+int64_t Trainer::host_bytes() const { return optimizer_->host_bytes() + (offloaded_ ? offloaded_->host_bytes() : 0); }
+
 memory::Memory Trainer::loaded() {
   placement_.ledger->end_phase();
   return label(placement_);
@@ -252,7 +136,7 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
   ledger.enter("loss");
   torch::autograd::backward({loss}, {});
   if (holds_shares()) sharded_->end_round();
-  if (is_alone()) {
+  if (is_alone() && !in_backward_) {
     for (const model::Parameter& parameter : trained_) {
       ledger.claim(parameter.tensor.grad(), memory::Component::kGradients, parameter.name);
     }
@@ -264,6 +148,13 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
 
 void Trainer::update(double learning_rate, const std::function<void()>& before_update,
                      const std::function<void()>& read_losses, StepResult& result) {
+  if (in_backward_) {
+    const at::Tensor norm = in_backward_->norm();
+    read_losses();
+    result.gradient_norm = norm.item<double>();
+    may_update(result);
+    return;
+  }
   std::vector<at::Tensor> gradients;
   for (const model::Parameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
   std::function<double(double)> of_all;
@@ -320,6 +211,10 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
     return Round{std::clamp<int64_t>(left, 0, placement_.processes()), left <= placement_.processes()};
   };
   model().set_training(true);
+  if (in_backward_) {
+    if (before_update) before_update();
+    in_backward_->expect(learning_rate);
+  }
   const double router_share = 1 / static_cast<double>(micro_batches_of_all);
   const int64_t most = std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches));
   LossSum losses(placement_.group, most), of_routers(placement_.group, most);
@@ -357,6 +252,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
 
 memory::Memory Trainer::saving(const std::function<void()>& save) {
   if (config_.cuda_graphs) placement_.cuda->synchronize();  // threads that write have other streams than recorded work
+  optimizer_->wait();
   placement_.ledger->begin_phase(memory::Phase::kSave);
   save();
   placement_.ledger->end_phase();
@@ -365,8 +261,10 @@ memory::Memory Trainer::saving(const std::function<void()>& save) {
 
 std::string Trainer::remedy_for_not_finite() const {
   const arch::Precision precision = arch::precision_of(evaluator_->model().architecture(), config_);
-  std::string remedy =
-      config_.max_grad_norm > 0 ? "lower learning_rate or max_grad_norm" : "lower learning_rate, or set max_grad_norm";
+  const char* limit = config_.max_grad_norm > 0 ? " or max_grad_norm"
+                      : in_backward_            ? ", or set max_grad_norm in the place of optimizer_in_backward"
+                                                : ", or set max_grad_norm";
+  std::string remedy = std::string("lower learning_rate") + limit;
   if (precision.stored != DType::kF32 || precision.computed != DType::kF32) remedy += ", or train in float32";
   remedy += "; checkpoints of before stay as they are";
   if (!loss_scale_ || loss_scale_->can_back_off()) return remedy;
@@ -376,6 +274,7 @@ std::string Trainer::remedy_for_not_finite() const {
 void Trainer::require_finite_weights(const std::string& when) const {
   for (const model::Parameter& parameter : held_) {
     if (parameter.tensor.element_size() == 1) continue;  // codes: their scales tell
+    if (offloaded_) offloaded_->open(parameter.tensor);
     if (is_finite(parameter.tensor)) continue;
     throw Error(when + "the weights of " + parameter.name + " are not finite",
                 parameter.trained ? remedy_for_not_finite() : "they came so from the base's files; get those again");
@@ -383,8 +282,12 @@ void Trainer::require_finite_weights(const std::string& when) const {
 }
 
 void Trainer::fail_not_finite(double loss) const {
-  require_finite_weights();
   const std::string remedy = remedy_for_not_finite();
+  if (in_backward_) {  // the weights were changed by what is not finite
+    const std::string first = in_backward_->first_not_finite();
+    throw Error(std::isfinite(loss) ? "the gradient of " + first + " is not finite" : "the loss is not finite", remedy);
+  }
+  require_finite_weights();
   if (!std::isfinite(loss)) throw Error("the loss is not finite although all weights here are", remedy);
   for (const model::Parameter& parameter : trained_) {
     if (!is_finite(parameter.tensor.grad()))

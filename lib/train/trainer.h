@@ -1,4 +1,4 @@
-// One training step, one evaluation: the code that runs on the CPU, on CUDA and on both phantoms alike.
+// One training step: the code that runs on the CPU, on CUDA and on both phantoms alike.
 #pragma once
 
 #include <functional>
@@ -8,31 +8,16 @@
 
 #include "checkpoint/named_tensors.h"
 #include "config/run_config.h"
-#include "data/batch.h"
 #include "dist/gradient_buckets.h"
 #include "dist/group.h"
 #include "dist/sharded_parameters.h"
-#include "ledger/cuda.h"
-#include "ledger/ledger.h"
-#include "model/decoder.h"
+#include "model/offloaded_layers.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
-#include "train/batch_ring.h"
-#include "train/greedy.h"
+#include "train/evaluator.h"
+#include "train/updates_in_backward.h"
 
 namespace fathom::train {
-
-// Where a trainer's tensors live, who counts them, and with whom it trains.
-struct Placement {
-  at::Device device = at::kCPU;
-  ledger::Ledger* ledger = nullptr;    // of that device; never null
-  ledger::CudaDevice* cuda = nullptr;  // on CUDA, real or phantom: its allocator's statistics and workspaces
-  dist::Group* group = nullptr;        // null: alone
-
-  int64_t rank() const { return group == nullptr ? 0 : group->rank(); }
-  int64_t processes() const { return group == nullptr ? 1 : group->size(); }
-  bool is_first() const { return rank() == 0; }
-};
 
 struct StepResult {
   double loss = 0;           // mean over the step's target tokens, with router_loss
@@ -42,58 +27,6 @@ struct StepResult {
   int64_t target_count = 0;
   int64_t token_count = 0;  // without padding
   memory::Memory memory;    // of this step alone
-};
-
-struct Evaluation {
-  double loss = 0;  // mean over target tokens, not over batches
-  int64_t target_count = 0;
-  bool complete = true;  // false: stopped early, the loss is of the batches so far
-  memory::Memory memory;
-};
-
-struct Answers {
-  std::vector<std::vector<int32_t>> ids;  // of each row, batch after batch
-  bool complete = true;                   // false: stopped early
-  memory::Memory memory;
-};
-
-// How a config wants its model built.
-model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
-                                  const Placement& placement);
-
-// In which autocast multiplies, nullopt where it is off.
-std::optional<at::ScalarType> autocast_type(const config::RunConfig& config);
-
-using BatchAt = std::function<data::Batch(int64_t index)>;
-using PromptsAt = std::function<Prompts(int64_t index)>;
-
-// A model with its ring of batches: what evaluation takes, and all of training but the optimizer.
-class Evaluator {
- public:
-  // Makes the model (uninitialised) and the batch ring on the device. options: model_options, or what the caller made
-  // of them.
-  Evaluator(const config::RunConfig& config, const arch::Architecture& architecture, const model::ModelOptions& options,
-            const BatchCapacity& capacity, const Placement& placement);
-
-  model::Decoder& model() { return model_; }
-  // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
-  // true the evaluation ends there, incomplete.
-  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr);
-  Evaluation evaluate(std::span<const data::Batch> batches);
-  // Likewise, a part of an evaluation: what the model answers to prompts_at(0) to prompts_at(count - 1).
-  Answers answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop = nullptr);
-  // Copies the batch into the ring.
-  DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
-  // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
-  // a chunk of loss_chunk_size rows. Its gradients are multiplied by gradient_scale. router_share: as Decoder::loss.
-  at::Tensor loss(const DeviceBatch& batch, double denominator, double gradient_scale = 1, double router_share = 1);
-
- private:
-  Placement placement_;
-  std::optional<at::ScalarType> autocast_;
-  int64_t loss_chunk_;
-  model::Decoder model_;
-  BatchRing ring_;
 };
 
 // What a config whose products are in FP16 can say for BF16 in its place.
@@ -120,6 +53,7 @@ class Trainer {
   const std::optional<optim::LossScale>& loss_scale() const { return loss_scale_; }
   void set_loss_scale(const optim::LossScale& scale) { loss_scale_ = scale; }
   const Placement& placement() const { return placement_; }
+  int64_t host_bytes() const;  // of states and weights in the host's memory
   // Ends the load phase; returns its memory.
   memory::Memory loaded();
 
@@ -127,7 +61,8 @@ class Trainer {
   // each gives its own micro-batches, of which there may be none, and the result is that of all. The loss of a
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step, with its share of the
   // mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while a
-  // loss scale can be lowered; else Error is thrown, before the weights are touched, naming where it was first seen.
+  // loss scale can be lowered; else Error is thrown, before the weights are touched (but in backward passes), naming
+  // where it was first seen.
   // before_update: called before the first weight or optimizer state changes. of_all: where the other processes are
   // only played, how many micro-batches all have; 0: as many each as this one.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
@@ -160,11 +95,13 @@ class Trainer {
 
   config::RunConfig config_;
   Placement placement_;
-  std::unique_ptr<dist::ShardedParameters> sharded_;  // null: this process has all parameters
+  std::unique_ptr<dist::ShardedParameters> sharded_;   // null: this process has all parameters
+  std::unique_ptr<model::OffloadedLayers> offloaded_;  // null: they lie on the device
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::vector<model::Parameter> held_, trained_;    // here, whole or in shares; of these, those that are trained
   std::unique_ptr<dist::GradientBuckets> buckets_;  // of several processes that each have all parameters
+  std::unique_ptr<UpdatesInBackward> in_backward_;  // null: updates come after the backward pass
   std::optional<optim::LossScale> loss_scale_;
 };
 

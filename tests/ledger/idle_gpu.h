@@ -15,6 +15,7 @@ class IdleGpu : public ledger::CudaDevice {
   void note(uint64_t /*fact*/) override {}
   std::unique_ptr<Recording> record(const std::function<void()>& /*work*/) override { return nullptr; }
   void take_recordable_stream() override {}
+  at::Tensor host_memory(int64_t bytes) override { return at::zeros({bytes}, at::kByte); }
   void release_cached() override {}
   void claim_workspaces() override {}
   void clear_workspaces() override {}

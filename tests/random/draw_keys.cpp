@@ -355,8 +355,24 @@ const std::vector<KeyDraw>& key_draws() {
        [](Draft& draft) {
          return draft.adamw() ? maybe(draft, 0.2, {"1.0e-6", "1.0e-8"}) : std::nullopt;
        }},
+      {"optimizer_in_backward",
+       [](Draft& draft) {
+         const bool excluded = draft.is("cuda_graphs", "true") || draft.is("fp16", "true") ||
+                               draft.is("dtype", "float16") || draft.number("gradient_accumulation_steps") > 1;
+         return flag(draft, 0.3, !excluded || draft.rarely());
+       }},
+      {"offload_weights",
+       [](Draft& draft) {
+         return flag(draft, 0.3, draft.on_gpu() && draft.lora() && !draft.is("cuda_graphs", "true"));
+       }},
+      {"offload_optimizer",
+       [](Draft& draft) {
+         const bool keeps = !draft.is("optim", "sgd") && !draft.is("optim", "adafactor");
+         return flag(draft, 0.4, draft.on_gpu() && !draft.lora() && keeps);
+       }},
       {"max_grad_norm",
        [](Draft& draft) {
+         if (draft.is("optimizer_in_backward", "true") && !draft.rarely()) return maybe(draft, 0.2, {"0"});
          return maybe(draft, 0.4, {"0", "0.5", "1"});
        }},
       {"gradient_checkpointing",

@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
@@ -22,6 +23,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -70,6 +72,13 @@ void initialise() {
     throw Error("PYTORCH_ALLOC_CONF (or PYTORCH_CUDA_ALLOC_CONF) has a value that is not a number where one is needed",
                 "correct or unset it");
   }
+}
+
+[[noreturn]] void refuse_host_memory(int64_t bytes, const std::string& reason) {
+  throw Error(
+      "the host's memory gives no " + std::to_string(bytes) + " bytes that the GPU can copy by itself: " + reason,
+      "free memory of the host, raise its limit of locked memory (ulimit -l), or set offload_optimizer: false and "
+      "offload_weights: false");
 }
 
 class Graph final : public CudaDevice::Recording {
@@ -170,6 +179,23 @@ class Device final : public CudaDevice {
     return std::make_unique<Graph>(work, recordings_);
   }
   void take_recordable_stream() override { c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool()); }
+  at::Tensor host_memory(int64_t bytes) override {
+    const auto size = static_cast<size_t>(bytes);
+    void* const begin =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) refuse_host_memory(bytes, "there is no address space");
+    ::madvise(begin, size, MADV_HUGEPAGE);
+    if (const cudaError_t error = cudaHostRegister(begin, size, cudaHostRegisterDefault); error != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      ::munmap(begin, size);
+      refuse_host_memory(bytes, cudaGetErrorString(error));
+    }
+    const auto let_go = [size](void* memory) {
+      static_cast<void>(cudaHostUnregister(memory));
+      ::munmap(memory, size);
+    };
+    return at::from_blob(begin, {bytes}, let_go, at::kByte);
+  }
   void release_cached() override { caching::emptyCache(); }
 
   // Waits for no one: a thread that runs out of memory may be adding a workspace.

@@ -329,6 +329,29 @@ static bool reachable(const void* pointer, size_t bytes) {
   return inside;
 }
 
+static bool is_registered(const char* begin, size_t bytes) {
+  bool inside = false;
+  pthread_mutex_lock(&mutex);
+  for (const struct pinned* block = pinned_blocks; block && !inside; block = block->next) {
+    inside = !block->owned && begin >= block->begin && begin + bytes <= block->begin + block->bytes;
+  }
+  pthread_mutex_unlock(&mutex);
+  return inside;
+}
+
+// Whole pages of memory that was registered are given back, which makes them zeros too: states and weights that lie in
+// the host's memory may be more than this machine has.
+static void put_zeros(char* to, size_t bytes) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *first = (char*)round_up((size_t)to, page), *end = (char*)((size_t)(to + bytes) / page * page);
+  if (first >= end || !is_registered(to, bytes) || madvise(first, (size_t)(end - first), MADV_DONTNEED)) {
+    memset(to, 0, bytes);
+    return;
+  }
+  memset(to, 0, (size_t)(first - to));
+  memset(end, 0, (size_t)(to + bytes - end));
+}
+
 // What would come from the device is zeros. What would go there is not even read: it may be mapped from a file that is
 // larger than this machine's memory.
 static cudaError_t copy(void* to, const void* from, size_t bytes) {
@@ -338,7 +361,7 @@ static cudaError_t copy(void* to, const void* from, size_t bytes) {
   if (is_device(to) || is_device(from)) phantom_launched();
   if (is_device(to)) return cudaSuccess;
   if (is_device(from)) {
-    memset(to, 0, bytes);
+    put_zeros(to, bytes);
   } else {
     memmove(to, from, bytes);
   }

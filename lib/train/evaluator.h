@@ -1,0 +1,88 @@
+// One evaluation, and all of a training step but the optimizer: the code that runs on the CPU, on CUDA and on both
+// phantoms alike.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "config/run_config.h"
+#include "data/batch.h"
+#include "dist/group.h"
+#include "ledger/cuda.h"
+#include "ledger/ledger.h"
+#include "model/decoder.h"
+#include "train/batch_ring.h"
+#include "train/greedy.h"
+
+namespace fathom::train {
+
+// Where a trainer's tensors live, who counts them, and with whom it trains.
+struct Placement {
+  at::Device device = at::kCPU;
+  ledger::Ledger* ledger = nullptr;    // of that device; never null
+  ledger::CudaDevice* cuda = nullptr;  // on CUDA, real or phantom: its allocator's statistics and workspaces
+  dist::Group* group = nullptr;        // null: alone
+
+  int64_t rank() const { return group == nullptr ? 0 : group->rank(); }
+  int64_t processes() const { return group == nullptr ? 1 : group->size(); }
+  bool is_first() const { return rank() == 0; }
+};
+
+// Labels what happened since the last call.
+memory::Memory label(const Placement& placement);
+
+struct Evaluation {
+  double loss = 0;  // mean over target tokens, not over batches
+  int64_t target_count = 0;
+  bool complete = true;  // false: stopped early, the loss is of the batches so far
+  memory::Memory memory;
+};
+
+struct Answers {
+  std::vector<std::vector<int32_t>> ids;  // of each row, batch after batch
+  bool complete = true;                   // false: stopped early
+  memory::Memory memory;
+};
+
+// How a config wants its model built.
+model::ModelOptions model_options(const config::RunConfig& config, const arch::Architecture& architecture,
+                                  const Placement& placement);
+
+// In which autocast multiplies, nullopt where it is off.
+std::optional<at::ScalarType> autocast_type(const config::RunConfig& config);
+
+using BatchAt = std::function<data::Batch(int64_t index)>;
+using PromptsAt = std::function<Prompts(int64_t index)>;
+
+// A model with its ring of batches: what evaluation takes, and all of training but the optimizer.
+class Evaluator {
+ public:
+  // Makes the model (uninitialised) and the batch ring on the device. options: model_options, or what the caller made
+  // of them.
+  Evaluator(const config::RunConfig& config, const arch::Architecture& architecture, const model::ModelOptions& options,
+            const BatchCapacity& capacity, const Placement& placement);
+
+  model::Decoder& model() { return model_; }
+  // Takes batch_at(0) to batch_at(count - 1), each made when its turn comes. stop: asked after each batch; once it says
+  // true the evaluation ends there, incomplete.
+  Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr);
+  Evaluation evaluate(std::span<const data::Batch> batches);
+  // Likewise, a part of an evaluation: what the model answers to prompts_at(0) to prompts_at(count - 1).
+  Answers answer(int64_t count, const PromptsAt& prompts_at, const std::function<bool()>& stop = nullptr);
+  // Copies the batch into the ring.
+  DeviceBatch put(const data::Batch& batch) { return ring_.put(batch); }
+  // The sum of the batch's losses divided by `denominator`, an FP32 scalar on the device; never holds more logits than
+  // a chunk of loss_chunk_size rows. Its gradients are multiplied by gradient_scale. router_share: as Decoder::loss.
+  at::Tensor loss(const DeviceBatch& batch, double denominator, double gradient_scale = 1, double router_share = 1);
+
+ private:
+  Placement placement_;
+  std::optional<at::ScalarType> autocast_;
+  int64_t loss_chunk_;
+  model::Decoder model_;
+  BatchRing ring_;
+};
+
+}  // namespace fathom::train
