@@ -62,8 +62,12 @@ std::string lost_updates(const config::RunConfig& config, const arch::Architectu
          std::string(config::row_of(config.optim).is_adamw ? "" : ", with optim: adamw or adamw_8bit");
 }
 
-void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
+void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
   if (const std::string lost = lost_updates(config, architecture); !lost.empty()) log_warning(lost);
+}
+
+void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture) {
+  warn_of_lost_updates(config, architecture);
   if (!config.optimizer_in_backward) return;
   log_info("max_grad_norm is 0: with optimizer_in_backward no gradient is left to scale once the norm of all is known");
 }

@@ -19,6 +19,8 @@ config::RunConfig planned_config(const config::RunConfig& config, const data::Da
 // What a run loses that rounds weights in BF16 to nearest, and what to do: full training
 // (config::rounds_weights_to_nearest), or what modules_to_save trains. Empty: nothing.
 std::string lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
+void warn_of_lost_updates(const config::RunConfig& config, const arch::Architecture& architecture);
+// That, and that gradients are not clipped where they cannot be.
 void tell_of_updates(const config::RunConfig& config, const arch::Architecture& architecture);
 // Why a GPU does not run the run, and what to do; empty: it does. Of BF16 on GPUs without it.
 std::string why_not_on(const config::GpuSpec& gpu, const config::RunConfig& config,

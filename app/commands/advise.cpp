@@ -100,8 +100,8 @@ void advise_gpus(Planner& planner, const plan::Question& question, const Advise&
   std::vector<report::OfGpus> found;
   for (int64_t gpus = 1; gpus <= kMost; gpus *= 2) {
     if (gpus > 1 && planner.has_data() && planner.inputs().train.size() < gpus * rows) break;
-    config::RunConfig run = gpus == 1 ? plan::with_whole_models(question.run) : question.run;
-    run.num_processes = gpus;
+    const config::RunConfig run =
+        plan::with_processes(gpus == 1 ? plan::with_whole_models(question.run) : question.run, gpus);
     config::Problems copies("");
     config::check_copies(run, {}, copies);
     if (!copies.empty()) continue;  // of a strategy that stays
@@ -130,7 +130,7 @@ void advise_techniques(Planner& planner, const plan::Question& question, const A
       plan::remedies(question.architecture, question.run, question.target, planner.workload_of(question.run));
   planner.end();
   if (advice.best && lost_updates(question.run, question.architecture).empty()) {
-    tell_of_updates(advice.best->run, question.architecture);
+    warn_of_lost_updates(advice.best->run, question.architecture);
   }
   const plan::Advice* other = same_method ? &*same_method : nullptr;
   if (invocation.json) {
@@ -147,7 +147,7 @@ int run_advise(const Advise& invocation) {
     throw UsageError("--vary length: an encoder and decoder has two lengths, max_length and max_target_length",
                      "ask `fathom estimate` with the lengths that you have in mind");
   }
-  tell_of_updates(invocation.config, planner.inputs().architecture);
+  warn_of_lost_updates(invocation.config, planner.inputs().architecture);
   const plan::Question question = planner.question(invocation.config);
   if (invocation.varied == "gpus") {
     advise_gpus(planner, question, invocation);

@@ -195,7 +195,7 @@ std::vector<Key> training_keys() {
           "Gradients of a larger norm are scaled down to it; 0: no clipping, as where optimizer_in_backward is true."),
       flag("optimizer_in_backward", &RunConfig::optimizer_in_backward,
            "Each parameter is updated during the backward pass as soon as its gradient is there, which is let go at "
-           "once: gradients of a layer exist at a time in the place of all. Steps are those of max_grad_norm: 0, bit "
+           "once: the gradient of one exists at a time in the place of all. Steps are those of max_grad_norm: 0, bit "
            "for bit."),
       flag("offload_optimizer", &RunConfig::offload_optimizer,
            "On a GPU: optimizer states lie in the host's memory, pinned, and pass through the GPU's a piece at a time; "

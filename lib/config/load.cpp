@@ -88,6 +88,12 @@ class Assembly {
     return names;
   }
   RunConfig finish(Purpose purpose) {
+    if (purpose == Purpose::kEvaluate) {
+      for (const char* of_training : {"offload_weights", "offload_optimizer"}) {
+        given_.erase(of_training);
+        reset(*find_key(of_training));
+      }
+    }
     if (run_.optimizer_in_backward && !given_.contains("max_grad_norm")) run_.max_grad_norm = 0;
     check_together(run_, given_, purpose, problems_);
     problems_.throw_if_any();

@@ -14,8 +14,8 @@ struct TrainedSizes {
   int64_t bytes = 4;              // of an element
 };
 
-// Tensors that exist from before the first step to the end.
-// On the device, with what it needs for those that lie in the host's memory.
+// Tensors that exist on the device from before the first step to the end, with what it needs for those that lie in the
+// host's memory.
 Tensors state_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda);
 
 // Of these, bytes that lie in the host's memory instead (config offload_optimizer).

@@ -60,6 +60,7 @@ void OffloadedLayers::adopt(const std::vector<Parameter>& parameters) {
   for (Slot& slot : slots_) {
     slot.bytes = at::empty({largest}, at::TensorOptions().device(device_).dtype(at::kByte));
     ledger_.claim(slot.bytes, memory::Component::kFunctionality, "layers on their way");
+    copies_.mark_computing(slot.read);  // what had this memory before may be read still
   }
 }
 
@@ -97,31 +98,34 @@ void OffloadedLayers::fetch(int64_t unit) {
   copies_.mark(slot.fetched);
 }
 
+// What was queued so far reads the layer of before.
 void OffloadedLayers::make_ready(int64_t unit) {
+  if (computing_ != unit && is_offloaded(computing_) && layers_.at(computing_).slot != nullptr) {
+    copies_.mark_computing(layers_.at(computing_).slot->read);
+  }
   fetch(unit);
   copies_.hold_computing(layers_.at(unit).slot->fetched);
   computing_ = unit;
 }
 
+// The copies that are queued read and write what goes with this.
+OffloadedLayers::~OffloadedLayers() { copies_.drain(); }
+
 void OffloadedLayers::before(int64_t unit) {
+  TORCH_INTERNAL_ASSERT(open_ == 0, "a layer is open while a pass comes to the next");
   const at::NoGradGuard no_gradients;
   if (is_offloaded(unit)) make_ready(unit);
   if (is_offloaded(unit + 1)) fetch(unit + 1);
 }
 
 void OffloadedLayers::after(int64_t unit, const at::Tensor& made) {
-  if (!is_offloaded(unit)) return;
-  copies_.mark_computing(layers_.at(unit).slot->read);
-  if (!made.defined() || !made.requires_grad()) return;
+  if (!is_offloaded(unit) || !made.defined() || !made.requires_grad()) return;
   made.register_hook([this, unit](const at::Tensor& /*gradient*/) { reach_backward(unit); });
 }
 
 // The gradient of what `unit` made is there: the units behind have been read.
 void OffloadedLayers::reach_backward(int64_t unit) {
   const at::NoGradGuard no_gradients;
-  if (computing_ != unit && is_offloaded(computing_) && layers_.at(computing_).slot != nullptr) {
-    copies_.mark_computing(layers_.at(computing_).slot->read);
-  }
   make_ready(unit);
   if (is_offloaded(unit - 1)) fetch(unit - 1);
 }

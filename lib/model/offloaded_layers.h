@@ -21,6 +21,9 @@ class OffloadedLayers final : public UnitKeeper {
  public:
   OffloadedLayers(at::Device device, ledger::MakesHostMemory host_memory, ledger::Ledger& ledger)
       : device_(device), host_memory_(std::move(host_memory)), ledger_(ledger), copies_(device) {}
+  ~OffloadedLayers() override;
+  OffloadedLayers(const OffloadedLayers&) = delete;
+  OffloadedLayers& operator=(const OffloadedLayers&) = delete;
 
   // Those of a model that was made with this as its units: the frozen ones of its layers get memory of the host, all
   // others of the device, claimed as weights. Takes the slots that layers come to, claimed as functionality.
@@ -48,7 +51,7 @@ class OffloadedLayers final : public UnitKeeper {
   };
 
   bool is_offloaded(int64_t unit) const { return layers_.contains(unit); }
-  void fetch(int64_t unit);       // into the slot whose unit was read longer ago
+  void fetch(int64_t unit);       // into a slot whose unit is not being read
   void make_ready(int64_t unit);  // what this thread computes next may read it
   void put(int64_t unit, Slot& slot);
   void reach_backward(int64_t unit);

@@ -1,5 +1,5 @@
 // The units that a pass through a model comes to one after the other, for who keeps their parameters elsewhere
-// meanwhile: a process of several that hold the model in shares.
+// meanwhile: a process of several that hold the model in shares, or the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -47,4 +47,11 @@ void SideStream::synchronize() const {
   if (stream_) stream_->synchronize();
 }
 
+void SideStream::drain() const noexcept {
+  try {
+    synchronize();
+  } catch (const c10::Error&) {  // NOLINT(bugprone-empty-catch): told by who asked the device
+  }
+}
+
 }  // namespace fathom::ops

@@ -27,6 +27,8 @@ class SideStream {
   void hold_computing(const Mark& mark) const;
   // Until all that was queued here is done.
   void synchronize() const;
+  // The same for destructors: a device that has failed is not waited for.
+  void drain() const noexcept;
 
  private:
   c10::Stream computing() const;

@@ -77,6 +77,7 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::funct
 void RunningNorm::add(size_t index, const at::Tensor& gradient) {
   const at::NoGradGuard no_gradients;
   options_ = gradient.options();
+  ++added_;
   if (!has_kernel_for(gradient)) {
     norms_.at(index) = norms_of({gradient}).front();
     return;
@@ -87,9 +88,11 @@ void RunningNorm::add(size_t index, const at::Tensor& gradient) {
 
 at::Tensor RunningNorm::total() const {
   const at::NoGradGuard no_gradients;
-  const bool by_kernels =
-      std::none_of(norms_.begin(), norms_.end(), [](const at::Tensor& norm) { return norm.defined(); });
-  return by_kernels ? root_of(squares_, options_, nullptr) : at::linalg_vector_norm(at::stack(norms_), 2);
+  const auto by_operators =
+      std::count_if(norms_.begin(), norms_.end(), [](const at::Tensor& norm) { return norm.defined(); });
+  TORCH_INTERNAL_ASSERT(added_ == norms_.size() && (by_operators == 0 || by_operators == std::ssize(norms_)),
+                        "a gradient is missing, or lies otherwise than the rest");
+  return by_operators == 0 ? root_of(squares_, options_, nullptr) : at::linalg_vector_norm(at::stack(norms_), 2);
 }
 
 std::optional<size_t> RunningNorm::first_not_finite() const {

@@ -40,6 +40,7 @@ class RunningNorm {
   std::vector<double> squares_;    // sums, on the CPU
   std::vector<at::Tensor> norms_;  // FP32 scalars on the device, elsewhere
   at::TensorOptions options_;
+  size_t added_ = 0;
 };
 
 }  // namespace fathom::optim

@@ -45,10 +45,11 @@ void Optimizer::step_of(size_t index, double learning_rate) {
   update({&updated, 1}, learning_rate, {});
 }
 
-void Optimizer::take_staging() {
+void Optimizer::take_staging(bool backwards) {
   std::vector<Updated> staged;
   staged_.assign(parameters_.size(), -1);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  for (size_t turn = 0; turn < parameters_.size(); ++turn) {
+    const size_t i = backwards ? parameters_.size() - 1 - turn : turn;
     const Updated& each = parameters_[i];
     if (each.states.empty() || !lies_on_host(each.parameter)) continue;
     staged_[i] = std::ssize(staged);
@@ -132,7 +133,7 @@ std::unique_ptr<Optimizer> make(const config::RunConfig& config, std::vector<Opt
 std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
                                           const StatesHome& home) {
   std::unique_ptr<Optimizer> optimizer = make(config, std::move(parameters), home);
-  optimizer->take_staging();
+  optimizer->take_staging(config.optimizer_in_backward);
   return optimizer;
 }
 

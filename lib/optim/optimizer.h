@@ -58,8 +58,9 @@ class Optimizer {
   void begin_step();
   void step_of(size_t index, double learning_rate);
 
-  // Once all parameters are known: takes what the device needs for states that lie in the host's memory.
-  void take_staging();
+  // Once all parameters are known: takes what the device needs for states that lie in the host's memory. backwards: the
+  // first step will come to parameters from the last one on.
+  void take_staging(bool backwards = false);
   // Until state() can be read: what lies in the host's memory is copied there meanwhile.
   void wait() const;
   int64_t host_bytes() const { return host_bytes_; }  // of states in the host's memory

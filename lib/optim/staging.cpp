@@ -25,7 +25,14 @@ Staging::Staging(std::vector<Updated> all, at::Device device, ledger::Ledger* le
     if (ledger != nullptr) {
       ledger->claim(slot.bytes, memory::Component::kFunctionality, "optimizer states on their way");
     }
+    in_.mark_computing(slot.stored);  // what had this memory before may be read still
   }
+}
+
+// The copies that are queued read and write what goes with this.
+Staging::~Staging() {
+  in_.drain();
+  out_.drain();
 }
 
 int64_t Staging::slot_bytes(const Piece& piece) const {

@@ -19,6 +19,9 @@ class Staging {
   // all: parameters whose states are on the host, in the order in which a step is expected to come to them. Takes the
   // slots, on the device, and claims them as functionality. device: a CPU copies at once, for tests.
   Staging(std::vector<Updated> all, at::Device device, ledger::Ledger* ledger);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
 
   // Begins to copy what the step will need first.
   void begin_step();

@@ -206,9 +206,7 @@ ExpectedTime expected_step_time(const arch::Architecture& architecture, const co
   if (run.num_processes > 1 && throughput.interconnect) {
     time.exposed_seconds = communication_of(architecture, run, step, throughput).exposed;
   }
-  if (throughput.host_link) {
-    time.host_seconds = exposed_host_seconds(host_traffic(architecture, run), time.computing(), *throughput.host_link);
-  }
+  time.host_seconds = exposed_host_seconds(host_traffic(architecture, run), time.computing(), throughput);
   return time;
 }
 

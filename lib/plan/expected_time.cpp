@@ -56,7 +56,9 @@ ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throu
           seconds(arithmetic.bytes_moved, throughput.bytes_per_second, throughput.memory_efficiency), 0};
 }
 
-double exposed_host_seconds(int64_t bytes, double computing_seconds, const HostLink& link) {
+double exposed_host_seconds(int64_t bytes, double computing_seconds, const Throughput& throughput) {
+  if (!throughput.host_link) return 0;
+  const HostLink& link = *throughput.host_link;
   const double seconds = static_cast<double>(bytes) / (link.bytes_per_second * kHostLinkEfficiency);
   return std::max(0.0, seconds - computing_seconds * link.hides);
 }

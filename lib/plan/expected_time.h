@@ -64,8 +64,8 @@ struct ExpectedTime {
   double computing() const { return matrix_seconds + attention_seconds + memory_seconds; }
   double seconds() const { return computing() + exposed_seconds + host_seconds; }
 };
-// What copies of so many bytes one way add to a step that computes so long.
-double exposed_host_seconds(int64_t bytes, double computing_seconds, const HostLink& link);
+// What copies of so many bytes one way add to a step that computes so long; 0 where the link is not known.
+double exposed_host_seconds(int64_t bytes, double computing_seconds, const Throughput& throughput);
 // Of what one device computes in a step.
 ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throughput);
 

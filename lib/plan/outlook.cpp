@@ -59,9 +59,9 @@ Outlook look_ahead(const arch::Architecture& architecture, const config::RunConf
   outlook.throughput = speed_of(plan, question.throughput);
   if (outlook.throughput) outlook.step = expected_time(plan.arithmetic, *outlook.throughput);
   outlook.host_traffic = host_traffic(architecture, run);
-  if (outlook.throughput && outlook.throughput->host_link) {
+  if (outlook.throughput) {
     outlook.step->host_seconds =
-        exposed_host_seconds(outlook.host_traffic, outlook.step->computing(), *outlook.throughput->host_link);
+        exposed_host_seconds(outlook.host_traffic, outlook.step->computing(), *outlook.throughput);
   }
   if (outlook.throughput && outlook.throughput->interconnect && run.num_processes > 1) {
     outlook.communication = communication_of(architecture, run, step, *outlook.throughput);

@@ -188,12 +188,16 @@ RunConfig with_whole_models(RunConfig run) {
   return run;
 }
 
+RunConfig with_processes(RunConfig run, int64_t processes) {
+  run.num_processes = processes;
+  if (processes > 1) run.optimizer_in_backward = run.offload_optimizer = run.offload_weights = false;
+  return run;
+}
+
 std::optional<RunConfig> with_shares(RunConfig run, int64_t processes) {
   if (!config::can_be_divided(config::row_of(run.optim))) return std::nullopt;
-  run = with_whole_models(std::move(run));
-  run.num_processes = processes;
+  run = with_processes(with_whole_models(std::move(run)), processes);
   run.strategy = config::Strategy::kFsdp;
-  run.optimizer_in_backward = run.offload_optimizer = run.offload_weights = false;
   return run;
 }
 

@@ -42,6 +42,8 @@ std::vector<Technique> techniques(const config::RunConfig& run, const arch::Arch
 
 // The run with the whole model in each of its processes.
 config::RunConfig with_whole_models(config::RunConfig run);
+// The run in so many processes, without what one alone can do.
+config::RunConfig with_processes(config::RunConfig run, int64_t processes);
 // The run in so many processes that share its model, where that can be: its optimizer's states can be divided.
 std::optional<config::RunConfig> with_shares(config::RunConfig run, int64_t processes);
 

@@ -213,7 +213,7 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   model().set_training(true);
   if (in_backward_) {
     if (before_update) before_update();
-    in_backward_->expect(learning_rate);
+    in_backward_->begin_step(learning_rate);
   }
   const double router_share = 1 / static_cast<double>(micro_batches_of_all);
   const int64_t most = std::max(config_.gradient_accumulation_steps, std::ssize(micro_batches));
@@ -271,23 +271,34 @@ std::string Trainer::remedy_for_not_finite() const {
   return "FP16 ends at 65504, and the loss scale is down to 1: " + instead_of_fp16(config_) + ", or " + remedy;
 }
 
-void Trainer::require_finite_weights(const std::string& when) const {
+const model::Parameter* Trainer::first_not_finite(bool trained_too) const {
+  const model::Parameter* first = nullptr;
   for (const model::Parameter& parameter : held_) {
+    if (first != nullptr || (parameter.trained && !trained_too)) continue;
     if (parameter.tensor.element_size() == 1) continue;  // codes: their scales tell
     if (offloaded_) offloaded_->open(parameter.tensor);
-    if (is_finite(parameter.tensor)) continue;
-    throw Error(when + "the weights of " + parameter.name + " are not finite",
-                parameter.trained ? remedy_for_not_finite() : "they came so from the base's files; get those again");
+    if (!is_finite(parameter.tensor)) first = &parameter;
   }
+  if (offloaded_) offloaded_->close();
+  return first;
+}
+
+void Trainer::require_finite_weights(const std::string& when, bool trained_too) const {
+  const model::Parameter* parameter = first_not_finite(trained_too);
+  if (parameter == nullptr) return;
+  throw Error(when + "the weights of " + parameter->name + " are not finite",
+              parameter->trained ? remedy_for_not_finite() : "they came so from the base's files; get those again");
 }
 
 void Trainer::fail_not_finite(double loss) const {
   const std::string remedy = remedy_for_not_finite();
-  if (in_backward_) {  // the weights were changed by what is not finite
+  require_finite_weights("", /*trained_too=*/!in_backward_);  // there they were changed by what is not finite
+  if (in_backward_) {
+    if (!std::isfinite(loss)) throw Error("the loss is not finite", remedy);
     const std::string first = in_backward_->first_not_finite();
-    throw Error(std::isfinite(loss) ? "the gradient of " + first + " is not finite" : "the loss is not finite", remedy);
+    if (!first.empty()) throw Error("the gradient of " + first + " is not finite", remedy);
+    throw Error("the gradient norm is not finite although all gradients here are", remedy);
   }
-  require_finite_weights();
   if (!std::isfinite(loss)) throw Error("the loss is not finite although all weights here are", remedy);
   for (const model::Parameter& parameter : trained_) {
     if (!is_finite(parameter.tensor.grad()))

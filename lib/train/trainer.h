@@ -61,10 +61,9 @@ class Trainer {
   // each gives its own micro-batches, of which there may be none, and the result is that of all. The loss of a
   // micro-batch is its sum over target tokens divided by the target tokens of the whole step, with its share of the
   // mean of what routers add in each. Where the loss or the gradient norm is not finite, the step is skipped while a
-  // loss scale can be lowered; else Error is thrown, before the weights are touched (but in backward passes), naming
-  // where it was first seen.
-  // before_update: called before the first weight or optimizer state changes. of_all: where the other processes are
-  // only played, how many micro-batches all have; 0: as many each as this one.
+  // loss scale can be lowered; else Error is thrown, before the weights are touched (with optimizer_in_backward after
+  // it), naming where it was first seen. before_update: called before the first weight or optimizer state changes.
+  // of_all: where the other processes are only played, how many micro-batches all have; 0: as many each as this one.
   StepResult step(std::span<const data::Batch> micro_batches, double learning_rate,
                   const std::function<void()>& before_update = nullptr, int64_t of_all = 0);
   Evaluation evaluate(int64_t count, const BatchAt& batch_at, const std::function<bool()>& stop = nullptr) {
@@ -76,7 +75,7 @@ class Trainer {
   }
   // Throws Error, naming the first parameter that is not finite and a remedy, unless all are. `when` begins the
   // message. Reads every weight: for where there is reason to doubt.
-  void require_finite_weights(const std::string& when = "") const;
+  void require_finite_weights(const std::string& when = "", bool trained_too = true) const;
   // Of what this run has not set already.
   std::string remedy_for_not_finite() const;
   // Runs `save` as the save phase; returns its memory.
@@ -92,6 +91,7 @@ class Trainer {
               const std::function<void()>& read_losses, StepResult& result);
   bool may_update(const StepResult& result);
   [[noreturn]] void fail_not_finite(double loss) const;
+  const model::Parameter* first_not_finite(bool trained_too) const;  // null: all are finite
 
   config::RunConfig config_;
   Placement placement_;

@@ -30,7 +30,7 @@ UpdatesInBackward::~UpdatesInBackward() {
   }
 }
 
-void UpdatesInBackward::expect(double learning_rate) {
+void UpdatesInBackward::begin_step(double learning_rate) {
   learning_rate_ = learning_rate;
   norm_.emplace(trained_.size());
   optimizer_.begin_step();

@@ -24,7 +24,7 @@ class UpdatesInBackward {
   UpdatesInBackward& operator=(const UpdatesInBackward&) = delete;
 
   // Before the backward pass of a step, which gives each parameter its gradient once.
-  void expect(double learning_rate);
+  void begin_step(double learning_rate);
   // After it: of all gradients that there were, an FP32 scalar on the device.
   at::Tensor norm() const { return norm_->total(); }
   // Whose gradient was the first, in the order of parameters, that is not finite; empty: none.

@@ -56,10 +56,12 @@ def units(session):
     attention = Unit(
         "parity/cudnn", "losses by cuDNN's attention, BF16, relative", 10, lambda: attention_difference(session)
     )
+    elsewhere = [host_unit(key, session) for key in ("optimizer_in_backward", "offload_optimizer", "offload_weights")]
     graphs = [graphs_unit(method, session) for method in ("full", "lora")]
     families = [family_unit(name, session) for name in FAMILIES]
-    # A phantom computes nothing to compare.
-    return [*trainings, *families] if session.phantom else [kernels, logits, *trainings, attention, *graphs, *families]
+    if session.phantom:  # which computes nothing to compare
+        return [*trainings, *families]
+    return [kernels, logits, *trainings, attention, *graphs, *elsewhere, *families]
 
 
 def training_unit(training, session):
@@ -72,6 +74,10 @@ def training_unit(training, session):
 def graphs_unit(method, session):
     title = f"losses by CUDA graphs, {method}, relative"
     return Unit(f"parity/graphs-{method}", title, 10, lambda: graphs_difference(method, session))
+
+
+def host_unit(key, session):
+    return Unit(f"parity/{key}", f"losses by {key}, relative", 10, lambda: host_difference(key, session))
 
 
 def family_unit(name, session):
@@ -177,6 +183,16 @@ def graphs_difference(method, session):
     repeats = ["pad_to_multiple_of=512", "max_steps=8", "cuda_kernels=true", "attn_implementation=math"]
     repeats += ["lora_dropout=0.1"] if method == "lora" else []
     return difference_by("cuda_graphs", ("false", "true"), method, 0, session, *repeats)
+
+
+def host_difference(setting, session):
+    """None is allowed: the same kernels on the same numbers, wherever these lie and whenever they are updated. Adapters of
+    upper layers alone leave layers unread in a backward pass; two batches a step follow each other without a wait."""
+    asked = ["max_steps=8", "cuda_kernels=true", "attn_implementation=math", "max_grad_norm=0"]
+    if setting != "offload_weights":
+        return difference_by(setting, ("false", "true"), "full", 0, session, *asked)
+    asked += ["gradient_accumulation_steps=2", "target_modules=[layers.9.mlp.up_proj, layers.10.mlp.up_proj]"]
+    return difference_by(setting, ("false", "true"), "lora", 0, session, *asked)
 
 
 def family_difference(name, session):

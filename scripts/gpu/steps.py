@@ -50,6 +50,20 @@ ROWS = [
         [*AT_ONCE_8BIT, "gradient_checkpointing=true", GRAPHS],
         seconds=20,
     ),
+    Row(
+        "8B, full, 8-bit states in the host's memory, updates in backward, 1 row",
+        "llama-3.1-8b",
+        1,
+        [*AT_ONCE_8BIT, "gradient_checkpointing=true", "optimizer_in_backward=true", "offload_optimizer=true"],
+        seconds=40,
+    ),
+    Row(
+        "8B, LoRA, NF4 layers in the host's memory",
+        "llama-3.1-8b",
+        2,
+        [*LORA_BF16, "bf16=true", OWN, CUDNN, "load_in_4bit=true", "offload_weights=true"],
+        seconds=20,
+    ),
 ]
 
 

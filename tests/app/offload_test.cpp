@@ -129,6 +129,16 @@ TEST_F(Offload, LoraOn70BFitsOneCardOf24GB) {
   EXPECT_GT(offloaded.at("host").at("offloaded"), 35'000'000'000);
 }
 
+// What it trained may be used elsewhere, and several GPUs do without.
+TEST_F(Offload, IsOfOneTrainingAlone) {
+  const std::string lora = "method=lora offload_weights=true optimizer_in_backward=true";
+  ASSERT_EQ(run("train run.yaml device=cpu output_dir=made").status, 0);
+  const Outcome evaluated = run("eval run.yaml validation_file=data.jsonl device=cpu model_name_or_path=made " + lora);
+  EXPECT_EQ(evaluated.status, 0) << evaluated.errors;
+  const Outcome advice = run("advise run.yaml --gpu H100 --vary gpus " + lora);
+  EXPECT_EQ(advice.status, 0) << advice.errors;
+}
+
 TEST_F(Offload, RefusesWhatItCannotDo) {
   const auto expect_refused = [&](const std::string& settings, const std::string& why) {
     const Outcome outcome = run("train run.yaml " + settings);

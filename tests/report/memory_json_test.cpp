@@ -13,25 +13,11 @@ TEST(MemoryJson, OfAPlanAlone) {
   const Json json = memory_json({example_plan(), {}});
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version",
-                                            "target",
-                                            "workload",
-                                            "peak",
-                                            "components",
-                                            "maximum",
-                                            "phases",
-                                            "allocated",
-                                            "reserved",
-                                            "fits",
-                                            "fit",
-                                            "needed",
-                                            "missing",
-                                            "device",
-                                            "kernel_scratch",
-                                            "peak_with_scratch",
-                                            "resident",
-                                            "unexplained",
-                                            "derivation",
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version",    "target",   "workload",    "peak",
+                                            "components",        "maximum",  "phases",      "allocated",
+                                            "reserved",          "fits",     "fit",         "needed",
+                                            "missing",           "device",   "offloaded",   "kernel_scratch",
+                                            "peak_with_scratch", "resident", "unexplained", "derivation",
                                             "rules_of_thumb"}));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["target"].dump(),
