@@ -170,9 +170,9 @@ void Adafactor::update_by_operators(const Entry& entry, const Step& step, const 
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adafactor(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
-                                          const StatesHome& home) {
-  return std::make_unique<Adafactor>(run, std::move(parameters), home);
+std::unique_ptr<Optimizer> make_adafactor(const config::RunConfig& run,
+                                          const std::vector<OptimizedParameter>& parameters, const StatesHome& home) {
+  return std::make_unique<Adafactor>(run, parameters, home);
 }
 
 }  // namespace fathom::optim

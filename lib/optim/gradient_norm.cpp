@@ -68,6 +68,7 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::funct
   const at::TensorOptions options = gradients.empty() ? at::TensorOptions() : gradients.front().options();
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
   std::vector<double> squares;
+  squares.reserve(gradients.size());
   for (const at::Tensor& gradient : gradients) squares.push_back(gradient.is_cpu() ? sum_of_squares(gradient) : 0);
   return root_of(squares, options, of_all);
 }

@@ -55,7 +55,7 @@ void Lion::update(std::span<const Updated> all, double learning_rate, const at::
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_lion(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
+std::unique_ptr<Optimizer> make_lion(const config::RunConfig& run, const std::vector<OptimizedParameter>& parameters,
                                      const StatesHome& home) {
   return std::make_unique<Lion>(run, parameters, home);
 }

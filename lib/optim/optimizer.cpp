@@ -107,17 +107,17 @@ void Optimizer::repeat(uint64_t kind, const ledger::Ledger::Work& work) const {
 
 namespace {
 
-std::unique_ptr<Optimizer> make(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
+std::unique_ptr<Optimizer> make(const config::RunConfig& config, const std::vector<OptimizedParameter>& parameters,
                                 const StatesHome& home) {
   const AdamWOptions adamw{config.adam_beta1, config.adam_beta2, config.adam_epsilon, config.weight_decay};
   const footprint::MomentStorage moments = footprint::moment_storage(config.optim, config.master_weights);
   switch (config.optim) {
     case config::Optimizer::kSgd:
-      return make_sgd(config, std::move(parameters), home);
+      return make_sgd(config, parameters, home);
     case config::Optimizer::kAdafactor:
-      return make_adafactor(config, std::move(parameters), home);
+      return make_adafactor(config, parameters, home);
     case config::Optimizer::kLion:
-      return make_lion(config, std::move(parameters), home);
+      return make_lion(config, parameters, home);
     case config::Optimizer::kAdamW:
     case config::Optimizer::kAdamW8bit:
     case config::Optimizer::kAdamWBf16:
@@ -130,9 +130,9 @@ std::unique_ptr<Optimizer> make(const config::RunConfig& config, std::vector<Opt
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config, std::vector<OptimizedParameter> parameters,
-                                          const StatesHome& home) {
-  std::unique_ptr<Optimizer> optimizer = make(config, std::move(parameters), home);
+std::unique_ptr<Optimizer> make_optimizer(const config::RunConfig& config,
+                                          const std::vector<OptimizedParameter>& parameters, const StatesHome& home) {
+  std::unique_ptr<Optimizer> optimizer = make(config, parameters, home);
   optimizer->take_staging(config.optimizer_in_backward);
   return optimizer;
 }

@@ -101,7 +101,8 @@ class Optimizer {
 };
 
 using MakesOptimizer = std::unique_ptr<Optimizer>(const config::RunConfig& config,
-                                                  std::vector<OptimizedParameter> parameters, const StatesHome& home);
+                                                  const std::vector<OptimizedParameter>& parameters,
+                                                  const StatesHome& home);
 // The optimizer that the config names, with its settings. Allocates and claims all states.
 MakesOptimizer make_optimizer;
 

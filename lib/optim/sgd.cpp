@@ -63,7 +63,7 @@ void Sgd::update(std::span<const Updated> all, double learning_rate, const at::T
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgd(const config::RunConfig& run, std::vector<OptimizedParameter> parameters,
+std::unique_ptr<Optimizer> make_sgd(const config::RunConfig& run, const std::vector<OptimizedParameter>& parameters,
                                     const StatesHome& home) {
   return std::make_unique<Sgd>(run, parameters, home);
 }

@@ -83,7 +83,7 @@ Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& arch
   if (arch::precision_of(architecture, config).computed == DType::kF16) loss_scale_.emplace();
   optim::StatesHome home(placement_.ledger);
   if (config.offload_optimizer) home.host_memory = host_memory;
-  optimizer_ = optim::make_optimizer(config, std::move(optimized), home);
+  optimizer_ = optim::make_optimizer(config, optimized, home);
   if (holds_shares()) sharded_->adopt_states(optimizer_->state(), optimizer_->state_blocks());
   if (config.optimizer_in_backward) {
     in_backward_ = std::make_unique<UpdatesInBackward>(*optimizer_, trained_, *placement_.ledger);
