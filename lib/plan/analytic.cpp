@@ -47,9 +47,8 @@ class Walk {
       std::vector<BatchOperators>& batches = steps_.emplace_back();
       for (const schedule::BatchShape& batch : step) batches.push_back(operators.of_batch(batch, /*gradients=*/true));
     }
-    for (const schedule::BatchShape& batch : workload.evaluations) {
+    for (const schedule::BatchShape& batch : workload.evaluations)
       evaluations_.push_back(operators.of_batch(batch, /*gradients=*/false));
-    }
     for (const schedule::AnswerShape& answers : workload.schedule.answers) {
       evaluations_.push_back(operators.of_answers(answers));
     }
@@ -185,16 +184,17 @@ class Walk {
       }
       if (batch.reads_encoder_first(layer)) {
         hold(graph_, batch.embedded_targets, 0);
-        add_bias_gradients(batch.decoder, later);
+        add_gradients(batch.decoder.bias_gradients, later);
         backward(batch.encoder_norm, 0, {}, later);
       }
       reduce(layer);
     }
     gather(0, 0);
-    add_bias_gradients(batch.encoder, later);
+    add_gradients(batch.encoder.bias_gradients, later);
     release(graph_, 0);
     if (batch.trains_embedding) {
       begin({}, 0);
+      add_gradients(batch.embedding.made_with, later);
       backward(batch.embedding, 0, {&batch.stack_of(1).stream_gradient}, later);
       if (batch.head_waits) update(batch.head, 0, 0, {});
       reduce(0);
@@ -246,9 +246,10 @@ class Walk {
     goes_on ? void(not_updated_ = made) : update(each, made, layer, beside);
   }
 
-  void add_bias_gradients(const BatchOperators::Stack& stack, bool later) {
-    if (!later) hold(gradients(), stack.bias_gradients, 0);
-    if (single_updates_) release(made_, made_.size() - stack.bias_gradients.size());
+  // Those that no operator's pass makes alone: of biases by distance, of learned positions.
+  void add_gradients(const Tensors& made, bool later) {
+    if (!later) hold(gradients(), made, 0);
+    if (single_updates_) release(made_, made_.size() - made.size());
   }
 
   // Where parameters are updated as soon as their gradients are there, which are the latest of those that were made.
@@ -268,9 +269,8 @@ class Walk {
   }
 
   void hold_copies(const BatchOperators& batch, int64_t last_layer) {
-    for (int64_t layer = 1; layer <= last_layer; ++layer) {
+    for (int64_t layer = 1; layer <= last_layer; ++layer)
       for (const Operator& each : batch.of_layer(layer)) hold_copies(each, layer);
-    }
   }
 
   // What waits for an operator is there forward too, as a value of the same size.

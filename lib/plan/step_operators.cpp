@@ -241,7 +241,8 @@ BatchOperators StepOperators::of_batch(const schedule::BatchShape& shape, bool g
     const bool positions = row->spec.role == Role::kPositions;
     if (!row->trained || !(positions || row->spec.has_row_per_token())) continue;
     const bool of_head = row->spec.role == Role::kHead || (architecture_.tie_word_embeddings && !positions);
-    (of_head ? result.head : result.embedding).gradients.push_back(gradient_of(*row));
+    Operator& its = of_head ? result.head : result.embedding;
+    (positions ? its.made_with : its.gradients).push_back(gradient_of(*row));  // positions before tokens
   }
   return result;
 }

@@ -18,8 +18,6 @@ constexpr uint64_t kSeed = 20260501;
 constexpr size_t kRuns = 240;
 constexpr size_t kCandidates = 60;  // of which the one that covers most new pairs is taken
 
-constexpr size_t kInBackward = 2;  // level of clipping: updates within the backward pass, which clip nothing
-
 bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[kMethod] == 4; }
 
 // Levels that mean nothing beside the others, turned into what holds then, so that a level which a run has is one that
@@ -27,8 +25,7 @@ bool has_dropout(const Levels& levels) { return levels[kMethod] == 2 || levels[k
 // only AdamW over weights trained in BF16 has masters; codes are not rounded again, nor is an adapter with dropout,
 // which cannot be merged first; neither are experts and GPT-2 rounded, nor is there dropout before experts. Attention
 // by scores is of one kind, and has no rows of documents; in an encoder and decoder, and in GPT-2, its heads have their
-// own keys and no windows. An encoder and decoder is not computed in FP16. Updates within the backward pass neither
-// accumulate nor know FP16.
+// own keys and no windows. An encoder and decoder is not computed in FP16.
 Levels in_effect(Levels levels) {
   const bool full = levels[kMethod] == 0;
   constexpr size_t kFp16Autocast = 4, kFp16Base = 5;
@@ -39,8 +36,6 @@ Levels in_effect(Levels levels) {
   if (full && levels[kPrecision] == kFp16Base) levels[kPrecision] = kFp16Autocast;
   if (full) levels[kBase] = 0;
   if (full || levels[kPrecision] == kFp16Base) levels[kSaved] = 0;
-  if (levels[kPrecision] >= kFp16Autocast && levels[kClipping] == kInBackward) levels[kClipping] = 1;
-  if (levels[kClipping] == kInBackward) levels[kAccumulation] = 0;
   const bool trains_bf16 = full && (levels[kPrecision] == 2 || levels[kPrecision] == 3);
   const bool is_adamw = levels[kOptimizer] == 0 || levels[kOptimizer] >= 4;
   if (!trains_bf16 || !is_adamw) levels[kMasters] = 0;
@@ -153,8 +148,7 @@ config::RunConfig config_of(const Levels& levels) {
   config.per_device_train_batch_size = number_of(levels, kRows);
   config.max_length = number_of(levels, kLength);
   config.gradient_accumulation_steps = number_of(levels, kAccumulation);
-  config.max_grad_norm = levels[kClipping] == 1 ? 1 : 0;
-  config.optimizer_in_backward = levels[kClipping] == kInBackward;
+  config.max_grad_norm = is_on(levels, kClipping) ? 1 : 0;
   constexpr std::array kOptimizers = {config::Optimizer::kAdamW,     config::Optimizer::kSgd,
                                       config::Optimizer::kAdafactor, config::Optimizer::kLion,
                                       config::Optimizer::kAdamW8bit, config::Optimizer::kAdamWBf16};
@@ -251,8 +245,7 @@ std::string name_of(size_t place, const Levels& levels) {
   append("x", kLength);
   append("_layers", kLayers);
   if (levels[kEvaluation] > 0) append("_", kEvaluation);
-  if (levels[kClipping] == 1) name.append("_clipping");
-  if (levels[kClipping] == kInBackward) name.append("_in_backward");
+  if (is_on(levels, kClipping)) name.append("_clipping");
   append("_", kOptimizer);
   append("_threads", kThreads);
   append("_chunk", kLossChunk);
@@ -287,7 +280,7 @@ const std::vector<MatrixAxis>& matrix_axes() {
       {"accumulation", {"1", "2", "4"}},
       {"evaluation", {"none", "evaluation", "evaluation_on_start"}},
       {"threads", {"1", "2"}},
-      {"clipping", {"no", "yes", "updates_in_backward"}},
+      {"clipping", {"no", "yes"}},
       {"optimizer", {"adamw", "sgd", "adafactor", "lion", "adamw_8bit", "adamw_bf16"}},
       {"loss_chunk_size", {"0", "7", "1024"}},
       {"packing", {"no", "yes"}},

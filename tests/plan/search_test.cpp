@@ -236,11 +236,10 @@ TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
 
 TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
   int64_t answers = 0;
-  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 10))) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 6))) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 6;
     run.gradient_accumulation_steps = 4;
-    run.optimizer_in_backward = false;
     const int64_t as_configured = formula(each.architecture, run, target_with(config::Device::kCpu, 0));
     for (const double share : {0.4, 0.7, 1.2}) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));
@@ -272,11 +271,10 @@ TEST(Search, CombinationIsTheFastestThatTryingAllFinds) {
 // The formula is wrong by half, as scratch that it does not know makes it: each dry run says by how much.
 TEST(Search, FormulasThatAreFarOffDoNotHideWhatFits) {
   int64_t answers = 0, refusals = 0;
-  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 8))) {
+  for (const testing::MatrixRun& each : of_fused_attention(testing::sample_of_matrix(11, 6))) {
     RunConfig run = each.config;
     run.per_device_train_batch_size = 12;
     run.gradient_accumulation_steps = 10;
-    run.optimizer_in_backward = false;
     const int64_t as_configured = formula(each.architecture, run, target_with(config::Device::kCpu, 0));
     for (const double share : {0.1, 0.5, 0.8, 1.3}) {
       const auto capacity = static_cast<int64_t>(share * static_cast<double>(as_configured));

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "arch/precision.h"
 #include "memory/memory_json.h"
 #include "phantom/device.h"
 #include "phantom_gpu/child.h"
@@ -73,6 +74,20 @@ TEST(AnalyticSample, FollowsTheDryRunOnTheCpu) {
     errors.push_back(error_of(run, target, predict(run)));
   }
   expect_close(std::move(errors));
+}
+
+// The runs of the matrix that can, with their updates in the backward pass: what there is of gradients then.
+TEST(AnalyticSample, KnowsUpdatesInTheBackwardPass) {
+  for (plan::testing::MatrixRun& run : plan::testing::sample_of_matrix(/*seed=*/5, 120)) {
+    const bool in_fp16 = arch::precision_of(run.architecture, run.config).computed == DType::kF16;
+    if (in_fp16 || run.config.gradient_accumulation_steps > 1) continue;
+    run.config.optimizer_in_backward = true;
+    run.config.max_grad_norm = 0;
+    plan::Target target = cpu_target();
+    target.threads = run.config.num_threads;
+    target.attention_kernel = attention_kernel(run.config, run.architecture, phantom::device());
+    error_of(run, target, predict(run));
+  }
 }
 
 struct Gpu {
