@@ -52,7 +52,6 @@ struct Kind {
   at::ScalarType type;
 };
 using config::MasterWeights;
-using config::Optimizer;
 const Kind kKinds[] = {{"adamw", config::Optimizer::kAdamW, MasterWeights::kNone, at::kFloat},
                        {"adamw with masters", config::Optimizer::kAdamW, MasterWeights::kFp32, at::kBFloat16},
                        {"adamw_8bit", config::Optimizer::kAdamW8bit, MasterWeights::kStochastic, at::kBFloat16},
