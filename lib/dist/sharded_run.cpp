@@ -5,26 +5,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/rounding.h"
-#include "model/units.h"
+#include "model/places.h"
 
 namespace fathom::dist {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // bytes
-
-// From byte `offset` of the storage on.
-void place(const at::Tensor& tensor, const c10::Storage& storage, int64_t offset) {
-  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
-  tensor.unsafeGetTensorImpl()->set_storage_offset(offset / tensor.element_size());
-}
-
-// Without memory.
-at::Tensor shaped(at::IntArrayRef sizes, const at::TensorOptions& options) {
-  at::Tensor tensor = at::empty({0}, options);
-  model::let_go(tensor);
-  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
-  return tensor;
-}
 
 }  // namespace
 
@@ -33,8 +19,8 @@ ShardedRun::ShardedRun(Group& group, ledger::Ledger& ledger, int64_t unit, const
     : group_(group), ledger_(ledger), unit_(unit), options_(options.dtype(type).requires_grad(false)) {}
 
 void ShardedRun::make_whole() {
-  whole_ = shaped({piece_ * group_.size()}, options_);
-  for (const Item& item : items_) place(item.tensor, whole_.storage(), item.range.first * whole_.element_size());
+  whole_ = model::shaped({piece_ * group_.size()}, options_);
+  for (const Item& item : items_) model::place(item.tensor, whole_.storage(), item.range.first * whole_.element_size());
 }
 
 void ShardedRun::lay_out(const std::vector<std::pair<std::string, at::Tensor>>& tensors, int64_t block) {
@@ -54,7 +40,8 @@ void ShardedRun::lay_out_as(const ShardedRun& other, const std::string& kind, in
   piece_ = other.piece_ / block;
   for (const Item& item : other.items_) {
     const Range range{item.range.first / block, divide_up(item.range.count, block)};
-    const at::Tensor tensor = block == 1 ? shaped(item.tensor.sizes(), options_) : shaped({range.count}, options_);
+    const at::Tensor tensor =
+        block == 1 ? model::shaped(item.tensor.sizes(), options_) : model::shaped({range.count}, options_);
     items_.push_back({kind + "." + item.name, tensor, range});
   }
   make_whole();

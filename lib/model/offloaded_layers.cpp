@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "model/places.h"
 
 namespace fathom::model {
 namespace {
@@ -18,7 +19,7 @@ c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage(
 // A tensor of the device's memory that keeps the parameter's shape.
 void give_memory(const at::Tensor& parameter) {
   const at::Tensor fresh = at::empty(parameter.sizes(), parameter.options().requires_grad(false));
-  parameter.unsafeGetTensorImpl()->set_storage_keep_dtype(fresh.storage());
+  place(parameter, fresh.storage(), 0);
 }
 
 }  // namespace
@@ -43,15 +44,11 @@ void OffloadedLayers::adopt(const std::vector<Parameter>& parameters) {
     }
     Layer& layer = layers_[unit];
     layer.on_host = host_memory_(bytes);
-    layer.whole = at::empty({0}, at::TensorOptions().device(device_).dtype(at::kByte));
-    let_go(layer.whole);
-    layer.whole.unsafeGetTensorImpl()->set_sizes_contiguous({bytes});
+    layer.whole = shaped({bytes}, at::TensorOptions().device(device_).dtype(at::kByte));
     units_[&storage_of(layer.whole)] = unit;
     int64_t first = 0;
     for (const Parameter* parameter : its) {
-      c10::TensorImpl& tensor = *parameter->tensor.unsafeGetTensorImpl();
-      tensor.set_storage_keep_dtype(layer.whole.storage());
-      tensor.set_storage_offset(first / parameter->tensor.element_size());
+      place(parameter->tensor, layer.whole.storage(), first);
       first += round_up(static_cast<int64_t>(parameter->tensor.nbytes()), kAlignment);
     }
     largest = std::max(largest, bytes);

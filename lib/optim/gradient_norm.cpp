@@ -23,6 +23,7 @@ constexpr int64_t kElementsPerTask = 65536;
 // Shares of fixed size, added in order: the same bits for any number of threads, and once rounded to FP32 as good as
 // always for any division among processes.
 double sum_of_squares(const at::Tensor& contiguous) {
+  if (!contiguous.is_cpu()) return 0;  // a phantom, which has no numbers
   std::vector<double> sums((contiguous.numel() + kElementsPerTask - 1) / kElementsPerTask);
   at::parallel_for(0, static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
@@ -69,7 +70,7 @@ at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::funct
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients));
   std::vector<double> squares;
   squares.reserve(gradients.size());
-  for (const at::Tensor& gradient : gradients) squares.push_back(gradient.is_cpu() ? sum_of_squares(gradient) : 0);
+  for (const at::Tensor& gradient : gradients) squares.push_back(sum_of_squares(gradient));
   return root_of(squares, options, of_all);
 }
 
@@ -84,7 +85,7 @@ void RunningNorm::add(size_t index, const at::Tensor& gradient) {
     return;
   }
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradient));
-  squares_.at(index) = gradient.is_cpu() ? sum_of_squares(gradient) : 0;
+  squares_.at(index) = sum_of_squares(gradient);
 }
 
 at::Tensor RunningNorm::total() const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "arch/precision.h"
+#include "plan/host.h"
 #include "schedule/inputs.h"
 
 namespace fathom::plan {
@@ -19,7 +20,7 @@ std::optional<Interconnect> interconnect_of(const config::GpuSpec& gpu, const co
 
 // Layers come during all of a step; states during the backward pass, two thirds of it at least, or behind it.
 std::optional<HostLink> host_link_of(const config::GpuSpec& gpu, const config::RunConfig& run) {
-  if (!(run.offload_optimizer || run.offload_weights) || gpu.host_link_bytes_per_second == 0) return std::nullopt;
+  if (!offloads(run) || gpu.host_link_bytes_per_second == 0) return std::nullopt;
   return HostLink{gpu.host_link_bytes_per_second, run.offload_weights ? 1 : run.optimizer_in_backward ? 2.0 / 3 : 0};
 }
 

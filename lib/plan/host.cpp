@@ -67,12 +67,14 @@ constexpr int64_t kBesideTensors = 192 * kMiB;
 }  // namespace
 
 int64_t offloaded_bytes(const arch::Architecture& architecture, const config::RunConfig& run) {
+  if (!offloads(run)) return 0;
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   return sum({footprint::host_state_bytes(run, trained_sizes(parameters)),
               offloaded_layers(architecture, run, parameters).bytes});
 }
 
 int64_t host_traffic(const arch::Architecture& architecture, const config::RunConfig& run) {
+  if (!offloads(run)) return 0;  // asked of every combination that a search tries
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   const int64_t layers = offloaded_layers(architecture, run, parameters).bytes;
   return sum({footprint::host_state_bytes(run, trained_sizes(parameters)),

@@ -22,6 +22,7 @@ struct HostMemory {
   int64_t offloaded = 0;     // part of all three, pinned: Plan::offloaded
 };
 
+inline bool offloads(const config::RunConfig& run) { return run.offload_optimizer || run.offload_weights; }
 // What lies in the host's memory of optimizer states (offload_optimizer) and of frozen layers (offload_weights).
 int64_t offloaded_bytes(const arch::Architecture& architecture, const config::RunConfig& run);
 // What comes from there in a step, each way as much of states: all of them once, layers for each pass.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "config/shards.h"
 #include "plan/analytic.h"
+#include "plan/host.h"
 #include "quant/fp8.h"
 #include "schedule/inputs.h"
 
@@ -53,7 +54,7 @@ void refuse_updates_in_backward(const arch::Architecture& architecture, const co
 }
 
 void refuse_offload(const config::RunConfig& config) {
-  if (!(config.offload_optimizer || config.offload_weights) || config.num_processes == 1) return;
+  if (!offloads(config) || config.num_processes == 1) return;
   throw UsageError(std::string(config.offload_optimizer ? "offload_optimizer" : "offload_weights") +
                        ": true, but the run has several processes",
                    "remove it; strategy: fsdp divides weights and optimizer states among processes");
