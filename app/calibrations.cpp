@@ -9,7 +9,9 @@
 #include "app/machine.h"
 #include "app/session.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "plan/operator_times.h"
 
 namespace fathom::app {
 namespace {
@@ -28,12 +30,16 @@ std::optional<plan::Calibration> read_calibration(const std::string& device) {
   }
 }
 
+std::filesystem::path measured_times_file(const std::string& device) {
+  return plan::calibration_file(calibration_folder() / "gpu-times", device);
+}
+
 }  // namespace
 
 std::filesystem::path calibration_folder() {
-  if (const auto folder = variable("FATHOM_CALIBRATION"); !folder.empty()) return folder;
+  if (auto folder = variable("FATHOM_CALIBRATION"); !folder.empty()) return folder;
   const std::filesystem::path below = std::filesystem::path("fathom") / "calibration";
-  if (const auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder / below;
+  if (auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder / below;
   if (const auto home = variable("HOME"); !home.empty()) return home / ".config" / below;
   throw Error("there is no folder for records of calibration: HOME is not set", "set FATHOM_CALIBRATION to a folder");
 }
@@ -57,8 +63,31 @@ std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, con
   return calibration ? plan::throughput_of(*calibration, run, architecture, threads) : std::nullopt;
 }
 
+std::string operator_times_of(const std::string& device) {
+  constexpr int64_t kLargest = int64_t{4} << 20;
+  for (const std::filesystem::path& file : {measured_times_file(device), operator_times_file(device)}) {
+    if (file.empty() || !std::filesystem::exists(file)) continue;
+    try {
+      std::string text = read_file(file, kLargest);
+      const auto times = plan::OperatorTimes::from_json(parse_json(text, file.string()), file.string());
+      if (times.device() == device) return text;
+      throw Error(file.string() + " is of another device, " + times.device());
+    } catch (const Error& error) {
+      log_warning(std::string(error.what()) + "; plans go on without this table");
+    }
+  }
+  return {};
+}
+
+std::filesystem::path save_operator_times(const std::string& device, const Json& table) {
+  std::filesystem::path file = measured_times_file(device);
+  std::filesystem::create_directories(file.parent_path());
+  write_file_atomically(file, format_json(table));
+  return file;
+}
+
 config::GpuSpec listed_spec_of(const ledger::CudaDevice& device) {
-  const config::GpuSpec gpu = spec_of(device);
+  config::GpuSpec gpu = spec_of(device);
   for (const auto& [name, listed] : config::load_gpus(gpus_file())) {
     if (listed.product != gpu.product) continue;
     config::GpuSpec merged = listed;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/json.h"
 #include "config/devices.h"
 #include "ledger/cuda.h"
 #include "plan/calibration.h"
@@ -24,6 +25,13 @@ std::string cpu_name();
 // What this CPU does in a second in a run with so many threads; nullopt: not calibrated.
 std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, const arch::Architecture& architecture,
                                                int64_t threads);
+// The table of what operators take on a GPU, as the driver names it, as JSON (plan/operator_times.h): the one that was
+// measured on this machine, else the one that comes with the program; empty: there is none. A damaged one counts as
+// none, with a warning.
+std::string operator_times_of(const std::string& device);
+// Keeps a measured one; returns its file.
+std::filesystem::path save_operator_times(const std::string& device, const Json& table);
+
 // A GPU of this machine to plan for: its own sizes, with speed and price as configs/gpus.yaml lists them for its
 // product.
 config::GpuSpec listed_spec_of(const ledger::CudaDevice& device);

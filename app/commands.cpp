@@ -35,7 +35,8 @@ std::vector<std::unique_ptr<Command>> all_commands() {
                                     make_list(),
                                     make_formats(),
                                     make_doctor(),
-                                    std::make_unique<AnswerOverhead>()};
+                                    std::make_unique<AnswerOverhead>(),
+                                    std::make_unique<AnswerOperators>()};
   return {std::make_move_iterator(std::begin(all)), std::make_move_iterator(std::end(all))};
 }
 

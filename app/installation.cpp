@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "plan/calibration.h"
 
 namespace fathom::app {
@@ -18,8 +17,6 @@ fs::path library_folder() { return program_folder() / "lib"; }
 fs::path cuda_kernels_file() { return library_folder() / "libfathom_cuda_kernels.so"; }
 
 namespace {
-
-constexpr int64_t kLargestTable = int64_t{4} << 20;
 
 // A file or folder of configs/; empty: it is nowhere.
 fs::path find_config(const std::string& name) {
@@ -42,9 +39,8 @@ fs::path config_path(const std::string& name, const std::string& what) {
 
 fs::path gpus_file() { return config_path("gpus.yaml", "the list of GPUs"); }
 
-std::string operator_times_of(const std::string& device) {
-  const fs::path file = find_config(plan::calibration_file("gpu-times", device));
-  return file.empty() ? std::string() : read_file(file, kLargestTable);
+fs::path operator_times_file(const std::string& device) {
+  return find_config(plan::calibration_file("gpu-times", device));
 }
 
 fs::path models_folder() { return config_path("models", "the folder of known models"); }

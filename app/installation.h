@@ -16,9 +16,8 @@ std::filesystem::path cuda_kernels_file();
 // configs/gpus.yaml beside the program, else of the source tree that it was built in, else the copy in lib/ (of a
 // program that was copied to another machine). Throws Error if there is none.
 std::filesystem::path gpus_file();
-// The table of operators' times for a GPU, as the driver names it, as JSON (plan/operator_times.h); empty: there is
-// none.
-std::string operator_times_of(const std::string& device);
+// The table of operators' times for a GPU, as the driver names it, that comes with the program; empty: there is none.
+std::filesystem::path operator_times_file(const std::string& device);
 // configs/models likewise: a folder with config.json for each well-known shape.
 std::filesystem::path models_folder();
 // Their names, sorted.

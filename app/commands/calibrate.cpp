@@ -1,5 +1,6 @@
 // `fathom doctor --calibrate`: measures what plans cannot know, and keeps it. On the CPU speeds; on a GPU what the
-// driver uses beneath the runtime, in fresh processes: one for each combination of settings that decides about kernels.
+// driver uses beneath the runtime, in fresh processes: one for each combination of settings that decides about kernels;
+// and in another one what operators take.
 #include "app/commands/calibrate.h"
 
 #include <array>
@@ -13,8 +14,10 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/numbers.h"
 #include "base/output.h"
 #include "phantom_gpu/child.h"
+#include "play/measure_operators.h"
 #include "play/measure_overhead.h"
 #include "play/measure_speed.h"
 #include "report/calibration_table.h"
@@ -71,6 +74,17 @@ plan::Calibration calibrate_gpu(const std::string& name, const Invocation& invoc
   return calibration;
 }
 
+void calibrate_operators(const std::string& name) {
+  constexpr std::chrono::minutes kLongest{10};
+  log_info("timing the operators of training steps on " + name);
+  const Json table =
+      phantom_gpu::run_child(phantom_gpu::this_program(), {"answer-operators"}, Json::object(), kLongest);
+  const std::filesystem::path file = save_operator_times(name, table);
+  log_info("kept " + format_count(std::ssize(table.at("products"))) + " products, " +
+           format_count(std::ssize(table.at("attention"))) + " passes of attention and " +
+           format_count(std::ssize(table.at("streams"))) + " others in " + file.string());
+}
+
 int run_calibrate(const Calibrate& invocation) {
   Json json = Json::array();
   // At once: a GPU that fails leaves what was measured of the CPU.
@@ -84,7 +98,10 @@ int run_calibrate(const Calibrate& invocation) {
     keep(calibrate_gpu("phantom " + invocation.phantom_gpu->name, invocation));
   } else {
     keep(calibrate_cpu(invocation));
-    if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) keep(calibrate_gpu(gpus.front().name, invocation));
+    if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) {
+      keep(calibrate_gpu(gpus.front().name, invocation));
+      calibrate_operators(gpus.front().name);
+    }
   }
   if (invocation.json) print(format_json(json));
   return 0;
@@ -96,8 +113,20 @@ int run_answer_overhead(const AnswerOverhead& invocation) {
   return 0;
 }
 
+int run_answer_operators(const AnswerOperators& invocation) {
+  const Session session = open_session(invocation);
+  play::TableHead head;
+  head.gpu = listed_spec_of(*session.placement.cuda);
+  head.measured_on = today();
+  const auto tell = [](const std::string& run) { log_progress("timing " + run); };
+  const bool own = std::filesystem::exists(cuda_kernels_file());
+  print(play::measure_operators(head, own, session.placement, tell).dump() + "\n");
+  return 0;
+}
+
 const InEngine<run_calibrate> kCalibrate;
 const InEngine<run_answer_overhead> kAnswerOverhead;
+const InEngine<run_answer_operators> kAnswerOperators;
 
 }  // namespace
 }  // namespace fathom::app

@@ -1,4 +1,4 @@
-// `fathom doctor --calibrate`, and its child that measures one combination, on the command line.
+// `fathom doctor --calibrate`, and its children that measure, on the command line.
 #pragma once
 
 #include "app/installation.h"
@@ -36,6 +36,18 @@ class AnswerOverhead final : public Invocation {
   }
 
   bool math = false, lora = false;
+  GpuWords pretended;
+};
+
+class AnswerOperators final : public Invocation {
+ public:
+  AnswerOperators() : Invocation("answer-operators") {}
+  std::vector<Option> options() override { return {pretended.name_option("--phantom-gpu", "")}; }
+  void complete() override {
+    phantom_gpu = pretended.find();
+    device = config::Device::kCuda;
+  }
+
   GpuWords pretended;
 };
 

@@ -33,6 +33,10 @@ struct AttentionSides {
   bool backward = false, cudnn = false;
 };
 
+// Seconds between kernels that a CUDA graph replays: on an H100 a step of 1,183 of them took 2.1 ms less than one by
+// one.
+inline constexpr double kRecordedGap = 0.9e-6;
+
 class OperatorTimes {
  public:
   // Throws Error for another form; origin: what it calls the value.

@@ -100,10 +100,7 @@ std::optional<plan::ProductSides> product_sides(std::string_view name, c10::Arra
   return std::nullopt;
 }
 
-std::optional<int64_t> product_flops(std::string_view name, c10::ArrayRef<const c10::IValue> inputs) {
-  const auto sides = product_sides(name, inputs);
-  return sides ? std::optional(2 * sides->batch * sides->m * sides->k * sides->n) : std::nullopt;
-}
+int64_t flops_of(const plan::ProductSides& sides) { return 2 * sides.batch * sides.m * sides.k * sides.n; }
 
 // query_BHSE, key_BKSE; all keys and queries of equal length see half of the pairs under a causal mask.
 int64_t fused_attention_flops(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
@@ -182,15 +179,15 @@ plan::AttentionSides attention_sides(const c10::FunctionSchema& schema, c10::Arr
   return sides;
 }
 
-// What the device takes for a product, or attention. flops: 0 where another operator has told those of attention.
-void time_products(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs, int64_t flops) {
-  const DType type = ops::dtype_of(type_of_first(inputs.slice(first_factor(schema.name()))));
-  if (const auto sides = product_sides(schema.name(), inputs)) {
-    const int64_t ns = nanoseconds(device_times->product(type, *sides));
-    (kind_of(schema) == Kind::kMatrix ? device_matrix_ns : device_attention_ns) += ns;
+// Adds what the device takes for a product, or attention whose operators may have been announced to compute so much.
+void time_products(const CountedOperator& op, Kind kind) {
+  const DType type = ops::dtype_of(op.type);
+  if (op.product) {
+    const int64_t ns = nanoseconds(device_times->product(type, *op.product));
+    (kind == Kind::kMatrix ? device_matrix_ns : device_attention_ns) += ns;
   } else {
-    const plan::AttentionSides of_kernel = attention_sides(schema, inputs);
-    device_attention_ns += nanoseconds(device_times->attention(type, of_kernel, flops > 0 ? flops : announced_flops));
+    const int64_t flops = op.work.attention_flops > 0 ? op.work.attention_flops : announced_flops;
+    device_attention_ns += nanoseconds(device_times->attention(type, *op.attention, flops));
   }
 }
 
@@ -209,19 +206,21 @@ bool runs_beside(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IVa
 void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10::IValue> inputs) {
   const Kind kind = kind_of(schema);
   const bool counts_bytes = !moves_nothing(schema) && (kind == Kind::kOther || listener != nullptr);
-  const int64_t bytes = moved_by_arguments = counts_bytes ? traffic_of_arguments(schema, inputs) : 0;
-  plan::Arithmetic work;
+  CountedOperator op{schema.name(), type_of_first(inputs.slice(first_factor(schema.name())))};
+  op.bytes = moved_by_arguments = counts_bytes ? traffic_of_arguments(schema, inputs) : 0;
   if (kind == Kind::kOther) {
-    work.bytes_moved = bytes;
-  } else if (kind == Kind::kMatrix || announced_attention == nullptr) {
-    const auto flops = product_flops(schema.name(), inputs);
-    (kind == Kind::kMatrix ? work.matrix_flops : work.attention_flops) =
-        flops ? *flops : fused_attention_flops(schema, inputs);
+    op.work.bytes_moved = op.bytes;
+  } else {
+    op.product = product_sides(schema.name(), inputs);
+    if (!op.product && (device_times != nullptr || listener != nullptr)) op.attention = attention_sides(schema, inputs);
   }
-  add(work);
-  if (device_times != nullptr && kind != Kind::kOther) time_products(schema, inputs, work.attention_flops);
-  if (listener != nullptr)
-    listener->starts(schema.name(), type_of_first(inputs.slice(first_factor(schema.name()))), work, bytes);
+  if (kind == Kind::kMatrix || (kind == Kind::kAttention && announced_attention == nullptr)) {
+    (kind == Kind::kMatrix ? op.work.matrix_flops : op.work.attention_flops) =
+        op.product ? flops_of(*op.product) : fused_attention_flops(schema, inputs);
+  }
+  add(op.work);
+  if (device_times != nullptr && kind != Kind::kOther) time_products(op, kind);
+  if (listener != nullptr) listener->starts(op);
 }
 
 int64_t traffic_of_results(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& outputs) {
@@ -257,7 +256,9 @@ void count_announced(const at::RecordFunction& function) {
   }
   add(work);
   if (device_times != nullptr) device_memory_ns += nanoseconds(device_times->stream(function.name(), work.bytes_moved));
-  if (listener != nullptr) listener->starts(function.name(), type_of_first(function.inputs()), work, work.bytes_moved);
+  if (listener != nullptr) {
+    listener->starts({function.name(), type_of_first(function.inputs()), work, work.bytes_moved});
+  }
 }
 
 // Null for what is no operator with a kernel of its own. Looked up once: the dispatcher keeps an operator's name, and

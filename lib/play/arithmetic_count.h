@@ -4,6 +4,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <string_view>
 
 #include "plan/arithmetic.h"
@@ -11,13 +12,21 @@
 
 namespace fathom::play {
 
+// An operator that is about to compute.
+struct CountedOperator {
+  std::string_view name;             // valid as long as the process
+  at::ScalarType type = at::kFloat;  // of the first tensor, of a product's factors
+  plan::Arithmetic work = {};        // without what it moves of its results
+  int64_t bytes = 0;                 // of the arguments that are read or written, those of products too
+  std::optional<plan::ProductSides> product = std::nullopt;
+  std::optional<plan::AttentionSides> attention = std::nullopt;  // of fused kernels
+};
+
 // Hears of each operator that is counted, on its thread; of what announces itself within one, too.
 class OperatorListener {
  public:
   virtual ~OperatorListener() = default;
-  // type: of the first tensor, of a product's factors; bytes: of the arguments that are read or written, those of
-  // products too.
-  virtual void starts(std::string_view name, at::ScalarType type, const plan::Arithmetic& work, int64_t bytes) = 0;
+  virtual void starts(const CountedOperator& op) = 0;
   // Of the last that has started: result_bytes are of new tensors.
   virtual void ends(int64_t result_bytes) = 0;
 };

@@ -23,13 +23,13 @@ thread_local std::vector<Open> open;
 
 }  // namespace
 
-void KernelRecorder::starts(std::string_view name, at::ScalarType type, const plan::Arithmetic& work, int64_t bytes) {
+void KernelRecorder::starts(const CountedOperator& op) {
   open.push_back({.phase = ledger_.phase().value_or(memory::Phase::kLoad),
                   .part = memory::of_any_layer(ledger_.entered()),
-                  .op = std::string(name),
-                  .type = ops::dtype_of(type),
-                  .work = work,
-                  .bytes = bytes,
+                  .op = std::string(op.name),
+                  .type = ops::dtype_of(op.type),
+                  .work = op.work,
+                  .bytes = op.bytes,
                   .launches_before = phantom_gpu::launches()});
 }
 

@@ -18,7 +18,7 @@ class KernelRecorder final : public OperatorListener {
  public:
   // ledger: knows which part of the model runs.
   explicit KernelRecorder(const ledger::Ledger& ledger) : ledger_(ledger) {}
-  void starts(std::string_view name, at::ScalarType type, const plan::Arithmetic& work, int64_t bytes) override;
+  void starts(const CountedOperator& op) override;
   void ends(int64_t result_bytes) override;
   // In the order of phases, parts and operators.
   std::vector<plan::KernelRow> rows() const;

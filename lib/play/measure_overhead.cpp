@@ -3,25 +3,9 @@
 
 #include <algorithm>
 
-#include "data/batch.h"
+#include "play/reference_model.h"
 
 namespace fathom::play {
-namespace {
-
-// Heads of 128, as most models have them; the rest is small.
-arch::Architecture reference_architecture(bool narrow) {
-  arch::Architecture architecture;
-  architecture.family = "LlamaForCausalLM";
-  architecture.hidden_size = 1024;
-  architecture.vocab_size = 4096;
-  architecture.layers.assign(
-      2, {.attention = {.heads = 8, .key_value_heads = 4, .head_dim = 128, .rotary = arch::Rotary{.width = 128}},
-          .feed_forward = {.width = 2816}});
-  architecture.dtype = narrow ? DType::kBF16 : DType::kF32;
-  return architecture;
-}
-
-}  // namespace
 
 std::vector<plan::KernelSettings> all_kernel_settings() {
   std::vector<plan::KernelSettings> all;
@@ -39,17 +23,18 @@ int64_t measure_overhead(config::RunConfig run, const train::Placement& placemen
   constexpr int64_t kRows = 2, kLength = 512;
   constexpr int kSteps = 3;  // with evaluation, all kernels that a run launches
   run.random_init = true;
-  const arch::Architecture architecture = reference_architecture(run.bf16);
+  // Heads of 128, as most models have them; the rest is small.
+  const arch::Architecture architecture = reference_architecture({.width = 1024,
+                                                                  .heads = 8,
+                                                                  .key_value_heads = 4,
+                                                                  .head_dim = 128,
+                                                                  .feed_forward = 2816,
+                                                                  .vocabulary = 4096,
+                                                                  .dtype = run.bf16 ? DType::kBF16 : DType::kF32});
   train::Trainer trainer(run, architecture, kRows * kLength, placement);
   trainer.model().initialise(1);
   trainer.loaded();
-  data::Batch batch;
-  batch.rows = kRows;
-  batch.length = kLength;
-  batch.token_count = batch.target_count = kRows * kLength;
-  batch.ids.resize(static_cast<size_t>(kRows * kLength));
-  for (size_t i = 0; i < batch.ids.size(); ++i) batch.ids[i] = static_cast<int64_t>(i * 7) % architecture.vocab_size;
-  batch.targets = batch.ids;
+  const data::Batch batch = reference_batch(kRows, kLength, architecture.vocab_size);
   for (int step = 0; step < kSteps; ++step) trainer.step(std::span(&batch, 1), 1e-4);
   trainer.evaluate(std::span(&batch, 1));
   placement.cuda->synchronize();

@@ -8,8 +8,8 @@
 #include <limits>
 #include <set>
 
-#include "data/batch.h"
 #include "play/arithmetic_count.h"
+#include "play/reference_model.h"
 
 namespace fathom::play {
 namespace {
@@ -19,30 +19,9 @@ constexpr int64_t kRows = 4, kLength = 128;
 constexpr int kMostPlays = 5;
 constexpr double kLongEnough = 5;  // seconds
 
-arch::Architecture reference_architecture(int64_t width) {
-  arch::Architecture architecture;
-  architecture.family = "LlamaForCausalLM";
-  architecture.hidden_size = width;
-  architecture.vocab_size = 4 * width;
+arch::Architecture architecture_of(int64_t width) {
   const int64_t head_dim = std::min<int64_t>(64, width / 4), heads = width / head_dim;
-  architecture.layers.assign(2, {.attention = {.heads = heads,
-                                               .key_value_heads = heads / 2,
-                                               .head_dim = head_dim,
-                                               .rotary = arch::Rotary{.width = head_dim}},
-                                 .feed_forward = {.width = width * 11 / 4}});
-  return architecture;
-}
-
-data::Batch reference_batch(const arch::Architecture& architecture) {
-  std::vector<data::Example> examples;
-  for (int64_t row = 0; row < kRows; ++row) {
-    data::Example& example = examples.emplace_back();
-    for (int64_t i = 0; i < kLength; ++i) {
-      example.ids.push_back(static_cast<int32_t>((row * 31 + i * 7) % architecture.vocab_size));
-    }
-    example.labels = example.ids;
-  }
-  return data::make_batch(data::Dataset(examples), {0, 1, 2, 3}, 0);
+  return reference_architecture({width, heads, heads / 2, head_dim, width * 11 / 4, 4 * width});
 }
 
 double seconds_of(const std::function<void()>& work) {
@@ -55,11 +34,11 @@ plan::MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& 
   config::RunConfig config;
   config.random_init = true;
   config.bf16 = narrow;
-  const arch::Architecture architecture = reference_architecture(width);
+  const arch::Architecture architecture = architecture_of(width);
   train::Trainer trainer(config, architecture, kRows * kLength, placement);
   trainer.model().initialise(1);
   trainer.loaded();
-  const data::Batch batch = reference_batch(architecture);
+  const data::Batch batch = reference_batch(kRows, kLength, architecture.vocab_size);
   const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
   plan::Arithmetic work;
   double whole = std::numeric_limits<double>::max(), matrix = 0, attention = 0, spent = 0;

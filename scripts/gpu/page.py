@@ -162,8 +162,13 @@ def operators(records):
     """Products, attention and what streams; the allocator's requests stay in results.json."""
     lines = []
     for record in records.values():
+        if "table" in record:
+            counts = ", ".join(f"{len(record['table'][kind])} {kind}" for kind in ("products", "attention", "streams"))
+            lines += [f"Within steps of fathom's, as `doctor --calibrate` times them: {counts}, in results.json.", ""]
+            continue
         if "products" not in record:
-            return [verdict(record), ""] if "error" in record else []
+            lines += [verdict(record), ""] if "error" in record else []
+            continue
         state = "; ".join(record["state"])
         lines += [
             f"Each over inputs that no cache holds; clocks of the multiprocessors and the memory, power, heat: {state}.",

@@ -34,6 +34,7 @@ ROWS = [
     Row("1B, full", "llama-3.2-1b", 4, FULL),
     Row("1B, full, logits of 2,048 tokens", "llama-3.2-1b", 4, [*FULL, "loss_chunk_size=2048"]),
     Row("1B, full, all logits at once", "llama-3.2-1b", 4, [*FULL, "loss_chunk_size=0"]),
+    Row("1B, full, all logits at once, 8 rows", "llama-3.2-1b", 8, [*FULL, "loss_chunk_size=0"]),
     Row("1B, full, all logits at once, 16 rows", "llama-3.2-1b", 16, [*FULL, "loss_chunk_size=0"], steps=20),
     Row("1B, full, logits of 8,192 tokens, 16 rows", "llama-3.2-1b", 16, [*FULL, "loss_chunk_size=8192"], steps=20),
     Row("8B, LoRA", "llama-3.1-8b", 2, LORA),

@@ -59,6 +59,32 @@ TEST_F(Calibrate, ARecordGivesTheDriversFigure) {
   EXPECT_THAT(run_here(settings + "bf16=true").output, HasSubstr("not calibrated")) << "other kernels, other modules";
 }
 
+// Whose clock stands: what is measured is that all its runs can be made, of a GPU of 24 GB too.
+TEST_F(Calibrate, TimesTheOperatorsOfStepsOnAGpu) {
+  const Outcome outcome = run_here("answer-operators --phantom-gpu L4");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_THAT(outcome.errors, Not(HasSubstr("not timed")));
+  const Json table = parse_json(outcome.output, "answer");
+  EXPECT_EQ(table.at("products").size(), 0);
+  EXPECT_GT(table.at("gap_us").get<double>(), 0);
+}
+
+TEST_F(Calibrate, AMeasuredTableOfTimesGoesBeforeTheOneThatComesAlong) {
+  const std::string settings = "estimate smollm2-135m bf16=true --gpu H100 --placements 1 ";
+  const std::string source = "operators measured on NVIDIA H100 80GB HBM3 on ";
+  EXPECT_THAT(run_here(settings).output, AllOf(HasSubstr(source), Not(HasSubstr("2031"))));
+  const std::string file = "records/gpu-times/nvidia-h100-80gb-hbm3.json";
+  write(file, R"({"device": "NVIDIA H100 80GB HBM3", "measured_on": "2031-01-01", "by": "", "gap_us": 1, "launch_us": 1,
+                  "tflops": {"bfloat16": 900, "float32": 50}, "memory_gb_per_second": 3000, "products": [],
+                  "attention": [], "streams": [{"operator": "aten::add_", "bytes": 1000000, "us": 1}]})");
+  EXPECT_THAT(run_here(settings).output, HasSubstr(source + "2031-01-01"));
+  write(file, "{}");
+  const Outcome damaged = run_here(settings);
+  EXPECT_EQ(damaged.status, 0);
+  EXPECT_THAT(damaged.errors, AllOf(HasSubstr(file), HasSubstr("plans go on without this table")));
+  EXPECT_THAT(damaged.output, AllOf(HasSubstr(source), Not(HasSubstr("2031"))));
+}
+
 TEST_F(Calibrate, ADamagedRecordIsToldAndNotUsed) {
   write("records/nvidia-l4.json", "{\"schema_version\": 1}");
   const Outcome outcome = run_here(estimate_ + "--gpu L4 --placements 1");
