@@ -92,9 +92,11 @@ std::vector<Key> method_keys() {
       flag("offload_weights", &RunConfig::offload_weights,
            "On a GPU: the frozen weights of layers lie in the host's memory, pinned, and come to the GPU a layer at a "
            "time, the next one while a layer computes (docs/offload.md)."),
-      flag("fp8", &RunConfig::fp8,
-           "Products of an FP8 base in FP8, about twice as fast as in BF16: what projections read is quantized as it "
-           "comes, one scale a token, to E4M3, and gradients to E5M2 (docs/quantization.md)."),
+      flag(
+          "fp8", &RunConfig::fp8,
+          "Products of projections in FP8, about twice as fast as in BF16, over an FP8 base or in full training: what "
+          "they read is quantized as it comes, one scale a token, to E4M3, and gradients to E5M2; gradients of weights "
+          "stay in BF16 (docs/quantization.md)."),
       flag("bnb_4bit_use_double_quant", &RunConfig::bnb_4bit_use_double_quant,
            "NF4's scales in 8 bits themselves: 0.37 bits less for each value."),
       choice(

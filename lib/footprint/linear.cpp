@@ -20,7 +20,7 @@ Bytes input_of(const StepSizes& step, const LinearSizes& sizes) {
 }
 
 bool multiplies_in_fp8(const StepSizes& step, const LinearSizes& sizes) {
-  return step.fp8_products && sizes.codes == quant::Scheme::kFp8;
+  return step.fp8_products && (sizes.trained || sizes.codes == quant::Scheme::kFp8);
 }
 
 // What a product needs of a weight that is not there as it is: a copy in the type of products, and by ATen's operators
@@ -40,18 +40,23 @@ Tensors made_for_product(const StepSizes& step, const LinearSizes& sizes) {
   return made;
 }
 
-// Beside what a product in FP8 reads and writes: the codes of its rows, one scale each.
-Tensors rows_in_fp8(const StepSizes& step, int64_t width) {
-  return {{"rows in FP8", kFp8, step.wide(width, 1)}, {"scales of rows in FP8", kFp8, step.wide(1, 4)}};
+// Beside what a product in FP8 reads and writes: the codes of its rows, one scale each, and those of a weight that is
+// not stored so.
+Tensors made_in_fp8(const StepSizes& step, const LinearSizes& sizes, int64_t width) {
+  Tensors made = {{"rows in FP8", kFp8, step.wide(width, 1)}, {"scales of rows in FP8", kFp8, step.wide(1, 4)}};
+  if (sizes.codes) return made;
+  made.push_back({"a weight in FP8", kFp8, {{sizes.out, ""}, {sizes.in, ""}, {1, "byte"}}, kCopy});
+  made.push_back({"scales of a weight in FP8", kFp8, {{sizes.out, ""}, {4, "bytes"}}, kCopy});
+  return made;
 }
 
 // Forward, and for the gradient of the input, which becomes a tensor of its own that joins the others'.
 Tensors made_for_forward(const StepSizes& step, const LinearSizes& sizes) {
-  return multiplies_in_fp8(step, sizes) ? rows_in_fp8(step, sizes.in) : made_for_product(step, sizes);
+  return multiplies_in_fp8(step, sizes) ? made_in_fp8(step, sizes, sizes.in) : made_for_product(step, sizes);
 }
 Tensors made_for_backward(const StepSizes& step, const LinearSizes& sizes) {
   if (!multiplies_in_fp8(step, sizes)) return made_for_product(step, sizes);
-  Tensors made = rows_in_fp8(step, sizes.out);
+  Tensors made = made_in_fp8(step, sizes, sizes.out);
   made.push_back({"codes of a weight, turned", kFp8, {{sizes.out, ""}, {sizes.in, ""}, {1, "byte"}}});
   if (sizes.adds_to_gradient)
     made.push_back({"a share of the input's gradient", kGradientSource, input_of(step, sizes).product});
@@ -71,10 +76,12 @@ void add_work(const StepSizes& step, const LinearSizes& sizes, bool copies, Foot
   const int64_t read =
       sizes.codes ? quant::layout_of(*sizes.codes, sizes.out, sizes.in).bytes() : weights * step.stored_bytes;
   int64_t copy = copies ? weights * step.compute_bytes + read : 0;
-  if (multiplies_in_fp8(step, sizes)) copy = 2 * weights;  // turned once, beside rows, which are few
+  const bool in_fp8 = multiplies_in_fp8(step, sizes);
+  if (in_fp8) copy = sizes.codes ? 0 : weights * (step.stored_bytes + 1);  // beside rows, which are few
   footprint.forward_work.bytes = copy;
   footprint.backward_work.bytes =
-      sizes.trained || back == 1 ? copy : 0;  // a trained weight's gradient, or the copy again
+      sizes.trained || back == 1 ? copy : 0;                        // a trained weight's gradient, or the copy again
+  if (in_fp8) footprint.backward_work.bytes += back * 2 * weights;  // which are turned
   if (sizes.keeps_input() && sizes.makes_input_again)
     footprint.backward_work.bytes += 2 * bytes_of({input_of(step, sizes)});
   if (!sizes.adapted) return;
@@ -105,7 +112,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (!sizes.input_is_kept) given.push_back(input);
   footprint.forward = {given};
   append(footprint.forward.front(), made);
-  if (sizes.trained && step.casts()) {
+  if (sizes.trained && step.casts() && !multiplies_in_fp8(step, sizes)) {
     const Product copy = {{sizes.out, ""}, {sizes.in, ""}, {step.compute_bytes, "bytes"}};
     if (!sizes.comes_cast) footprint.kept.push_back({"autocast's copies of weights", kAutocastSource, copy, kCopy});
     if (!step.cuda) of_weight.push_back({"gradient of a weight, before its cast", kGradientSource, copy});
@@ -144,7 +151,7 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
   if (!sizes.adds_to_gradient)
     of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});
   Tensors through = of_input;
-  if (!sizes.trained) append(of_input, made_for_backward(step, sizes));
+  if (!sizes.trained || multiplies_in_fp8(step, sizes)) append(of_input, made_for_backward(step, sizes));
   footprint.backward.push_back(std::move(of_input));
   if (sizes.adapted && (widens || step.dropout)) {
     through.push_back({"gradient of adapters' input", kLora, wide_input.product});

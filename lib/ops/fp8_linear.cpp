@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "ledger/ledger.h"
 #include "ops/cuda_kernels.h"
 #include "ops/traffic.h"
 #include "quant/fp8.h"
@@ -42,6 +43,18 @@ at::Tensor multiply(const Fp8Rows& x, const at::Tensor& y_ND, const at::Tensor& 
 }
 
 }  // namespace
+
+QuantizedMatrix quantize_weight_to_fp8(const at::Tensor& weight_ND) {
+  const ledger::ClaimScope copy_of_weight(memory::Component::kFunctionality);
+  const Fp8Rows rows = quantize_rows_to_fp8(weight_ND.detach(), at::kFloat8_e4m3fn);
+  QuantizedMatrix matrix;
+  matrix.scheme = quant::Scheme::kFp8;
+  matrix.rows = weight_ND.size(0);
+  matrix.columns = weight_ND.size(1);
+  matrix.codes = rows.codes_TD;
+  matrix.scales = rows.scales_T1.view(-1);
+  return matrix;
+}
 
 at::Tensor fp8_product(const Fp8Rows& x, const QuantizedMatrix& weight_ND, at::ScalarType dtype) {
   return multiply(x, weight_ND.codes, weight_ND.scales.view({1, -1}), dtype);

@@ -1,4 +1,5 @@
-// Products whose factors are both FP8, accumulated in FP32: a frozen FP8 base by rows that are quantized as they come.
+// Products whose factors are both FP8, accumulated in FP32: a frozen FP8 base, or a weight that is trained in more
+// bits, by rows that are quantized as they come.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +8,9 @@
 #include "ops/quantized_matrix.h"
 
 namespace fathom::ops {
+
+// A weight that is not stored so, BF16 or FP32 [N, D], for one product: Component::kFunctionality.
+QuantizedMatrix quantize_weight_to_fp8(const at::Tensor& weight_ND);
 
 // x W^T [T, N] in `dtype`, BF16 on a GPU. weight_ND: quant::Scheme::kFp8; on a GPU, of compute capability 8.9 or more,
 // both sides are multiples of quant::kFp8Sides. On CPUs products of the same numbers in FP32.

@@ -109,17 +109,25 @@ at::Tensor multiply_codes(const LinearInput& input, const Linear& layer, const C
   return layer.bias_N.defined() ? y_TN.add_(compute.weight(layer.bias_N)) : y_TN;
 }
 
+// A weight that is trained is quantized for each of its products, which takes less time than keeping it takes memory.
 at::Tensor multiply_in_fp8(const LinearInput& input, const Linear& layer, const ComputeScope& compute, Kept& kept) {
   kept.fp8_products = true;
-  if (kept.needs_x) kept.quantized_ND = layer.quantized_ND;
-  at::Tensor y_TN = fp8_product(input.fp8_rows(), *layer.quantized_ND, compute.dtype());
+  const at::Tensor& weight_ND = layer.cast_ND.defined() ? layer.cast_ND : layer.weight_ND;
+  if (kept.needs_x) {
+    kept.weight_ND = weight_ND;
+    kept.quantized_ND = layer.quantized_ND;
+  }
+  if (layer.weight_ND.defined()) kept.stored_dtype = layer.weight_ND.scalar_type();
+  at::Tensor y_TN = fp8_product(
+      input.fp8_rows(), layer.quantized_ND ? *layer.quantized_ND : quantize_weight_to_fp8(weight_ND), compute.dtype());
   return layer.bias_N.defined() ? y_TN.add_(compute.weight(layer.bias_N)) : y_TN;
 }
 
 // What reaches x through the base is added to the sum, or is the sum where there is none yet.
 void add_through_base(at::Tensor& grad_x_TD, const at::Tensor& grad_TN, const Kept& kept) {
   if (!kept.fp8_products) return add_product(grad_x_TD, grad_TN, weight_for_product(kept, grad_TN.scalar_type()));
-  const at::Tensor through_TD = fp8_gradient_of_input(grad_TN, *kept.quantized_ND);
+  const at::Tensor through_TD =
+      fp8_gradient_of_input(grad_TN, kept.quantized_ND ? *kept.quantized_ND : quantize_weight_to_fp8(kept.weight_ND));
   grad_x_TD.defined() ? grad_x_TD.add_(through_TD) : grad_x_TD = through_TD;
 }
 

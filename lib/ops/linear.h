@@ -28,9 +28,9 @@ struct Linear {
   std::optional<LoraAdapter> adapter;
   std::optional<QuantizedMatrix> quantized_ND = std::nullopt;  // the weight, frozen
   bool int8_activations = false;                               // of an INT8 weight: ops/int8_linear.h, and no gradient
-  bool fp8_products = false;                                   // of an FP8 weight: ops/fp8_linear.h
-  std::optional<FakeQuantizer> quantizer = std::nullopt;       // the weight is trained as it will be stored
-  at::Tensor cast_ND = {};                                     // ComputeScope::weight
+  bool fp8_products = false;                              // of an FP8 weight, or one that is trained: ops/fp8_linear.h
+  std::optional<FakeQuantizer> quantizer = std::nullopt;  // the weight is trained as it will be stored
+  at::Tensor cast_ND = {};                                // ComputeScope::weight
 };
 
 // x W^T + bias + scaling * dropout(x) A^T B^T, in the type of x. Without autocast the adapter's part is computed in the

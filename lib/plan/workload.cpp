@@ -67,7 +67,7 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
   const auto refuse = [](const std::string& reason, const char* remedy = "set fp8: false") {
     throw UsageError("fp8: true, but " + reason, remedy);
   };
-  if (arch::base_scheme(architecture, config) != quant::Scheme::kFp8) {
+  if (config.method == config::Method::kLora && arch::base_scheme(architecture, config) != quant::Scheme::kFp8) {
     refuse("the base is not in FP8, whose codes it multiplies", "set load_in_fp8: true, or fp8: false");
   }
   if (arch::precision_of(architecture, config).computed != DType::kBF16) {
@@ -76,7 +76,8 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
   if (architecture.experts() != nullptr) refuse("products of experts are not made in FP8");
   for (const arch::ParameterRow& row : parameters.rows) {
     const std::vector<int64_t>& sides = row.spec.shape;
-    if (row.codes && (sides[0] % quant::kFp8Sides != 0 || sides[1] % quant::kFp8Sides != 0)) {
+    if (row.spec.may_be_coded() && row.of_base() &&
+        (sides[0] % quant::kFp8Sides != 0 || sides[1] % quant::kFp8Sides != 0)) {
       refuse(row.spec.name + " is " + std::to_string(sides[0]) + " x " + std::to_string(sides[1]) +
              ", and sides must be multiples of " + std::to_string(quant::kFp8Sides));
     }

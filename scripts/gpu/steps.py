@@ -43,6 +43,14 @@ ROWS = [
     Row("8B, LoRA, NF4 base", "llama-3.1-8b", 2, [*LORA, "load_in_4bit=true"]),
     Row("8B, LoRA, INT8 base", "llama-3.1-8b", 2, [*LORA, "load_in_8bit=true"]),
     Row("8B, full, 8-bit states, 8 rows a step", "llama-3.1-8b", 4, ACCUMULATED, steps=20, seconds=40),
+    Row(
+        "8B, full, 8-bit states, 8 rows a step, FP8 products",
+        "llama-3.1-8b",
+        4,
+        [*ACCUMULATED, "fp8=true"],
+        steps=20,
+        seconds=40,
+    ),
     Row("Qwen2.5 7B, full, 8-bit states, 8 rows a step", "qwen2.5-7b", 4, ACCUMULATED, steps=20, seconds=40),
     Row(
         "8B, full, 8-bit states, checkpoints, 1 row",

@@ -86,5 +86,35 @@ TEST(Fp8Product, in_a_layer_is_near_that_of_its_numbers) {
   }
 }
 
+// A weight that is trained: rounded for two of three products, and given a gradient of what the layer read.
+TEST(Fp8Product, of_a_weight_that_is_trained_leaves_its_gradient_as_it_is) {
+  at::manual_seed(3);
+  const at::Tensor x_TD = draw({20, 48}, at::kBFloat16), grad_TN = draw({20, 32}, at::kBFloat16);
+  const at::Tensor bias_N = draw({32}, at::kFloat);
+  for (const at::ScalarType stored : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor weight_ND = draw({32, 48}, stored);
+    std::vector<std::vector<at::Tensor>> found;
+    for (const bool fp8 : {false, true}) {
+      const auto leaf = [](const at::Tensor& x) { return x.clone().set_requires_grad(true); };
+      const at::Tensor x = leaf(x_TD), weight = leaf(weight_ND), bias = leaf(bias_N.to(stored));
+      Linear layer{weight, bias, {}};
+      layer.fp8_products = fp8;
+      const AutocastScope autocast(c10::DeviceType::CPU, true);
+      const at::Tensor y = linear(LinearInput(x), layer, ComputeScope(at::kCPU, at::kBFloat16), true);
+      torch::autograd::backward({y}, {grad_TN});
+      found.push_back({y, x.grad(), weight.grad(), bias.grad()});
+    }
+    for (size_t i = 0; i < found[0].size(); ++i) {
+      const bool rounded = i < 2;
+      EXPECT_EQ(found[1][i].scalar_type(), found[0][i].scalar_type());
+      const double difference = relative_difference(found[1][i], found[0][i]);
+      EXPECT_LE(difference, rounded ? 2 * kE4m3Step : 1e-6) << i;
+      if (rounded) {
+        EXPECT_GT(difference, 1e-4) << "nothing was rounded to FP8";
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fathom::ops

@@ -266,7 +266,11 @@ const std::vector<KeyDraw>& key_draws() {
       {"load_in_8bit", [](Draft& draft) { return flag(draft, 0.12, draft.lora() && !draft.quantized()); }},
       {"load_in_4bit", [](Draft& draft) { return flag(draft, 0.15, draft.lora() && !draft.quantized()); }},
       {"load_in_fp8", [](Draft& draft) { return flag(draft, 0.12, draft.lora() && !draft.quantized()); }},
-      {"fp8", [](Draft& draft) { return flag(draft, 0.5, draft.on_gpu() && draft.is("load_in_fp8", "true")); }},
+      {"fp8",
+       [](Draft& draft) {
+         if (!draft.on_gpu()) return std::optional<std::string>();
+         return draft.lora() ? flag(draft, 0.5, draft.is("load_in_fp8", "true")) : flag(draft, 0.1, !draft.quantized());
+       }},
       {"bnb_4bit_use_double_quant", [](Draft& draft) { return flag(draft, 0.5, draft.is("load_in_4bit", "true")); }},
       {"qat", draw_qat},
       {"qat_activations",
