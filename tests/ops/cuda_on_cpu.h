@@ -50,8 +50,8 @@ inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits);
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 
-// How many blocks the last launch had, and with how many threads.
-inline unsigned played_blocks = 0, played_threads = 0;
+// How many blocks the last launch had, and with how many threads; how many launches there were.
+inline unsigned played_blocks = 0, played_threads = 0, played_launches = 0;
 
 template <typename... Parameters>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
@@ -60,6 +60,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   if (blocks == 0 || threads == 0 || threads > 1024) return cudaErrorInvalidConfiguration;
   played_blocks = blocks;
   played_threads = threads;
+  ++played_launches;
   std::barrier<> barrier(threads);
   block_barrier = &barrier;
   std::vector<std::jthread> players;

@@ -19,7 +19,9 @@ using footprint::MomentStorage;
 
 // The same run by either kernel.
 struct SmallRun : MixedRun {
-  SmallRun(const Kind& kind, const std::vector<int64_t>& sizes, bool on_gpu, int64_t skipped = 0) {
+  SmallRun(const Kind& kind, const std::vector<int64_t>& sizes, bool on_gpu, int64_t skipped = 0)
+      : SmallRun(kind, sizes, on_gpu ? fathom_cuda_kernels() : nullptr, skipped) {}
+  SmallRun(const Kind& kind, const std::vector<int64_t>& sizes, const ops::CudaKernels* kernels, int64_t skipped) {
     at::manual_seed(3);
     std::vector<OptimizedParameter> optimized;
     for (const int64_t elements : sizes) {
@@ -28,7 +30,7 @@ struct SmallRun : MixedRun {
       optimized.push_back({std::to_string(parameters.size()), parameters.back(), parameters.size() % 2 == 0});
     }
     MixedAdamWOptions options{{0.8, 0.95, 1e-6, 0.1}, kind.moments, kind.masters, 5};
-    if (on_gpu) options.cuda_kernels = fathom_cuda_kernels();
+    options.cuda_kernels = kernels;
     optimizer = std::make_unique<MixedAdamW>(optimized, options, nullptr);
   }
 
@@ -58,6 +60,15 @@ void expect_same_bits(const SmallRun& ours, const SmallRun& theirs) {
     expect_same_bits(actual[i], expected[i], i < count ? std::to_string(i) : ours.optimizer->state()[i - count].first);
   }
 }
+
+const std::vector<Kind> kKinds = {{"8bit", at::kFloat, MomentStorage::k8bit, MasterWeights::kNone},
+                                  {"8bit_bf16", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kNone},
+                                  {"8bit_masters", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kFp32},
+                                  {"8bit_stochastic", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kStochastic},
+                                  {"bf16", at::kFloat, MomentStorage::kBf16, MasterWeights::kNone},
+                                  {"bf16_bf16", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kNone},
+                                  {"masters", at::kBFloat16, MomentStorage::kFp32, MasterWeights::kFp32},
+                                  {"stochastic", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kStochastic}};
 
 class MixedAdamWOnCuda : public testing::TestWithParam<Kind> {};
 
@@ -102,27 +113,54 @@ TEST_P(MixedAdamWOnCuda, KeepsWhatIsNotFiniteAsTheCpuDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, MixedAdamWOnCuda,
-    testing::Values(Kind{"8bit", at::kFloat, MomentStorage::k8bit, MasterWeights::kNone},
-                    Kind{"8bit_bf16", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kNone},
-                    Kind{"8bit_masters", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kFp32},
-                    Kind{"8bit_stochastic", at::kBFloat16, MomentStorage::k8bit, MasterWeights::kStochastic},
-                    Kind{"bf16", at::kFloat, MomentStorage::kBf16, MasterWeights::kNone},
-                    Kind{"bf16_bf16", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kNone},
-                    Kind{"masters", at::kBFloat16, MomentStorage::kFp32, MasterWeights::kFp32},
-                    Kind{"stochastic", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kStochastic}),
-    [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, MixedAdamWOnCuda, testing::ValuesIn(kKinds),
+                         [](const testing::TestParamInfo<Kind>& info) { return std::string(info.param.name); });
 
 // More than one launch has room for.
 TEST(MixedAdamWByCudaKernel, TakesManyParameters) {
   const Kind kind = {"", at::kFloat, MomentStorage::kBf16, MasterWeights::kNone};
   const std::vector<int64_t> sizes(ops::cuda::kParametersAtOnce + 2, 9);
   const SmallRun ours(kind, sizes, true), theirs(kind, sizes, false);
+  played_launches = 0;
   ours.step(0);
+  EXPECT_EQ(played_launches, 2);
   EXPECT_EQ(played_blocks, 2);
   theirs.step(0);
   expect_same_bits(ours, theirs);
+}
+
+// What updates of several optimizers would have the kernel do.
+struct Asked {
+  static inline ops::MixedAdamWUpdate update;
+  static inline std::vector<ops::UpdatedParameter> parameters;
+  static int take(const ops::MixedAdamWUpdate& asked, const ops::UpdatedParameter* some, int64_t count, void*) {
+    if (asked.first.values_256 != nullptr) update = asked;
+    parameters.insert(parameters.end(), some, some + count);
+    return 0;
+  }
+};
+
+TEST(MixedAdamWByCudaKernel, TakesAllKindsInOneLaunch) {
+  ops::CudaKernels asks = *fathom_cuda_kernels();
+  asks.mixed_adamw = Asked::take;
+  const std::vector<int64_t> sizes = {9, 5973};
+  std::vector<std::unique_ptr<SmallRun>> ours, theirs;
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    const auto skipped = static_cast<int64_t>(i % 2);
+    ours.push_back(std::make_unique<SmallRun>(kKinds[i], sizes, &asks, skipped));
+    theirs.push_back(std::make_unique<SmallRun>(kKinds[i], sizes, nullptr, skipped));
+    theirs.back()->step(0);
+    ours.back()->step(0);
+  }
+  ASSERT_EQ(Asked::parameters.size(), kKinds.size() * sizes.size());
+  played_launches = 0;
+  const auto count = static_cast<int64_t>(Asked::parameters.size());
+  ASSERT_EQ(fathom_cuda_kernels()->mixed_adamw(Asked::update, Asked::parameters.data(), count, nullptr), 0);
+  EXPECT_EQ(played_launches, 1);
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    SCOPED_TRACE(kKinds[i].name);
+    expect_same_bits(*ours[i], *theirs[i]);
+  }
 }
 
 TEST(MixedAdamWByCudaKernel, TakesGradientsThatLieOtherwise) {

@@ -47,7 +47,8 @@ struct UpdatedParameter {
   cpu::QuantizedMoments codes;  // null where they are not
   cpu::DrawStream draws;
   int64_t elements = 0;
-  bool decays = false;  // else `keep` of the step is 1
+  bool decays = false;           // else `keep` of the step is 1
+  bool nearest_moments = false;  // second moments in BF16 are rounded to nearest, as the first ones are
 };
 
 struct MixedAdamWUpdate {
@@ -91,7 +92,7 @@ struct CudaKernels {
   // Rows become columns, of bytes; both counts are multiples of 16, both pointers too. ones: null, or takes a 1 for
   // each of the columns.
   int (*turn_bytes)(const void* in, void* out, float* ones, int64_t rows, int64_t columns, void* stream);
-  // A launch for every few dozen parameters of one kind.
+  // One launch for some hundreds of parameters, of whatever types each is.
   int (*mixed_adamw)(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count, void* stream);
   const char* (*error_text)(int error);
 };

@@ -38,17 +38,6 @@ int for_type(RowType type, Launch launch) {
   return type == RowType::kF32 ? launch(float()) : launch(BFloat16());
 }
 
-template <typename T>
-bool is_of(Rows rows) {
-  return (rows.type == RowType::kF32) == (sizeof(T) == sizeof(float));
-}
-template <typename Moment>
-bool has_moments(const UpdatedParameter& parameter) {
-  const bool quantized = parameter.codes.first_codes != nullptr;
-  if constexpr (sizeof(Moment) == 1) return quantized;
-  return !quantized && is_of<Moment>(parameter.moments.first);
-}
-
 template <typename... Parameters, typename... Arguments>
 int launch_blocks(void (*kernel)(Parameters...), int64_t blocks, unsigned threads, void* stream,
                   Arguments... arguments) {
@@ -63,6 +52,29 @@ int launch_blocks(void (*kernel)(Parameters...), int64_t blocks, unsigned thread
 template <typename... Parameters, typename... Arguments>
 int launch_packs(void (*kernel)(Parameters...), int64_t packs, void* stream, Arguments... arguments) {
   return launch_blocks(kernel, (packs + kThreads - 1) / kThreads, kThreads, stream, arguments...);
+}
+
+// Calls launch(records, chunks) for as many tensors at a time as there is room for records of (ops/cuda/chunks.cuh),
+// and of chunks in a grid.
+template <int kChunk, typename Tensor, typename Record, int kRoom, typename RecordOf, typename Launch>
+int launch_chunks(const Tensor* tensors, int64_t count, Record (&records)[kRoom], RecordOf record_of, Launch launch) {
+  int filled = 0;
+  int64_t chunks = 0;
+  const auto flush = [&] {
+    const int error = filled == 0 ? cudaSuccess : launch(filled, chunks);
+    filled = 0;
+    chunks = 0;
+    return error;
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    if (tensors[i].elements == 0) continue;
+    chunks += (tensors[i].elements + kChunk - 1) / kChunk;
+    records[filled] = record_of(tensors[i]);
+    records[filled++].chunks_end = static_cast<unsigned>(chunks);
+    if (filled < kRoom) continue;
+    if (const int error = flush(); error != cudaSuccess) return error;
+  }
+  return flush();
 }
 
 int launch_rotate(Rows in, const float* cos, const float* sin, Rows out, int64_t rows, int64_t heads, int64_t positions,
@@ -244,43 +256,44 @@ MixedAdamWArguments arguments_of(const MixedAdamWUpdate& update) {
   return arguments;
 }
 
-// Those of the parameters whose weights and moments are of these types.
-template <typename Weight, typename Moment>
-int launch_mixed_adamw_of(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count,
-                          void* stream) {
-  MixedAdamWArguments arguments = arguments_of(update);
-  int64_t chunks = 0;
-  const auto launch = [&] {
-    if (arguments.count == 0) return 0;
-    const int error = launch_blocks(mixed_adamw<Weight, Moment>, chunks, kUpdateThreads, stream, arguments);
-    arguments.count = 0;
-    chunks = 0;
-    return error;
+UpdateRecord record_of(const UpdatedParameter& parameter) {
+  const cpu::StoredWeights& weights = parameter.weights;
+  UpdateRecord record = {};
+  record.stored = weights.stored.data;
+  record.masters = weights.masters;
+  record.gradient = parameter.gradient.data;
+  record.draws = parameter.draws;
+  record.elements = parameter.elements;
+  record.narrow_weights = weights.stored.type != RowType::kF32;
+  record.decays = parameter.decays;
+  record.masters_unset = weights.masters_unset;
+  record.stochastic = weights.stochastic;
+  record.nearest_moments = parameter.nearest_moments;
+  const auto take_moments = [&](MomentType type, void* first, void* second) {
+    record.moments = static_cast<unsigned>(type);
+    record.first = first;
+    record.second = second;
   };
-  for (int64_t i = 0; i < count; ++i) {
-    const UpdatedParameter& parameter = parameters[i];
-    if (parameter.elements == 0 || !is_of<Weight>(parameter.weights.stored) || !has_moments<Moment>(parameter))
-      continue;
-    chunks += (parameter.elements + kUpdateChunk - 1) / kUpdateChunk;
-    arguments.parameters[arguments.count] = parameter;
-    arguments.chunks_end[arguments.count++] = static_cast<unsigned>(chunks);
-    if (arguments.count < kParametersAtOnce) continue;
-    if (const int error = launch(); error != cudaSuccess) return error;
+  const auto& [first_codes, first_scales, second_codes, second_scales] = parameter.codes;
+  if (first_codes != nullptr) {
+    take_moments(MomentType::kCodes, first_codes, second_codes);
+    record.first_scales = first_scales;
+    record.second_scales = second_scales;
+  } else {
+    const auto& [first, second] = parameter.moments;
+    take_moments(first.type == RowType::kF32 ? MomentType::kF32 : MomentType::kBF16, first.data, second.data);
   }
-  return launch();
+  return record;
 }
 
 int launch_mixed_adamw(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count,
                        void* stream) {
-  const auto of_weights = [&](auto weight) {
-    using Weight = decltype(weight);
-    int error = launch_mixed_adamw_of<Weight, float>(update, parameters, count, stream);
-    if (error == cudaSuccess) error = launch_mixed_adamw_of<Weight, BFloat16>(update, parameters, count, stream);
-    if (error == cudaSuccess) error = launch_mixed_adamw_of<Weight, uint8_t>(update, parameters, count, stream);
-    return error;
-  };
-  const int error = of_weights(float());
-  return error == cudaSuccess ? of_weights(BFloat16()) : error;
+  MixedAdamWArguments arguments = arguments_of(update);
+  return launch_chunks<kUpdateChunk>(parameters, count, arguments.parameters, record_of,
+                                     [&](int records, int64_t chunks) {
+                                       arguments.count = records;
+                                       return launch_blocks(mixed_adamw, chunks, kUpdateThreads, stream, arguments);
+                                     });
 }
 
 const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }

@@ -2,6 +2,7 @@
 // in its order; only the root and two divisions, of which the weights' change is made, are a GPU's approximate ones.
 #pragma once
 
+#include "ops/cuda/chunks.cuh"
 #include "ops/cuda/kernels.cuh"
 #include "ops/cuda/kernels.h"
 #include "quant/dynamic.h"
@@ -10,24 +11,39 @@
 namespace fathom::ops::cuda {
 
 constexpr int kUpdateThreads = 256;
-constexpr int64_t kEach = 8;                           // elements that a thread updates at a time
-constexpr int64_t kEachTime = kUpdateThreads * kEach;  // those of a block of threads
-constexpr int64_t kUpdateChunk = 8 * kEachTime;        // all that a block of threads updates
+constexpr int kEach = 8;                           // elements that a thread updates at a time
+constexpr int kEachTime = kUpdateThreads * kEach;  // those of a block of threads
+constexpr int kUpdateChunk = 8 * kEachTime;        // all that a block of threads updates
 static_assert(kWarp * kEach == quant::kDynamicBlock, "a warp has a block of codes");
 
 using EightFloats = Pack<float, kEach>;
 
-// What one launch takes: parameters whose weights are of one type, and their moments of one.
-constexpr int kParametersAtOnce = 27;
+enum class MomentType : unsigned { kF32, kBF16, kCodes };
+
+// An UpdatedParameter in as few bytes as it can have, so that a launch takes all of most models.
+struct UpdateRecord {
+  void* stored;
+  float* masters;
+  const void* gradient;
+  void *first, *second;  // moments, as numbers or as codes with scales
+  float *first_scales, *second_scales;
+  cpu::DrawStream draws;
+  int64_t elements;
+  unsigned chunks_end;  // of the grid's chunks, those of the parameters before included
+  unsigned narrow_weights : 1, moments : 2, decays : 1, masters_unset : 1, stochastic : 1, nearest_moments : 1;
+};
+static_assert(sizeof(UpdateRecord) == 88);
+
+// What one launch takes.
+constexpr int kParametersAtOnce = 370;
 struct MixedAdamWArguments {
   float change1, beta2, change2, epsilon, keep, rate, root_second;
   const float* factor;
   DynamicTable first_table, second_table;
   int count;
-  unsigned chunks_end[kParametersAtOnce];  // of the grid's chunks, those of the parameters before included
-  UpdatedParameter parameters[kParametersAtOnce];
+  UpdateRecord parameters[kParametersAtOnce];
 };
-static_assert(sizeof(MixedAdamWArguments) <= 4096, "what every GPU takes as a kernel's parameters");
+static_assert(sizeof(MixedAdamWArguments) <= kParameterBytes);
 
 // Within three units in the last place, in an instruction or two instead of dozens. Of magnitudes below FP32's normal
 // numbers as of 0.
@@ -92,7 +108,8 @@ __device__ Pack<T, kEach> rounded_to_nearest(const EightFloats& values) {
   return out;
 }
 
-// Random bits for a thread's elements, of which weights take the upper half and second moments the lower one.
+// Random bits for a thread's elements.
+constexpr int kWeightBits = 16, kMomentBits = 0;  // the place of the 16 that weights take, and second moments
 struct Draws {
   unsigned bits[kEach];
 };
@@ -111,6 +128,14 @@ __device__ inline Pack<BFloat16, kEach> rounded_by_chance(const EightFloats& val
     out.at[i] = {cpu::round_stochastically(values.at[i], draws.bits[i] >> shift & 0xffffu)};
   }
   return out;
+}
+
+__device__ inline Pack<float, kEach> rounded_from(const EightFloats& values, const Draws&, bool, int, float) {
+  return values;
+}
+__device__ inline Pack<BFloat16, kEach> rounded_from(const EightFloats& values, const Draws& draws, bool by_chance,
+                                                     int shift, BFloat16) {
+  return by_chance ? rounded_by_chance(values, draws, shift) : rounded_to_nearest<BFloat16>(values);
 }
 
 __device__ inline unsigned largest_of_warp(unsigned mine) {
@@ -191,23 +216,18 @@ struct Moments {
   Pack<Moment, kEach> first, second;
 
   __device__ explicit Moments(const MixedAdamWArguments&) {}
-  __device__ static bool draws() { return sizeof(Moment) == sizeof(BFloat16); }
-  __device__ void load(const UpdatedParameter& parameter, const Share& share) {
-    first = take<Moment>(parameter.moments.first.data, share);
-    second = take<Moment>(parameter.moments.second.data, share);
+  __device__ static bool draws(bool to_nearest) { return sizeof(Moment) == sizeof(BFloat16) && !to_nearest; }
+  __device__ void load(const UpdateRecord& parameter, const Share& share) {
+    first = take<Moment>(parameter.first, share);
+    second = take<Moment>(parameter.second, share);
   }
   __device__ EightFloats first_values() const { return widen(first); }
   __device__ EightFloats second_values() const { return widen(second); }
   __device__ void store(const EightFloats& new_first, const EightFloats& new_second, const Draws& draws,
-                        const UpdatedParameter& parameter, const Share& share) const {
-    put(rounded_to_nearest<Moment>(new_first), parameter.moments.first.data, share);
-    put(round_second(new_second, draws, Moment()), parameter.moments.second.data, share);
-  }
-
- private:
-  __device__ static EightFloats round_second(const EightFloats& values, const Draws&, float) { return values; }
-  __device__ static Pack<BFloat16, kEach> round_second(const EightFloats& values, const Draws& draws, BFloat16) {
-    return rounded_by_chance(values, draws, 0);
+                        const UpdateRecord& parameter, const Share& share) const {
+    put(rounded_to_nearest<Moment>(new_first), parameter.first, share);
+    const bool by_chance = parameter.nearest_moments == 0;
+    put(rounded_from(new_second, draws, by_chance, kMomentBits, Moment()), parameter.second, share);
   }
 };
 
@@ -239,70 +259,47 @@ struct Moments<uint8_t> {
     first_table = &tables[0];
     second_table = &tables[1];
   }
-  __device__ static bool draws() { return false; }
-  __device__ void load(const UpdatedParameter& parameter, const Share& share) {
-    first.load(parameter.codes.first_codes, parameter.codes.first_scales, share, first_table->zero);
-    second.load(parameter.codes.second_codes, parameter.codes.second_scales, share, second_table->zero);
+  __device__ static bool draws(bool) { return false; }
+  __device__ void load(const UpdateRecord& parameter, const Share& share) {
+    first.load(static_cast<const uint8_t*>(parameter.first), parameter.first_scales, share, first_table->zero);
+    second.load(static_cast<const uint8_t*>(parameter.second), parameter.second_scales, share, second_table->zero);
   }
   __device__ EightFloats first_values() const { return first.widen(first_table->values); }
   __device__ EightFloats second_values() const { return second.widen(second_table->values); }
   // All threads of a warp.
   __device__ void store(const EightFloats& new_first, const EightFloats& new_second, const Draws&,
-                        const UpdatedParameter& parameter, const Share& share) const {
-    const auto& [first_codes, first_scales, second_codes, second_scales] = parameter.codes;
-    first.store(new_first, first_table->midpoints, first_table->zero, first_codes, first_scales, share);
-    second.store(new_second, second_table->midpoints, second_table->zero, second_codes, second_scales, share);
+                        const UpdateRecord& parameter, const Share& share) const {
+    first.store(new_first, first_table->midpoints, first_table->zero, static_cast<uint8_t*>(parameter.first),
+                parameter.first_scales, share);
+    second.store(new_second, second_table->midpoints, second_table->zero, static_cast<uint8_t*>(parameter.second),
+                 parameter.second_scales, share);
   }
 };
 
-__device__ inline Pack<float, kEach> new_weights(const EightFloats& values, const Draws&, bool, float) {
-  return values;
-}
-__device__ inline Pack<BFloat16, kEach> new_weights(const EightFloats& values, const Draws& draws, bool stochastic,
-                                                    BFloat16) {
-  return stochastic ? rounded_by_chance(values, draws, 16) : rounded_to_nearest<BFloat16>(values);
-}
-
-// The chunk that blockIdx counts.
-struct Chunk {
-  const UpdatedParameter& parameter;
-  int64_t first, end;
-};
-__device__ inline Chunk chunk_of(const MixedAdamWArguments& arguments) {
-  int place = 0;
-  unsigned before = 0;
-  while (blockIdx.x >= arguments.chunks_end[place]) before = arguments.chunks_end[place++];
-  const UpdatedParameter& parameter = arguments.parameters[place];
-  const int64_t first = (blockIdx.x - before) * kUpdateChunk, end = first + kUpdateChunk;
-  return {parameter, first, end < parameter.elements ? end : parameter.elements};
-}
-
 template <typename Weight>
-__device__ bool whole_accesses(const UpdatedParameter& parameter) {
-  const auto begins =
-      reinterpret_cast<uintptr_t>(parameter.weights.stored.data) | reinterpret_cast<uintptr_t>(parameter.gradient.data);
+__device__ bool whole_accesses(const UpdateRecord& parameter) {
+  const auto begins = reinterpret_cast<uintptr_t>(parameter.stored) | reinterpret_cast<uintptr_t>(parameter.gradient);
   return begins % sizeof(Pack<Weight, kEach>) == 0;
 }
 
-// Moment: float, BFloat16, or uint8_t for codes. The optimizer's own tensors begin where any access may.
+// One chunk of a parameter, by a block. Moment: float, BFloat16, or uint8_t for codes. The optimizer's own tensors
+// begin where any access may.
 template <typename Weight, typename Moment>
-__global__ void __launch_bounds__(kUpdateThreads, 4)
-    mixed_adamw(const __grid_constant__ MixedAdamWArguments arguments) {
-  const Chunk chunk = chunk_of(arguments);
-  const UpdatedParameter& parameter = chunk.parameter;
-  const bool aligned = whole_accesses<Weight>(parameter),
-             from_masters = parameter.weights.masters != nullptr && !parameter.weights.masters_unset;
+__device__ void update(const MixedAdamWArguments& arguments, const UpdateRecord& parameter, const Chunk& chunk) {
+  const bool aligned = whole_accesses<Weight>(parameter), by_chance = parameter.stochastic != 0,
+             from_masters = parameter.masters != nullptr && parameter.masters_unset == 0,
+             draws_bits = by_chance || Moments<Moment>::draws(parameter.nearest_moments != 0);
   const float factor = arguments.factor == nullptr ? 1 : *arguments.factor,
-              keep = parameter.decays ? arguments.keep : 1;
+              keep = parameter.decays != 0 ? arguments.keep : 1;
   Moments<Moment> moments(arguments);
-  for (int64_t start = chunk.first; start < chunk.end; start += kEachTime) {
-    const int64_t first = start + threadIdx.x * kEach, left = chunk.end - first;
-    const auto count = static_cast<int>(left >= kEach ? kEach : left > 0 ? left : 0);
-    const Share share = {first, count, aligned && count == kEach};
-    const Pack<Weight, kEach> stored = take<Weight>(parameter.weights.stored.data, share);
-    const Pack<Weight, kEach> gradient = take<Weight>(parameter.gradient.data, share);
+  for (int start = 0; start < chunk.count; start += kEachTime) {
+    const int first = start + static_cast<int>(threadIdx.x) * kEach, left = chunk.count - first;
+    const int count = left >= kEach ? kEach : left > 0 ? left : 0;
+    const Share share = {chunk.first + first, count, aligned && count == kEach};
+    const Pack<Weight, kEach> stored = take<Weight>(parameter.stored, share);
+    const Pack<Weight, kEach> gradient = take<Weight>(parameter.gradient, share);
     moments.load(parameter, share);
-    EightFloats weights = from_masters ? take<float>(parameter.weights.masters, share) : widen(stored);
+    EightFloats weights = from_masters ? take<float>(parameter.masters, share) : widen(stored);
     EightFloats m = moments.first_values(), v = moments.second_values();
     for (int i = 0; i < kEach; ++i) {
       const float g = __fmul_rn(widen(gradient.at[i]), factor);
@@ -312,11 +309,32 @@ __global__ void __launch_bounds__(kUpdateThreads, 4)
       weights.at[i] = fmaf(keep, weights.at[i], -approximate_quotient(arguments.rate * m.at[i], root));
     }
     Draws draws = {};
-    if (parameter.weights.stochastic || Moments<Moment>::draws()) draws = draw_for(share, parameter.draws);
-    if (parameter.weights.masters != nullptr) put(weights, parameter.weights.masters, share);
-    put(new_weights(weights, draws, parameter.weights.stochastic, Weight()), parameter.weights.stored.data, share);
+    if (draws_bits) draws = draw_for(share, parameter.draws);
+    if (parameter.masters != nullptr) put(weights, parameter.masters, share);
+    put(rounded_from(weights, draws, by_chance, kWeightBits, Weight()), parameter.stored, share);
     moments.store(m, v, draws, parameter, share);
   }
+}
+
+template <typename Weight>
+__device__ void update(const MixedAdamWArguments& arguments, const UpdateRecord& parameter, const Chunk& chunk) {
+  switch (static_cast<MomentType>(parameter.moments)) {
+    case MomentType::kF32:
+      return update<Weight, float>(arguments, parameter, chunk);
+    case MomentType::kBF16:
+      return update<Weight, BFloat16>(arguments, parameter, chunk);
+    case MomentType::kCodes:
+      return update<Weight, uint8_t>(arguments, parameter, chunk);
+  }
+}
+
+// Parameters of any types: a block has one kind.
+__global__ void __launch_bounds__(kUpdateThreads, 4)
+    mixed_adamw(const __grid_constant__ MixedAdamWArguments arguments) {
+  const Chunk chunk = chunk_of<kUpdateChunk>(arguments.parameters, arguments.count);
+  const UpdateRecord& parameter = arguments.parameters[chunk.place];
+  return parameter.narrow_weights != 0 ? update<BFloat16>(arguments, parameter, chunk)
+                                       : update<float>(arguments, parameter, chunk);
 }
 
 }  // namespace fathom::ops::cuda
