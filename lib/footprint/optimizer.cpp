@@ -117,6 +117,8 @@ Bytes staging(const config::RunConfig& run, const std::vector<TrainedSizes>& off
           memory::Component::kFunctionality};
 }
 
+bool is_smaller(const TrainedSizes& one, const TrainedSizes& other) { return elements_of(one) < elements_of(other); }
+
 // Lion's and Adafactor's updates go over a parameter at a time.
 Tensors change_of(const TrainedSizes& parameter) {
   const Product wide = {{parameter.rows, ""}, {std::max<int64_t>(1, parameter.columns), ""}, {4, "bytes"}};
@@ -172,6 +174,30 @@ std::vector<Tensors> group_updates(const config::RunConfig& run, const std::vect
   return instants;
 }
 
+std::vector<Tensors> norm_of_gradients(const config::RunConfig& run, const std::vector<TrainedSizes>& trained,
+                                       bool scales_loss) {
+  constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
+  if (run.cuda_kernels.value_or(false)) {
+    int64_t sums = 0;
+    for (const TrainedSizes& each : trained) sums += divide_up(elements_of(each), kSquaresPerSum);
+    return {{{"sums of squares", kNorms, {{sums, "sums"}, {4, "bytes"}}}}};
+  }
+  if (run.max_grad_norm == 0 && !scales_loss) return {};
+  const int64_t chunk = 65536;  // elements for which LibTorch's multi-tensor kernels give one number
+  std::map<int64_t, std::pair<int64_t, int64_t>> of_type;  // bytes of an element -> tensors, chunks of the largest
+  for (const TrainedSizes& each : trained) {
+    auto& [tensors, chunks] = of_type[each.bytes];
+    tensors += 1;
+    chunks = std::max(chunks, divide_up(elements_of(each), chunk));
+  }
+  std::vector<Tensors> instants;
+  for (const auto& [bytes, count] : of_type) {
+    instants.push_back(
+        {{"norms of chunks", kNorms, {{count.first, "tensors"}, {count.second + 1, "chunks"}, {4, "bytes"}}}});
+  }
+  return instants;
+}
+
 // Moments are read and written; masters too, in the place of the weights, which are written alone.
 int64_t adamw_traffic(const config::RunConfig& run, const TrainedSizes& trained) {
   const MomentStorage storage = moment_storage(run.optim, run.master_weights);
@@ -197,23 +223,7 @@ int64_t host_state_bytes(const config::RunConfig& run, const std::vector<Trained
 std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
                                       bool scales_loss) {
   if (!cuda) return {};
-  const int64_t chunk = 65536;  // elements for which LibTorch's multi-tensor kernels give one number
-  std::map<int64_t, std::pair<int64_t, int64_t>> of_type;  // bytes of an element -> tensors, chunks of the largest
-  const TrainedSizes* largest = nullptr;
-  for (const TrainedSizes& each : trained) {
-    auto& [tensors, chunks] = of_type[each.bytes];
-    tensors += 1;
-    chunks = std::max(chunks, divide_up(elements_of(each), chunk));
-    if (largest == nullptr || elements_of(each) > elements_of(*largest)) largest = &each;
-  }
-  std::vector<Tensors> instants;
-  if (run.max_grad_norm > 0 || scales_loss) {
-    constexpr const char* kNorms = "the norm of all gradients, for clipping (Pascanu et al. 2013, arXiv 1211.5063)";
-    for (const auto& [bytes, count] : of_type) {
-      instants.push_back(
-          {{"norms of chunks", kNorms, {{count.first, "tensors"}, {count.second + 1, "chunks"}, {4, "bytes"}}}});
-    }
-  }
+  std::vector<Tensors> instants = norm_of_gradients(run, trained, scales_loss);
   switch (run.optim) {
     case config::Optimizer::kAdamW:
     case config::Optimizer::kAdamW8bit:
@@ -225,7 +235,8 @@ std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::v
       break;
     case config::Optimizer::kLion:
     case config::Optimizer::kAdafactor:
-      if (largest != nullptr) instants.push_back(change_of(*largest));
+      if (!trained.empty())
+        instants.push_back(change_of(*std::max_element(trained.begin(), trained.end(), is_smaller)));
       break;
     case config::Optimizer::kSgd:
       break;

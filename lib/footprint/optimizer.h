@@ -21,6 +21,9 @@ Tensors state_footprint(const config::RunConfig& run, const std::vector<TrainedS
 // Of these, bytes that lie in the host's memory instead (config offload_optimizer).
 int64_t host_state_bytes(const config::RunConfig& run, const std::vector<TrainedSizes>& trained);
 
+// So many elements of a gradient have one sum of squares in FP32, where kernels of ours on a GPU take the norm.
+inline constexpr int64_t kSquaresPerSum = 65536;
+
 // Moments of an update, gradients apart: on a CPU none, where our kernels take nothing. scales_loss: FP16.
 std::vector<Tensors> update_footprint(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, bool cuda,
                                       bool scales_loss);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "ops/rows.h"
 #include "ops/traffic.h"
+#include "optim/gradient_norm_cuda.h"
 
 namespace fathom::optim {
 namespace {
@@ -58,10 +59,17 @@ at::Tensor root_of(const std::vector<double>& squares, const at::TensorOptions& 
   return total;
 }
 
-// The 2-norm of all gradients together, in FP32. LibTorch's norm of a BF16 tensor in FP32 would widen all of it first.
+// On a GPU, in FP32. LibTorch's norm of a BF16 tensor in FP32 would widen all of it first.
+at::Tensor norm_on_device(const std::vector<at::Tensor>& gradients) {
+  const ops::CudaKernels* const kernels = norm_kernels_for(gradients);
+  if (kernels == nullptr) return at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
+  return norm_of_sums(*kernels, sums_of_squares(*kernels, gradients), 0, std::nullopt).total;
+}
+
+// The 2-norm of all gradients together.
 at::Tensor total_norm(const std::vector<at::Tensor>& gradients, const std::function<double(double)>& of_all) {
   if (!std::all_of(gradients.begin(), gradients.end(), has_kernel_for)) {
-    at::Tensor total = at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
+    at::Tensor total = norm_on_device(gradients);
     if (!of_all) return total;
     const double own = total.item<double>();
     return total.fill_(std::sqrt(of_all(own * own)));
@@ -81,7 +89,9 @@ void RunningNorm::add(size_t index, const at::Tensor& gradient) {
   options_ = gradient.options();
   ++added_;
   if (!has_kernel_for(gradient)) {
-    norms_.at(index) = norms_of({gradient}).front();
+    const std::vector<at::Tensor> whole = {gradient.contiguous()};
+    kernels_ = norm_kernels_for(whole);
+    on_device_.at(index) = kernels_ != nullptr ? sums_of_squares(*kernels_, whole) : norms_of({gradient}).front();
     return;
   }
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradient));
@@ -90,16 +100,19 @@ void RunningNorm::add(size_t index, const at::Tensor& gradient) {
 
 at::Tensor RunningNorm::total() const {
   const at::NoGradGuard no_gradients;
-  const auto by_operators =
-      std::count_if(norms_.begin(), norms_.end(), [](const at::Tensor& norm) { return norm.defined(); });
-  TORCH_INTERNAL_ASSERT(added_ == norms_.size() && (by_operators == 0 || by_operators == std::ssize(norms_)),
+  const auto there =
+      std::count_if(on_device_.begin(), on_device_.end(), [](const at::Tensor& each) { return each.defined(); });
+  TORCH_INTERNAL_ASSERT(added_ == on_device_.size() && (there == 0 || there == std::ssize(on_device_)),
                         "a gradient is missing, or lies otherwise than the rest");
-  return by_operators == 0 ? root_of(squares_, options_, nullptr) : at::linalg_vector_norm(at::stack(norms_), 2);
+  if (there == 0) return root_of(squares_, options_, nullptr);
+  if (kernels_ != nullptr) return norm_of_sums(*kernels_, at::cat(on_device_), 0, std::nullopt).total;
+  return at::linalg_vector_norm(at::stack(on_device_), 2);
 }
 
 std::optional<size_t> RunningNorm::first_not_finite() const {
-  for (size_t i = 0; i < norms_.size(); ++i) {
-    if (!std::isfinite(norms_[i].defined() ? norms_[i].item<double>() : squares_[i])) return i;
+  for (size_t i = 0; i < on_device_.size(); ++i) {
+    const at::Tensor& there = on_device_[i];
+    if (!std::isfinite(there.defined() ? there.sum(at::kDouble).item<double>() : squares_[i])) return i;
   }
   return std::nullopt;
 }
@@ -108,6 +121,9 @@ GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_
                            const std::function<double(double)>& of_all) {
   if (gradients.empty() && !of_all) throw Error("there are no gradients to clip", "train at least one parameter");
   const at::NoGradGuard no_gradients;
+  if (const ops::CudaKernels* const kernels = of_all ? nullptr : norm_kernels_for(gradients)) {
+    return norm_of_sums(*kernels, sums_of_squares(*kernels, gradients), max_norm, loss_scale);
+  }
   GradientNorm norm{total_norm(gradients, of_all), {}};
   if (loss_scale) norm.total.div_(*loss_scale);
   if (max_norm > 0) norm.factor = (norm.total + 1e-6).reciprocal_().mul_(max_norm).clamp_max_(1);

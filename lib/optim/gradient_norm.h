@@ -8,6 +8,10 @@
 #include <optional>
 #include <vector>
 
+namespace fathom::ops {
+struct CudaKernels;
+}
+
 namespace fathom::optim {
 
 struct GradientNorm {
@@ -28,7 +32,7 @@ GradientNorm gradient_norm(const std::vector<at::Tensor>& gradients, double max_
 class RunningNorm {
  public:
   // Of so many gradients.
-  explicit RunningNorm(size_t gradients) : squares_(gradients), norms_(gradients) {}
+  explicit RunningNorm(size_t gradients) : squares_(gradients), on_device_(gradients) {}
   // The one of this number, in any order.
   void add(size_t index, const at::Tensor& gradient);
   // Of all, as GradientNorm::total. Each must have been added.
@@ -37,8 +41,10 @@ class RunningNorm {
   std::optional<size_t> first_not_finite() const;
 
  private:
-  std::vector<double> squares_;    // sums, on the CPU
-  std::vector<at::Tensor> norms_;  // FP32 scalars on the device, elsewhere
+  std::vector<double> squares_;  // sums, on the CPU
+  // Elsewhere: norms, FP32 scalars; by kernels of ours sums of squares, FP32 [sums].
+  std::vector<at::Tensor> on_device_;
+  const ops::CudaKernels* kernels_ = nullptr;
   at::TensorOptions options_;
   size_t added_ = 0;
 };

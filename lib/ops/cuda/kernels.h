@@ -57,6 +57,14 @@ struct MixedAdamWUpdate {
   DynamicTable first, second;     // signed and unsigned, for codes
 };
 
+// A tensor whose squares are added up: FP32 or BF16, from any of its numbers on.
+struct SquaredTensor {
+  cpu::Rows values;
+  int64_t elements = 0;
+};
+// So many elements, of one tensor, have a sum.
+inline constexpr int64_t kSquaresPerSum = 65536;
+
 // Rows that a block takes whole: of whole packs whatever the types, at most so long; their pointers are multiples of 32
 // bytes.
 inline constexpr int64_t kRowPack = 8, kWidestRow = 16384;
@@ -94,6 +102,13 @@ struct CudaKernels {
   int (*turn_bytes)(const void* in, void* out, float* ones, int64_t rows, int64_t columns, void* stream);
   // One launch for some hundreds of parameters, of whatever types each is.
   int (*mixed_adamw)(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count, void* stream);
+  // Of each tensor in order, for every kSquaresPerSum of its elements and for the rest: the sum of their squares in
+  // FP32, always the same bits. One launch for more than a thousand tensors.
+  int (*sums_of_squares)(const SquaredTensor* tensors, int64_t count, float* sums, void* stream);
+  // total = sqrt(sum of all) / loss_scale, added up in FP64; factor, unless it is null: what brings gradients of this
+  // total to max_norm where they are beyond it (0: no limit), / loss_scale. One launch, also for no sums.
+  int (*norm_of_sums)(const float* sums, int64_t count, double max_norm, double loss_scale, float* total, float* factor,
+                      void* stream);
   const char* (*error_text)(int error);
 };
 

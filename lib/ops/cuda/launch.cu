@@ -4,6 +4,7 @@
 
 #include "ops/cuda/dequantize.cuh"
 #include "ops/cuda/fp8.cuh"
+#include "ops/cuda/gradient_norm.cuh"
 #include "ops/cuda/kernels.cuh"
 #include "ops/cuda/kernels.h"
 #include "ops/cuda/mixed_adamw.cuh"
@@ -134,7 +135,7 @@ int for_width(int64_t width, Launch launch) {
   };
   if (packs <= kThreadsAtFirst) return with(std::integral_constant<int, 1>());
   if (packs <= 2 * kThreadsAtFirst) return with(std::integral_constant<int, 2>());
-  if (packs <= 4 * kMostRowThreads) return with(std::integral_constant<int, 4>());
+  if (packs <= int64_t{4} * kMostRowThreads) return with(std::integral_constant<int, 4>());
   return with(std::integral_constant<int, kWidestRow / kPack<float> / kMostRowThreads>());  // FP32 alone
 }
 
@@ -296,6 +297,25 @@ int launch_mixed_adamw(const MixedAdamWUpdate& update, const UpdatedParameter* p
                                      });
 }
 
+int launch_sums_of_squares(const SquaredTensor* tensors, int64_t count, float* sums, void* stream) {
+  SquaresArguments arguments = {};
+  arguments.sums = sums;
+  const auto record_of = [](const SquaredTensor& tensor) {
+    return SquaredRecord{tensor.values.data, tensor.elements, 0, tensor.values.type != RowType::kF32};
+  };
+  return launch_chunks<kSquareChunk>(tensors, count, arguments.tensors, record_of, [&](int records, int64_t chunks) {
+    arguments.count = records;
+    const int error = launch_blocks(sums_of_squares, chunks, kSquareThreads, stream, arguments);
+    arguments.sums += chunks;
+    return error;
+  });
+}
+
+int launch_norm_of_sums(const float* sums, int64_t count, double max_norm, double loss_scale, float* total,
+                        float* factor, void* stream) {
+  return launch_blocks(norm_of_sums, 1, kSumThreads, stream, sums, count, max_norm, loss_scale, total, factor);
+}
+
 const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
 
 }  // namespace
@@ -303,16 +323,11 @@ const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaEr
 
 const fathom::ops::CudaKernels* fathom_cuda_kernels() {
   namespace own = fathom::ops::cuda;
-  static constexpr fathom::ops::CudaKernels kTable = {own::launch_rotate,
-                                                      own::launch_swiglu,
-                                                      own::launch_swiglu_backward,
-                                                      own::launch_norm,
-                                                      own::launch_norm_backward,
-                                                      own::launch_cross_entropy,
-                                                      own::launch_dequantize,
-                                                      own::launch_fp8_rows,
-                                                      own::launch_turn_bytes,
-                                                      own::launch_mixed_adamw,
-                                                      own::error_text};
+  static constexpr fathom::ops::CudaKernels kTable = {
+      own::launch_rotate,      own::launch_swiglu,          own::launch_swiglu_backward,
+      own::launch_norm,        own::launch_norm_backward,   own::launch_cross_entropy,
+      own::launch_dequantize,  own::launch_fp8_rows,        own::launch_turn_bytes,
+      own::launch_mixed_adamw, own::launch_sums_of_squares, own::launch_norm_of_sums,
+      own::error_text};
   return &kTable;
 }
