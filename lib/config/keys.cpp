@@ -32,9 +32,10 @@ std::vector<Key> model_keys() {
              "flash: memory grows with the sequence; math: with its square; cudnn: as flash, by cuDNN's kernel for "
              "compute capability 9.0, which prepares itself for each length of a batch."),
       choice("device", &RunConfig::device, kDeviceNames, "auto takes the GPU where there is one."),
-      optional_flag("cuda_kernels", &RunConfig::cuda_kernels, "true on a GPU, where the program has them",
-                    "fathom's own kernels, in FP32 and BF16, for rotary positions, SwiGLU, the loss, dequantizing and "
-                    "AdamW in mixed types. docs/gpu.md says where they were verified."),
+      optional_flag(
+          "cuda_kernels", &RunConfig::cuda_kernels, "true on a GPU, where the program has them",
+          "fathom's own kernels, in FP32 and BF16, for rotary positions, RMSNorm, SwiGLU, the loss, dequantizing, "
+          "the norm of gradients and AdamW. docs/gpu.md says where they were verified."),
       flag(
           "cuda_graphs", &RunConfig::cuda_graphs,
           "Records the layers of a training step as CUDA graphs, at the second batch of a shape, and replays them: two "

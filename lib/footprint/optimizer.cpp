@@ -51,8 +51,7 @@ Tensors adamw_moments(const config::RunConfig& run, const std::vector<TrainedSiz
 // What AdamW's kernels on a GPU read besides.
 void add_constants(const config::RunConfig& run, const std::vector<TrainedSizes>& trained, Tensors& states) {
   const MomentStorage storage = moment_storage(run.optim, run.master_weights);
-  if (!run.cuda_kernels.value_or(false) || storage == MomentStorage::kAsWeights)
-    states.push_back({"step count", kAdamW, {{4, "bytes"}}, kStates});
+  if (!run.cuda_kernels.value_or(false)) states.push_back({"step count", kAdamW, {{4, "bytes"}}, kStates});
   const auto in_codes = [&](const TrainedSizes& each) { return is_quantized(storage, elements_of(each)); };
   if (std::any_of(trained.begin(), trained.end(), in_codes)) {
     states.push_back({"tables of codes", k8bit, {{int64_t{2} * (256 + 255), "numbers"}, {4, "bytes"}}, kStates});
@@ -191,6 +190,7 @@ std::vector<Tensors> norm_of_gradients(const config::RunConfig& run, const std::
     chunks = std::max(chunks, divide_up(elements_of(each), chunk));
   }
   std::vector<Tensors> instants;
+  instants.reserve(of_type.size());
   for (const auto& [bytes, count] : of_type) {
     instants.push_back(
         {{"norms of chunks", kNorms, {{count.first, "tensors"}, {count.second + 1, "chunks"}, {4, "bytes"}}}});

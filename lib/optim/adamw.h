@@ -1,5 +1,5 @@
 // AdamW with decoupled weight decay (Loshchilov and Hutter 2017, arXiv 1711.05101), as torch.optim.AdamW: a kernel of
-// our own on the CPU, LibTorch's fused one elsewhere.
+// our own on the CPU, LibTorch's fused one elsewhere; with kernels of ours on a GPU it is optim/mixed_adamw.h's.
 #pragma once
 
 #include "cpu/optimizer_kernels.h"

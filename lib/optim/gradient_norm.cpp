@@ -89,9 +89,9 @@ void RunningNorm::add(size_t index, const at::Tensor& gradient) {
   options_ = gradient.options();
   ++added_;
   if (!has_kernel_for(gradient)) {
-    const std::vector<at::Tensor> whole = {gradient.contiguous()};
-    kernels_ = norm_kernels_for(whole);
-    on_device_.at(index) = kernels_ != nullptr ? sums_of_squares(*kernels_, whole) : norms_of({gradient}).front();
+    kernels_ = ops::cuda_kernels_for(gradient.device(), gradient.scalar_type());
+    on_device_.at(index) =
+        kernels_ != nullptr ? sums_of_squares(*kernels_, {gradient.contiguous()}) : norms_of({gradient}).front();
     return;
   }
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradient));

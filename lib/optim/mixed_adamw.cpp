@@ -12,8 +12,9 @@
 namespace fathom::optim {
 namespace {
 
-at::ScalarType type_of(footprint::MomentStorage storage, int64_t elements) {
-  if (footprint::is_quantized(storage, elements)) return at::kByte;
+at::ScalarType type_of(footprint::MomentStorage storage, const OptimizedParameter& parameter) {
+  if (footprint::is_quantized(storage, parameter.elements())) return at::kByte;
+  if (storage == footprint::MomentStorage::kAsWeights) return parameter.tensor.scalar_type();
   return storage == footprint::MomentStorage::kBf16 ? at::kBFloat16 : at::kFloat;
 }
 
@@ -32,6 +33,7 @@ MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const 
   if (parameters.empty()) return;
   const at::Tensor& any = parameters.front().tensor;
   if (options_.cuda_kernels == nullptr) options_.cuda_kernels = ops::cuda_kernels_for(any);
+  TORCH_INTERNAL_ASSERT(options_.cuda_kernels != nullptr || options_.moments != footprint::MomentStorage::kAsWeights);
   if (options_.cuda_kernels == nullptr && has_kernel(any)) return;
   add_tables(any.device());
   if (options_.cuda_kernels != nullptr) return;
@@ -43,7 +45,7 @@ MixedAdamW::MixedAdamW(const std::vector<OptimizedParameter>& parameters, const 
 void MixedAdamW::add_moment(const std::string& name, const OptimizedParameter& parameter) {
   const at::Tensor& tensor = parameter.tensor;
   const int64_t block = footprint::block_of_moments(options_.moments, parameter.elements());
-  add_state(name + "." + parameter.name, tensor.sizes(), type_of(options_.moments, parameter.elements()));
+  add_state(name + "." + parameter.name, tensor.sizes(), type_of(options_.moments, parameter));
   if (block > 1) {
     add_state(name + "_scale." + parameter.name, {divide_up(tensor.numel(), block)}, at::kFloat, block);
   }

@@ -1,5 +1,6 @@
 // AdamW whose weights and moments are stored in different types: moments in BF16 or in 8 bits (Dettmers et al. 2022,
-// arXiv 2110.02861), BF16 weights with FP32 masters or rounded stochastically. All is computed in FP32.
+// arXiv 2110.02861), BF16 weights with FP32 masters or rounded stochastically. All is computed in FP32. Where kernels
+// for GPUs take it, also AdamW of one type, whose numbers are all rounded to nearest.
 #pragma once
 
 #include "cpu/mixed_adamw_kernel.h"
@@ -13,7 +14,7 @@ namespace fathom::optim {
 
 struct MixedAdamWOptions {
   AdamWOptions update;
-  footprint::MomentStorage moments = footprint::MomentStorage::kFp32;  // not kAsWeights
+  footprint::MomentStorage moments = footprint::MomentStorage::kFp32;  // kAsWeights: by kernels for GPUs alone
   config::MasterWeights masters = config::MasterWeights::kNone;
   uint64_t seed = 0;          // of stochastic rounding
   bool by_operators = false;  // as on devices without kernels of ours, wherever the parameters are

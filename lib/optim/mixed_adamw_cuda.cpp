@@ -18,6 +18,7 @@ ops::UpdatedParameter MixedAdamW::updated(const Entry& entry, const at::Tensor& 
   parameter.draws = draw_stream(entry);
   parameter.elements = entry.parameter.numel();
   parameter.decays = entry.decays;
+  parameter.nearest_moments = options_.moments == footprint::MomentStorage::kAsWeights;
   return parameter;
 }
 

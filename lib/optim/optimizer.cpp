@@ -123,7 +123,11 @@ std::unique_ptr<Optimizer> make(const config::RunConfig& config, const std::vect
     case config::Optimizer::kAdamWBf16:
       break;
   }
-  if (moments == footprint::MomentStorage::kAsWeights) return std::make_unique<AdamW>(parameters, adamw, home);
+  const bool by_cuda_kernels =
+      !parameters.empty() && ops::cuda_kernels_for(parameters.front().tensor) != nullptr;  // they take any storage
+  if (moments == footprint::MomentStorage::kAsWeights && !by_cuda_kernels) {
+    return std::make_unique<AdamW>(parameters, adamw, home);
+  }
   const MixedAdamWOptions mixed{adamw, moments, config.master_weights, static_cast<uint64_t>(config.seed)};
   return std::make_unique<MixedAdamW>(parameters, mixed, home);
 }

@@ -12,7 +12,7 @@ import sys
 import torch
 from mixed_adamw import STORAGES, MixedAdamW, Rows
 
-IGNORED, NORM_SUMS = -100, 512
+IGNORED, NORM_SUMS, SQUARES_PER_SUM = -100, 512, 65536
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 8e-3}  # rounded once; relative to the norm
 
 
@@ -45,7 +45,11 @@ class Norm(ctypes.Structure):
     _fields_ = [("weight", Rows), ("bias", Rows), ("offset", ctypes.c_double), ("eps", ctypes.c_double)]
 
 
-INT64, POINTER, FLOAT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
+class SquaredTensor(ctypes.Structure):
+    _fields_ = [("values", Rows), ("elements", ctypes.c_int64)]
+
+
+INT64, POINTER, FLOAT, DOUBLE = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_double
 FUNCTIONS = {
     "rotate": [Rows, POINTER, POINTER, Rows, INT64, INT64, INT64, INT64, FLOAT, POINTER],
     "swiglu": [Rows, Rows, Rows, INT64, POINTER],
@@ -57,6 +61,8 @@ FUNCTIONS = {
     "fp8_rows": [Rows, POINTER, ctypes.c_int, POINTER, POINTER, INT64, INT64, POINTER],
     "turn_bytes": [POINTER, POINTER, POINTER, INT64, INT64, POINTER],
     "mixed_adamw": [POINTER, POINTER, INT64, POINTER],
+    "sums_of_squares": [POINTER, INT64, POINTER, POINTER],
+    "norm_of_sums": [POINTER, INT64, DOUBLE, DOUBLE, POINTER, POINTER, POINTER],
 }
 
 
@@ -95,6 +101,14 @@ def word(dtype):
 def difference(actual, expected):
     actual, expected = actual.double(), expected.double()
     return ((actual - expected).norm() / (expected.norm() + 1e-30)).item()
+
+
+def squared(tensors):
+    return (SquaredTensor * len(tensors))(*[SquaredTensor(rows(tensor), tensor.numel()) for tensor in tensors])
+
+
+def sums_of(tensors):
+    return sum(-(-tensor.numel() // SQUARES_PER_SUM) for tensor in tensors)
 
 
 class Quantized:
@@ -287,13 +301,36 @@ class Check:
         wrong = (turned != codes.t()).float().mean().item()
         self.rows.append({"what": f"{count:,} × {width:,} bytes turned", "difference": wrong, "allowed": 0})
 
-    def mixed_adamw(self, storage, sizes):
-        update = MixedAdamW(storage, sizes, self.device)
-        expected = update.expected()
-        update.call(self.kernels["mixed_adamw"])
-        for name, found, allowed in update.differences(expected):
-            what = f"AdamW, {storage.title}, of {len(sizes)} parameters: {name}"
-            self.rows.append({"what": what, "difference": found, "allowed": allowed})
+    def gradient_norm(self, sizes, max_norm, loss_scale):
+        """Of FP32 and BF16 by turns, the half of them where no wide access may begin."""
+        gradients = [
+            self.draw([size], (torch.float32, torch.bfloat16)[place % 2], place % 4 < 2)
+            for place, size in enumerate(sizes)
+        ]
+        tensors = squared(gradients)
+        sums = torch.full([sums_of(gradients)], float("nan"), device=self.device)
+        total, factor = (torch.full([1], float("nan"), device=self.device) for _ in range(2))
+        self.kernels["sums_of_squares"](tensors, len(tensors), sums.data_ptr(), None)
+        self.kernels["norm_of_sums"](
+            sums.data_ptr(), len(sums), max_norm, loss_scale, total.data_ptr(), factor.data_ptr(), None
+        )
+        norm = sum(gradient.double().square().sum() for gradient in gradients).sqrt() / loss_scale
+        wanted = (max_norm / (norm + 1e-6)).clamp(max=1) if max_norm > 0 else torch.ones_like(norm)
+        limits = f"at most {max_norm:g}, loss scale {loss_scale}"
+        what = f"gradient norm of {len(sizes)} tensors, {sum(sizes):,} numbers, {limits}"
+        self.hold(what, torch.float32, total, norm)
+        self.hold(what + ", factor", torch.float32, factor, wanted / loss_scale)
+
+    def mixed_adamw(self, storages, sizes):
+        updates = [MixedAdamW(storage, sizes, self.device) for storage in storages]
+        expected = [update.expected() for update in updates]
+        updates[0].together_with(updates[1:])
+        updates[0].call(self.kernels["mixed_adamw"])
+        for storage, update, wanted in zip(storages, updates, expected, strict=True):
+            for name, found, allowed in update.differences(wanted):
+                among = f" among {len(storages)} kinds" if len(storages) > 1 else ""
+                what = f"AdamW, {storage.title}, of {len(sizes)} parameters{among}: {name}"
+                self.rows.append({"what": what, "difference": found, "allowed": allowed})
 
 
 def bandwidth(kernels, dtype, name, count, columns, matrices=4, times=40):
@@ -333,6 +370,10 @@ def streams(kernels, times=40):
         scales, columns = tensors(4096, 14336, dtype=torch.float32)
         in_codes = codes.data_ptr(), scales.data_ptr(), 4096, 14336, None
         with_weight = rows(grad_weight), sums.data_ptr(), *shape
+        gradients = [gate, up, grad_gate, grad_up]
+        of_gradients, count = squared(gradients), 131072  # sums of an 8B model
+        squares, total = tensors(count, 2, dtype=torch.float32)
+        of_sums = squares.data_ptr(), count, 1.0, 1.0, total.data_ptr(), total[1:].data_ptr(), None
         found = {
             "norm, 8,192 × 2,048": ("norm", 2 * row, rows(x), norm, rows(out), rstd.data_ptr(), *shape),
             "norm, backward with the stream": ("norm_backward", 4 * row, *back, nothing, None, *shape),
@@ -342,6 +383,15 @@ def streams(kernels, times=40):
             "swiglu, backward and made again": ("swiglu_backward", 12 * size, *gates, rows(inner), size, None),
             "rows in E4M3, 4,096 × 14,336": ("fp8_rows", 3 * size, rows(gate), None, 0, *in_codes),
             "rows in E5M2, by columns": ("fp8_rows", 3 * size, rows(gate), columns.data_ptr(), 1, *in_codes),
+            f"gradient norm, sums of {4 * size:,} in BF16": (
+                "sums_of_squares",
+                8 * size,
+                of_gradients,
+                len(gradients),
+                squares.data_ptr(),
+                None,
+            ),
+            f"gradient norm, of {count:,} sums": ("norm_of_sums", 4 * count, *of_sums),
             "bytes turned": ("turn_bytes", 2 * size, codes.data_ptr(), turned.data_ptr(), None, 4096, 14336, None),
         }
         return found, dict(locals())
@@ -406,8 +456,11 @@ def main():
     reached = [bandwidth(fast, dtype, name, 14336, 4096) for dtype in TOLERANCE for name in FORMATS if large]
     reached += streams(fast) if large else []
     for storage in STORAGES:
-        check.mixed_adamw(storage, [1, 255, 256, 257, 4096 + 3, *[1000 * 1000 + 1] * large])
-        check.mixed_adamw(storage, [7, 300] * 20)  # more than one launch takes
+        check.mixed_adamw([storage], [1, 255, 256, 257, 4096 + 3, *[1000 * 1000 + 1] * large])
+    check.mixed_adamw(STORAGES, [7, 300, 5000] * 15)  # more than one launch takes
+    for max_norm, loss_scale in ((0, 1), (1, 1), (1e9, 64)):
+        check.gradient_norm([1, 3, 255, 4099, 70001, *[14336 * 4096] * 4 * large], max_norm, loss_scale)
+    check.gradient_norm([5] * 1400, 1, 1)  # more than one launch takes
     queue = check.kernels["mixed_adamw"].queue
     timings = [MixedAdamW(storage, [25_000_000] * 4, device).timing(queue) for storage in STORAGES * large]
     found = {"torch": torch.__version__, "rows": check.rows, "bandwidth": reached, "timings": timings}

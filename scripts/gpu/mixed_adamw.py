@@ -38,6 +38,7 @@ class UpdatedParameter(ctypes.Structure):
         ("origin", ctypes.c_int64),
         ("elements", ctypes.c_int64),
         ("decays", ctypes.c_bool),
+        ("nearest_moments", ctypes.c_bool),
     ]
 
 
@@ -62,6 +63,10 @@ class Storage:
     masters: bool = False
     stochastic: bool = False
 
+    def is_plain(self):
+        """AdamW of one type, whose second moments are rounded to nearest too."""
+        return self.weights == self.moments and not self.stochastic
+
 
 STORAGES = [
     Storage("FP32, codes", torch.float32, torch.uint8),
@@ -71,6 +76,8 @@ STORAGES = [
     Storage("FP32, BF16 moments", torch.float32, torch.bfloat16),
     Storage("BF16 by chance, BF16 moments", torch.bfloat16, torch.bfloat16, stochastic=True),
     Storage("BF16 with masters, FP32 moments", torch.bfloat16, torch.float32, masters=True),
+    Storage("FP32 alone", torch.float32, torch.float32),
+    Storage("BF16 alone", torch.bfloat16, torch.bfloat16),
 ]
 
 
@@ -157,6 +164,7 @@ class Parameter:
             draws=(ctypes.c_uint32 * 2)(*self.key),
             elements=len(self.weights),
             decays=self.decays,
+            nearest_moments=self.storage.is_plain(),
         )
         if isinstance(self.first, Codes):
             parameter.first_codes, parameter.first_scales = self.first.codes.data_ptr(), self.first.scales.data_ptr()
@@ -174,7 +182,7 @@ class Parameter:
                 scales, codes = moment.quantized(values)
                 yield f"scales of {name}", relative(moment.scales, scales), ALLOWED[torch.float32]
                 yield f"codes of {name}", share(moment.codes.long() != codes), SHARE
-            elif moment.dtype == torch.bfloat16 and name == "second moment":
+            elif moment.dtype == torch.bfloat16 and name == "second moment" and not self.storage.is_plain():
                 yield name, share(moment.float() != rounded_by_chance(values, draws & 0xFFFF)), SHARE
             else:
                 yield name, relative(moment, values), ALLOWED[moment.dtype]
@@ -212,6 +220,12 @@ class MixedAdamW:
             )
         self.update = update
         self.structs = (UpdatedParameter * len(sizes))(*[parameter.as_struct() for parameter in self.parameters])
+
+    def together_with(self, others):
+        """One call's parameters: these and those of others. The numbers of a step are the same for all."""
+        self.structs = (UpdatedParameter * sum(len(update.structs) for update in (self, *others)))(
+            *self.structs, *[struct for update in others for struct in update.structs]
+        )
 
     def call(self, kernel):
         return kernel(ctypes.byref(self.update), self.structs, len(self.structs), None)

@@ -17,6 +17,8 @@ namespace {
 using config::MasterWeights;
 using footprint::MomentStorage;
 
+const AdamWOptions kOptions = {0.8, 0.95, 1e-6, 0.1};
+
 // The same run by either kernel.
 struct SmallRun : MixedRun {
   SmallRun(const Kind& kind, const std::vector<int64_t>& sizes, bool on_gpu, int64_t skipped = 0)
@@ -29,7 +31,7 @@ struct SmallRun : MixedRun {
       parameters.back().set_requires_grad(true);
       optimized.push_back({std::to_string(parameters.size()), parameters.back(), parameters.size() % 2 == 0});
     }
-    MixedAdamWOptions options{{0.8, 0.95, 1e-6, 0.1}, kind.moments, kind.masters, 5};
+    MixedAdamWOptions options{kOptions, kind.moments, kind.masters, 5};
     options.cuda_kernels = kernels;
     optimizer = std::make_unique<MixedAdamW>(optimized, options, nullptr);
   }
@@ -69,6 +71,10 @@ const std::vector<Kind> kKinds = {{"8bit", at::kFloat, MomentStorage::k8bit, Mas
                                   {"bf16_bf16", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kNone},
                                   {"masters", at::kBFloat16, MomentStorage::kFp32, MasterWeights::kFp32},
                                   {"stochastic", at::kBFloat16, MomentStorage::kBf16, MasterWeights::kStochastic}};
+
+// Without another implementation in MixedAdamW.
+const Kind kPlain = {"plain", at::kFloat, MomentStorage::kAsWeights, MasterWeights::kNone};
+const Kind kPlainBf16 = {"plain_bf16", at::kBFloat16, MomentStorage::kAsWeights, MasterWeights::kNone};
 
 class MixedAdamWOnCuda : public testing::TestWithParam<Kind> {};
 
@@ -144,22 +150,63 @@ TEST(MixedAdamWByCudaKernel, TakesAllKindsInOneLaunch) {
   ops::CudaKernels asks = *fathom_cuda_kernels();
   asks.mixed_adamw = Asked::take;
   const std::vector<int64_t> sizes = {9, 5973};
+  std::vector<Kind> kinds = kKinds;
+  kinds.insert(kinds.end(), {kPlain, kPlainBf16});
   std::vector<std::unique_ptr<SmallRun>> ours, theirs;
-  for (size_t i = 0; i < kKinds.size(); ++i) {
+  for (size_t i = 0; i < kinds.size(); ++i) {
     const auto skipped = static_cast<int64_t>(i % 2);
-    ours.push_back(std::make_unique<SmallRun>(kKinds[i], sizes, &asks, skipped));
-    theirs.push_back(std::make_unique<SmallRun>(kKinds[i], sizes, nullptr, skipped));
+    const bool is_plain = kinds[i].moments == MomentStorage::kAsWeights;
+    ours.push_back(std::make_unique<SmallRun>(kinds[i], sizes, &asks, skipped));
+    theirs.push_back(std::make_unique<SmallRun>(kinds[i], sizes, is_plain ? fathom_cuda_kernels() : nullptr, skipped));
     theirs.back()->step(0);
     ours.back()->step(0);
   }
-  ASSERT_EQ(Asked::parameters.size(), kKinds.size() * sizes.size());
+  ASSERT_EQ(Asked::parameters.size(), kinds.size() * sizes.size());
   played_launches = 0;
   const auto count = static_cast<int64_t>(Asked::parameters.size());
   ASSERT_EQ(fathom_cuda_kernels()->mixed_adamw(Asked::update, Asked::parameters.data(), count, nullptr), 0);
   EXPECT_EQ(played_launches, 1);
-  for (size_t i = 0; i < kKinds.size(); ++i) {
-    SCOPED_TRACE(kKinds[i].name);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    SCOPED_TRACE(kinds[i].name);
     expect_same_bits(*ours[i], *theirs[i]);
+  }
+}
+
+// Of one type, all rounded to nearest: what AdamW does elsewhere, but for sums in another order, which let some numbers
+// of BF16 be the one beside.
+TEST(MixedAdamWByCudaKernel, DoesWhatAdamWDoes) {
+  for (const Kind& kind : {kPlain, kPlainBf16}) {
+    SCOPED_TRACE(kind.name);
+    const std::vector<int64_t> sizes = {1, 257, 4099, 20001};
+    const SmallRun ours(kind, sizes, true, 1), start(kind, sizes, true, 1);
+    std::vector<OptimizedParameter> optimized;
+    for (const at::Tensor& parameter : start.parameters) {
+      optimized.push_back({std::to_string(optimized.size() + 1), parameter, optimized.size() % 2 == 1});
+    }
+    AdamW theirs(optimized, kOptions, nullptr);
+    const at::Tensor factor = at::scalar_tensor(0.25, at::kFloat);
+    for (int step = 0; step < 4; ++step) {
+      ours.step(step, factor);
+      for (size_t i = 0; i < optimized.size(); ++i) {
+        optimized[i].tensor.mutable_grad() = ours.parameters[i].grad().clone();
+      }
+      theirs.step(0.01, factor);
+    }
+    const auto check = [&](const at::Tensor& actual, const at::Tensor& expected, const std::string& what) {
+      ASSERT_EQ(actual.scalar_type(), kind.weights) << what;
+      const at::Tensor wide = expected.to(at::kFloat), difference = (actual.to(at::kFloat) - wide).abs();
+      const double digit = kind.weights == at::kFloat ? 1e-6 : 1.0 / 64;
+      EXPECT_TRUE(difference.le(wide.abs() * digit + 1e-7).all().item<bool>()) << what;
+      EXPECT_LE(difference.gt(0).to(at::kFloat).mean().item<double>(), kind.weights == at::kFloat ? 1 : 0.02) << what;
+    };
+    for (size_t i = 0; i < optimized.size(); ++i) {
+      check(ours.parameters[i].detach(), optimized[i].tensor.detach(), std::to_string(i));
+    }
+    ASSERT_EQ(ours.optimizer->state().size(), theirs.state().size());
+    for (size_t i = 0; i < theirs.state().size(); ++i) {
+      EXPECT_EQ(ours.optimizer->state()[i].first, theirs.state()[i].first);
+      check(ours.optimizer->state()[i].second, theirs.state()[i].second, theirs.state()[i].first);
+    }
   }
 }
 

@@ -14,7 +14,7 @@ constexpr int kUpdateThreads = 256;
 constexpr int kEach = 8;                           // elements that a thread updates at a time
 constexpr int kEachTime = kUpdateThreads * kEach;  // those of a block of threads
 constexpr int kUpdateChunk = 8 * kEachTime;        // all that a block of threads updates
-static_assert(kWarp * kEach == quant::kDynamicBlock, "a warp has a block of codes");
+static_assert(int64_t{kWarp} * kEach == quant::kDynamicBlock, "a warp has a block of codes");
 
 using EightFloats = Pack<float, kEach>;
 
