@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/numbers.h"
 #include "dist/nccl.h"
+#include "ops/cuda_kernels.h"
+#include "optim/prove_kernels.h"
 
 namespace fathom::app {
 namespace {
@@ -58,6 +60,16 @@ Session open_session(const Invocation& invocation, int64_t processes_here) {
     session.placement = {at::Device(at::kCPU), &cpu, nullptr};
   }
   return session;
+}
+
+void prove_kernels(const Invocation& invocation, Session& session) {
+  const bool takes_kernels = session.placement.cuda != nullptr && invocation.config.cuda_kernels.value_or(false);
+  if (!takes_kernels || session.phantom || !invocation.trace.empty()) return;
+  ops::use_cuda_kernels(true);
+  optim::prove_kernels(session.placement.device);
+  ops::use_cuda_kernels(false);
+  session.placement.cuda->start_over();
+  session.placement.ledger = &session.placement.cuda->ledger();
 }
 
 void exchange_over_nccl(Session& session, std::chrono::milliseconds timeout) {

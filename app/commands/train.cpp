@@ -388,6 +388,7 @@ int run_train(const Train& invocation) {
     throw Error("num_processes is " + std::to_string(invocation.config.num_processes) + " and nothing has started them",
                 "run build/fathom itself");
   }
+  prove_kernels(invocation, session);
   return invocation.processes ? train_together(invocation, std::move(session)) : train(invocation, session);
 }
 
