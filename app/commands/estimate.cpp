@@ -6,6 +6,7 @@
 #include "app/allocator_settings.h"
 #include "app/calibrations.h"
 #include "app/engine.h"
+#include "app/faster.h"
 #include "app/machine.h"
 #include "app/planning.h"
 #include "app/run_report.h"
@@ -138,12 +139,14 @@ int print_kernels(const Estimate& invocation, const config::RunConfig& run, cons
 }
 
 plan::Plan estimated_plan(const config::RunConfig& run, const schedule::RunInputs& inputs,
-                          const std::optional<config::GpuSpec>& gpu, const std::optional<int>& placements) {
+                          const std::optional<config::GpuSpec>& gpu, const std::optional<int>& placements,
+                          plan::Detail detail = plan::Detail::kTimeline) {
   constexpr int kPlacements = 4;
   const Waiting waiting("planning");
   const play::Subject subject{run, inputs.architecture, *inputs.folder, workload_of(run, inputs, gpu.has_value())};
   if (!gpu) return plan_for_cpu(subject, run.num_processes);
-  const play::GpuRoom room{.gpu = *gpu, .placements = placements.value_or(expands_segments() ? 1 : kPlacements)};
+  const play::GpuRoom room{
+      .gpu = *gpu, .placements = placements.value_or(expands_segments() ? 1 : kPlacements), .detail = detail};
   return plan_for_gpu(subject, with_operator_times(room, run));
 }
 
@@ -179,6 +182,13 @@ int run_estimate(const Estimate& invocation) {
   const plan::Outlook outlook = plan::look_ahead(inputs.architecture, config, plan, question);
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
+  const auto plan_of = [&](const config::RunConfig& run) {
+    return estimated_plan(run, inputs, gpu, /*placements=*/1, plan::Detail::kArithmetic);
+  };
+  const std::vector<Faster> faster =
+      gpu ? faster_settings(planned, inputs.architecture, *gpu, plan, outlook, question.steps, plan_of)
+          : std::vector<Faster>();
+  json["faster"] = to_json(faster);
   const plan::Communicators communicators = gpu ? communicators_on(*gpu, planned) : plan::Communicators();
   json["strategy"] = config.num_processes > 1 ? Json(config::name_of(config.strategy)) : Json(nullptr);
   json["communicators"] = to_json(communicators);
@@ -192,6 +202,7 @@ int run_estimate(const Estimate& invocation) {
     print(describe_help(plan, planned, inputs.architecture));
     print(report::format_rules({plan, std::nullopt}, invocation.explain));
     print(report::format_outlook(plan, outlook));
+    print(report::folded(describe_faster(faster, outlook)));
     if (invocation.explain) {
       print("\n");
       print(report::format_derivation(plan.analytic));

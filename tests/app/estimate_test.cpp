@@ -86,6 +86,23 @@ TEST_F(Estimate, ExpectsTheTimeThatStepsTook) {
   EXPECT_EQ(estimate(tf32).at("time").at("source"), "configs/gpus.yaml") << "whose products were not measured";
 }
 
+// How it is computed: by what was measured, of runs whose batches have few shapes.
+TEST_F(Estimate, NamesWhatTheSameRunIsFasterWith) {
+  const std::string small = "smollm2-135m dtype=bfloat16 per_device_train_batch_size=4 max_length=512 --placements 1";
+  const Json faster = estimate(small + " --gpu H100").at("faster");
+  ASSERT_EQ(faster.size(), 2);
+  EXPECT_EQ(faster[0].at("settings"), "cuda_graphs: true");
+  EXPECT_EQ(faster[1].at("settings"), "attn_implementation: cudnn, cuda_graphs: true");
+  const Json both = estimate(small + " --gpu H100 attn_implementation=cudnn cuda_graphs=true");
+  EXPECT_EQ(both.at("time").at("step_seconds"), faster[1].at("step_seconds"));
+  EXPECT_EQ(both.at("reserved").at("dry_run"), faster[1].at("reserved"));
+  EXPECT_EQ(both.at("faster").size(), 0);
+  EXPECT_EQ(estimate(small + " --gpu A100-80GB").at("faster").size(), 0) << "of which no operator was measured";
+  EXPECT_EQ(estimate(small + " --gpu H100 gradient_accumulation_steps=2").at("faster").size(), 0) << "no graphs";
+  EXPECT_THAT(run("estimate " + small + " --gpu H100").output,
+              HasSubstr("The same run, expected to be faster:\n  cuda_graphs: true: "));
+}
+
 // The sums of a step's operators are what the plan counts of the whole.
 TEST_F(Estimate, ListsWhatAStepGivesTheGpu) {
   const std::string run_of =
