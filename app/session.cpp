@@ -12,7 +12,7 @@
 #include "base/numbers.h"
 #include "dist/nccl.h"
 #include "ops/cuda_kernels.h"
-#include "optim/prove_kernels.h"
+#include "train/prove_kernels.h"
 
 namespace fathom::app {
 namespace {
@@ -66,7 +66,7 @@ void prove_kernels(const Invocation& invocation, Session& session) {
   const bool takes_kernels = session.placement.cuda != nullptr && invocation.config.cuda_kernels.value_or(false);
   if (!takes_kernels || session.phantom || !invocation.trace.empty()) return;
   ops::use_cuda_kernels(true);
-  optim::prove_kernels(session.placement.device);
+  train::prove_kernels(session.placement.device);
   ops::use_cuda_kernels(false);
   session.placement.cuda->start_over();
   session.placement.ledger = &session.placement.cuda->ledger();

@@ -25,7 +25,7 @@ struct Session {
 // CUDA if the loader brought it. Call once, before any tensor exists. processes_here: those of the run that share this
 // machine; 0: all of num_processes.
 Session open_session(const Invocation& invocation, int64_t processes_here = 0);
-// Before a run: has fathom's kernels that change weights prove themselves (optim/prove_kernels.h) on a GPU of which a
+// Before a run: has fathom's kernels prove themselves (train/prove_kernels.h) on a GPU of which a
 // run takes them, and starts over. Not on a phantom, which computes nothing, and not where the allocator is traced.
 void prove_kernels(const Invocation& invocation, Session& session);
 // Gives the placement a group over the session's that exchanges tensors by NCCL.

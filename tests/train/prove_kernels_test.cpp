@@ -1,10 +1,10 @@
 // What the proof of kernels takes for equal, and that the CPU's own pass it.
-#include "optim/prove_kernels.h"
+#include "train/prove_kernels.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-namespace fathom::optim {
+namespace fathom::train {
 namespace {
 
 TEST(ProveKernels, TheCpusOwnHold) { EXPECT_NO_THROW(prove_kernels(at::kCPU)); }
@@ -25,4 +25,4 @@ TEST(ProveKernels, NoOthersDo) {
 }
 
 }  // namespace
-}  // namespace fathom::optim
+}  // namespace fathom::train
