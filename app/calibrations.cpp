@@ -34,6 +34,15 @@ std::filesystem::path measured_times_file(const std::string& device) {
   return plan::calibration_file(calibration_folder() / "gpu-times", device);
 }
 
+// Empty where there is none; where there can be no folder for it, calibration_of tells.
+std::filesystem::path kept_times_file(const std::string& device) try {
+  std::filesystem::path file = measured_times_file(device);
+  std::error_code unreadable;
+  return std::filesystem::exists(file, unreadable) ? file : std::filesystem::path();
+} catch (const Error&) {
+  return {};
+}
+
 }  // namespace
 
 std::filesystem::path calibration_folder() {
@@ -65,8 +74,8 @@ std::optional<plan::Throughput> cpu_throughput(const config::RunConfig& run, con
 
 std::string operator_times_of(const std::string& device) {
   constexpr int64_t kLargest = int64_t{4} << 20;
-  for (const std::filesystem::path& file : {measured_times_file(device), operator_times_file(device)}) {
-    if (file.empty() || !std::filesystem::exists(file)) continue;
+  for (const std::filesystem::path& file : {kept_times_file(device), operator_times_file(device)}) {
+    if (file.empty()) continue;
     try {
       std::string text = read_file(file, kLargest);
       const auto times = plan::OperatorTimes::from_json(parse_json(text, file.string()), file.string());

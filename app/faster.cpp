@@ -7,6 +7,7 @@
 #include "app/planning.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/numbers.h"
 #include "config/checks.h"
 #include "ops/recorded_segments.h"
@@ -34,10 +35,12 @@ bool has_few_shapes(const std::vector<schedule::StepShape>& steps) {
 
 std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Architecture& architecture,
                                     const config::GpuSpec& gpu, const plan::Plan& plan, const plan::Outlook& outlook,
-                                    const std::vector<schedule::StepShape>& steps, const PlanOf& plan_of) {
+                                    const plan::OutlookQuestion& question, const PlanOf& plan_of) {
   std::vector<Faster> faster;
   const bool can_tell = plan.throughput && outlook.step && outlook.fits && plan.seconds < kLongestPlan;
-  if (!can_tell || !has_few_shapes(steps)) return faster;
+  if (!can_tell || !has_few_shapes(question.steps)) return faster;
+  plan::OutlookQuestion of_a_step = question;
+  of_a_step.steps.clear();
   double best = outlook.step->seconds();
   for (const auto& [cudnn, graphs] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
     config::RunConfig changed = run;
@@ -51,7 +54,7 @@ std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Ar
     if (!keeps_rules(changed) || !why_not_on(gpu, changed, architecture).empty()) continue;
     try {
       const plan::Plan other = plan_of(changed);
-      const plan::Outlook ahead = plan::look_ahead(architecture, changed, other, {});
+      const plan::Outlook ahead = plan::look_ahead(architecture, changed, other, of_a_step);
       if (!ahead.fits || !ahead.step || ahead.step->seconds() > kWorthwhile * best) continue;
       best = std::min(best, ahead.step->seconds());
       const std::string of_cudnn = cudnn ? "attn_implementation: cudnn" : "";
@@ -59,6 +62,9 @@ std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Ar
                         ahead.step->seconds(), other.gpu->reserved_range.highest});
     } catch (const UsageError&) {
       continue;  // of a run that cannot have it
+    } catch (const Error& error) {
+      log_warning(std::string(error.what()) + "; what would be faster is not told");
+      return faster;
     }
   }
   return faster;

@@ -21,11 +21,11 @@ using PlanOf = std::function<plan::Plan(const config::RunConfig&)>;
 
 // Of cuDNN's attention, CUDA graphs and both, those whose plan, made by plan_of, fits and ends a step at least a
 // twentieth sooner than what comes before. Nothing where the GPU's operators were not measured, where batches have many
-// shapes, each of which has to be prepared, nor where the plan itself took long. steps: of the whole run; empty: all
-// are alike.
+// shapes, each of which has to be prepared, nor where the plan itself took long. question: of the plan's own
+// outlook.
 std::vector<Faster> faster_settings(const config::RunConfig& run, const arch::Architecture& architecture,
                                     const config::GpuSpec& gpu, const plan::Plan& plan, const plan::Outlook& outlook,
-                                    const std::vector<schedule::StepShape>& steps, const PlanOf& plan_of);
+                                    const plan::OutlookQuestion& question, const PlanOf& plan_of);
 
 // Empty where there are none.
 std::string describe_faster(const std::vector<Faster>& faster, const plan::Outlook& outlook);

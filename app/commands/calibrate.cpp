@@ -17,6 +17,7 @@
 #include "base/numbers.h"
 #include "base/output.h"
 #include "phantom_gpu/child.h"
+#include "plan/operator_times.h"
 #include "play/measure_operators.h"
 #include "play/measure_overhead.h"
 #include "play/measure_speed.h"
@@ -79,7 +80,8 @@ void calibrate_operators(const std::string& name) {
   log_info("timing the operators of training steps on " + name);
   const Json table =
       phantom_gpu::run_child(phantom_gpu::this_program(), {"answer-operators"}, Json::object(), kLongest);
-  const std::filesystem::path file = save_operator_times(name, table);
+  const auto times = plan::OperatorTimes::from_json(table, "what was measured");  // as plans will read it
+  const std::filesystem::path file = save_operator_times(times.device(), table);
   log_info("kept " + format_count(std::ssize(table.at("products"))) + " products, " +
            format_count(std::ssize(table.at("attention"))) + " passes of attention and " +
            format_count(std::ssize(table.at("streams"))) + " others in " + file.string());
@@ -100,7 +102,11 @@ int run_calibrate(const Calibrate& invocation) {
     keep(calibrate_cpu(invocation));
     if (const std::vector<Gpu> gpus = this_gpus(); !gpus.empty()) {
       keep(calibrate_gpu(gpus.front().name, invocation));
-      calibrate_operators(gpus.front().name);
+      if (config::has_bf16(gpus.front().compute_capability)) {
+        calibrate_operators(gpus.front().name);
+      } else {
+        log_info("its operators are not timed, which takes a GPU that multiplies in BF16");
+      }
     }
   }
   if (invocation.json) print(format_json(json));

@@ -183,10 +183,10 @@ int run_estimate(const Estimate& invocation) {
   Json json = report::memory_json({plan, std::nullopt});
   json.update(report::outlook_json(plan, outlook));
   const auto plan_of = [&](const config::RunConfig& run) {
-    return estimated_plan(run, inputs, gpu, /*placements=*/1, plan::Detail::kArithmetic);
+    return estimated_plan(run, inputs, gpu, invocation.placements, plan::Detail::kArithmetic);
   };
   const std::vector<Faster> faster =
-      gpu ? faster_settings(planned, inputs.architecture, *gpu, plan, outlook, question.steps, plan_of)
+      gpu ? faster_settings(planned, inputs.architecture, *gpu, plan, outlook, question, plan_of)
           : std::vector<Faster>();
   json["faster"] = to_json(faster);
   const plan::Communicators communicators = gpu ? communicators_on(*gpu, planned) : plan::Communicators();

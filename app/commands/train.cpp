@@ -365,6 +365,7 @@ int train_together(const Train& invocation, Session session) {
   speak_as(*invocation.processes);  // the engine's own stdout and stderr
   session.group = dist::join(*invocation.processes, kForStart);
   try {
+    prove_kernels(invocation, session);
     require_same_devices(session);
     session.placement.group = session.group.get();
     if (session.placement.cuda != nullptr) exchange_over_nccl(session, std::chrono::seconds(config.ddp_timeout));
@@ -388,8 +389,9 @@ int run_train(const Train& invocation) {
     throw Error("num_processes is " + std::to_string(invocation.config.num_processes) + " and nothing has started them",
                 "run build/fathom itself");
   }
+  if (invocation.processes) return train_together(invocation, std::move(session));
   prove_kernels(invocation, session);
-  return invocation.processes ? train_together(invocation, std::move(session)) : train(invocation, session);
+  return train(invocation, session);
 }
 
 const InEngine<run_train> kTrain;

@@ -55,7 +55,7 @@ struct RunConfig {
   bool load_in_4bit = false;                   // in NF4
   bool load_in_fp8 = false;                    // in FP8
   bool offload_weights = false;                // those of layers, in the host's memory
-  bool fp8 = false;                            // products of that with inputs and gradients in FP8
+  bool fp8 = false;                            // products of that, or of trained weights, in FP8
   bool bnb_4bit_use_double_quant = false;      // NF4's scales in 8 bits
   Qat qat = Qat::kNone;                        // projections trained as they will be stored: fake quantization
   QatActivations qat_activations = QatActivations::kNone;

@@ -11,6 +11,8 @@
 namespace fathom::ops {
 namespace {
 
+static_assert(kWidestRow == quant::kWidestFp8Row);
+
 Fp8Rows by_operators(const at::Tensor& x_TD, at::ScalarType format, const at::Tensor& columns_D) {
   const float most = format == at::kFloat8_e4m3fn ? quant::kLargestFp8Code : quant::kLargestE5m2Code;
   at::Tensor wide_TD = x_TD.to(at::kFloat);

@@ -89,7 +89,9 @@ void RunningNorm::add(size_t index, const at::Tensor& gradient) {
   options_ = gradient.options();
   ++added_;
   if (!has_kernel_for(gradient)) {
-    kernels_ = ops::cuda_kernels_for(gradient.device(), gradient.scalar_type());
+    const ops::CudaKernels* const kernels = ops::cuda_kernels_for(gradient.device(), gradient.scalar_type());
+    TORCH_INTERNAL_ASSERT(added_ == 1 || kernels == kernels_, "some gradients are summed otherwise than others");
+    kernels_ = kernels;
     on_device_.at(index) =
         kernels_ != nullptr ? sums_of_squares(*kernels_, {gradient.contiguous()}) : norms_of({gradient}).front();
     return;

@@ -73,6 +73,11 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
   if (arch::precision_of(architecture, config).computed != DType::kBF16) {
     refuse("products of this run are not in BF16, in which those of FP8 are written", "set bf16: true, or fp8: false");
   }
+  const bool full = config.method == config::Method::kFull;
+  if (full && !config.cuda_kernels.value_or(false)) {
+    refuse("in full training without fathom's CUDA kernels it takes longer, and FP32 copies of weights besides",
+           "set cuda_kernels: true, or fp8: false");
+  }
   if (architecture.experts() != nullptr) refuse("products of experts are not made in FP8");
   for (const arch::ParameterRow& row : parameters.rows) {
     const std::vector<int64_t>& sides = row.spec.shape;
@@ -80,6 +85,10 @@ void refuse_fp8_products(const arch::Architecture& architecture, const config::R
         (sides[0] % quant::kFp8Sides != 0 || sides[1] % quant::kFp8Sides != 0)) {
       refuse(row.spec.name + " is " + std::to_string(sides[0]) + " x " + std::to_string(sides[1]) +
              ", and sides must be multiples of " + std::to_string(quant::kFp8Sides));
+    }
+    if (full && row.spec.may_be_coded() && sides[1] > quant::kWidestFp8Row) {
+      refuse("rows of " + row.spec.name + " are " + std::to_string(sides[1]) +
+             " wide, more than the kernel that quantizes them takes, " + std::to_string(quant::kWidestFp8Row));
     }
   }
 }

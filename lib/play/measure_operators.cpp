@@ -124,23 +124,34 @@ class Hold {
   int products_ = 1;
 };
 
-void time_steps(const ReferenceRun& run, const train::Placement& placement, const Hold& hold, OperatorTimer& timer) {
+// Throws what counting threw: a table would lack operators.
+std::vector<TimedOperator> timed_steps(const ReferenceRun& run, const train::Placement& placement, const Hold& hold) {
   const arch::Architecture architecture = reference_architecture(run.shape);
   train::Trainer trainer(run.config, architecture, run.rows * run.length, placement);
   trainer.model().initialise(1);
   trainer.loaded();
   const data::Batch batch = reference_batch(run.rows, run.length, run.shape.vocabulary);
   for (int i = 0; i < kWarmUps; ++i) trainer.step(std::span(&batch, 1), 1e-4);
+  OperatorTimer timer(placement.device);
   for (int i = 0; i < kTimed; ++i) {
-    hold();
-    const ArithmeticCount count(placement.device.type(), &timer);
-    trainer.step(std::span(&batch, 1), 1e-4, hold);  // before the update the host has waited for the GPU
+    std::optional<ArithmeticCount> count;
+    const auto ahead = [&] {  // before the update the host has waited for the GPU
+      if (count) static_cast<void>(count->sum());
+      count.reset();
+      hold();
+      count.emplace(placement.device.type(), &timer);
+    };
+    ahead();
+    trainer.step(std::span(&batch, 1), 1e-4, ahead);
+    static_cast<void>(count->sum());
   }
   placement.cuda->synchronize();
+  return timer.take();
 }
 
 // Plain sums, of sizes that span what steps stream.
-void time_sums(const train::Placement& placement, const Hold& hold, OperatorTimer& timer) {
+std::vector<TimedOperator> timed_sums(const train::Placement& placement, const Hold& hold) {
+  OperatorTimer timer(placement.device);
   const auto options = at::TensorOptions().device(placement.device).dtype(at::kBFloat16);
   for (int64_t elements = int64_t{1} << 16; elements <= int64_t{1} << 28; elements *= 16) {
     at::Tensor sum = at::zeros({elements}, options);
@@ -150,6 +161,7 @@ void time_sums(const train::Placement& placement, const Hold& hold, OperatorTime
     sum.add_(added);
   }
   placement.cuda->synchronize();
+  return timer.take();
 }
 
 // Between kernels that the host launches; recorded ones tell what is no gap.
@@ -175,7 +187,7 @@ double seconds_of_a_gap(const train::Placement& placement, const Hold& hold) {
 }
 
 // What the host of a small step, which the GPU waits for, spends on each of its operators.
-double seconds_of_a_launch(const train::Placement& placement) {
+double seconds_of_a_launch(bool cuda_kernels, const train::Placement& placement) {
   constexpr int kSteps = 10;
   const arch::Architecture architecture = reference_architecture({.width = 128,
                                                                   .heads = 2,
@@ -186,6 +198,7 @@ double seconds_of_a_launch(const train::Placement& placement) {
                                                                   .layers = 8,
                                                                   .dtype = DType::kBF16});
   config::RunConfig config = full();
+  config.cuda_kernels = cuda_kernels;
   config.random_init = true;
   config.device = config::Device::kCuda;
   const data::Batch batch = reference_batch(1, 64, architecture.vocab_size);
@@ -230,7 +243,7 @@ DType counted_as(at::ScalarType type) {
 
 Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
   using Sides = std::tuple<int64_t, int64_t, int64_t>;
-  std::map<std::tuple<DType, Sides, std::string>, std::vector<double>> products;
+  std::map<std::pair<DType, Sides>, std::vector<double>> products;
   std::map<std::tuple<bool, bool, int64_t, int64_t, int64_t, int64_t>, std::vector<double>> attention;
   std::map<std::pair<std::string, int64_t>, std::vector<double>> streams;
   std::map<DType, double> most_flops;
@@ -241,7 +254,7 @@ Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
     if (op.product) {
       const plan::ProductSides& sides = *op.product;
       if (sides.batch != 1) continue;
-      products[{type, {sides.m, sides.k, sides.n}, op.name}].push_back(op.seconds);
+      products[{type, {sides.m, sides.k, sides.n}}].push_back(op.seconds);
       const double flops = 2 * static_cast<double>(sides.m) * static_cast<double>(sides.k * sides.n) / op.seconds;
       most_flops[type] = std::max(most_flops[type], flops);
     } else if (op.attention) {
@@ -272,7 +285,7 @@ Json table_of(const TableHead& head, const std::vector<TimedOperator>& timed) {
     if (flops > 0) table["tflops"][std::string(dtype_name(type))] = flops / 1e12;
   }
   for (auto& [key, seconds] : products) {
-    const auto& [type, sides, name] = key;
+    const auto& [type, sides] = key;
     const auto& [m, k, n] = sides;
     table["products"].push_back(
         {{"type", dtype_name(type)}, {"m", m}, {"k", k}, {"n", n}, {"us", micros(median(seconds))}});
@@ -297,10 +310,9 @@ Json measure_operators(const TableHead& head, bool cuda_kernels, const train::Pl
                        const std::function<void(const std::string& run)>& watch) {
   placement.cuda->take_recordable_stream();
   const Hold hold(placement);
-  OperatorTimer timer(placement.device);
+  std::vector<TimedOperator> all = timed_sums(placement, hold);
   const std::string capability = placement.cuda->compute_capability();
   for (ReferenceRun& run : reference_runs(config::has_fp8(capability))) {
-    if (!config::has_bf16(capability) && run.config.dtype) continue;
     run.config.cuda_kernels = cuda_kernels;
     for (const auto attention : {config::Attention::kFlash, config::Attention::kCudnn}) {
       const bool of_cudnn = attention == config::Attention::kCudnn;
@@ -310,19 +322,21 @@ Json measure_operators(const TableHead& head, bool cuda_kernels, const train::Pl
       run.config.attn_implementation = attention;
       if (watch) watch(run.name + (of_cudnn ? ", cuDNN's attention" : ""));
       try {
-        time_steps(run, placement, hold, timer);
+        const std::vector<TimedOperator> timed = timed_steps(run, placement, hold);
+        all.insert(all.end(), timed.begin(), timed.end());
       } catch (const c10::Error& error) {
-        if (!ledger::is_out_of_memory(error)) throw;
-        log_warning("not timed, as the GPU has no memory for it: " + run.name);
+        const bool for_memory = ledger::is_out_of_memory(error);
+        log_warning("not timed, " + run.name + ": " +
+                    (for_memory ? "the GPU has no memory for it" : std::string(error.what_without_backtrace())));
       }
+      placement.cuda->synchronize();
       placement.cuda->release_cached();
     }
   }
   TableHead measured = head;
-  time_sums(placement, hold, timer);
   measured.gap_seconds = seconds_of_a_gap(placement, hold);
-  measured.launch_seconds = seconds_of_a_launch(placement);
-  return table_of(measured, timer.take());
+  measured.launch_seconds = seconds_of_a_launch(cuda_kernels, placement);
+  return table_of(measured, all);
 }
 
 }  // namespace fathom::play

@@ -40,6 +40,7 @@ void OperatorTimer::starts(const CountedOperator& op) {
 }
 
 void OperatorTimer::ends(int64_t result_bytes) {
+  if (open.empty()) return;  // of what could not be counted, which ArithmeticCount tells
   DeviceMark end(device_);
   const bool is_outermost = open.size() == 1;
   std::optional<DeviceMark> first, second;
@@ -58,19 +59,21 @@ void OperatorTimer::ends(int64_t result_bytes) {
 std::vector<TimedOperator> OperatorTimer::take() {
   const std::lock_guard lock(mutex_);
   std::vector<double> apart;
+  apart.reserve(idle_.size());
   for (const auto& [first, second] : idle_) apart.push_back(second.seconds_since(first));
   const auto middle = apart.begin() + std::ssize(apart) / 2;
   std::nth_element(apart.begin(), middle, apart.end());
   const double idle = apart.empty() ? 0 : *middle;
   idle_.clear();
   for (Span& span : spans_) {
+    if (!span.end) continue;  // it failed
     const double seconds = span.end->seconds_since(span.begin) - idle;
     span.op.seconds += seconds;
-    if (span.within) spans_[*span.within].op.seconds -= seconds;
+    if (span.within) spans_[*span.within].op.seconds -= seconds + 2 * idle;  // both of its marks
   }
   std::vector<TimedOperator> timed;
   for (Span& span : spans_) {
-    const bool works = span.op.product || span.op.attention || span.op.bytes > 0;
+    const bool works = span.end && (span.op.product || span.op.attention || span.op.bytes > 0);
     if (works) timed.push_back(std::move(span.op));
   }
   spans_.clear();

@@ -10,6 +10,8 @@ namespace fathom::quant {
 inline constexpr float kLargestFp8Code = 448, kLargestE5m2Code = 57344;
 // Sides of matrices that a GPU multiplies in FP8 are multiples of it (aten::_scaled_mm).
 inline constexpr int64_t kFp8Sides = 16;
+// Of a matrix that a kernel of fathom's quantizes there.
+inline constexpr int64_t kWidestFp8Row = 16384;
 
 // Writes n codes, rounded to nearest even, and returns the scale: the largest magnitude / 448. Never the code of NaN:
 // zeros, NaN and infinities as quantize_int8. The codes are those of torchao and compressed-tensors: each value / the

@@ -78,6 +78,9 @@ TEST_F(Calibrate, AMeasuredTableOfTimesGoesBeforeTheOneThatComesAlong) {
                   "tflops": {"bfloat16": 900, "float32": 50}, "memory_gb_per_second": 3000, "products": [],
                   "attention": [], "streams": [{"operator": "aten::add_", "bytes": 1000000, "us": 1}]})");
   EXPECT_THAT(run_here(settings).output, HasSubstr(source + "2031-01-01"));
+  const Outcome homeless = run(settings, "env -u HOME -u XDG_CONFIG_HOME -u FATHOM_CALIBRATION ");
+  EXPECT_EQ(homeless.status, 0) << homeless.errors;
+  EXPECT_THAT(homeless.output, AllOf(HasSubstr(source), Not(HasSubstr("2031"))));
   write(file, "{}");
   const Outcome damaged = run_here(settings);
   EXPECT_EQ(damaged.status, 0);

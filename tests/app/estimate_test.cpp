@@ -99,6 +99,17 @@ TEST_F(Estimate, NamesWhatTheSameRunIsFasterWith) {
   EXPECT_EQ(both.at("faster").size(), 0);
   EXPECT_EQ(estimate(small + " --gpu A100-80GB").at("faster").size(), 0) << "of which no operator was measured";
   EXPECT_EQ(estimate(small + " --gpu H100 gradient_accumulation_steps=2").at("faster").size(), 0) << "no graphs";
+  for (const std::string more : {" num_processes=8 strategy=ddp", " offload_optimizer=true"}) {
+    const std::string slow =
+        "llama-3.2-1b dtype=bfloat16 per_device_train_batch_size=8 max_length=512 --placements 1 --gpu H100" + more;
+    for (const Json& each : estimate(slow).at("faster")) {
+      const bool graphs = each.at("settings").get<std::string>().find("graphs") != std::string::npos;
+      const bool cudnn = each.at("settings").get<std::string>().find("cudnn") != std::string::npos;
+      const Json told =
+          estimate(slow + (cudnn ? " attn_implementation=cudnn" : "") + (graphs ? " cuda_graphs=true" : ""));
+      EXPECT_EQ(told.at("time").at("step_seconds"), each.at("step_seconds")) << slow << each;
+    }
+  }
   EXPECT_THAT(run("estimate " + small + " --gpu H100").output,
               HasSubstr("The same run, expected to be faster:\n  cuda_graphs: true: "));
 }

@@ -61,12 +61,11 @@ TEST_F(Fp8Products, TakeWhatWasPlanned) {
 
 TEST_F(Fp8Products, OfWeightsThatAreTrainedTakeWhatWasPlanned) {
   int runs = 0;
-  for (const std::string settings :
-       {"", " cuda_kernels=false", " bf16=false dtype=bfloat16 master_weights=stochastic optim=adamw_8bit",
-        " gradient_checkpointing=true gradient_accumulation_steps=2 packing=true",
-        " cuda_graphs=true pad_to_multiple_of=32",
-        " bf16=false dtype=bfloat16 master_weights=fp32 optimizer_in_backward=true", " num_processes=2",
-        " num_processes=2 strategy=fsdp"}) {
+  for (const std::string settings : {"", " bf16=false dtype=bfloat16 master_weights=stochastic optim=adamw_8bit",
+                                     " gradient_checkpointing=true gradient_accumulation_steps=2 packing=true",
+                                     " cuda_graphs=true pad_to_multiple_of=32",
+                                     " bf16=false dtype=bfloat16 master_weights=fp32 optimizer_in_backward=true",
+                                     " num_processes=2", " num_processes=2 strategy=fsdp"}) {
     const Outcome outcome = run("train full.yaml --phantom-gpu H100 output_dir=" + std::to_string(++runs) + settings);
     ASSERT_EQ(outcome.status, 0) << settings << outcome.errors;
     EXPECT_THAT(outcome.output, HasSubstr("equal to the byte")) << settings;
@@ -101,6 +100,8 @@ TEST_F(Fp8Products, AreRefusedWhereTheyCannotBeMade) {
     EXPECT_NE(outcome.status, 0) << settings;
     EXPECT_THAT(outcome.errors, HasSubstr(reason)) << settings;
   }
+  EXPECT_THAT(run("train full.yaml --phantom-gpu H100 cuda_kernels=false").errors, HasSubstr("set cuda_kernels: true"));
+  EXPECT_THAT(run("estimate qwen2.5-7b bf16=true fp8=true --gpu H100").errors, HasSubstr("18944 wide, more than"));
   write_model(90);
   EXPECT_THAT(run("train run.yaml --phantom-gpu H100").errors, HasSubstr("sides must be multiples of 16"));
 }

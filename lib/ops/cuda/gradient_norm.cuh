@@ -17,7 +17,7 @@ struct SquaredRecord {
   unsigned chunks_end, narrow;  // narrow: BF16
 };
 
-constexpr int kSquaredAtOnce = 1364;
+constexpr int kSquaredAtOnce = 512;
 struct SquaresArguments {
   float* sums;  // one of each of the grid's chunks
   int count;

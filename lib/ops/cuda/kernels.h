@@ -103,7 +103,7 @@ struct CudaKernels {
   // One launch for some hundreds of parameters, of whatever types each is.
   int (*mixed_adamw)(const MixedAdamWUpdate& update, const UpdatedParameter* parameters, int64_t count, void* stream);
   // Of each tensor in order, for every kSquaresPerSum of its elements and for the rest: the sum of their squares in
-  // FP32, always the same bits. One launch for more than a thousand tensors.
+  // FP32, always the same bits. One launch for some hundreds of tensors.
   int (*sums_of_squares)(const SquaredTensor* tensors, int64_t count, float* sums, void* stream);
   // total = sqrt(sum of all) / loss_scale, added up in FP64; factor, unless it is null: what brings gradients of this
   // total to max_norm where they are beyond it (0: no limit), / loss_scale. One launch, also for no sums.

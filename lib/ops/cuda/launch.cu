@@ -55,8 +55,7 @@ int launch_packs(void (*kernel)(Parameters...), int64_t packs, void* stream, Arg
   return launch_blocks(kernel, (packs + kThreads - 1) / kThreads, kThreads, stream, arguments...);
 }
 
-// Calls launch(records, chunks) for as many tensors at a time as there is room for records of (ops/cuda/chunks.cuh),
-// and of chunks in a grid.
+// Calls launch(records, chunks) for as many tensors at a time as there is room for records of (ops/cuda/chunks.cuh).
 template <int kChunk, typename Tensor, typename Record, int kRoom, typename RecordOf, typename Launch>
 int launch_chunks(const Tensor* tensors, int64_t count, Record (&records)[kRoom], RecordOf record_of, Launch launch) {
   int filled = 0;
