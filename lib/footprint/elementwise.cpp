@@ -62,11 +62,14 @@ Footprint scale_footprint(const StepSizes& step, int64_t width) {
                       {{several("gradients before and after a scale", kGradientSource, step, width, 2)}}});
 }
 
+bool gate_by_kernel(const StepSizes& step, Activation activation) {
+  return !step.cuda || (step.own_kernels && activation == Activation::kSilu);
+}
+
 Footprint gate_footprint(const StepSizes& step, int64_t width, Activation activation) {
   constexpr const char* kSource =
       "a gate keeps what it reads, and makes its activation again (Shazeer 2020, arXiv 2002.05202)";
-  const bool by_kernel = !step.cuda || (step.own_kernels && activation == Activation::kSilu);
-  const int64_t made = by_kernel ? 3 : 4;  // one is of the activation
+  const int64_t made = gate_by_kernel(step, activation) ? 3 : 4;  // one is of the activation
   return elementwise({{several("gate and up", kSource, step, width, 2)},
                       {{several("gate, up and their product", kSource, step, width, 3)}},
                       {{several("gradients of the gated product, gate and up", kGradientSource, step, width, made)}}});

@@ -20,6 +20,8 @@ Footprint split_footprint(const StepSizes& step, int64_t width);
 // In place on its way forwards.
 Footprint scale_footprint(const StepSizes& step, int64_t width);
 
+// Whether one kernel of ours makes a gate's product, and another its gradients.
+bool gate_by_kernel(const StepSizes& step, Activation activation);
 // activation(gate) * up, and activation(x) (ops/activation.h).
 Footprint gate_footprint(const StepSizes& step, int64_t width, Activation activation);
 Footprint activation_footprint(const StepSizes& step, int64_t width);

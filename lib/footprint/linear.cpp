@@ -147,6 +147,13 @@ Footprint linear_footprint(const StepSizes& step, const LinearSizes& sizes) {
     footprint.backward.push_back({of_output, dropped});
     if (makes_again || widens) footprint.backward.back().push_back(wide_input);
   }
+  if (sizes.met_by_gate && sizes.keeps_input()) {
+    footprint.backward.push_back({of_output,
+                                  {"gradients of gate and up, and the input in the place of its own", kGradientSource,
+                                   step.wide(3 * sizes.in, step.compute_bytes)}});
+    if (widens) footprint.backward.back().push_back(wide_input);
+    if (drops) footprint.backward.back().push_back(dropped);
+  }
   if (!sizes.input_needs_gradient) return footprint;
   if (!sizes.adds_to_gradient)
     of_input.push_back({"gradient of a linear layer's input", kGradientSource, input.product});

@@ -137,11 +137,11 @@ class LayerOperators {
       begin_branch(kUp, names.norm_before, {names.up});
       reader(kUp, names.up);
     }
-    operators_.push_back({"the gate",
-                          gated ? footprint::gate_footprint(step_, inner, spec_.feed_forward.activation)
-                                : footprint::activation_footprint(step_, inner),
-                          {},
-                          {}});
+    const Activation activation = spec_.feed_forward.activation;
+    const bool met = gated && step_.cuda && !drops_inside_ && footprint::gate_by_kernel(step_, activation);
+    footprint::Footprint gate =
+        gated ? footprint::gate_footprint(step_, inner, activation) : footprint::activation_footprint(step_, inner);
+    operators_.push_back({"the gate", std::move(gate), {}, {}});
     if (!made_needs_) keep_output_alone("output of the gate", inner, {names.down});
     alive(/*input=*/false);
     if (drops_inside_) {
@@ -152,7 +152,7 @@ class LayerOperators {
       }
     }
     const bool made_needed = branch_needs_ = std::exchange(made_needs_, false);
-    linear(step_, kDown, names.down, !drops_inside_, !made_needed && keeps_input(names.down));
+    linear(step_, kDown, names.down, !drops_inside_, !made_needed && keeps_input(names.down), false, met);
     add_to_stream(kDown, names.norm_after);
   }
 
@@ -205,8 +205,9 @@ class LayerOperators {
 
   // input_is_kept: while the layer runs forward, by what made it.
   Operator& linear(const StepSizes& step, const char* part, const char* module, bool again, bool input_is_kept,
-                   bool adds = false) {
+                   bool adds = false, bool met = false) {
     footprint::LinearSizes sizes = sizes_of(module);
+    sizes.met_by_gate = met && branch_needs_;
     sizes.makes_input_again = again;
     sizes.input_is_kept = subject_.gradients && input_is_kept;
     sizes.input_needs_gradient = branch_needs_;
@@ -349,7 +350,6 @@ class LayerOperators {
   }
 
   // ---- what they are made of.
-
   footprint::LinearSizes sizes_of(std::string_view module) const {
     footprint::LinearSizes sizes;
     for (const ParameterRow* row : subject_.rows) {

@@ -148,7 +148,7 @@ std::vector<at::Tensor> losses(at::ScalarType type, at::Device device) {
 }
 
 std::vector<at::Tensor> dequantized(quant::Scheme scheme, at::Device device) {
-  constexpr int64_t kSides[] = {96, 192};
+  constexpr int64_t kSides[] = {96, 256};
   Numbers numbers;
   const at::Tensor values = numbers.draw(kSides);
   const auto empty = [&](at::Device on) {
@@ -190,10 +190,9 @@ std::vector<Proof> proofs() {
     add("rotary positions", turned);
     add("the loss", losses);
   }
-  for (const auto& [scheme, what] : {std::pair(quant::Scheme::kInt8, "INT8"), std::pair(quant::Scheme::kFp8, "FP8"),
-                                     std::pair(quant::Scheme::kNf4, "NF4")}) {
-    all.push_back({std::string("matrices of ") + what,
-                   [scheme = scheme](at::Device device) { return dequantized(scheme, device); }});
+  for (const quant::SchemeRow& row : quant::schemes()) {
+    all.push_back({"matrices in " + std::string(row.title),
+                   [scheme = row.scheme](at::Device device) { return dequantized(scheme, device); }});
   }
   for (const at::ScalarType format : {at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
     all.push_back({"rows in FP8", [format](at::Device device) { return in_fp8(format, device); }});
