@@ -46,6 +46,7 @@ bool takes_rows(const at::Tensor& x_TD) {
 }
 
 void* current_stream(const at::Tensor& tensor) {
+  if (!tensor.is_cuda()) return nullptr;
   return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).getStream(tensor.device()).native_handle();
 }
 

@@ -19,7 +19,7 @@ const CudaKernels* cuda_kernels_for(at::Device device, at::ScalarType type);
 // Whether a block takes rows like those of x whole (ops/cuda/kernels.h).
 bool takes_rows(const at::Tensor& x_TD);
 
-// The cudaStream_t that LibTorch queues work for this tensor's device on.
+// The cudaStream_t that LibTorch queues work for this tensor's device on; null for the CPU's, where tests play kernels.
 void* current_stream(const at::Tensor& tensor);
 
 // Throws Error, naming the kernel, if its launch was refused.

@@ -15,8 +15,6 @@ namespace {
 
 static_assert(ops::kSquaresPerSum == footprint::kSquaresPerSum);
 
-void* stream_of(const at::Tensor& tensor) { return tensor.is_cuda() ? ops::current_stream(tensor) : nullptr; }
-
 }  // namespace
 
 const ops::CudaKernels* norm_kernels_for(const std::vector<at::Tensor>& gradients) {
@@ -37,7 +35,7 @@ at::Tensor sums_of_squares(const ops::CudaKernels& kernels, const std::vector<at
   at::Tensor sums = at::empty({count}, any.options().dtype(at::kFloat));
   RECORD_USER_SCOPE_WITH_INPUTS("fathom::total_norm", ops::traffic(gradients, sums));
   ops::check_launch("sums_of_squares", kernels.sums_of_squares(tensors.data(), std::ssize(tensors),
-                                                               sums.data_ptr<float>(), stream_of(any)));
+                                                               sums.data_ptr<float>(), ops::current_stream(any)));
   return sums;
 }
 
@@ -50,7 +48,7 @@ GradientNorm norm_of_sums(const ops::CudaKernels& kernels, const at::Tensor& sum
       "norm_of_sums",
       kernels.norm_of_sums(sums.const_data_ptr<float>(), sums.numel(), max_norm, loss_scale.value_or(1),
                            norm.total.data_ptr<float>(),
-                           norm.factor.defined() ? norm.factor.data_ptr<float>() : nullptr, stream_of(sums)));
+                           norm.factor.defined() ? norm.factor.data_ptr<float>() : nullptr, ops::current_stream(sums)));
   return norm;
 }
 

@@ -40,9 +40,9 @@ void MixedAdamW::update_by_cuda_kernel(std::span<const Entry> entries, double le
   const auto launch = [&] {
     const at::Tensor& any = entries.front().parameter;
     RECORD_USER_SCOPE_WITH_INPUTS("fathom::mixed_adamw", traffic);
-    ops::check_launch("mixed_adamw", options_.cuda_kernels->mixed_adamw(
-                                         update, parameters.data(), static_cast<int64_t>(parameters.size()),
-                                         any.is_cuda() ? ops::current_stream(any) : nullptr));
+    ops::check_launch("mixed_adamw", options_.cuda_kernels->mixed_adamw(update, parameters.data(),
+                                                                        static_cast<int64_t>(parameters.size()),
+                                                                        ops::current_stream(any)));
     parameters.clear();
     traffic.clear();
   };

@@ -85,7 +85,6 @@ std::vector<ReferenceRun> reference_runs(bool has_fp8) {
   }
   for (ReferenceRun& run : runs) {
     run.shape.dtype = run.config.dtype.value_or(DType::kF32);
-    run.config.random_init = true;
     run.config.device = config::Device::kCuda;
     run.config.max_length = run.length;
     run.config.per_device_train_batch_size = run.rows;
@@ -126,12 +125,8 @@ class Hold {
 
 // Throws what counting threw: a table would lack operators.
 std::vector<TimedOperator> timed_steps(const ReferenceRun& run, const train::Placement& placement, const Hold& hold) {
-  const arch::Architecture architecture = reference_architecture(run.shape);
-  train::Trainer trainer(run.config, architecture, run.rows * run.length, placement);
-  trainer.model().initialise(1);
-  trainer.loaded();
-  const data::Batch batch = reference_batch(run.rows, run.length, run.shape.vocabulary);
-  for (int i = 0; i < kWarmUps; ++i) trainer.step(std::span(&batch, 1), 1e-4);
+  ReferenceTraining training(run.config, run.shape, run.rows, run.length, placement);
+  for (int i = 0; i < kWarmUps; ++i) training.step();
   OperatorTimer timer(placement.device);
   for (int i = 0; i < kTimed; ++i) {
     std::optional<ArithmeticCount> count;
@@ -142,7 +137,7 @@ std::vector<TimedOperator> timed_steps(const ReferenceRun& run, const train::Pla
       count.emplace(placement.device.type(), &timer);
     };
     ahead();
-    trainer.step(std::span(&batch, 1), 1e-4, ahead);
+    training.step(ahead);
     static_cast<void>(count->sum());
   }
   placement.cuda->synchronize();
@@ -189,32 +184,27 @@ double seconds_of_a_gap(const train::Placement& placement, const Hold& hold) {
 // What the host of a small step, which the GPU waits for, spends on each of its operators.
 double seconds_of_a_launch(bool cuda_kernels, const train::Placement& placement) {
   constexpr int kSteps = 10;
-  const arch::Architecture architecture = reference_architecture({.width = 128,
-                                                                  .heads = 2,
-                                                                  .key_value_heads = 1,
-                                                                  .head_dim = 64,
-                                                                  .feed_forward = 256,
-                                                                  .vocabulary = 512,
-                                                                  .layers = 8,
-                                                                  .dtype = DType::kBF16});
   config::RunConfig config = full();
   config.cuda_kernels = cuda_kernels;
-  config.random_init = true;
   config.device = config::Device::kCuda;
-  const data::Batch batch = reference_batch(1, 64, architecture.vocab_size);
-  train::Trainer trainer(config, architecture, 64, placement);
-  trainer.model().initialise(1);
-  trainer.loaded();
-  const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
-  for (int i = 0; i < kWarmUps; ++i) step();
+  const ReferenceShape shape = {.width = 128,
+                                .heads = 2,
+                                .key_value_heads = 1,
+                                .head_dim = 64,
+                                .feed_forward = 256,
+                                .vocabulary = 512,
+                                .layers = 8,
+                                .dtype = DType::kBF16};
+  ReferenceTraining training(config, shape, /*rows=*/1, /*length=*/64, placement);
+  for (int i = 0; i < kWarmUps; ++i) training.step();
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < kSteps; ++i) step();
+  for (int i = 0; i < kSteps; ++i) training.step();
   placement.cuda->synchronize();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   OperatorTimer timer(placement.device);
   {
     const ArithmeticCount count(placement.device.type(), &timer);
-    step();
+    training.step();
   }
   placement.cuda->synchronize();
   return took.count() / kSteps / static_cast<double>(std::max<size_t>(1, timer.take().size()));

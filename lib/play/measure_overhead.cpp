@@ -19,24 +19,19 @@ std::vector<plan::KernelSettings> all_kernel_settings() {
   return all;
 }
 
-int64_t measure_overhead(config::RunConfig run, const train::Placement& placement) {
-  constexpr int64_t kRows = 2, kLength = 512;
+int64_t measure_overhead(const config::RunConfig& run, const train::Placement& placement) {
   constexpr int kSteps = 3;  // with evaluation, all kernels that a run launches
-  run.random_init = true;
   // Heads of 128, as most models have them; the rest is small.
-  const arch::Architecture architecture = reference_architecture({.width = 1024,
-                                                                  .heads = 8,
-                                                                  .key_value_heads = 4,
-                                                                  .head_dim = 128,
-                                                                  .feed_forward = 2816,
-                                                                  .vocabulary = 4096,
-                                                                  .dtype = run.bf16 ? DType::kBF16 : DType::kF32});
-  train::Trainer trainer(run, architecture, kRows * kLength, placement);
-  trainer.model().initialise(1);
-  trainer.loaded();
-  const data::Batch batch = reference_batch(kRows, kLength, architecture.vocab_size);
-  for (int step = 0; step < kSteps; ++step) trainer.step(std::span(&batch, 1), 1e-4);
-  trainer.evaluate(std::span(&batch, 1));
+  const ReferenceShape shape = {.width = 1024,
+                                .heads = 8,
+                                .key_value_heads = 4,
+                                .head_dim = 128,
+                                .feed_forward = 2816,
+                                .vocabulary = 4096,
+                                .dtype = run.bf16 ? DType::kBF16 : DType::kF32};
+  ReferenceTraining training(run, shape, /*rows=*/2, /*length=*/512, placement);
+  for (int step = 0; step < kSteps; ++step) training.step();
+  training.evaluate();
   placement.cuda->synchronize();
   const int64_t used = placement.cuda->total_bytes() - placement.cuda->free_bytes();
   return std::max<int64_t>(0, used - placement.cuda->statistics().reserved);

@@ -19,9 +19,9 @@ constexpr int64_t kRows = 4, kLength = 128;
 constexpr int kMostPlays = 5;
 constexpr double kLongEnough = 5;  // seconds
 
-arch::Architecture architecture_of(int64_t width) {
+ReferenceShape shape_of(int64_t width) {
   const int64_t head_dim = std::min<int64_t>(64, width / 4), heads = width / head_dim;
-  return reference_architecture({width, heads, heads / 2, head_dim, width * 11 / 4, 4 * width});
+  return {width, heads, heads / 2, head_dim, width * 11 / 4, 4 * width};
 }
 
 double seconds_of(const std::function<void()>& work) {
@@ -32,19 +32,13 @@ double seconds_of(const std::function<void()>& work) {
 
 plan::MeasuredSpeed measure(int64_t width, bool narrow, const train::Placement& placement) {
   config::RunConfig config;
-  config.random_init = true;
   config.bf16 = narrow;
-  const arch::Architecture architecture = architecture_of(width);
-  train::Trainer trainer(config, architecture, kRows * kLength, placement);
-  trainer.model().initialise(1);
-  trainer.loaded();
-  const data::Batch batch = reference_batch(kRows, kLength, architecture.vocab_size);
-  const auto step = [&] { trainer.step(std::span(&batch, 1), 1e-4); };
+  ReferenceTraining training(config, shape_of(width), kRows, kLength, placement);
   plan::Arithmetic work;
   double whole = std::numeric_limits<double>::max(), matrix = 0, attention = 0, spent = 0;
   for (int i = 0; i < kMostPlays && spent < kLongEnough; ++i) {
     const ArithmeticCount count(placement.device.type());
-    const double seconds = seconds_of(step);
+    const double seconds = seconds_of([&] { training.step(); });
     spent += seconds;
     if (seconds >= whole) continue;
     whole = seconds;

@@ -2,9 +2,11 @@
 #include "play/reference_model.h"
 
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace fathom::play {
+namespace {
 
 arch::Architecture reference_architecture(const ReferenceShape& shape) {
   arch::Architecture architecture;
@@ -34,5 +36,28 @@ data::Batch reference_batch(int64_t rows, int64_t length, int64_t vocabulary) {
   std::iota(all.begin(), all.end(), 0);
   return data::make_batch(data::Dataset(examples), all, 0);
 }
+
+config::RunConfig with_drawn_weights(config::RunConfig config) {
+  config.random_init = true;
+  return config;
+}
+
+}  // namespace
+
+ReferenceTraining::ReferenceTraining(const config::RunConfig& config, const ReferenceShape& shape, int64_t rows,
+                                     int64_t length, const train::Placement& placement)
+    : config_(with_drawn_weights(config)),
+      architecture_(reference_architecture(shape)),
+      batch_(reference_batch(rows, length, shape.vocabulary)),
+      trainer_(config_, architecture_, rows * length, placement) {
+  trainer_.model().initialise(1);
+  trainer_.loaded();
+}
+
+void ReferenceTraining::step(const std::function<void()>& before_update) {
+  trainer_.step(std::span(&batch_, 1), 1e-4, before_update);
+}
+
+void ReferenceTraining::evaluate() { trainer_.evaluate(std::span(&batch_, 1)); }
 
 }  // namespace fathom::play

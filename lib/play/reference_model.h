@@ -1,8 +1,10 @@
-// Small models that stand for others' layers where a machine is measured.
+// Small models that stand for others' layers where a machine is measured, and are trained there.
 #pragma once
 
-#include "arch/architecture.h"
+#include <functional>
+
 #include "data/batch.h"
+#include "train/trainer.h"
 
 namespace fathom::play {
 
@@ -12,9 +14,21 @@ struct ReferenceShape {
   int64_t layers = 2;
   DType dtype = DType::kF32;
 };
-arch::Architecture reference_architecture(const ReferenceShape& shape);
 
-// Rows of different ids, all of which count.
-data::Batch reference_batch(int64_t rows, int64_t length, int64_t vocabulary);
+// One with drawn weights, and rows of different ids, all of which count.
+class ReferenceTraining {
+ public:
+  ReferenceTraining(const config::RunConfig& config, const ReferenceShape& shape, int64_t rows, int64_t length,
+                    const train::Placement& placement);
+  // before_update: Trainer::step.
+  void step(const std::function<void()>& before_update = nullptr);
+  void evaluate();
+
+ private:
+  config::RunConfig config_;
+  arch::Architecture architecture_;
+  data::Batch batch_;
+  train::Trainer trainer_;
+};
 
 }  // namespace fathom::play
