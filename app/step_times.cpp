@@ -8,6 +8,7 @@
 #include "base/numbers.h"
 #include "plan/outlook.h"
 #include "report/estimate_table.h"
+#include "report/step_time_table.h"
 
 namespace fathom::app {
 namespace {
@@ -38,40 +39,33 @@ std::string StepTimes::forecast() const {
          " a step, " + format_seconds(run.seconds) + " for all " + format_count(run.steps) + " steps.\n";
 }
 
-StepTimes::Sums StepTimes::sums() const {
-  Sums sums;
+report::StepTimes StepTimes::sums(const plan::StepParts<double>& phase_seconds) const {
+  report::StepTimes sums;
+  sums.parts = phase_seconds;
+  if (throughput_) {
+    sums.expected.emplace();
+    sums.source = throughput_->source;
+  }
   for (size_t i = 1; i < measured_.size(); ++i) {
     const auto& [step, seconds] = measured_[i];
-    if (step < 1 || step > static_cast<int64_t>(steps_.size())) continue;
     sums.steps += 1;
     sums.measured += seconds;
-    if (throughput_) sums.expected += expected_of(steps_[static_cast<size_t>(step) - 1]);
+    if (throughput_) *sums.expected = *sums.expected + expected_of(steps_.at(static_cast<size_t>(step) - 1));
   }
   return sums;
 }
 
-double StepTimes::expected_of(const schedule::StepShape& step) const {
-  const plan::Arithmetic arithmetic = plan::estimate_arithmetic(architecture_, config_, step);
-  return plan::expected_step_time(architecture_, config_, step, arithmetic, *throughput_).seconds();
+plan::ExpectedTime StepTimes::expected_of(const schedule::StepShape& step) const {
+  const plan::StepArithmetic arithmetic = plan::estimate_arithmetic(architecture_, config_, step);
+  return plan::expected_step_time(architecture_, config_, step, arithmetic, *throughput_);
 }
 
-std::string StepTimes::comparison() const {
-  const Sums all = sums();
-  if (all.steps == 0 || phantom_) return "";
-  const auto mean = [&](double sum) { return format_seconds(sum / static_cast<double>(all.steps)); };
-  std::string text = "Steps took " + mean(all.measured) + " on average";
-  if (!throughput_) return text + ".\n";  // why there is no other, the forecast says
-  text += ", " + mean(all.expected) + " were expected";
-  return text + ": " + format_change(all.expected / all.measured - 1) + ".\n";
+std::string StepTimes::comparison(const plan::StepParts<double>& phase_seconds) const {
+  return phantom_ ? "" : report::format_step_times(sums(phase_seconds));
 }
 
-Json StepTimes::json() const {
-  const Sums all = sums();
-  if (all.steps == 0) return nullptr;
-  return {{"steps", all.steps},
-          {"measured_seconds", all.measured},
-          {"expected_seconds", throughput_ ? Json(all.expected) : Json(nullptr)},
-          {"source", throughput_ ? Json(throughput_->source) : Json(nullptr)}};
+Json StepTimes::json(const plan::StepParts<double>& phase_seconds) const {
+  return report::step_times_json(sums(phase_seconds));
 }
 
 }  // namespace fathom::app

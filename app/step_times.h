@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "plan/expected_time.h"
 #include "plan/plan.h"
+#include "report/step_time_table.h"
 #include "schedule/inputs.h"
 #include "schedule/steps.h"
 
@@ -26,20 +27,15 @@ class StepTimes {
   std::string forecast() const;
   // A step has been done. step: counted from 1, over resumed runs too.
   void add(int64_t step, double seconds) { measured_.emplace_back(step, seconds); }
-  // One line: the mean of the steps after the first, which takes memory and loads code, and by how much the expectation
-  // was off; without an expectation the mean, and what would bring one. Empty for fewer than two steps, and of a
-  // phantom.
-  std::string comparison() const;
-  // {"steps", "measured_seconds", "expected_seconds", "source"} of the same steps; null for fewer than two.
-  Json json() const;
+  // Of the steps after the first, which takes memory and loads code; phase_seconds: of these on the device. A table
+  // (report/step_time_table.h); empty for fewer than two steps, and of a phantom.
+  std::string comparison(const plan::StepParts<double>& phase_seconds) const;
+  // Of the same steps.
+  Json json(const plan::StepParts<double>& phase_seconds) const;
 
  private:
-  struct Sums {
-    int64_t steps = 0;
-    double measured = 0, expected = 0;
-  };
-  Sums sums() const;
-  double expected_of(const schedule::StepShape& step) const;
+  report::StepTimes sums(const plan::StepParts<double>& phase_seconds) const;
+  plan::ExpectedTime expected_of(const schedule::StepShape& step) const;
 
   const config::RunConfig& config_;
   config::Device device_;

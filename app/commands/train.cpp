@@ -65,7 +65,7 @@ class Recorder {
     train::Observer observer;
     observer.on_step = [this](const train::StepReport& report) { step(report); };
     observer.on_evaluation = [this](const train::EvaluationReport& report) { evaluation(report); };
-    observer.on_checkpoint = [](const train::CheckpointReport& report) { saved(report); };
+    observer.on_checkpoint = saved;
     observer.state = [this] {
       return train::ObserverState{{"metrics_bytes", metrics().bytes()},
                                   {"event_bytes", for_tensorboard_ ? events().bytes() : keep_event_bytes_}};
@@ -171,8 +171,7 @@ class Recorder {
   struct Logged {
     int64_t step = 0;
     double loss = 0;  // mean since the one before
-  };
-  Logged first_logged_, last_logged_;
+  } first_logged_, last_logged_;
   report::Interval interval_, all_;  // since the last logged step; of this process
   report::ProgressPrinter progress_{report::ProgressPrinter::standard_error()};
 };
@@ -208,10 +207,10 @@ std::string what_to_do_now(const config::RunConfig& config, const arch::Architec
 // memory.json: what was planned and measured, and attention over lengths, where there is hardware to measure it on and
 // no trace is written, which is the run's alone.
 Json memory_of(const plan::Comparison& comparison, const Invocation& invocation, const arch::Architecture& architecture,
-               const Session& session, const StepTimes& times) {
+               const Session& session, const Json& times) {
   const play::AttentionLimits limits{.seconds = 0.1, .bytes = available_memory_bytes() / 4};
   Json memory = report::memory_json(comparison);
-  memory["time"] = times.json();
+  memory["time"] = times;
   if (!session.phantom && invocation.trace.empty()) {
     memory["attention"] = to_json(play::attention_curve(invocation.config, architecture, session.placement, limits));
   }
@@ -325,7 +324,7 @@ int train(const Train& invocation, const Session& session) {
     earlier.put_back();
   } else {
     write_run_report(invocation, inputs.architecture, comparison,
-                     memory_of(comparison, invocation, inputs.architecture, session, times),
+                     memory_of(comparison, invocation, inputs.architecture, session, times.json(result.phase_seconds)),
                      RunEnd{seconds_since(start), result.kept_step});
   }
   if (!ran) {
@@ -333,7 +332,7 @@ int train(const Train& invocation, const Session& session) {
                          " is of the last step: none was left to run, and nothing to measure\n"));
   } else {
     print(report::format_memory(comparison, result.stopped_early) + "\n" +
-          report::format_rules(comparison, /*all=*/false) + "\n" + report::folded(times.comparison()));
+          report::format_rules(comparison, /*all=*/false) + "\n" + times.comparison(result.phase_seconds));
   }
   if (group != nullptr) {
     print_processes(comparison, events.compare(result), *group, result.stopped_early);

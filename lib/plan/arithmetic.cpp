@@ -20,6 +20,12 @@ void add(int64_t& sum, int64_t value, int64_t times) {
   sum = checked_add(sum, checked_multiply(value, times, kWhat), kWhat);
 }
 
+void add(Arithmetic& sum, const Arithmetic& each, int64_t times) {
+  add(sum.matrix_flops, each.matrix_flops, times);
+  add(sum.attention_flops, each.attention_flops, times);
+  add(sum.bytes_moved, each.bytes_moved, times);
+}
+
 void add(Arithmetic& sum, const Operator& each, const footprint::Work& work) {
   add(each.is_attention ? sum.attention_flops : sum.matrix_flops, work.flops, 1);
   add(sum.bytes_moved, work.bytes, 1);
@@ -74,29 +80,27 @@ Arithmetic operator-(const Arithmetic& a, const Arithmetic& b) {
            a.device.recorded - b.device.recorded}};
 }
 
-Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                               const schedule::StepShape& step) {
+StepArithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
+                                   const schedule::StepShape& step) {
   const arch::ParameterTable parameters = arch::parameter_table(architecture, run);
   const Target target = target_of(run);
   const StepOperators operators(architecture, run, target, parameters);
-  Arithmetic sum;
+  StepArithmetic sum;
   for (size_t i = 0, end = 1; i < step.size(); i = end++) {
     while (i > 0 && end < step.size() && step[end] == step[i]) ++end;
     const auto times = static_cast<int64_t>(end - i);
-    Arithmetic of_batch;
     for (const auto& [forward, backward] :
          units_of(operators.of_batch(step[i], /*gradients=*/true), run.gradient_checkpointing)) {
-      of_batch = of_batch + forward + backward;
+      add(sum.forward, forward, times);
+      add(sum.backward, backward, times);
     }
-    add(sum.matrix_flops, of_batch.matrix_flops, times);
-    add(sum.attention_flops, of_batch.attention_flops, times);
-    add(sum.bytes_moved, of_batch.bytes_moved, times);
     // Gradients are added to those that are there.
     const int64_t stored = size_of(arch::precision_of(architecture, run).stored);
-    if (i > 0) add(sum.bytes_moved, parameters.trained_base_count(), times * 3 * stored);
+    if (i > 0) add(sum.backward.bytes_moved, parameters.trained_base_count(), times * 3 * stored);
   }
+  Arithmetic& updates = run.optimizer_in_backward ? sum.backward : sum.update;
   for (const footprint::TrainedSizes& each : trained_sizes(parameters)) {
-    add(sum.bytes_moved, footprint::update_traffic(run, each), 1);
+    add(updates.bytes_moved, footprint::update_traffic(run, each), 1);
   }
   return sum;
 }
@@ -118,7 +122,7 @@ schedule::StepShape longest_step(const arch::Architecture& architecture, const c
     while (step.size() > 1 && static_cast<int64_t>(step.size()) < run.gradient_accumulation_steps) {
       step.push_back(step.back());
     }
-    const Arithmetic arithmetic = estimate_arithmetic(architecture, run, step);
+    const Arithmetic arithmetic = estimate_arithmetic(architecture, run, step).whole();
     const int64_t flops = checked_add(arithmetic.matrix_flops, arithmetic.attention_flops, kWhat);
     if (flops <= most) continue;
     most = flops;

@@ -6,6 +6,7 @@
 
 #include "arch/architecture.h"
 #include "config/run_config.h"
+#include "plan/step_parts.h"
 #include "schedule/steps.h"
 
 namespace fathom::plan {
@@ -35,14 +36,16 @@ struct Arithmetic {
 Arithmetic operator+(const Arithmetic& a, const Arithmetic& b);
 Arithmetic operator-(const Arithmetic& a, const Arithmetic& b);
 
-// As the step's operators declare it (footprint/footprint.h), of one optimizer step. Operations are exactly those that
-// a dry run counts (play/arithmetic_count.h), bytes within a third of its count. Throws Error where a number leaves
-// int64.
-Arithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
-                               const schedule::StepShape& step);
+using StepArithmetic = StepParts<Arithmetic>;
 
-// Of one micro-batch, unit by unit as model/units.h has them; what checkpointing computes again is of the backward
-// pass.
+// As the step's operators declare it (footprint/footprint.h), of one optimizer step. What checkpointing computes again
+// is of the backward pass, and so are updates within it (config optimizer_in_backward). Operations are exactly those
+// that a dry run counts (play/arithmetic_count.h), bytes within a third of its count. Throws Error where a number
+// leaves int64.
+StepArithmetic estimate_arithmetic(const arch::Architecture& architecture, const config::RunConfig& run,
+                                   const schedule::StepShape& step);
+
+// Of one micro-batch, unit by unit as model/units.h has them.
 struct UnitArithmetic {
   Arithmetic forward, backward;
 };

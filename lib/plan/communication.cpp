@@ -106,8 +106,8 @@ class Streams {
   void reckon_units(const schedule::BatchShape& batch) {
     seconds_.clear();
     for (const auto& [forward, backward] : unit_arithmetic(architecture_, run_, batch)) {
-      seconds_.push_back(
-          {expected_time(forward, throughput_).seconds(), expected_time(backward, throughput_).seconds()});
+      seconds_.push_back({computing_time(forward, memory::Phase::kForward, throughput_).seconds(),
+                          computing_time(backward, memory::Phase::kBackward, throughput_).seconds()});
     }
   }
 
@@ -200,13 +200,13 @@ Communication communication_of(const arch::Architecture& architecture, const con
 }
 
 ExpectedTime expected_step_time(const arch::Architecture& architecture, const config::RunConfig& run,
-                                const schedule::StepShape& step, const Arithmetic& arithmetic,
+                                const schedule::StepShape& step, const StepArithmetic& arithmetic,
                                 const Throughput& throughput) {
   ExpectedTime time = expected_time(arithmetic, throughput);
   if (run.num_processes > 1 && throughput.interconnect) {
     time.exposed_seconds = communication_of(architecture, run, step, throughput).exposed;
   }
-  time.host_seconds = exposed_host_seconds(host_traffic(architecture, run), time.computing(), throughput);
+  time.host_seconds = exposed_host_seconds(host_traffic(architecture, run), time.computing().seconds(), throughput);
   return time;
 }
 

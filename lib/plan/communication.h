@@ -44,7 +44,7 @@ Communication communication_of(const arch::Architecture& architecture, const con
 
 // Of a step with its communication, where the throughput knows the run's interconnect; else of what it computes alone.
 ExpectedTime expected_step_time(const arch::Architecture& architecture, const config::RunConfig& run,
-                                const schedule::StepShape& step, const Arithmetic& arithmetic,
+                                const schedule::StepShape& step, const StepArithmetic& arithmetic,
                                 const Throughput& throughput);
 
 }  // namespace fathom::plan

@@ -104,6 +104,22 @@ Arithmetic arithmetic_from_json(const Json& value) {
                      device.at(3).get<int64_t>(), device.at(4).get<int64_t>()}};
 }
 
+Json to_json(const StepArithmetic& arithmetic) {
+  Json value;
+  for (const memory::Phase phase : StepArithmetic::kPhases) {
+    value[std::string(memory::phase_name(phase))] = to_json(arithmetic.of(phase));
+  }
+  return value;
+}
+
+StepArithmetic step_arithmetic_from_json(const Json& value) {
+  StepArithmetic arithmetic;
+  for (const memory::Phase phase : StepArithmetic::kPhases) {
+    arithmetic.of(phase) = arithmetic_from_json(value.at(std::string(memory::phase_name(phase))));
+  }
+  return arithmetic;
+}
+
 constexpr std::array<std::pair<Detail, const char*>, 4> kDetails = {{{Detail::kBytes, "bytes"},
                                                                      {Detail::kArithmetic, "arithmetic"},
                                                                      {Detail::kTimeline, "timeline"},
@@ -181,7 +197,7 @@ PhantomAnswer answer_from_json(const Json& value) try {
     return answer;
   }
   answer.memory = memory::memory_from_json(value.at("memory"));
-  answer.arithmetic = arithmetic_from_json(value.at("arithmetic"));
+  answer.arithmetic = step_arithmetic_from_json(value.at("arithmetic"));
   answer.steps_played = value.at("steps_played").get<int64_t>();
   answer.exact = value.at("exact").get<bool>();
   answer.seconds = value.at("seconds").get<double>();

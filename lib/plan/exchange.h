@@ -34,7 +34,7 @@ struct PhantomAnswer {
   memory::Memory memory;      // this and the following: only of a run that came to its end
   memory::Timeline timeline;
   std::optional<KernelList> kernels;
-  Arithmetic arithmetic;
+  StepArithmetic arithmetic;
   int64_t steps_played = 0;
   bool exact = false;  // as DryRun says it
   double seconds = 0;

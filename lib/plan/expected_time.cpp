@@ -48,13 +48,35 @@ std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config
   return throughput;
 }
 
-ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throughput) {
-  const auto seconds = [](int64_t work, double per_second, double efficiency) {
-    return work == 0 ? 0.0 : static_cast<double>(work) / (per_second * efficiency);
+ComputingTime operator+(const ComputingTime& a, const ComputingTime& b) {
+  return {a.matrix_seconds + b.matrix_seconds, a.attention_seconds + b.attention_seconds,
+          a.memory_seconds + b.memory_seconds};
+}
+
+ExpectedTime operator+(const ExpectedTime& a, const ExpectedTime& b) {
+  return {a.parts + b.parts, a.exposed_seconds + b.exposed_seconds, a.host_seconds + b.host_seconds};
+}
+
+ComputingTime computing_time(const Arithmetic& arithmetic, memory::Phase phase, const Throughput& throughput) {
+  const Speeds of_part = throughput.parts ? throughput.parts->of(phase) : Speeds{};
+  // of_step: where the part had no such work when it was timed.
+  const auto seconds = [](int64_t work, double of_part, double of_step) {
+    return work == 0 ? 0.0 : static_cast<double>(work) / (of_part > 0 ? of_part : of_step);
   };
-  return {seconds(arithmetic.matrix_flops, throughput.matrix_flops_per_second, throughput.matrix_efficiency),
-          seconds(arithmetic.attention_flops, throughput.attention_flops_per_second, throughput.attention_efficiency),
-          seconds(arithmetic.bytes_moved, throughput.bytes_per_second, throughput.memory_efficiency), 0};
+  return {seconds(arithmetic.matrix_flops, of_part.matrix_flops_per_second,
+                  throughput.matrix_flops_per_second * throughput.matrix_efficiency),
+          seconds(arithmetic.attention_flops, of_part.attention_flops_per_second,
+                  throughput.attention_flops_per_second * throughput.attention_efficiency),
+          seconds(arithmetic.bytes_moved, of_part.bytes_per_second,
+                  throughput.bytes_per_second * throughput.memory_efficiency)};
+}
+
+ExpectedTime expected_time(const StepArithmetic& arithmetic, const Throughput& throughput) {
+  ExpectedTime time;
+  for (const memory::Phase phase : StepArithmetic::kPhases) {
+    time.parts.of(phase) = computing_time(arithmetic.of(phase), phase, throughput);
+  }
+  return time;
 }
 
 double exposed_host_seconds(int64_t bytes, double computing_seconds, const Throughput& throughput) {

@@ -26,6 +26,11 @@ struct HostLink {
   double hides = 0;             // of the time that a step computes, during which copies run
 };
 
+// What hardware did of each kind of work in a second; 0 where there was none of a kind.
+struct Speeds {
+  double matrix_flops_per_second = 0, attention_flops_per_second = 0, bytes_per_second = 0;
+};
+
 // What hardware does in a second, as it is sold or as it was measured.
 struct Throughput {
   double matrix_flops_per_second = 0;     // dense, in the type in which the run computes
@@ -35,6 +40,8 @@ struct Throughput {
   double attention_efficiency = 1;
   double memory_efficiency = 1;
   std::string source;  // "configs/gpus.yaml", "calibrated on 2026-11-21"; or see plan/operator_times.h
+  // Where operators were timed: of the parts of a step, which differ by how many small kernels they have.
+  std::optional<StepParts<Speeds>> parts;
   std::optional<Interconnect> interconnect;  // of a run of several processes, where it is known
   std::optional<HostLink> host_link;         // of a run with offload_optimizer or offload_weights, likewise
 };
@@ -55,18 +62,28 @@ inline constexpr double kHostLinkEfficiency = 0.8;
 std::optional<Throughput> throughput_of(const config::GpuSpec& gpu, const config::RunConfig& run,
                                         const arch::Architecture& architecture);
 
-struct ExpectedTime {
+// Of what one device computes.
+struct ComputingTime {
   double matrix_seconds = 0;
   double attention_seconds = 0;
-  double memory_seconds = 0;   // of what moves bytes rather than computes
+  double memory_seconds = 0;  // of what moves bytes rather than computes
+  double seconds() const { return matrix_seconds + attention_seconds + memory_seconds; }
+};
+ComputingTime operator+(const ComputingTime& a, const ComputingTime& b);
+
+struct ExpectedTime {
+  StepParts<ComputingTime> parts;
   double exposed_seconds = 0;  // of communication, while nothing computes (plan/communication.h)
   double host_seconds = 0;     // of copies from and to the host's memory, likewise
-  double computing() const { return matrix_seconds + attention_seconds + memory_seconds; }
-  double seconds() const { return computing() + exposed_seconds + host_seconds; }
+  ComputingTime computing() const { return parts.whole(); }
+  double seconds() const { return computing().seconds() + exposed_seconds + host_seconds; }
 };
+ExpectedTime operator+(const ExpectedTime& a, const ExpectedTime& b);
 // What copies of so many bytes one way add to a step that computes so long; 0 where the link is not known.
 double exposed_host_seconds(int64_t bytes, double computing_seconds, const Throughput& throughput);
+// Of work in a phase of a step.
+ComputingTime computing_time(const Arithmetic& arithmetic, memory::Phase phase, const Throughput& throughput);
 // Of what one device computes in a step.
-ExpectedTime expected_time(const Arithmetic& arithmetic, const Throughput& throughput);
+ExpectedTime expected_time(const StepArithmetic& arithmetic, const Throughput& throughput);
 
 }  // namespace fathom::plan

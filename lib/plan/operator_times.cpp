@@ -161,24 +161,46 @@ double OperatorTimes::stream(std::string_view op, int64_t bytes) const {
   return std::max(kLeastSeconds, static_cast<double>(bytes) / per_second);
 }
 
-std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTimes& times, int64_t processes) {
-  const DeviceTime& device = step.device;
-  if (device.matrix_ns + device.attention_ns + device.memory_ns == 0) return std::nullopt;
-  const auto per_second = [](int64_t work, double seconds) {
-    return seconds > 0 ? static_cast<double>(work) / seconds : 0;
+namespace {
+
+Speeds speeds_of(const Arithmetic& work, const ComputingTime& took) {
+  const auto per_second = [](int64_t amount, double seconds) {
+    return seconds > 0 ? static_cast<double>(amount) / seconds : 0;
   };
-  const double matrix = 1e-9 * static_cast<double>(device.matrix_ns);
-  const double attention = 1e-9 * static_cast<double>(device.attention_ns);
-  const double memory = 1e-9 * static_cast<double>(device.memory_ns);
-  const auto recorded = static_cast<double>(device.recorded);
-  const double by_host = static_cast<double>(device.launches) - recorded;
-  const double gaps = times.gap() * by_host + kRecordedGap * recorded;
-  const double host = processes == 1 ? times.launch() * by_host : 0;
-  const double waiting = std::max(0.0, host - (matrix + attention + memory + gaps));
+  return {per_second(work.matrix_flops, took.matrix_seconds), per_second(work.attention_flops, took.attention_seconds),
+          per_second(work.bytes_moved, took.memory_seconds)};
+}
+
+}  // namespace
+
+std::optional<Throughput> throughput_of(const StepArithmetic& step, const OperatorTimes& times, int64_t processes) {
+  StepParts<ComputingTime> took;
+  double device_ends = 0, host_ends = 0;
+  for (const memory::Phase phase : StepArithmetic::kPhases) {
+    const DeviceTime& device = step.of(phase).device;
+    const auto recorded = static_cast<double>(device.recorded);
+    const double by_host = static_cast<double>(device.launches) - recorded;
+    const double gaps = times.gap() * by_host + kRecordedGap * recorded;
+    ComputingTime& part = took.of(phase);
+    part = {1e-9 * static_cast<double>(device.matrix_ns), 1e-9 * static_cast<double>(device.attention_ns),
+            1e-9 * static_cast<double>(device.memory_ns) + gaps};
+    if (processes == 1) host_ends += times.launch() * by_host;
+    device_ends += part.seconds();
+    const double waiting = std::max(0.0, host_ends - device_ends);
+    part.memory_seconds += waiting;
+    device_ends += waiting;
+  }
+  const DeviceTime device = step.whole().device;
+  if (device.matrix_ns + device.attention_ns + device.memory_ns == 0) return std::nullopt;
+  const Speeds whole = speeds_of(step.whole(), took.whole());
   Throughput speed;
-  speed.matrix_flops_per_second = per_second(step.matrix_flops, matrix);
-  speed.attention_flops_per_second = per_second(step.attention_flops, attention);
-  speed.bytes_per_second = per_second(step.bytes_moved, memory + gaps + waiting);
+  speed.matrix_flops_per_second = whole.matrix_flops_per_second;
+  speed.attention_flops_per_second = whole.attention_flops_per_second;
+  speed.bytes_per_second = whole.bytes_per_second;
+  speed.parts.emplace();
+  for (const memory::Phase phase : StepArithmetic::kPhases) {
+    speed.parts->of(phase) = speeds_of(step.of(phase), took.of(phase));
+  }
   speed.source = "operators measured on " + times.device() + " on " + times.measured_on();
   return speed;
 }

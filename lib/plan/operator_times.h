@@ -76,9 +76,10 @@ class OperatorTimes {
   std::map<std::string, std::map<int64_t, double>, std::less<>> streams_;  // seconds by bytes
 };
 
-// The speed of the step whose operators were timed, for steps like it: what each kind of its work does in a second. The
-// gaps between kernels are of what moves bytes, and so is what the GPU waits for a host that launches more slowly than
-// it works; of several processes not, which launch much that is of no layer. nullopt where nothing was timed.
-std::optional<Throughput> throughput_of(const Arithmetic& step, const OperatorTimes& times, int64_t processes);
+// The speed of the step whose operators were timed, for steps like it: what each kind of its work does in a second, in
+// each of its parts and in all. The gaps between kernels are of what moves bytes, and so is what the GPU waits for a
+// host that launches more slowly than it works, and that has not gone ahead in the parts before; of several processes
+// not, which launch much that is of no layer. nullopt where nothing was timed.
+std::optional<Throughput> throughput_of(const StepArithmetic& step, const OperatorTimes& times, int64_t processes);
 
 }  // namespace fathom::plan

@@ -38,7 +38,7 @@ ExpectedRun expected_run(const arch::Architecture& architecture, const config::R
   for (const schedule::StepShape& step : steps) {
     auto found = known.find(step);
     if (found == known.end()) {
-      const Arithmetic arithmetic = estimate_arithmetic(architecture, run, step);
+      const StepArithmetic arithmetic = estimate_arithmetic(architecture, run, step);
       const double seconds = expected_step_time(architecture, run, step, arithmetic, throughput).seconds();
       found = known.emplace(step, seconds).first;
     }
@@ -61,7 +61,7 @@ Outlook look_ahead(const arch::Architecture& architecture, const config::RunConf
   outlook.host_traffic = host_traffic(architecture, run);
   if (outlook.throughput) {
     outlook.step->host_seconds =
-        exposed_host_seconds(outlook.host_traffic, outlook.step->computing(), *outlook.throughput);
+        exposed_host_seconds(outlook.host_traffic, outlook.step->computing().seconds(), *outlook.throughput);
   }
   if (outlook.throughput && outlook.throughput->interconnect && run.num_processes > 1) {
     outlook.communication = communication_of(architecture, run, step, *outlook.throughput);

@@ -103,7 +103,7 @@ struct Plan {
   Analytic analytic;
   memory::Memory dry_run;                // without limit, where the GPU's capacity ran out
   memory::Timeline timeline;             // of the step with the largest peak, as played
-  Arithmetic arithmetic;                 // of the step with the most of it, as played
+  StepArithmetic arithmetic;             // of the step with the most of it, as played
   std::optional<Throughput> throughput;  // of that step on a GPU whose like was measured operator by operator
   int64_t steps_played = 0;              // optimizer steps that the dry run took
   double seconds = 0;                    // that the dry run took

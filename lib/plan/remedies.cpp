@@ -121,7 +121,7 @@ class Remedies {
     const schedule::BatchShape batch =
         schedule::batch_of_longest(run.per_device_train_batch_size, workload_.steps, run.packing);
     const Arithmetic arithmetic =
-        estimate_arithmetic(architecture_, run, schedule::StepShape(run.gradient_accumulation_steps, batch));
+        estimate_arithmetic(architecture_, run, schedule::StepShape(run.gradient_accumulation_steps, batch)).whole();
     return static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
   }
 

@@ -21,7 +21,7 @@ struct Proof {
   int64_t need = 0;  // bytes that the bound is held against: live with kernel scratch on a CPU, reserved on a GPU
   bool fits = false;
   bool near_limit = false;  // on a GPU: its allocator holds it, but what others need beside it is not proved to fit
-  std::optional<Arithmetic> arithmetic = {};  // of the workload's longest step (longest_step), as played
+  std::optional<StepArithmetic> arithmetic = {};  // of the workload's longest step (longest_step), as played
 };
 
 // How many times as long operations take.
@@ -75,7 +75,7 @@ Largest largest_that_fits(Vary vary, const Values& values, const Question& quest
 struct Combination : Candidate {
   std::vector<std::string> techniques;        // their names, one of each group
   UpdateChange change = UpdateChange::kNone;  // that the optimizer makes to what is learned
-  Arithmetic arithmetic;                      // of one optimizer step with batches of the longest samples
+  StepArithmetic arithmetic;                  // of one optimizer step with batches of the longest samples
   double operations = 0;                      // of its products, as many as would take as long in FP32
   std::optional<double> seconds;              // expected for such a step; where it is proved, by the dry run's count
   double exposed_seconds = 0;                 // of these, what communication is not hidden

@@ -99,8 +99,9 @@ class TechniqueSearch {
     result.arithmetic = estimate_arithmetic(question_.architecture, run, step);
     result.tokens = run.gradient_accumulation_steps * micro_batch.rows * micro_batch.length;
     const Slowdown slowdown = question_.slowdown ? question_.slowdown(run) : Slowdown{};
-    result.operations = slowdown.matrix * static_cast<double>(result.arithmetic.matrix_flops) +
-                        slowdown.attention * static_cast<double>(result.arithmetic.attention_flops);
+    const Arithmetic whole = result.arithmetic.whole();
+    result.operations = slowdown.matrix * static_cast<double>(whole.matrix_flops) +
+                        slowdown.attention * static_cast<double>(whole.attention_flops);
     const auto throughput = question_.throughput ? question_.throughput(run) : std::nullopt;
     if (throughput) {
       const ExpectedTime time = expected_step_time(question_.architecture, run, step, result.arithmetic, *throughput);
@@ -156,8 +157,9 @@ class TechniqueSearch {
     if (a.change != b.change) return a.change < b.change;
     const auto time = [this](const Combination& each) { return by_seconds_ ? *each.seconds : each.operations; };
     if (time(a) != time(b)) return time(a) < time(b);
-    if (a.arithmetic.bytes_moved != b.arithmetic.bytes_moved) {
-      return a.arithmetic.bytes_moved < b.arithmetic.bytes_moved;
+    const int64_t moved_by_a = a.arithmetic.whole().bytes_moved, moved_by_b = b.arithmetic.whole().bytes_moved;
+    if (moved_by_a != moved_by_b) {
+      return moved_by_a < moved_by_b;
     }
     if (a.run.per_device_train_batch_size != b.run.per_device_train_batch_size) {
       return a.run.per_device_train_batch_size > b.run.per_device_train_batch_size;
@@ -291,7 +293,7 @@ class TechniqueSearch {
   }
 
   // What is computed.
-  double seconds_of(const RunConfig& run, const Arithmetic& arithmetic) const {
+  double seconds_of(const RunConfig& run, const StepArithmetic& arithmetic) const {
     return expected_time(arithmetic, *question_.throughput(run)).seconds();
   }
 

@@ -18,14 +18,14 @@
 #include "ledger/kernel_call.h"
 #include "ops/attention_pairs.h"
 #include "ops/scalar_type.h"
-#include "phantom_gpu/gpu.h"
+#include "play/step_sums.h"
 
 namespace fathom::play {
 namespace {
 
 std::mutex one_at_a_time;
-std::atomic<int64_t> matrix_flops, attention_flops, bytes_moved, matrix_nanoseconds, attention_nanoseconds;
-std::atomic<int64_t> device_matrix_ns, device_attention_ns, device_memory_ns;
+StepSums sums;
+std::atomic<int64_t> matrix_nanoseconds, attention_nanoseconds;
 std::atomic<c10::DispatchKey> kernels_of;
 std::mutex failure_lock;
 OperatorListener* listener = nullptr;
@@ -182,19 +182,14 @@ plan::AttentionSides attention_sides(const c10::FunctionSchema& schema, c10::Arr
 // Adds what the device takes for a product, or attention whose operators may have been announced to compute so much.
 void time_products(const CountedOperator& op, Kind kind) {
   const DType type = ops::dtype_of(op.type);
+  StepSums::Part& part = sums.here();
   if (op.product) {
     const int64_t ns = nanoseconds(device_times->product(type, *op.product));
-    (kind == Kind::kMatrix ? device_matrix_ns : device_attention_ns) += ns;
+    (kind == Kind::kMatrix ? part.matrix_ns : part.attention_ns) += ns;
   } else {
     const int64_t flops = op.work.attention_flops > 0 ? op.work.attention_flops : announced_flops;
-    device_attention_ns += nanoseconds(device_times->attention(type, *op.attention, flops));
+    part.attention_ns += nanoseconds(device_times->attention(type, *op.attention, flops));
   }
-}
-
-void add(const plan::Arithmetic& work) {
-  matrix_flops += work.matrix_flops;
-  attention_flops += work.attention_flops;
-  bytes_moved += work.bytes_moved;
 }
 
 // A copy between a device and its host's memory that nobody waits for: no kernel, and no stream of kernels has it.
@@ -218,7 +213,7 @@ void count_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<const c10:
     (kind == Kind::kMatrix ? op.work.matrix_flops : op.work.attention_flops) =
         op.product ? flops_of(*op.product) : fused_attention_flops(schema, inputs);
   }
-  add(op.work);
+  sums.add(op.work);
   if (device_times != nullptr && kind != Kind::kOther) time_products(op, kind);
   if (listener != nullptr) listener->starts(op);
 }
@@ -237,9 +232,10 @@ void count_results(const c10::FunctionSchema& schema, const std::vector<c10::IVa
   const bool counts = kind_of(schema) == Kind::kOther;
   if (!counts && listener == nullptr) return;
   const int64_t bytes = traffic_of_results(schema, outputs);
-  if (counts) bytes_moved += bytes;
+  StepSums::Part& part = sums.here();
+  if (counts) part.bytes_moved += bytes;
   if (counts && device_times != nullptr) {
-    device_memory_ns += nanoseconds(device_times->stream(schema.name(), moved_by_arguments + bytes));
+    part.memory_ns += nanoseconds(device_times->stream(schema.name(), moved_by_arguments + bytes));
   }
   if (listener != nullptr) listener->ends(bytes);
 }
@@ -254,8 +250,10 @@ void count_announced(const at::RecordFunction& function) {
   } else {
     for (const c10::IValue& value : function.inputs()) work.bytes_moved += bytes_of(value);
   }
-  add(work);
-  if (device_times != nullptr) device_memory_ns += nanoseconds(device_times->stream(function.name(), work.bytes_moved));
+  sums.add(work);
+  if (device_times != nullptr) {
+    sums.here().memory_ns += nanoseconds(device_times->stream(function.name(), work.bytes_moved));
+  }
   if (listener != nullptr) {
     listener->starts({function.name(), type_of_first(function.inputs()), work, work.bytes_moved});
   }
@@ -323,14 +321,13 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* /*context*/
 
 }  // namespace
 
-ArithmeticCount::ArithmeticCount(c10::DeviceType device, OperatorListener* hears, const plan::OperatorTimes* times) {
+ArithmeticCount::ArithmeticCount(c10::DeviceType device, OperatorListener* hears, const plan::OperatorTimes* times,
+                                 const ledger::Ledger* of_step) {
   one_at_a_time.lock();
   listener = hears;
   device_times = times;
-  matrix_flops = attention_flops = bytes_moved = matrix_nanoseconds = attention_nanoseconds = 0;
-  device_matrix_ns = device_attention_ns = device_memory_ns = 0;
-  launches_before_ = phantom_gpu::launches_of_all();
-  recorded_before_ = phantom_gpu::recorded_of_all();
+  sums.begin(of_step);
+  matrix_nanoseconds = attention_nanoseconds = 0;
   failure = nullptr;
   kernels_of = device == c10::DeviceType::CUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
   handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_start, &on_end)
@@ -344,14 +341,10 @@ ArithmeticCount::~ArithmeticCount() {
   one_at_a_time.unlock();
 }
 
-plan::Arithmetic ArithmeticCount::sum() const {
+plan::StepArithmetic ArithmeticCount::parts() const {
   const std::lock_guard lock(failure_lock);
   if (failure) std::rethrow_exception(failure);
-  plan::Arithmetic sum{matrix_flops, attention_flops, bytes_moved};
-  if (device_times == nullptr) return sum;
-  sum.device = {device_matrix_ns, device_attention_ns, device_memory_ns,
-                phantom_gpu::launches_of_all() - launches_before_, phantom_gpu::recorded_of_all() - recorded_before_};
-  return sum;
+  return sums.told(/*timed=*/device_times != nullptr);
 }
 
 double ArithmeticCount::matrix_seconds() const { return static_cast<double>(matrix_nanoseconds) * 1e-9; }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ledger/ledger.h"
 #include "plan/arithmetic.h"
 #include "plan/operator_times.h"
 
@@ -39,22 +40,23 @@ class OperatorListener {
 class ArithmeticCount {
  public:
   // device: whose kernels decide what counts as one operator; the phantom device counts as the CPU.
-  // listener: may be null. times: by which Arithmetic::device is reckoned; null: it stays 0.
+  // listener: may be null. times: by which Arithmetic::device is reckoned; null: it stays 0. phases: that tells the
+  // parts of a step apart; null: all counts as of its end.
   explicit ArithmeticCount(c10::DeviceType device, OperatorListener* listener = nullptr,
-                           const plan::OperatorTimes* times = nullptr);
+                           const plan::OperatorTimes* times = nullptr, const ledger::Ledger* phases = nullptr);
   ~ArithmeticCount();
   ArithmeticCount(const ArithmeticCount&) = delete;
   ArithmeticCount& operator=(const ArithmeticCount&) = delete;
 
   // Throws what counting an operator threw: such a sum would be too low.
-  plan::Arithmetic sum() const;
+  plan::StepArithmetic parts() const;
+  plan::Arithmetic sum() const { return parts().whole(); }
   // That those operators took, from call to return: on the CPU their work, on CUDA no more than its launch.
   double matrix_seconds() const;
   double attention_seconds() const;
 
  private:
   uint64_t handle_ = 0;
-  int64_t launches_before_ = 0, recorded_before_ = 0;
 };
 
 }  // namespace fathom::play

@@ -44,11 +44,13 @@ class Counter {
   // leaves_out: unset: nothing.
   Counter(const train::Placement& placement, bool counts, std::optional<Repeats::LeavesOut> leaves_out,
           const plan::OperatorTimes* times) {
-    if (counts) count_.emplace(placement.device.type(), nullptr, times);
+    if (counts) count_.emplace(placement.device.type(), nullptr, times, placement.ledger);
     if (leaves_out) repeats_.emplace(placement, count_ ? &*count_ : nullptr, *leaves_out);
   }
   bool counts() const { return count_.has_value(); }
-  plan::Arithmetic sum() const { return count_->sum() + (repeats_ ? repeats_->left_out() : plan::Arithmetic()); }
+  plan::StepArithmetic sum() const {
+    return count_->parts() + (repeats_ ? repeats_->left_out() : plan::StepArithmetic());
+  }
 
  private:
   std::optional<ArithmeticCount> count_;
@@ -138,13 +140,13 @@ class Player {
     const schedule::StepShape& step = schedule_.steps[number];
     const int64_t of_all = number < schedule_.of_all.size() ? schedule_.of_all[number] : 0;
     const bool counts = counter_.counts() && result_.steps_played > 0 && step == longest_;
-    const plan::Arithmetic before = counts ? counter_.sum() : plan::Arithmetic();
+    const plan::StepArithmetic before = counts ? counter_.sum() : plan::StepArithmetic();
     result_.memory.merge(trainer_.step(batches_of(step), learning_rate_, nullptr, of_all).memory);
     result_.steps_played += 1;
     if (!counts) return;
     // Operators that were recorded are called in one step alone: that one counts.
-    const plan::Arithmetic made = counter_.sum() - before;
-    if (made.matrix_flops >= result_.arithmetic.matrix_flops) result_.arithmetic = made;
+    const plan::StepArithmetic made = counter_.sum() - before;
+    if (made.whole().matrix_flops >= result_.arithmetic.whole().matrix_flops) result_.arithmetic = made;
   }
 
   bool nothing_is_new() const {
@@ -210,7 +212,7 @@ DryRun dry_run(const config::RunConfig& config, const arch::Architecture& archit
   result.memory.merge(trainer.saving([] {}));  // what is written is written from where it lies
   if (detail >= plan::Detail::kTimeline) result.timeline = placement.ledger->peak_timeline();
   if (played) played();
-  if (!counts || result.arithmetic != plan::Arithmetic()) return result;
+  if (!counts || result.arithmetic != plan::StepArithmetic()) return result;
   try {
     const Counter counter(placement, true, Repeats::LeavesOut::kSteady, times);
     trainer.step(batches_of(longest), config.learning_rate);

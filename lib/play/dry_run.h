@@ -21,7 +21,7 @@ struct DryRun {
   memory::Timeline timeline;  // of the step with the largest peak; empty where no one asked
   // Of the step with the most of it, as its operators were dispatched; micro-batches beyond those that the workload
   // lists count as the last one. None where no one asked.
-  plan::Arithmetic arithmetic;
+  plan::StepArithmetic arithmetic;
   int64_t steps_played = 0;
   // The whole run was played, or nothing new can come in what was left out; else representatives were, and what depends
   // on the order of requests (the caching allocator's allocated and reserved bytes) is not exact.

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "footprint/cudnn_workspace.h"
 #include "ledger/out_of_memory.h"
+#include "ops/device_mark.h"
 #include "ops/scalar_type.h"
 #include "play/reference_model.h"
 
@@ -103,9 +104,9 @@ class Hold {
     out_ = at::empty_like(x_);
     multiply();
     placement.cuda->synchronize();
-    const DeviceMark begin(placement.device);
+    const ops::DeviceMark begin(placement.device);
     multiply();
-    const DeviceMark end(placement.device);
+    const ops::DeviceMark end(placement.device);
     placement.cuda->synchronize();
     products_ = static_cast<int>(std::clamp(kHeldSeconds / end.seconds_since(begin), 1.0, kMostProducts));
   }
@@ -172,9 +173,9 @@ double seconds_of_a_gap(const train::Placement& placement, const Hold& hold) {
   const auto recorded = placement.cuda->record(sums);
   const auto seconds = [&](const std::function<void()>& work) {
     hold();
-    const DeviceMark begin(placement.device);
+    const ops::DeviceMark begin(placement.device);
     work();
-    const DeviceMark end(placement.device);
+    const ops::DeviceMark end(placement.device);
     placement.cuda->synchronize();
     return end.seconds_since(begin) / kSums;
   };

@@ -1,8 +1,6 @@
 // Each thread keeps the operators that are open on it: the time of one within another counts for itself alone.
 #include "play/operator_timer.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,27 +11,10 @@ thread_local std::vector<size_t> open;
 
 }  // namespace
 
-DeviceMark::DeviceMark(at::Device device) {
-  if (device.is_cpu()) {
-    at_ = std::chrono::steady_clock::now();
-    return;
-  }
-  const c10::impl::VirtualGuardImpl of_device(device.type());
-  at_.emplace<c10::Event>(device.type(), c10::EventFlag::BACKEND_DEFAULT).record(of_device.getStream(device));
-}
-
-double DeviceMark::seconds_since(const DeviceMark& earlier) const {
-  if (const auto* now = std::get_if<std::chrono::steady_clock::time_point>(&at_)) {
-    return std::chrono::duration<double>(*now - std::get<std::chrono::steady_clock::time_point>(earlier.at_)).count();
-  }
-  constexpr double kMilli = 1e-3;
-  return kMilli * std::get<c10::Event>(earlier.at_).elapsedTime(std::get<c10::Event>(at_));
-}
-
 void OperatorTimer::starts(const CountedOperator& op) {
   TimedOperator timed{std::string(op.name), op.type, op.product, op.attention, op.bytes};
   const std::optional<size_t> within = open.empty() ? std::nullopt : std::optional(open.back());
-  DeviceMark begin(device_);
+  ops::DeviceMark begin(device_);
   const std::lock_guard lock(mutex_);
   open.push_back(spans_.size());
   spans_.push_back({std::move(timed), std::move(begin), std::nullopt, within});
@@ -41,9 +22,9 @@ void OperatorTimer::starts(const CountedOperator& op) {
 
 void OperatorTimer::ends(int64_t result_bytes) {
   if (open.empty()) return;  // of what could not be counted, which ArithmeticCount tells
-  DeviceMark end(device_);
+  ops::DeviceMark end(device_);
   const bool is_outermost = open.size() == 1;
-  std::optional<DeviceMark> first, second;
+  std::optional<ops::DeviceMark> first, second;
   if (is_outermost) {
     first.emplace(device_);
     second.emplace(device_);

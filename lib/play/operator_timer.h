@@ -2,30 +2,17 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
 
-#include <chrono>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "ops/device_mark.h"
 #include "play/arithmetic_count.h"
 
 namespace fathom::play {
-
-// A point in the work of a device, on the stream that this thread computes on; on a CPU a point in time.
-class DeviceMark {
- public:
-  explicit DeviceMark(at::Device device);
-  // Once the device has passed both.
-  double seconds_since(const DeviceMark& earlier) const;
-
- private:
-  std::variant<std::chrono::steady_clock::time_point, c10::Event> at_;
-};
 
 struct TimedOperator {
   std::string name;
@@ -49,14 +36,14 @@ class OperatorTimer final : public OperatorListener {
  private:
   struct Span {
     TimedOperator op;
-    DeviceMark begin;
-    std::optional<DeviceMark> end = std::nullopt;
+    ops::DeviceMark begin;
+    std::optional<ops::DeviceMark> end = std::nullopt;
     std::optional<size_t> within = std::nullopt;  // another of spans_
   };
   at::Device device_;
   std::mutex mutex_;
   std::vector<Span> spans_;
-  std::vector<std::pair<DeviceMark, DeviceMark>> idle_;  // with nothing in between
+  std::vector<std::pair<ops::DeviceMark, ops::DeviceMark>> idle_;  // with nothing in between
 };
 
 }  // namespace fathom::play

@@ -23,7 +23,9 @@ Repeats::~Repeats() {
 }
 
 // What was left out within work that was done belongs to it.
-plan::Arithmetic Repeats::counted() const { return count_ != nullptr ? count_->sum() + left_out_ : plan::Arithmetic(); }
+plan::StepArithmetic Repeats::counted() const {
+  return count_ != nullptr ? count_->parts() + left_out_ : plan::StepArithmetic();
+}
 
 uint64_t Repeats::state() {
   if (const int64_t changes = placement_.ledger->changes(); changes != changes_) {
@@ -40,7 +42,7 @@ void Repeats::play(uint64_t kind, const ledger::Ledger::Work& work) {
     left_out_ = left_out_ + known->second;
     return;
   }
-  const plan::Arithmetic before_work = counted();
+  const plan::StepArithmetic before_work = counted();
   work();
   if (state() != before) return;
   steady_[{before, kind}] = counted() - before_work;
@@ -56,7 +58,7 @@ void Repeats::play_in_operator(uint64_t kind, const ledger::Ledger::Work& work) 
     left_out_ = left_out_ + known->second;
     return;
   }
-  const plan::Arithmetic before_work = counted();
+  const plan::StepArithmetic before_work = counted();
   work();
   if (placement_.ledger->changes() == changes) {
     quiet_[kind] = counted() - before_work;

@@ -32,22 +32,22 @@ class Repeats {
   Repeats& operator=(const Repeats&) = delete;
 
   // Of the work that was left out.
-  const plan::Arithmetic& left_out() const { return left_out_; }
+  const plan::StepArithmetic& left_out() const { return left_out_; }
 
  private:
   void play(uint64_t kind, const ledger::Ledger::Work& work);
   void play_in_operator(uint64_t kind, const ledger::Ledger::Work& work);
-  plan::Arithmetic counted() const;
+  plan::StepArithmetic counted() const;
   uint64_t state();
 
   const train::Placement& placement_;
   const ArithmeticCount* count_;
   LeavesOut leaves_out_;
-  std::map<std::pair<uint64_t, uint64_t>, plan::Arithmetic> steady_;  // by state and kind, what changes no state
-  std::map<uint64_t, plan::Arithmetic> quiet_;  // by kind, what asked for nothing since the ledger's last change
-  int64_t quiet_since_ = -1;                    // changes of the ledger
-  std::set<uint64_t> asking_;                   // kinds in operators that asked for memory
-  plan::Arithmetic left_out_;
+  std::map<std::pair<uint64_t, uint64_t>, plan::StepArithmetic> steady_;  // by state and kind, what changes no state
+  std::map<uint64_t, plan::StepArithmetic> quiet_;  // by kind, what asked for nothing since the ledger's last change
+  int64_t quiet_since_ = -1;                        // changes of the ledger
+  std::set<uint64_t> asking_;                       // kinds in operators that asked for memory
+  plan::StepArithmetic left_out_;
   uint64_t state_ = 0;    // as observed
   int64_t changes_ = -1;  // of the ledger, then
 };

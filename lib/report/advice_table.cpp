@@ -73,8 +73,9 @@ std::string settings_lines(const AdviceSubject& subject, const config::RunConfig
 
 std::string time_of(const Combination& combination) {
   if (combination.seconds) return format_by(*combination.seconds < 10 ? "%.3f s" : "%.1f s", *combination.seconds);
-  const double operations = static_cast<double>(combination.arithmetic.matrix_flops) +
-                            static_cast<double>(combination.arithmetic.attention_flops);
+  const plan::Arithmetic arithmetic = combination.arithmetic.whole();
+  const double operations =
+      static_cast<double>(arithmetic.matrix_flops) + static_cast<double>(arithmetic.attention_flops);
   return format_by("%.3g TFLOP", operations / 1e12);
 }
 
@@ -182,7 +183,8 @@ Json combination_json(const AdviceSubject& subject, const Combination& combinati
   json["update"] = combination.change == plan::UpdateChange::kNone      ? "the same"
                    : combination.change == plan::UpdateChange::kRounded ? "rounded states"
                                                                         : "another";
-  json["operations"] = combination.arithmetic.matrix_flops + combination.arithmetic.attention_flops;
+  const plan::Arithmetic arithmetic = combination.arithmetic.whole();
+  json["operations"] = arithmetic.matrix_flops + arithmetic.attention_flops;
   json["exposed_communication_seconds"] = combination.exposed_seconds;
   json["expected_seconds"] = combination.seconds ? Json(*combination.seconds) : Json(nullptr);
   return json;

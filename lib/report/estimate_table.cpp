@@ -23,6 +23,7 @@ std::string share(double efficiency, double peak, const std::string& unit) {
 Json time_json(const plan::Outlook& outlook) {
   if (!outlook.throughput || !outlook.step) return nullptr;
   const plan::Throughput& throughput = *outlook.throughput;
+  const plan::ComputingTime computing = outlook.step->computing();
   return {{"source", throughput.source},
           {"matrix_flops_per_second", throughput.matrix_flops_per_second},
           {"attention_flops_per_second", throughput.attention_flops_per_second},
@@ -30,9 +31,12 @@ Json time_json(const plan::Outlook& outlook) {
           {"matrix_efficiency", throughput.matrix_efficiency},
           {"attention_efficiency", throughput.attention_efficiency},
           {"memory_efficiency", throughput.memory_efficiency},
-          {"matrix_seconds", outlook.step->matrix_seconds},
-          {"attention_seconds", outlook.step->attention_seconds},
-          {"memory_seconds", outlook.step->memory_seconds},
+          {"matrix_seconds", computing.matrix_seconds},
+          {"attention_seconds", computing.attention_seconds},
+          {"memory_seconds", computing.memory_seconds},
+          {"forward_seconds", outlook.step->parts.forward.seconds()},
+          {"backward_seconds", outlook.step->parts.backward.seconds()},
+          {"optimizer_step_seconds", outlook.step->parts.update.seconds()},
           {"exposed_communication_seconds", outlook.step->exposed_seconds},
           {"exposed_host_seconds", outlook.step->host_seconds},
           {"step_seconds", outlook.step->seconds()},
@@ -101,7 +105,7 @@ std::string describe_unknown_speed(config::Device device) {
 }
 
 std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
-  const plan::Arithmetic& work = plan.arithmetic;
+  const plan::Arithmetic work = plan.arithmetic.whole();
   const auto& speed = outlook.throughput;
   Table table({{"work of a step", Align::kLeft}, {"amount"}, {speed ? "speed" : ""}, {speed ? "time" : ""}});
   const auto add = [&](const char* name, int64_t amount, const char* unit, double peak, double efficiency,
@@ -112,11 +116,12 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
   };
   const plan::Throughput at = speed.value_or(plan::Throughput{});
   const plan::ExpectedTime time = outlook.step.value_or(plan::ExpectedTime{});
+  const plan::ComputingTime computing = time.computing();
   add("matrix products", work.matrix_flops, "FLOP", at.matrix_flops_per_second, at.matrix_efficiency,
-      time.matrix_seconds);
+      computing.matrix_seconds);
   add("attention", work.attention_flops, "FLOP", at.attention_flops_per_second, at.attention_efficiency,
-      time.attention_seconds);
-  add("everything else", work.bytes_moved, "B", at.bytes_per_second, at.memory_efficiency, time.memory_seconds);
+      computing.attention_seconds);
+  add("everything else", work.bytes_moved, "B", at.bytes_per_second, at.memory_efficiency, computing.memory_seconds);
   if (speed && outlook.communication) table.add_row(communication_row(outlook));
   if (speed && speed->host_link) {
     table.add_row(
@@ -137,7 +142,9 @@ std::string format_time(const plan::Plan& plan, const plan::Outlook& outlook) {
     expected += "; all " + format_count(outlook.run->steps) + " steps " + format_seconds(outlook.run->seconds) +
                 " besides evaluation and saving";
   }
-  expected += ".\n";
+  expected += ".\nComputing takes " + format_seconds(time.parts.forward.seconds()) + " forward, " +
+              format_seconds(time.parts.backward.seconds()) + " backward and " +
+              format_seconds(time.parts.update.seconds()) + " for the update.\n";
   if (outlook.processes > 1) {
     expected += describe_communication(outlook);
     expected += "All " + format_count(outlook.processes) +
@@ -243,9 +250,10 @@ std::string format_outlook(const plan::Plan& plan, const plan::Outlook& outlook)
 
 Json outlook_json(const plan::Plan& plan, const plan::Outlook& outlook) {
   Json json;
-  json["arithmetic"] = {{"matrix_flops", plan.arithmetic.matrix_flops},
-                        {"attention_flops", plan.arithmetic.attention_flops},
-                        {"bytes_moved", plan.arithmetic.bytes_moved},
+  const plan::Arithmetic work = plan.arithmetic.whole();
+  json["arithmetic"] = {{"matrix_flops", work.matrix_flops},
+                        {"attention_flops", work.attention_flops},
+                        {"bytes_moved", work.bytes_moved},
                         {"tokens", outlook.step_tokens}};
   json["time"] = time_json(outlook);
   json["communication"] = communication_json(outlook);

@@ -140,8 +140,7 @@ void Loop::take_step() {
   const Clock::time_point start = Clock::now();
   tell_others("step " + std::to_string(counters_.step + 1));
   std::vector<data::Batch> batches;
-  const int64_t rank = trainer_.placement().rank();
-  for (const std::vector<int64_t>& rows : schedule::share_of(config_, rank, order_.next())) {
+  for (const std::vector<int64_t>& rows : schedule::share_of(config_, trainer_.placement().rank(), order_.next())) {
     batches.push_back(schedule::batch_of(config_, inputs_.train, rows, schedule::padding_id(inputs_)));
   }
   // A step that is skipped does not move the schedule, as in transformers.
@@ -370,6 +369,7 @@ RunResult Loop::run(const std::optional<checkpoint::Checkpoint>& resume) {
   result_.steps = counters_.step;
   result_.loss_scale = trainer_.loss_scale();
   result_.offloaded = trainer_.host_bytes();
+  result_.phase_seconds = trainer_.phase_seconds();
   result_.stopped_early = history_.out_of_patience() && counters_.step < order_.total_steps();
   result_.signal = signal();
   if (result_.signal != 0 && checkpoints_.newest_step() != counters_.step) save();

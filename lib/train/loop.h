@@ -62,6 +62,7 @@ struct RunResult {
   int64_t steps = 0;      // done in all
   std::optional<EvaluatedStep> first_evaluation, last_evaluation;
   std::optional<EvaluatedStep> best;           // of all after the first step
+  plan::StepParts<double> phase_seconds;       // see Trainer::phase_seconds
   int64_t offloaded = 0;                       // bytes, pinned in the host's memory
   int64_t kept_step = 0;                       // after which the weights were as the final ones are
   std::optional<optim::LossScale> loss_scale;  // at the end, where products are in FP16

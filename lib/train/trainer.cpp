@@ -34,7 +34,7 @@ void refuse_fp16(const model::Parameter& parameter) {
 
 Trainer::Trainer(const config::RunConfig& config, const arch::Architecture& architecture, const BatchCapacity& capacity,
                  const Placement& placement)
-    : config_(config), placement_(placement) {
+    : config_(config), placement_(placement), clock_(placement.device) {
   label(placement_);
   placement_.ledger->forget();  // what came before belongs to nobody's run
   placement_.ledger->begin_phase(memory::Phase::kLoad);
@@ -126,13 +126,28 @@ memory::Memory Trainer::loaded() {
   return label(placement_);
 }
 
+plan::StepParts<double> Trainer::phase_seconds() {
+  if (placement_.cuda != nullptr) placement_.cuda->synchronize();
+  return clock_.seconds();
+}
+
+void Trainer::begin(memory::Phase phase) {
+  placement_.ledger->begin_phase(phase);
+  clock_.begin(phase);
+}
+
+void Trainer::end() {
+  clock_.end();
+  placement_.ledger->end_phase();
+}
+
 at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round) {
   ledger::Ledger& ledger = *placement_.ledger;
-  ledger.begin_phase(memory::Phase::kForward);
+  begin(memory::Phase::kForward);
   if (holds_shares()) sharded_->begin_round(round);
   at::Tensor loss = evaluator_->loss(batch, denominator, loss_scale_ ? loss_scale_->value() : 1, router_share);
-  ledger.end_phase();
-  ledger.begin_phase(memory::Phase::kBackward);
+  end();
+  begin(memory::Phase::kBackward);
   ledger.enter("loss");
   torch::autograd::backward({loss}, {});
   if (holds_shares()) sharded_->end_round();
@@ -142,7 +157,7 @@ at::Tensor Trainer::accumulate(const DeviceBatch& batch, double denominator, dou
     }
   }
   loss = loss.detach();
-  ledger.end_phase();
+  end();
   return loss;
 }
 
@@ -198,6 +213,7 @@ bool Trainer::may_update(const StepResult& result) {
 StepResult Trainer::step(std::span<const data::Batch> micro_batches, double learning_rate,
                          const std::function<void()>& before_update, int64_t of_all) {
   StepResult result;
+  clock_.begin_step();
   for (const data::Batch& batch : micro_batches) {
     result.target_count += batch.target_count;
     result.token_count += batch.token_count;
@@ -234,18 +250,18 @@ StepResult Trainer::step(std::span<const data::Batch> micro_batches, double lear
   }
   if (buckets_) buckets_->finish();
   if (const Round left = round_of(std::ssize(micro_batches)); holds_shares() && left.contributors > 0) {
-    placement_.ledger->begin_phase(memory::Phase::kForward);
+    begin(memory::Phase::kForward);
     sharded_->idle_round(left);
-    placement_.ledger->end_phase();
+    end();
   }
-  placement_.ledger->begin_phase(memory::Phase::kOptimizerStep);
+  begin(memory::Phase::kOptimizerStep);
   const auto read_losses = [&] {
     result.loss = losses.take_total(micro_batches_of_all);
     if (model().architecture().router_aux_loss_coef == 0) return;
     result.router_loss = of_routers.take_total(micro_batches_of_all);
   };
   update(learning_rate, before_update, read_losses, result);
-  placement_.ledger->end_phase();
+  end();
   result.memory = label(placement_);
   return result;
 }

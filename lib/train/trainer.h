@@ -15,6 +15,7 @@
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "train/evaluator.h"
+#include "train/phase_clock.h"
 #include "train/updates_in_backward.h"
 
 namespace fathom::train {
@@ -54,6 +55,8 @@ class Trainer {
   void set_loss_scale(const optim::LossScale& scale) { loss_scale_ = scale; }
   const Placement& placement() const { return placement_; }
   int64_t host_bytes() const;  // of states and weights in the host's memory
+  // That the device took for the phases of all steps but the first; waits until it is done.
+  plan::StepParts<double> phase_seconds();
   // Ends the load phase; returns its memory.
   memory::Memory loaded();
 
@@ -83,6 +86,8 @@ class Trainer {
 
  private:
   bool is_alone() const { return placement_.group == nullptr; }
+  void begin(memory::Phase phase);  // of a step
+  void end();
   void count_for_all(StepResult& result, int64_t& micro_batches) const;
   using Round = dist::ShardedParameters::Round;
   at::Tensor accumulate(const DeviceBatch& batch, double denominator, double router_share, const Round& round);
@@ -103,6 +108,7 @@ class Trainer {
   std::unique_ptr<dist::GradientBuckets> buckets_;  // of several processes that each have all parameters
   std::unique_ptr<UpdatesInBackward> in_backward_;  // null: updates come after the backward pass
   std::optional<optim::LossScale> loss_scale_;
+  PhaseClock clock_;
 };
 
 }  // namespace fathom::train

@@ -252,7 +252,24 @@ def steps(records):
         "measured",
         ":verdict",
     ]
-    return lines + table(header, rows)
+    return lines + table(header, rows) + parts(records)
+
+
+def parts(records):
+    """Of those steps, where they were timed part by part."""
+    rows = []
+    for record in records.values():
+        timed = record.get("parts", {})
+        if not any(part["measured"] for part in timed.values()):
+            continue
+        cells = [
+            " / ".join(f"{1e3 * part[of]:,.1f}" if part[of] else "—" for of in ("expected", "measured"))
+            for part in timed.values()
+        ]
+        rows.append([record["title"], *cells])
+    if not rows:
+        return []
+    return ["", "Their parts, expected / measured, in ms.", "", *table([":", *timed], rows)]
 
 
 def speed(records):

@@ -8,6 +8,7 @@ from gpu.features import CUDNN, FP8, FULL_8BIT, GRAPHS, LORA_BF16, OWN, Feature,
 from gpu.session import ROOT, Unit, read_steps, slug
 
 LOGGED = 10  # steps
+PARTS = ["forward", "backward", "optimizer_step"]
 FAST = [OWN, CUDNN, GRAPHS]
 LORA = [*LORA_BF16, "bf16=true", *FAST]
 FULL = ["dtype=bfloat16", *FAST]
@@ -102,12 +103,18 @@ def run(row, session):
     accumulated = next((int(s.split("=")[1]) for s in row.settings if s.startswith("gradient_accumulation")), 1)
     rows = row.batch * accumulated
     steps = read_steps(folder)
+    times = memory["time"] or {"steps": 1}
+
+    def mean(key):
+        return times[key] / times["steps"] if times.get(key) else None
+
     found = {
         "shape": f"{rows} × {row.length:,}",
         "tokens": rows * row.length,
         "flops": model_flops(row, rows),
         **{name: memory[name] for name in ("peak", "reserved")},
-        "expected_seconds": expected / row.steps if (expected := memory["time"]["expected_seconds"]) else None,
+        "expected_seconds": mean("expected_seconds"),
+        "parts": {part: {of: mean(f"{part}_{of}_seconds") for of in ("expected", "measured")} for part in PARTS},
         "losses": [step["loss"] for step in steps],
         "passed": "equal to the byte" in said,
         "wrong": [line for line in said.splitlines() if "differ" in line.lower()][-4:],

@@ -139,7 +139,7 @@ TEST(Communication, IsHiddenBehindComputingButForTheFirstGatherAndTheLastSum) {
 TEST(Communication, MakesAStepLonger) {
   const config::RunConfig run = of_processes(4);
   const schedule::StepShape step{schedule::whole_batch(1, 8)};
-  const Arithmetic arithmetic = estimate_arithmetic(two_layers(), run, step);
+  const StepArithmetic arithmetic = estimate_arithmetic(two_layers(), run, step);
   const Throughput fast = throughput(/*slow=*/false);
   const ExpectedTime time = expected_step_time(two_layers(), run, step, arithmetic, fast);
   EXPECT_DOUBLE_EQ(time.exposed_seconds, of(run).exposed);

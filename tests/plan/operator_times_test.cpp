@@ -71,17 +71,36 @@ TEST(OperatorTimes, OfATypeThatWasNotMeasuredTakeTheShareOfDataSheets) {
 }
 
 TEST(OperatorTimes, AddUpToTheSpeedOfAStep) {
-  Arithmetic step{.matrix_flops = 1000, .attention_flops = 100, .bytes_moved = 10};
+  StepArithmetic step{.forward = {.matrix_flops = 1000, .attention_flops = 100, .bytes_moved = 10}};
   EXPECT_EQ(throughput_of(step, times(), 1), std::nullopt);
-  step.device = {.matrix_ns = 3'000'000, .attention_ns = 1'000'000, .memory_ns = 2'000'000, .launches = 100};
-  const ExpectedTime expected = expected_time(step, *throughput_of(step, times(), 1));
+  DeviceTime& device = step.forward.device;
+  device = {.matrix_ns = 3'000'000, .attention_ns = 1'000'000, .memory_ns = 2'000'000, .launches = 100};
+  const ComputingTime expected = expected_time(step, *throughput_of(step, times(), 1)).computing();
   EXPECT_NEAR(expected.matrix_seconds, 3e-3, 1e-9);
   EXPECT_NEAR(expected.attention_seconds, 1e-3, 1e-9);
   EXPECT_NEAR(expected.memory_seconds, 2e-3 + 100 * 2e-6, 1e-9) << "with the gaps";
-  step.device.launches = 1000;
+  device.launches = 1000;
   EXPECT_NEAR(expected_time(step, *throughput_of(step, times(), 1)).seconds(), 1000 * 20e-6, 1e-9)
       << "the GPU waits for its host";
   EXPECT_NEAR(expected_time(step, *throughput_of(step, times(), 2)).seconds(), 6e-3 + 1000 * 2e-6, 1e-9);
+}
+
+// Gaps are 2 us, and a host launches in 20 us: it goes ahead by 8 ms forward, needs 20 ms for a backward pass of 5 ms,
+// and goes ahead again in the update.
+TEST(OperatorTimes, KnowWhereInAStepTheHostIsWaitedFor) {
+  const auto part = [](int64_t memory_ns, int64_t launches) {
+    return Arithmetic{.bytes_moved = 10, .device = {.memory_ns = memory_ns, .launches = launches}};
+  };
+  const StepArithmetic step{
+      .forward = part(9'800'000, 100), .backward = part(3'000'000, 1000), .update = part(1'998'000, 1)};
+  const Throughput speed = *throughput_of(step, times(), 1);
+  const ExpectedTime expected = expected_time(step, speed);
+  EXPECT_NEAR(expected.parts.forward.seconds(), 10e-3, 1e-9);
+  EXPECT_NEAR(expected.parts.backward.seconds(), 22e-3 - 10e-3, 1e-9);
+  EXPECT_NEAR(expected.parts.update.seconds(), 2e-3, 1e-9);
+  EXPECT_NEAR(30 / speed.bytes_per_second, 24e-3, 1e-9) << "of the whole step";
+  const StepArithmetic twice = step + step;
+  EXPECT_NEAR(expected_time(twice, speed).parts.update.seconds(), 4e-3, 1e-9);
 }
 
 TEST(OperatorTimes, RefuseATableOfAnotherForm) {

@@ -32,12 +32,12 @@ arch::Architecture llama_2_7b() {
 TEST(ExpectedTime, IsWorkOverAStatedShareOfThePeak) {
   config::RunConfig run;
   const Throughput wide = *throughput_of(round_gpu(), run, llama_2_7b());
-  const Arithmetic work{6'500'000'000'000, 3'500'000'000'000, 800'000'000'000};
-  EXPECT_DOUBLE_EQ(expected_time(work, wide).matrix_seconds, 6.5 / (10 * 0.65));
-  EXPECT_DOUBLE_EQ(expected_time(work, wide).attention_seconds, 1);
-  EXPECT_DOUBLE_EQ(expected_time(work, wide).memory_seconds, 1);
+  const StepArithmetic work{.forward = {6'500'000'000'000, 3'500'000'000'000, 800'000'000'000}};
+  EXPECT_DOUBLE_EQ(expected_time(work, wide).computing().matrix_seconds, 6.5 / (10 * 0.65));
+  EXPECT_DOUBLE_EQ(expected_time(work, wide).computing().attention_seconds, 1);
+  EXPECT_DOUBLE_EQ(expected_time(work, wide).computing().memory_seconds, 1);
   run.bf16 = true;
-  EXPECT_DOUBLE_EQ(expected_time(work, *throughput_of(round_gpu(), run, llama_2_7b())).matrix_seconds, 0.1);
+  EXPECT_DOUBLE_EQ(expected_time(work, *throughput_of(round_gpu(), run, llama_2_7b())).computing().matrix_seconds, 0.1);
   run.attn_implementation = config::Attention::kMath;
   EXPECT_EQ(throughput_of(round_gpu(), run, llama_2_7b())->attention_efficiency, kMatrixEfficiency);
 }

@@ -217,7 +217,7 @@ TEST(Search, CombinationsAreOrderedByTheTimeOfWhatWasPlayed) {
     ++played;
     Proof proof{1, true, false};
     proof.arithmetic = estimate_arithmetic(architecture, run, longest_step(architecture, run, full_batches(run).steps));
-    if (run.method == by_formula.method) proof.arithmetic->bytes_moved *= 1'000;
+    if (run.method == by_formula.method) proof.arithmetic->forward.bytes_moved *= 1'000;
     return proof;
   };
   const Advice advice = least_time_that_fits(question);

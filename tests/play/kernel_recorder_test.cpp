@@ -56,11 +56,12 @@ TEST(ListKernels, AddsUpToWhatTheDryRunCounts) {
     const phantom::LedgerScope scope(ledger);
     list = list_kernels(config, architecture, nullptr, workload, {device, &ledger, nullptr, nullptr});
   }
-  plan::Arithmetic sum;
+  plan::StepArithmetic sum;
   for (const plan::KernelRow& row : list.rows) {
-    sum.matrix_flops += row.matrix_flops;
-    sum.attention_flops += row.attention_flops;
-    if (row.matrix_flops + row.attention_flops == 0) sum.bytes_moved += row.bytes;
+    plan::Arithmetic& part = sum.of(row.phase);
+    part.matrix_flops += row.matrix_flops;
+    part.attention_flops += row.attention_flops;
+    if (row.matrix_flops + row.attention_flops == 0) part.bytes_moved += row.bytes;
   }
   EXPECT_EQ(sum, dry_run_cpu(config, architecture, nullptr, workload).arithmetic);
   EXPECT_GT(list.host_seconds, 0);

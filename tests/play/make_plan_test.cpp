@@ -209,8 +209,8 @@ TEST(Exchange, CarriesQuestionsAndAnswers) {
   answer.memory.peak = 9;
   answer.timeline.blocks.push_back({.bytes = 3});
   answer.timeline.events = 1;
-  answer.arithmetic.matrix_flops = int64_t{1} << 60;
-  answer.arithmetic.device = {1, 2, 3, 4};
+  answer.arithmetic.forward.matrix_flops = int64_t{1} << 60;
+  answer.arithmetic.backward.device = {1, 2, 3, 4};
   answer.attention_kernel = "flash attention";
   answer.requested = 9;
   const Json heard = to_json(answer);

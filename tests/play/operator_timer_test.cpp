@@ -17,14 +17,14 @@ using testing::Field;
 TEST(OperatorTimer, TellsSidesBytesAndSecondsOfEachOperator) {
   const at::Tensor a = at::ones({256, 512}), b = at::ones({512, 128}), sum = at::ones({1 << 20});
   OperatorTimer timer(at::kCPU);
-  const DeviceMark begin(at::kCPU);
+  const ops::DeviceMark begin(at::kCPU);
   {
     const ArithmeticCount count(at::kCPU, &timer);
     at::mm(a, b);
     sum.add_(sum);
     a.view({-1});
   }
-  const double whole = DeviceMark(at::kCPU).seconds_since(begin);
+  const double whole = ops::DeviceMark(at::kCPU).seconds_since(begin);
   const std::vector<TimedOperator> timed = timer.take();
   ASSERT_THAT(timed, ElementsAre(Field(&TimedOperator::name, "aten::mm"), Field(&TimedOperator::name, "aten::add_")));
   ASSERT_TRUE(timed[0].product);

@@ -28,7 +28,7 @@ class AdviceTable : public ::testing::Test {
     best_.techniques = {"full training", "checkpointing"};
     best_.formula = 20 * kGiB;
     best_.proof = plan::Proof{21 * kGiB, true, false};
-    best_.arithmetic.matrix_flops = 3000;
+    best_.arithmetic.forward.matrix_flops = 3000;
     next_ = best_;
     next_.run.gradient_checkpointing = false;
     next_.techniques = {"full training", "no checkpointing"};
